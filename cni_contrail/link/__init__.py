@@ -1,0 +1,1 @@
+"""Links, addresses and routes in the kernel: what ADD makes and DEL removes."""

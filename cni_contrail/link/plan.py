@@ -1,0 +1,53 @@
+"""What one attachment shall be in the kernel: worked out whole before anything is made.
+
+Plain tuples, since this module is on the path of ADD, where import time is latency.
+"""
+
+from typing import NamedTuple
+
+
+class Address(NamedTuple):
+    """An address with its prefix length; IPv4 or IPv6 by its form."""
+
+    address: str
+    prefix_length: int
+
+
+class Route(NamedTuple):
+    """A route through the interface: `destination` a CIDR, `gateway` an address, or None for on-link."""
+
+    destination: str
+    gateway: str | None
+
+
+class DefaultRoute(NamedTuple):
+    """A default route of one family through the interface.
+
+    `asked`: an annotation asked for it, so it replaces an existing default route of the sandbox, which is recorded and
+    put back by DEL; otherwise it is created exclusively.
+    """
+
+    gateway: str
+    asked: bool
+
+
+class InterfacePlan(NamedTuple):
+    """One interface: its sandbox end `name`, its host end `host_name`, both with `mtu` (bytes)."""
+
+    name: str
+    host_name: str
+    alias: str
+    mac: str
+    mtu: int
+    addresses: tuple[Address, ...]
+    routes: tuple[Route, ...]
+    defaults: tuple[DefaultRoute, ...]
+
+
+class ReplacedRoute(NamedTuple):
+    """A default route of the sandbox that an asked-for one replaced: what DEL puts back."""
+
+    family: int
+    gateway: str | None
+    interface: str
+    metric: int

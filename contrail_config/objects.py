@@ -1,0 +1,166 @@
+"""The config objects: virtual networks, virtual machines and their interfaces.
+
+A `VirtualMachine` holds everything that an agent answers about a pod (network uuid and name, prefix, gateway, dns,
+mtu, routes), so that an agent reads no other kind. Objects are frozen: a change is a new object.
+
+JSON keys are camelCase, as Kubernetes users expect of a custom resource.
+"""
+
+import uuid
+from enum import StrEnum
+
+import msgspec
+
+FqName = tuple[str, str, str]
+"""domain, project, name"""
+
+_VMI_NAMESPACE = uuid.UUID("5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10")
+_NETWORK_NAMESPACE = uuid.UUID("a1f4d3f6-2b77-4c0e-9f0e-64d1d3c58b21")
+
+
+class ConfigObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """What all config objects have in common."""
+
+
+class DefaultGateway(StrEnum):
+    """Which default routes an interface takes by request (`default-gw`); without a request the field is None."""
+
+    BOTH = "true"
+    IPV4 = "ipv4"
+    IPV6 = "ipv6"
+    NONE = "none"
+
+
+class Route(ConfigObject):
+    """A route that every interface of a network gets: `dst` a CIDR, `gw` an address (None: on the link)."""
+
+    dst: str
+    gw: str | None = None
+
+
+class Subnet(ConfigObject):
+    """A subnet of a network: `cidr` in canonical form, its gateway, and addresses that are never given."""
+
+    cidr: str
+    gateway: str | None
+    excluded: tuple[str, ...] = ()
+
+
+class VirtualNetwork(ConfigObject):
+    """A network. `mtu` in bytes; `nad` is `namespace/name` of the NAD that it came from, None for the pod network."""
+
+    fq_name: FqName
+    uuid: str
+    subnets: tuple[Subnet, ...]
+    dns: tuple[str, ...] = ()
+    mtu: int = 1500
+    routes: tuple[Route, ...] = ()
+    ip_fabric_snat: bool = False
+    ip_fabric_forwarding: bool = False
+    vni: int = 0  # 0: not allotted yet; the store chooses one when it takes the network
+    nad: str | None = None
+    retired: bool = False  # its NAD is gone: takes no new pods, goes with its last interface
+
+    @property
+    def name(self) -> str:
+        """The fq_name as one string, `domain:project:name`."""
+        return ":".join(self.fq_name)
+
+
+class InterfaceAddress(ConfigObject):
+    """One address of an interface, at most one per family, with what its subnet says."""
+
+    address: str
+    prefix_length: int
+    gateway: str | None = None
+    dns: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> int:
+        """4 or 6."""
+        return 6 if ":" in self.address else 4
+
+
+class VirtualMachineInterface(ConfigObject):
+    """One interface of a pod. Its index is its position in the machine's list.
+
+    `nad` is `namespace/name` (at index 0 only if a NAD chose the network), `config_name` what Multus passes as the
+    network's name, `interface` the name that the user asked for, `attachment` the CNI_IFNAME that Multus gives it.
+    """
+
+    uuid: str
+    mac: str
+    network_uuid: str
+    network: FqName
+    addresses: tuple[InterfaceAddress, ...]
+    mtu: int = 1500
+    routes: tuple[Route, ...] = ()
+    nad: str | None = None
+    config_name: str | None = None
+    interface: str | None = None
+    attachment: str | None = None
+    default_gw: DefaultGateway | None = None
+
+
+class VirtualMachine(ConfigObject):
+    """A pod with its whole ordered list of interfaces. `uuid` is the pod's UID, `name` is `cluster__namespace__pod`.
+
+    `config_hash` is set for static pods: the UID that the runtime knows, where the API shows another one.
+    """
+
+    uuid: str
+    name: str
+    cluster: str
+    project: str
+    namespace: str
+    pod: str
+    node: str
+    interfaces: tuple[VirtualMachineInterface, ...]
+    config_hash: str | None = None
+
+
+class EventType(StrEnum):
+    """As in Kubernetes events."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+class Event(ConfigObject):
+    """What happened to a pod or a NAD, as Kubernetes events tell it: equal ones are counted, not repeated.
+
+    `kind` is `Pod`, `NetworkAttachmentDefinition` or `Manifest` (then `name` is the file's path and `namespace` is
+    empty). Times are seconds since the epoch.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    type: EventType
+    reason: str
+    message: str
+    count: int
+    first_seen: float
+    last_seen: float
+
+
+def machine_name(cluster: str, namespace: str, pod: str) -> str:
+    """Name of a pod's virtual machine, by which `/vm-cfg` is asked."""
+    return f"{cluster}__{namespace}__{pod}"
+
+
+def interface_uuid(pod_uid: str, index: int) -> str:
+    """Uuid of a pod's interface: the same after a restart, since it is derived."""
+    return str(uuid.uuid5(_VMI_NAMESPACE, f"{pod_uid}/{index}"))
+
+
+def interface_mac(vmi_uuid: str) -> str:
+    """Locally administered MAC of an interface that asked for none, from its uuid."""
+    octets = uuid.UUID(vmi_uuid).bytes[:5]
+    return ":".join(f"{octet:02x}" for octet in (0x02, *octets))
+
+
+def network_uuid(fq_name: FqName) -> str:
+    """Uuid of a network: derived from its name, so a network that is made again is the same one."""
+    return str(uuid.uuid5(_NETWORK_NAMESPACE, ":".join(fq_name)))

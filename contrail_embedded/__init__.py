@@ -1,0 +1,1 @@
+"""Composes manager, embedded store and agent in one process, for one machine without a cluster."""

@@ -1,0 +1,28 @@
+"""What a NetworkAttachmentDefinition defines, once parsed."""
+
+import msgspec
+
+from contrail_config.objects import FqName, Route, Subnet
+
+
+class NetworkDefinition(msgspec.Struct, frozen=True):
+    """One of ours: `subnets` of a network of its own, or `reference` to an existing network; both is refused.
+
+    `config_name` is `name` in `spec.config`, else the NAD's name. `mtu` None: the default.
+    """
+
+    config_name: str
+    subnets: tuple[Subnet, ...]
+    reference: FqName | None
+    dns: tuple[str, ...]
+    mtu: int | None
+    routes: tuple[Route, ...]
+    ip_fabric_snat: bool
+    ip_fabric_forwarding: bool
+
+
+class ForeignDefinition(msgspec.Struct, frozen=True):
+    """A NAD of another plugin: never served by us, but counted when attachments are numbered."""
+
+    config_name: str
+    plugin: str
