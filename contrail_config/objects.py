@@ -31,14 +31,14 @@ class DefaultGateway(StrEnum):
     NONE = "none"
 
 
-class Route(ConfigObject):
+class Route(ConfigObject, frozen=True):
     """A route that every interface of a network gets: `dst` a CIDR, `gw` an address (None: on the link)."""
 
     dst: str
     gw: str | None = None
 
 
-class Subnet(ConfigObject):
+class Subnet(ConfigObject, frozen=True):
     """A subnet of a network: `cidr` in canonical form, its gateway, and addresses that are never given."""
 
     cidr: str
@@ -46,7 +46,7 @@ class Subnet(ConfigObject):
     excluded: tuple[str, ...] = ()
 
 
-class VirtualNetwork(ConfigObject):
+class VirtualNetwork(ConfigObject, frozen=True):
     """A network. `mtu` in bytes; `nad` is `namespace/name` of the NAD that it came from, None for the pod network."""
 
     fq_name: FqName
@@ -67,7 +67,7 @@ class VirtualNetwork(ConfigObject):
         return ":".join(self.fq_name)
 
 
-class InterfaceAddress(ConfigObject):
+class InterfaceAddress(ConfigObject, frozen=True):
     """One address of an interface, at most one per family, with what its subnet says."""
 
     address: str
@@ -81,7 +81,7 @@ class InterfaceAddress(ConfigObject):
         return 6 if ":" in self.address else 4
 
 
-class VirtualMachineInterface(ConfigObject):
+class VirtualMachineInterface(ConfigObject, frozen=True):
     """One interface of a pod. Its index is its position in the machine's list.
 
     `nad` is `namespace/name` (at index 0 only if a NAD chose the network), `config_name` what Multus passes as the
@@ -102,7 +102,7 @@ class VirtualMachineInterface(ConfigObject):
     default_gw: DefaultGateway | None = None
 
 
-class VirtualMachine(ConfigObject):
+class VirtualMachine(ConfigObject, frozen=True):
     """A pod with its whole ordered list of interfaces. `uuid` is the pod's UID, `name` is `cluster__namespace__pod`.
 
     `config_hash` is set for static pods: the UID that the runtime knows, where the API shows another one.
@@ -126,7 +126,7 @@ class EventType(StrEnum):
     WARNING = "Warning"
 
 
-class Event(ConfigObject):
+class Event(ConfigObject, frozen=True):
     """What happened to a pod or a NAD, as Kubernetes events tell it: equal ones are counted, not repeated.
 
     `kind` is `Pod`, `NetworkAttachmentDefinition` or `Manifest` (then `name` is the file's path and `namespace` is

@@ -18,14 +18,14 @@ class PodState(StrEnum):
     HOST_NETWORK = "HostNetwork"  # it gets no interface
 
 
-class NetworkView(ConfigObject):
+class NetworkView(ConfigObject, frozen=True):
     """A network and the number of interfaces in it."""
 
     network: VirtualNetwork
     interfaces: int
 
 
-class PodView(ConfigObject):
+class PodView(ConfigObject, frozen=True):
     """A pod that the manager knows; `reason` and `message` say why it is not ready."""
 
     namespace: str
@@ -38,7 +38,7 @@ class PodView(ConfigObject):
     machine: VirtualMachine | None = None
 
 
-class InterfaceView(ConfigObject):
+class InterfaceView(ConfigObject, frozen=True):
     """One interface of a pod; `name` is what thick mode calls it in the sandbox."""
 
     namespace: str

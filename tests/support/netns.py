@@ -1,0 +1,70 @@
+"""Throw-away network namespaces for tests: a node's and its pods'.
+
+A test that makes links does so between two of these, never in the machine's own namespace, so that nothing can be
+left there and tests do not see each other's links.
+"""
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+_CLONE_NEWNET = 0x40000000
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _setns(fd: int) -> None:
+    if _libc.setns(fd, _CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "setns")
+
+
+class Netns:
+    """A named network namespace under /run/netns, with its loopback up."""
+
+    def __init__(self, kind: str) -> None:
+        self.name = f"ct-{kind}-{uuid.uuid4().hex[:12]}"
+        self.path = f"/run/netns/{self.name}"
+        subprocess.run(["ip", "netns", "add", self.name], check=True)
+        self.ip("link", "set", "lo", "up")
+
+    def ip(self, *args: str) -> str:
+        """Runs `ip -n NAME ARGS` and returns what it printed."""
+        return subprocess.run(
+            ["ip", "-n", self.name, *args], check=True, capture_output=True, text=True, timeout=10
+        ).stdout
+
+    def run(self, *command: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
+        """Runs a command in the namespace (its mount namespace stays ours) and returns how it ended."""
+        kwargs.setdefault("timeout", 60)
+        return subprocess.run(
+            ["nsenter", f"--net={self.path}", "--", *command], capture_output=True, text=True, check=False, **kwargs
+        )
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        """Moves the current thread into the namespace; nothing may be awaited meanwhile."""
+        own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        target = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            _setns(target)
+            try:
+                yield
+            finally:
+                _setns(own)
+        finally:
+            os.close(own)
+            os.close(target)
+
+    def links(self) -> list[str]:
+        """Names of its links, in the order of their index, without the loopback."""
+        lines = self.ip("-o", "link").splitlines()
+        names = [line.split(": ")[1].split("@")[0] for line in lines]
+        return [name for name in names if name != "lo"]
+
+    def delete(self) -> None:
+        """Removes the namespace; one that the test removed already is no error."""
+        if os.path.exists(self.path):
+            subprocess.run(["ip", "netns", "del", self.name], check=True)
