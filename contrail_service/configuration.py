@@ -1,0 +1,61 @@
+"""Reads a YAML configuration file into a msgspec struct, whole, at start.
+
+The struct is the schema (`forbid_unknown_fields`, `rename="kebab"`); whatever does not fit is one clear message with
+the key's path. A key without a value means its default, as an operator who comments out a value expects.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from contrail_service.errors import ConfigurationError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_PATH = re.compile(r"^(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+
+
+def load_configuration(path: str, schema: type[T]) -> T:
+    """Returns the file's contents as `schema`. Raises ConfigurationError."""
+    return convert_configuration(_read_yaml(path), schema, origin=path)
+
+
+def convert_configuration(document: Any, schema: type[T], *, origin: str) -> T:
+    """Returns a parsed document as `schema`; `origin` names it in errors. Raises ConfigurationError."""
+    if document is None:
+        document = {}
+    if not isinstance(document, Mapping):
+        raise ConfigurationError(f"{origin}: a mapping of keys is needed, not {type(document).__name__}")
+    try:
+        return msgspec.convert(_without_empty(document), schema)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{origin}: {_explain(str(error))}") from error
+
+
+def _read_yaml(path: str) -> Any:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return yaml.load(file, Loader=yaml.CSafeLoader)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path}: is not UTF-8 text") from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+
+
+def _without_empty(document: Any) -> Any:
+    if isinstance(document, Mapping):
+        return {key: _without_empty(value) for key, value in document.items() if value is not None}
+    return document
+
+
+def _explain(message: str) -> str:
+    """Puts the key's path first: `store.kind: Invalid enum value 'x'`."""
+    match = _PATH.match(message)
+    if match is None or match["path"] is None:
+        return message
+    return f"{match['path'].lstrip('.')}: {match['what']}"

@@ -1,0 +1,18 @@
+"""What keeps a process from starting.
+
+ServiceError
+ ├─ ConfigurationError  a configuration file or key is wrong: exit status 2
+ └─ ListenError         an address cannot be listened on: exit status 2
+"""
+
+
+class ServiceError(Exception):
+    """Root of what keeps a process from starting."""
+
+
+class ConfigurationError(ServiceError):
+    """The configuration is wrong; the message names file, key and value."""
+
+
+class ListenError(ServiceError):
+    """An address cannot be listened on; the message names it and the cause."""

@@ -1,0 +1,40 @@
+"""Addresses to listen on: `HOST:PORT`, an IPv6 host in brackets, port 0 for any free one."""
+
+import re
+from typing import NamedTuple
+
+from aiohttp import web
+
+from contrail_service.errors import ConfigurationError, ListenError
+
+_ADDRESS = re.compile(r"^(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<host>[^\[\]:/\s]+)):(?P<port>\d{1,5})$")
+
+
+class ListenAddress(NamedTuple):
+    """A host name or address and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def parse_listen(text: str, *, key: str) -> ListenAddress:
+    """Returns the address of a setting; `key` names it in errors. Raises ConfigurationError."""
+    match = _ADDRESS.match(text)
+    if match is None or int(match["port"]) > 65535:
+        raise ConfigurationError(f"{key}: {text!r} is no HOST:PORT, such as 127.0.0.1:8083 or [::1]:8083")
+    return ListenAddress(match["v6"] or match["host"], int(match["port"]))
+
+
+async def serve_tcp(runner: web.AppRunner, address: ListenAddress) -> ListenAddress:
+    """Serves a set-up application there and returns the address with the port really taken. Raises ListenError."""
+    site = web.TCPSite(runner, address.host, address.port)
+    try:
+        await site.start()
+    except OSError as error:
+        raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from error
+    bound: tuple[str, int] = runner.addresses[-1][:2]
+    return ListenAddress(address.host, bound[1])

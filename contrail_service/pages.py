@@ -1,0 +1,53 @@
+"""The pages that every process serves: `/healthz`, `/readyz` and `/metrics`; and errors as JSON on all pages.
+
+`/healthz` says that the event loop turns, no more: a process that waits for a peer is healthy. `/readyz` says whether
+it can do its work, and if not, why.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CollectorRegistry, generate_latest
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Readiness = Callable[[], list[str]]
+"""Returns what keeps the process from doing its work; nothing: it is ready."""
+
+
+def json_response(content: object, *, status: int = 200) -> web.Response:
+    """Returns a page of JSON; msgspec structs are written by their own rules."""
+    return web.Response(body=msgspec.json.encode(content), status=status, content_type="application/json")
+
+
+def status_routes(readiness: Readiness, registry: CollectorRegistry) -> list[web.RouteDef]:
+    """Returns the routes of `/healthz`, `/readyz` (503 with reasons while not ready) and `/metrics`."""
+
+    async def healthz(_request: web.Request) -> web.Response:
+        return json_response({"healthy": True})
+
+    async def readyz(_request: web.Request) -> web.Response:
+        reasons = readiness()
+        return json_response({"ready": not reasons, "reasons": reasons}, status=503 if reasons else 200)
+
+    async def metrics(_request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": "text/plain; version=0.0.4"})
+
+    return [web.get("/healthz", healthz), web.get("/readyz", readyz), web.get("/metrics", metrics)]
+
+
+@web.middleware
+async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answers what goes wrong as `{"error": ...}`: HTTP errors with their status, a bug as 500 without its trace."""
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        return json_response({"error": error.text or error.reason}, status=error.status)
+    except Exception:
+        log.exception("%s %s failed", request.method, request.path)
+        return json_response({"error": "internal error, see the log"}, status=500)

@@ -1,0 +1,61 @@
+"""Runs a service until SIGTERM or SIGINT, and maps what keeps it from starting to an exit status.
+
+On a signal the service's task is cancelled, so that each part cleans up in its `finally`; what has not ended within the
+grace period is abandoned, since a supervisor's SIGKILL would come next.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+
+from contrail_service.errors import ServiceError
+
+STOP_GRACE = 4.5
+"""Seconds from the signal to the end of the process, whatever still runs."""
+
+EXIT_FAILED = 1
+EXIT_WRONG_USE = 2
+
+log = logging.getLogger(__name__)
+
+
+def run_service(service: Callable[[], Coroutine[None, None, None]], *, program: str) -> int:
+    """Runs the service and returns the exit status: 0 stopped by a signal, 2 could not start as configured, 1 died."""
+    try:
+        asyncio.run(_until_signal(service()))
+    except ServiceError as error:
+        print(f"{program}: {error}", file=sys.stderr)  # noqa: T201 - the one message of a process that does not start
+        return EXIT_WRONG_USE
+    except Exception:
+        log.exception("%s died", program)
+        return EXIT_FAILED
+    return 0
+
+
+async def _until_signal(service: Coroutine[None, None, None]) -> None:
+    task = asyncio.create_task(service)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop, task, number.name)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not task.cancelled():
+            raise
+
+
+def _stop(task: asyncio.Task[None], name: str) -> None:
+    if task.cancelling():
+        return
+    log.info("stopping on %s", name)
+    task.cancel()
+    asyncio.get_running_loop().call_later(STOP_GRACE, _abandon)
+
+
+def _abandon() -> None:
+    log.error("not stopped within %s s, leaving", STOP_GRACE)
+    sys.stderr.flush()
+    os._exit(EXIT_FAILED)
