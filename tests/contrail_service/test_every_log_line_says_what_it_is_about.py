@@ -1,0 +1,64 @@
+"""Each record is one line on stderr, as text or JSON, with the pod, container and VMI that it is about."""
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from contrail_service.logs import log_about, set_up_logs
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def _fail() -> None:
+    raise ValueError("first\nsecond")
+
+
+def test_a_text_line_bears_time_level_logger_and_what_it_is_about(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs(json_lines=False, level="info")
+    with log_about(pod="ns/web"), log_about(vmi="v1"):
+        logging.getLogger("x.y").info("made %s", "eth0")
+    logging.getLogger("x.y").info("after")
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith(" INFO x.y pod=ns/web vmi=v1: made eth0")
+    assert second.endswith(" INFO x.y: after")
+
+
+def test_a_json_line_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs(json_lines=True, level="INFO")
+    with log_about(pod="ns/web", container="c1"):
+        logging.getLogger("x").warning("two\nlines")
+    line = json.loads(capsys.readouterr().err)
+    assert line | {"time": ""} == {
+        "time": "",
+        "level": "WARNING",
+        "logger": "x",
+        "pod": "ns/web",
+        "container": "c1",
+        "message": "two\nlines",
+    }
+
+
+def test_a_trace_stays_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs(json_lines=False, level="info")
+    try:
+        _fail()
+    except ValueError:
+        logging.getLogger("x").exception("broke")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "broke\\nTraceback" in line
+    assert "ValueError: first\\nsecond" in line
+
+
+def test_lines_below_the_level_are_not_written(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs(json_lines=False, level="warning")
+    logging.getLogger("x").info("quiet")
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,38 @@
+"""Addresses to listen on are read strictly, and one that is taken is named."""
+
+import pytest
+from aiohttp import web
+
+from contrail_service.errors import ConfigurationError, ListenError
+from contrail_service.listen import ListenAddress, parse_listen, serve_tcp
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:8083", ListenAddress("127.0.0.1", 8083)),
+        ("localhost:0", ListenAddress("localhost", 0)),
+        ("[::1]:9091", ListenAddress("::1", 9091)),
+    ],
+)
+def test_host_and_port_are_read_and_written_alike(text: str, address: ListenAddress) -> None:
+    assert parse_listen(text, key="listen") == address
+    assert str(address) == text
+
+
+@pytest.mark.parametrize("text", ["", "8083", ":8083", "::1:8083", "host:", "host:99999", "host:1x", "http://host:1"])
+def test_anything_else_is_refused_with_key_and_value(text: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^listen: '.*' is no HOST:PORT"):
+        parse_listen(text, key="listen")
+
+
+async def test_a_free_port_is_found_and_a_taken_one_is_named() -> None:
+    runner = web.AppRunner(web.Application())
+    await runner.setup()
+    try:
+        taken = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))
+        assert taken.port > 0
+        with pytest.raises(ListenError, match=f"cannot listen on 127.0.0.1:{taken.port}: "):
+            await serve_tcp(runner, taken)
+    finally:
+        await runner.cleanup()

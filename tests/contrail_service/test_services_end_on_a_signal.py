@@ -1,0 +1,69 @@
+"""A service runs until SIGTERM, cleans up, and tells by its exit status how it ended."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import asyncio, sys
+from contrail_service import process
+from contrail_service.errors import ConfigurationError
+{settings}
+async def service():
+{body}
+sys.exit(process.run_service(service, program="prog"))
+"""
+
+
+def _start(body: str, settings: str = "") -> subprocess.Popen[str]:
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(body=lines, settings=settings)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_after_its_clean_up(number: signal.Signals) -> None:
+    body = (
+        "try:\n    print('up', flush=True)\n    await asyncio.Event().wait()\n"
+        "finally:\n    await asyncio.sleep(0)\n    print('cleaned')"
+    )
+    with _start(body) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=10)
+        assert (process.returncode, out) == (0, "cleaned\n")
+
+
+def test_one_that_does_not_stop_in_time_is_abandoned() -> None:
+    body = "print('up', flush=True)\ntry:\n    await asyncio.Event().wait()\nfinally:\n    await asyncio.Event().wait()"
+    with _start(body, settings="process.STOP_GRACE = 0.2") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.terminate()
+        _, err = process.communicate(timeout=10)
+        assert process.returncode == 1
+        assert "not stopped within 0.2 s" in err
+
+
+def test_a_wrong_configuration_is_one_line_and_status_2() -> None:
+    with _start("raise ConfigurationError('listen: bad')") as process:
+        _, err = process.communicate(timeout=10)
+        assert (process.returncode, err) == (2, "prog: listen: bad\n")
+
+
+def test_a_service_that_dies_has_status_1_and_its_trace_in_the_log() -> None:
+    with _start("raise RuntimeError('broken')") as process:
+        _, err = process.communicate(timeout=10)
+        assert process.returncode == 1
+        assert "RuntimeError: broken" in err
