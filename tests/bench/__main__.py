@@ -1,0 +1,57 @@
+"""Runs the benchmarks and prints what they measured as tables, or as one JSON document."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from typing import Any
+
+from tests.bench import agent_vm_cfg, attach, manager_throughput
+
+
+def main() -> int:
+    """Runs what was asked for and returns the exit status."""
+    options = _parse()
+    report: dict[str, Any] = {"machine": {"cpus": os.cpu_count(), "kernel": platform.release()}}
+    if options.only in (None, "attach"):
+        if os.geteuid() != 0:
+            sys.exit("bench: root is needed for what makes interfaces")
+        report["attach"] = attach.main(options.runs)
+    if options.only in (None, "manager"):
+        report["manager"] = manager_throughput.main()
+    if options.only in (None, "agent"):
+        report["agent"] = agent_vm_cfg.main()
+    if options.json:
+        print(json.dumps(report, indent=2))
+    else:
+        _print_tables(report)
+    return 0
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("--only", choices=["attach", "manager", "agent"], help="one benchmark instead of all")
+    parser.add_argument("--runs", type=int, default=50, help="calls of each kind (default 50)")
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
+    return parser.parse_args()
+
+
+def _print_tables(report: dict[str, Any]) -> None:
+    for name, content in report.items():
+        print(f"\n{name}")
+        for line in _lines(content, ()):
+            print(f"  {line}")
+
+
+def _lines(content: Any, path: tuple[str, ...]) -> list[str]:
+    if not isinstance(content, dict):
+        return [f"{' / '.join(path):<44} {content}"]
+    if content and not any(isinstance(value, dict) for value in content.values()):
+        values = "  ".join(f"{key} {value}" for key, value in content.items())
+        return [f"{' / '.join(path):<44} {values}"]
+    return [line for key, value in content.items() for line in _lines(value, (*path, str(key)))]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

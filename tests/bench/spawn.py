@@ -1,0 +1,43 @@
+"""Times whole processes the way a runtime starts a plugin: environment, configuration on stdin, answer on stdout.
+
+`posix_spawn` with files instead of `subprocess` with pipes, whose own work would add 1.4 ms to either side.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+
+@dataclass(frozen=True)
+class Program:
+    """A plugin's command line and the files that stand for its stdin, stdout and stderr."""
+
+    command: Sequence[str]
+    stdin: Path
+    stdout: Path
+    stderr: Path
+
+    def run(self, environment: Mapping[str, str]) -> float:
+        """Runs it once and returns the seconds until it ended. Exits the benchmark if it failed."""
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, str(self.stdin), os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(self.stdout), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+            (os.POSIX_SPAWN_OPEN, 2, str(self.stderr), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+        ]
+        began = time.perf_counter()
+        pid = os.posix_spawn(self.command[0], list(self.command), dict(environment), file_actions=actions)
+        _, status = os.waitpid(pid, 0)
+        seconds = time.perf_counter() - began
+        if status != 0:
+            sys.exit(f"{self.command} failed: {self.stdout.read_text()}{self.stderr.read_text()}")
+        return seconds
+
+
+def summary(seconds: Sequence[float]) -> dict[str, float]:
+    """Returns median and 99th percentile, in milliseconds."""
+    p99 = quantiles(seconds, n=100, method="inclusive")[98]
+    return {"median_ms": round(median(seconds) * 1000, 2), "p99_ms": round(p99 * 1000, 2)}
