@@ -1,0 +1,58 @@
+"""What a plugin's exit status and output mean (CNI specification 1.0.0, section 4)."""
+
+import json
+from typing import Any
+
+from cni_contrail.runtime.errors import CniRuntimeError, PluginError, PluginFailedError, ResultError
+from cni_contrail.runtime.execute import Completed
+
+_QUOTED = 1000  # characters of a plugin's output that an error repeats
+
+
+def check_success(plugin: str, command: str, completed: Completed) -> None:
+    """Returns if the plugin succeeded, else raises PluginError, or PluginFailedError if it did not say why."""
+    if completed.status != 0:
+        raise _failure(plugin, command, completed)
+
+
+def read_result(plugin: str, version: str, completed: Completed) -> dict[str, Any]:
+    """Returns the result of a plugin that succeeded in ADD: of the configuration's version, or of none, which means it.
+
+    Raises PluginFailedError if there is no result, ResultError if it has another version.
+    """
+    result = _json_object(completed.stdout)
+    if result is None:
+        raise PluginFailedError(f"plugin {plugin} succeeded (ADD) without a result: {_quote(completed.stdout)}")
+    stated = result.get("cniVersion") or version
+    if stated != version:
+        raise ResultError(f"plugin {plugin} answered in CNI version {stated!r} to a configuration of {version}")
+    return {**result, "cniVersion": version}
+
+
+def _failure(plugin: str, command: str, completed: Completed) -> CniRuntimeError:
+    failed = f"plugin {plugin} failed ({command}, {_how_it_ended(completed.status)})"
+    if not completed.stdout.strip():
+        said = f": {_quote(completed.stderr)}" if completed.stderr.strip() else ""
+        return PluginFailedError(f"{failed} with no error message{said}")
+    error = _json_object(completed.stdout)
+    if error is None or not isinstance(error.get("code"), int) or not isinstance(error.get("msg"), str):
+        return PluginFailedError(f"{failed} and its error message cannot be read: {_quote(completed.stdout)}")
+    details = error.get("details") or ""
+    return PluginError(plugin, command, code=error["code"], msg=error["msg"], details=str(details))
+
+
+def _how_it_ended(status: int) -> str:
+    return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
+
+
+def _json_object(output: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(output)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _quote(output: bytes) -> str:
+    text = output.decode(errors="replace").strip()
+    return repr(text[:_QUOTED]) if text else "its output is empty"

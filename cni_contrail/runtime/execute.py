@@ -1,0 +1,96 @@
+"""Finds a plugin's executable and runs it once, within a deadline.
+
+A plugin gets a session of its own: at the deadline it is killed with everything that it started (a plugin runs IPAM
+plugins), where libcni kills the plugin alone and leaves those behind. What a plugin leaves running after a good answer
+(a daemon) is not touched.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from cni_contrail.runtime.errors import PluginFailedError, PluginTimeoutError
+
+log = logging.getLogger(__name__)
+
+_BUSY_DELAYS = (0.1, 0.2, 0.4, 0.8, 0.8)
+"""Seconds, plus jitter, before a plugin whose file is open for writing (it is being installed) is tried again."""
+
+_KILL_GRACE = 5.0  # seconds for a killed plugin to end
+
+
+class Completed(NamedTuple):
+    """How a plugin ended: `status` is negative if a signal ended it."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+
+
+def find_plugin(kind: str, directories: Sequence[str]) -> str:
+    """Returns the absolute path of a plugin's executable, from the first directory that has it.
+
+    Raises PluginFailedError.
+    """
+    for directory in directories:
+        path = os.path.abspath(os.path.join(directory, kind))
+        if os.path.isfile(path):
+            return path
+    raise PluginFailedError(f"plugin {kind} is not there: looked in {', '.join(directories) or 'no directory'}")
+
+
+def execute(path: str, configuration: bytes, environment: Mapping[str, str], *, deadline: float) -> Completed:
+    """Runs a plugin and returns how it ended; `deadline` is in the time of `time.monotonic`.
+
+    Raises PluginFailedError if it cannot be started, PluginTimeoutError if it had to be killed.
+    """
+    try:
+        process = _start(path, environment, deadline)
+    except OSError as error:
+        raise PluginFailedError(f"plugin {path} cannot be executed: {error.strerror}") from error
+    try:
+        stdout, stderr = process.communicate(configuration, timeout=max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired as error:
+        _kill(process)
+        raise PluginTimeoutError(f"plugin {path} did not end in time and was killed") from error
+    except BaseException:
+        _kill(process)
+        raise
+    if stderr:
+        log.info("plugin %s wrote: %s", path, stderr.decode(errors="replace").rstrip())
+    return Completed(process.returncode, stdout, stderr)
+
+
+def _start(path: str, environment: Mapping[str, str], deadline: float) -> subprocess.Popen[bytes]:
+    for delay in _BUSY_DELAYS:
+        try:
+            return _spawn(path, environment)
+        except OSError as error:
+            if error.errno != errno.ETXTBSY or time.monotonic() + delay > deadline:
+                raise
+        jitter = random.uniform(0, delay / 2)  # noqa: S311 - spreads retries, guards nothing
+        threading.Event().wait(delay + jitter)
+    return _spawn(path, environment)
+
+
+def _spawn(path: str, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen([path], env=environment, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):  # in an uninterruptible wait: it ends when the kernel lets it
+        process.wait(timeout=_KILL_GRACE)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
