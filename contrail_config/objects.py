@@ -15,6 +15,7 @@ FqName = tuple[str, str, str]
 """domain, project, name"""
 
 _VMI_NAMESPACE = uuid.UUID("5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10")
+_POD_NAMESPACE = uuid.UUID("0e5f1bb4-7a41-4d8e-b0d5-9c1c3f2a6d94")
 _NETWORK_NAMESPACE = uuid.UUID("a1f4d3f6-2b77-4c0e-9f0e-64d1d3c58b21")
 
 
@@ -148,6 +149,14 @@ class Event(ConfigObject, frozen=True):
 def machine_name(cluster: str, namespace: str, pod: str) -> str:
     """Name of a pod's virtual machine, by which `/vm-cfg` is asked."""
     return f"{cluster}__{namespace}__{pod}"
+
+
+def pod_uuid(uid: str) -> str:
+    """A pod's UID as the uuid of its machine: lower-case with hyphens; one that is no UUID is mapped to one (v5)."""
+    try:
+        return str(uuid.UUID(uid))
+    except ValueError:
+        return str(uuid.uuid5(_POD_NAMESPACE, uid))
 
 
 def interface_uuid(pod_uid: str, index: int) -> str:

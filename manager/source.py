@@ -78,7 +78,13 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """Everything that is there has been sent: what the store holds beyond it can be freed."""
+    """Everything that is there has been sent: what the store holds beyond it can be freed.
+
+    Not so if it is not `complete`: then something could not be read (a broken manifest), and what it defines is not
+    known. Nothing may be freed on the strength of such a list; another one follows once all could be read.
+    """
+
+    complete: bool = True
 
 
 SourceEvent = Applied | Gone | Problem | Listed
