@@ -1,0 +1,101 @@
+"""Which addresses of a subnet can be given at all, and which one is its gateway unless it says otherwise."""
+
+import ipaddress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contrail_config.addressing.notation import family_of, format_address, parse_address
+from contrail_config.addressing.subnet import default_gateway, subnet_bounds
+from contrail_config.objects import Subnet
+
+
+def unusable(cidr: str, *, gateway: str | None = None, excluded: tuple[str, ...] = ()) -> dict[str, str]:
+    bounds = subnet_bounds(Subnet(cidr=cidr, gateway=gateway, excluded=excluded))
+    return {
+        format_address(address, family=family_of(cidr)): reason for address, reason in sorted(bounds.reserved.items())
+    }
+
+
+@pytest.mark.parametrize(
+    ("cidr", "gateway"),
+    [
+        ("10.32.0.0/12", "10.32.0.1"),
+        ("10.0.0.0/24", "10.0.0.1"),
+        ("10.0.0.8/30", "10.0.0.9"),
+        ("10.0.0.8/31", "10.0.0.8"),
+        ("10.0.0.8/32", None),
+        ("fd00::/8", "fd00::1"),
+        ("fd00:1::/64", "fd00:1::1"),
+        ("fd00:1::4/126", "fd00:1::5"),
+        ("fd00:1::4/127", "fd00:1::4"),
+        ("fd00:1::4/128", None),
+    ],
+)
+def test_the_default_gateway_is_the_first_usable_address(cidr: str, gateway: str | None) -> None:
+    assert default_gateway(cidr) == gateway
+
+
+@pytest.mark.parametrize(
+    ("cidr", "reserved"),
+    [
+        ("10.0.0.0/24", {"10.0.0.0": "it is the network address", "10.0.0.255": "it is the broadcast address"}),
+        ("10.0.0.8/30", {"10.0.0.8": "it is the network address", "10.0.0.11": "it is the broadcast address"}),
+        ("10.0.0.8/31", {}),
+        ("10.0.0.8/32", {}),
+        ("fd00:1::/64", {"fd00:1::": "it is the subnet-router anycast address"}),
+        ("fd00:1::4/126", {"fd00:1::4": "it is the subnet-router anycast address"}),
+        ("fd00:1::4/127", {}),
+        ("fd00:1::4/128", {}),
+    ],
+)
+def test_the_ends_of_a_subnet_are_reserved_where_the_family_says_so(cidr: str, reserved: dict[str, str]) -> None:
+    assert unusable(cidr) == reserved
+
+
+def test_gateway_and_excluded_addresses_are_reserved_each_with_its_reason() -> None:
+    reserved = unusable("10.0.0.8/31", gateway="10.0.0.8", excluded=("10.0.0.9",))
+    assert reserved == {"10.0.0.8": "it is the gateway", "10.0.0.9": "it is excluded"}
+
+
+def test_a_gateway_outside_the_subnet_takes_nothing_from_it() -> None:
+    assert unusable("fd00:1::4/127", gateway="fe80::1", excluded=("fd00:2::1",)) == {}
+
+
+@pytest.mark.parametrize(
+    "subnet",
+    [
+        Subnet(cidr="10.0.0.1/24", gateway=None),
+        Subnet(cidr="10.0.0.0/33", gateway=None),
+        Subnet(cidr="net", gateway=None),
+        Subnet(cidr="10.0.0.0/24", gateway="fd00::1"),
+        Subnet(cidr="10.0.0.0/24", gateway=None, excluded=("10.0.0.0/30",)),
+    ],
+)
+def test_a_malformed_subnet_is_a_value_error(subnet: Subnet) -> None:
+    with pytest.raises(ValueError, match=r"host bits|does not appear|is no IPv4 address"):
+        subnet_bounds(subnet)
+
+
+@given(st.ip_addresses(), st.data())
+def test_the_default_gateway_leaves_an_address_to_give(address: ipaddress.IPv4Address, data: st.DataObject) -> None:
+    prefix_length = data.draw(st.integers(8, address.max_prefixlen))
+    network = ipaddress.ip_network((address, prefix_length), strict=False)
+    gateway = default_gateway(str(network))
+    bounds = subnet_bounds(Subnet(cidr=str(network), gateway=gateway))
+    assert bounds.last - bounds.first + 1 - len(bounds.reserved) >= 1
+    assert (gateway is None) == (network.num_addresses == 1)
+
+
+@given(st.ip_addresses())
+def test_text_and_int_of_an_address_are_the_same_address(address: ipaddress.IPv4Address) -> None:
+    assert family_of(str(address)) == address.version
+    assert parse_address(str(address), family=address.version) == int(address)
+    assert format_address(int(address), family=address.version) == str(address)
+
+
+@pytest.mark.parametrize(("text", "family"), [("10.0.0.1", 6), ("fd00::1", 4), ("10.0.0.01", 4), ("10.0.0.1/24", 4)])
+def test_text_that_is_no_address_of_the_family_is_refused(text: str, family: int) -> None:
+    with pytest.raises(ValueError, match=f"'{text}' is no IPv{family} address"):
+        parse_address(text, family=family)

@@ -1,0 +1,157 @@
+"""Which address comes next, and why a wished one cannot be given."""
+
+import pytest
+
+from contrail_config.addressing.notation import family_of, format_address, parse_address
+from contrail_config.addressing.pool import AddressPool
+from contrail_config.addressing.subnet import default_gateway
+from contrail_config.objects import Subnet
+
+
+class Pool:
+    """A pool asked in text, with the default gateway in each subnet."""
+
+    def __init__(self, *cidrs: str, excluded: tuple[str, ...] = ()) -> None:
+        self.family = family_of(cidrs[0])
+        subnets = [Subnet(cidr=cidr, gateway=default_gateway(cidr), excluded=excluded) for cidr in cidrs]
+        self.pool = AddressPool(subnets, family=self.family)
+
+    def give(self, count: int) -> list[str]:
+        """The next addresses, taken; shorter than asked when no more are free."""
+        given: list[str] = []
+        while len(given) < count and (address := self.pool.choose()) is not None:
+            self.pool.take(address)
+            given.append(format_address(address, family=self.family))
+        return given
+
+    def number(self, text: str) -> int:
+        return parse_address(text, family=self.family)
+
+    def refusal(self, text: str) -> str | None:
+        return self.pool.refusal(self.number(text))
+
+
+@pytest.mark.parametrize(
+    ("cidr", "addresses"),
+    [
+        ("10.0.0.0/29", ["10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6"]),
+        ("10.0.0.0/30", ["10.0.0.2"]),
+        ("10.0.0.0/31", ["10.0.0.1"]),
+        ("10.0.0.5/32", ["10.0.0.5"]),
+        ("fd00::/126", ["fd00::2", "fd00::3"]),
+        ("fd00::/127", ["fd00::1"]),
+        ("fd00::5/128", ["fd00::5"]),
+    ],
+)
+def test_a_subnet_gives_each_usable_address_once_and_then_none(cidr: str, addresses: list[str]) -> None:
+    assert Pool(cidr).give(9) == addresses
+
+
+@pytest.mark.parametrize(
+    ("cidr", "addresses"),
+    [
+        ("10.32.0.0/12", ["10.32.0.2", "10.32.0.3"]),
+        ("fd00:1::/64", ["fd00:1::2", "fd00:1::3"]),
+        ("fd00::/8", ["fd00::2", "fd00::3"]),
+        ("::/0", ["::2", "::3"]),
+    ],
+)
+def test_a_large_subnet_is_no_dearer_than_a_small_one(cidr: str, addresses: list[str]) -> None:
+    assert Pool(cidr).give(2) == addresses
+
+
+def test_excluded_addresses_are_passed_over() -> None:
+    assert Pool("10.0.0.0/29", excluded=("10.0.0.3", "10.0.0.6")).give(9) == ["10.0.0.2", "10.0.0.4", "10.0.0.5"]
+
+
+def test_a_subnet_without_a_gateway_gives_its_first_usable_address() -> None:
+    pool = AddressPool([Subnet(cidr="10.0.0.0/30", gateway=None)], family=4)
+    assert pool.choose() == parse_address("10.0.0.1", family=4)
+
+
+def test_a_freed_address_comes_again_only_after_all_others() -> None:
+    tested = Pool("10.0.0.0/29")
+    assert tested.give(2) == ["10.0.0.2", "10.0.0.3"]
+    tested.pool.free(tested.number("10.0.0.2"))
+    assert tested.give(9) == ["10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.2"]
+
+
+def test_the_search_goes_on_after_a_wished_address() -> None:
+    tested = Pool("10.0.0.0/29")
+    tested.pool.take(tested.number("10.0.0.5"))
+    assert tested.give(9) == ["10.0.0.6", "10.0.0.2", "10.0.0.3", "10.0.0.4"]
+
+
+def test_subnets_are_used_in_their_order_and_a_free_place_in_the_first_is_used_first() -> None:
+    tested = Pool("10.2.0.0/30", "10.1.0.0/30", "fd00::/64")
+    assert tested.give(2) == ["10.2.0.2", "10.1.0.2"]
+    tested.pool.free(tested.number("10.1.0.2"))
+    tested.pool.free(tested.number("10.2.0.2"))
+    assert tested.give(9) == ["10.2.0.2", "10.1.0.2"]
+
+
+def test_a_held_address_is_not_given_until_it_is_free() -> None:
+    tested = Pool("10.0.0.0/30")
+    (address,) = tested.give(1)
+    tested.pool.hold(tested.number(address))
+    assert tested.give(1) == []
+    tested.pool.free(tested.number(address))
+    assert tested.give(1) == [address]
+
+
+def test_the_pool_of_a_family_without_subnets_has_no_address() -> None:
+    pool = AddressPool([Subnet(cidr="10.0.0.0/24", gateway=None)], family=6)
+    assert pool.choose() is None
+    assert pool.refusal(1) == "it is in no subnet of the network"
+
+
+@pytest.mark.parametrize(
+    ("wish", "reason"),
+    [
+        ("10.0.0.9", None),
+        ("10.1.0.9", None),
+        ("10.2.0.9", "it is in no subnet of the network"),
+        ("10.0.0.0", "it is the network address"),
+        ("10.0.0.1", "it is the gateway"),
+        ("10.0.0.255", "it is the broadcast address"),
+        ("10.0.0.7", "it is excluded"),
+        ("10.0.0.2", "it is taken by another interface"),
+        ("10.0.0.3", "it is still held back after its release"),
+    ],
+)
+def test_a_wish_is_refused_with_the_reason(wish: str, reason: str | None) -> None:
+    tested = Pool("10.0.0.0/24", "10.1.0.0/24", excluded=("10.0.0.7",))
+    tested.give(2)
+    tested.pool.hold(tested.number("10.0.0.3"))
+    assert tested.refusal(wish) == reason
+
+
+def test_an_excluded_address_that_was_given_before_does_not_come_free() -> None:
+    tested = Pool("10.0.0.0/30", excluded=("10.0.0.2",))
+    tested.pool.take(tested.number("10.0.0.2"))
+    tested.pool.free(tested.number("10.0.0.2"))
+    assert tested.refusal("10.0.0.2") == "it is excluded"
+    assert tested.give(1) == []
+
+
+def test_what_is_outside_the_subnets_is_left_alone() -> None:
+    tested = Pool("10.0.0.0/30")
+    outside = tested.number("10.9.0.1")
+    tested.pool.take(outside)
+    tested.pool.hold(outside)
+    tested.pool.free(outside)
+    assert tested.give(9) == ["10.0.0.2"]
+    with pytest.raises(ValueError, match="in no subnet"):
+        tested.pool.bounds(outside)
+
+
+def test_an_address_tells_which_subnet_it_belongs_to() -> None:
+    tested = Pool("10.0.0.0/24", "10.1.0.0/16")
+    bounds = tested.pool.bounds(tested.number("10.1.3.4"))
+    assert (bounds.cidr, bounds.prefix_length, bounds.gateway) == ("10.1.0.0/16", 16, "10.1.0.1")
+
+
+@pytest.mark.parametrize("cidrs", [("10.0.0.0/24", "10.0.0.128/25"), ("fd00:1::/64", "fd00:2::/64", "fd00::/16")])
+def test_subnets_that_overlap_are_a_value_error_that_names_them(cidrs: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"subnets \S+ and \S+ overlap"):
+        Pool(*cidrs)
