@@ -4,7 +4,6 @@ import dataclasses
 import os
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from cni_contrail.runtime.errors import AttachmentError
@@ -29,7 +28,7 @@ class Attachment:
     netns: str
     ifname: str
     args: Arguments = ()
-    capability_args: Mapping[str, Any] = MappingProxyType({})
+    capability_args: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not _CONTAINER_ID.fullmatch(self.container_id):

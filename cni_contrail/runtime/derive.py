@@ -1,4 +1,5 @@
 """What one plugin of a list is given on stdin: its execution configuration (CNI specification 1.0.0, section 3)."""
+
 import json
 from typing import Any
 

@@ -1,0 +1,63 @@
+"""Container IDs, interface names and arguments are refused before a plugin sees them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cni_contrail.runtime.attachment import Attachment, parse_args
+from cni_contrail.runtime.errors import AttachmentError
+
+
+@pytest.mark.parametrize("container_id", ["a", "A9", "cnitool-0f", "default-c1", "a.b_c-d", "c" * 64])
+def test_container_ids_of_runtimes_are_taken(container_id: str) -> None:
+    assert Attachment(container_id, "/run/netns/x", "eth0").container_id == container_id
+
+
+@pytest.mark.parametrize("container_id", ["", "-a", "_a", ".a", "a/b", "a:b", "a b", "a\n", "ä"])
+def test_others_are_refused(container_id: str) -> None:
+    with pytest.raises(AttachmentError, match=r"container ID .* must be letters"):
+        Attachment(container_id, "/run/netns/x", "eth0")
+
+
+@pytest.mark.parametrize("ifname", ["eth0", "a", "x" * 15, "net-1.2", "ü"])
+def test_names_that_the_kernel_takes_are_taken(ifname: str) -> None:
+    assert Attachment("c", "/run/netns/x", ifname).ifname == ifname
+
+
+@pytest.mark.parametrize("ifname", ["", "x" * 16, "ü" * 8, ".", "..", "a/b", "a:b", "a b", "a\tb", "a\n"])
+def test_names_that_it_does_not_are_refused(ifname: str) -> None:
+    with pytest.raises(AttachmentError, match="interface name"):
+        Attachment("c", "/run/netns/x", ifname)
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("text", "meant"),
+        [
+            ("", ()),
+            ("A=1", (("A", "1"),)),
+            ("A=1;B=", (("A", "1"), ("B", ""))),
+            ("A=1;", (("A", "1"),)),
+            ("IP=10.0.0.1,fd00::1;X=a=b", (("IP", "10.0.0.1,fd00::1"), ("X", "a=b"))),
+            ("A=1;A=2", (("A", "1"), ("A", "2"))),
+        ],
+    )
+    def test_text_is_read_at_the_first_equals_sign(self, text: str, meant: tuple[tuple[str, str], ...]) -> None:
+        assert parse_args(text) == meant
+
+    @pytest.mark.parametrize("text", ["A", "A=1;B", "=1"])
+    def test_what_is_no_pair_is_refused(self, text: str) -> None:
+        with pytest.raises(AttachmentError, match="must be KEY=VALUE"):
+            parse_args(text)
+
+    @pytest.mark.parametrize("pair", [("", "1"), ("A=B", "1"), ("A;B", "1"), ("A", "1;2")])
+    def test_a_pair_that_would_be_read_otherwise_is_refused(self, pair: tuple[str, str]) -> None:
+        with pytest.raises(AttachmentError, match="must be KEY=VALUE"):
+            Attachment("c", "/run/netns/x", "eth0", args=(pair,))
+
+    PLAIN = st.text(st.characters(exclude_characters="=;", codec="utf-8"), min_size=1)
+
+    @given(st.lists(st.tuples(PLAIN, PLAIN)))
+    def test_what_reaches_a_plugin_reads_back_the_same(self, pairs: list[tuple[str, str]]) -> None:
+        attachment = Attachment("c", "/run/netns/x", "eth0", args=tuple(pairs))
+        assert parse_args(attachment.environment("ADD", [])["CNI_ARGS"]) == tuple(pairs)

@@ -1,0 +1,147 @@
+"""What an administrator wrote is checked before anything is executed, with file and key in the error."""
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cni_contrail.runtime import versions
+from cni_contrail.runtime.configuration import load_file, parse_list, parse_single
+from cni_contrail.runtime.errors import ConfigurationError
+
+GOOD: dict[str, Any] = {"cniVersion": "1.0.0", "name": "net", "plugins": [{"type": "bridge"}]}
+
+
+def encode(document: Any) -> bytes:
+    return json.dumps(document).encode()
+
+
+def complaint(document: Any) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_list(encode(document), origin="10-net.conflist")
+    return str(caught.value)
+
+
+def test_a_list_is_read_with_the_capabilities_that_its_plugins_declare() -> None:
+    bridge = {"type": "bridge", "capabilities": {"ips": True, "mac": False}, "bridge": "cni0"}
+    network = parse_list(encode(GOOD | {"plugins": [bridge, {"type": "tuning"}]}), origin="x")
+    assert (network.name, network.version, network.disable_check) == ("net", "1.0.0", False)
+    assert [plugin.type for plugin in network.plugins] == ["bridge", "tuning"]
+    assert network.plugins[0].capabilities == {"ips"}
+    assert network.plugins[0].document == bridge
+
+
+def test_the_text_is_kept_as_it_was_read() -> None:
+    text = json.dumps(GOOD, indent=7).encode()
+    assert parse_list(text, origin="x").source == text
+
+
+@pytest.mark.parametrize("stated", [{}, {"cniVersion": ""}])
+def test_a_list_without_version_is_of_the_first_one(stated: dict[str, str]) -> None:
+    document = {"name": "net", "plugins": [{"type": "bridge"}], **stated}
+    assert parse_list(encode(document), origin="x").version == "0.1.0"
+
+
+@pytest.mark.parametrize("version", versions.SUPPORTED)
+def test_every_supported_version_is_taken(version: str) -> None:
+    assert parse_list(encode(GOOD | {"cniVersion": version}), origin="x").version == version
+
+
+@pytest.mark.parametrize(("written", "meant"), [(True, True), (False, False), ("True", True), ("false", False)])
+def test_disable_check_is_read_as_libcni_reads_it(written: Any, meant: bool) -> None:
+    assert parse_list(encode(GOOD | {"disableCheck": written}), origin="x").disable_check is meant
+
+
+@pytest.mark.parametrize(
+    ("change", "key", "problem"),
+    [
+        ({"name": ""}, "name", "not empty"),
+        ({"name": 5}, "name", "not empty"),
+        ({"name": "a/b"}, "name", "'a/b' must be letters"),
+        ({"name": "-a"}, "name", "'-a' must be letters"),
+        ({"name": "a\n"}, "name", r"'a\n' must be letters"),
+        ({"cniVersion": 1}, "cniVersion", "must be a string, not 1"),
+        ({"cniVersion": "1.0"}, "cniVersion", "'1.0' is none of 0.1.0, 0.2.0"),
+        ({"cniVersion": "1.1.0"}, "cniVersion", "1.1.0 is not supported yet"),
+        ({"cniVersions": ["1.0.0"]}, "cniVersions", "is not supported yet"),
+        ({"loadOnlyInlinedPlugins": False}, "loadOnlyInlinedPlugins", "is not supported yet"),
+        ({"disableCheck": "maybe"}, "disableCheck", "must be true or false, not 'maybe'"),
+        ({"disableCheck": 1}, "disableCheck", "must be true or false, not 1"),
+        ({"plugins": []}, "plugins", "at least one plugin"),
+        ({"plugins": {"type": "x"}}, "plugins", "must be a list"),
+        ({"plugins": ["bridge"]}, "plugins[0]", "must be an object"),
+        ({"plugins": [{"type": "a"}, {}]}, "plugins[1].type", "is missing"),
+        ({"plugins": [{"type": None}]}, "plugins[0].type", "not empty"),
+        ({"plugins": [{"type": "../sh"}]}, "plugins[0].type", "without a path"),
+        ({"plugins": [{"type": "a", "capabilities": []}]}, "plugins[0].capabilities", "must be an object"),
+        ({"plugins": [{"type": "a", "capabilities": {"ips": "yes"}}]}, "plugins[0].capabilities.ips", "not 'yes'"),
+    ],
+)
+def test_the_error_names_file_key_and_problem(change: dict[str, Any], key: str, problem: str) -> None:
+    said = complaint(GOOD | change)
+    assert said.startswith(f"10-net.conflist: key '{key}': ")
+    assert problem in said
+
+
+def test_a_missing_name_is_told() -> None:
+    assert complaint({"plugins": [{"type": "a"}]}) == "10-net.conflist: key 'name': is missing"
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[1", b"{} {}"])
+def test_what_is_no_json_is_told(text: bytes) -> None:
+    with pytest.raises(ConfigurationError, match=r"10-net\.conflist: is not JSON"):
+        parse_list(text, origin="10-net.conflist")
+
+
+@pytest.mark.parametrize("document", [None, [], "net", 1])
+def test_what_is_no_object_is_told(document: Any) -> None:
+    assert complaint(document) == "10-net.conflist: must hold a JSON object"
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
+    )
+)
+def test_no_json_value_in_any_place_is_more_than_a_configuration_error(value: Any) -> None:
+    for key in ("name", "cniVersion", "disableCheck", "plugins"):
+        with contextlib.suppress(ConfigurationError):
+            parse_list(encode(GOOD | {key: value}), origin="x")
+
+
+class TestSingleConfigurations:
+    def test_one_becomes_a_list_of_one_plugin(self) -> None:
+        document = {"cniVersion": "0.3.1", "name": "net", "type": "bridge", "capabilities": {"ips": True}}
+        network = parse_single(encode(document), origin="x")
+        assert (network.name, network.version) == ("net", "0.3.1")
+        assert [plugin.document for plugin in network.plugins] == [document]
+        assert json.loads(network.source) == {"name": "net", "cniVersion": "0.3.1", "plugins": [document]}
+
+    def test_its_errors_name_its_own_keys(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"^a.conf: key 'type': is missing$"):
+            parse_single(encode({"name": "net"}), origin="a.conf")
+
+    def test_a_list_in_it_is_told(self) -> None:
+        with pytest.raises(ConfigurationError, match=r"^a.conf: key 'plugins': .* belongs in a .conflist file$"):
+            parse_single(encode(GOOD), origin="a.conf")
+
+
+class TestFiles:
+    @pytest.mark.parametrize("name", ["net.conf", "net.json"])
+    def test_a_single_configuration_is_known_by_its_ending(self, tmp_path: Path, name: str) -> None:
+        path = tmp_path / name
+        path.write_bytes(encode({"name": "net", "type": "bridge"}))
+        assert load_file(str(path)).plugins[0].type == "bridge"
+
+    def test_a_list_is_known_by_its_ending(self, tmp_path: Path) -> None:
+        path = tmp_path / "net.conflist"
+        path.write_bytes(encode(GOOD))
+        assert load_file(str(path)).name == "net"
+
+    def test_one_that_is_not_there_is_told(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigurationError, match=r"none.conflist: cannot be read: No such file"):
+            load_file(str(tmp_path / "none.conflist"))

@@ -1,0 +1,164 @@
+"""Real plugins as the runtime's peers, in throw-away namespaces: what Debian ships in /usr/lib/cni."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cni_contrail.runtime.attachment import Attachment
+from cni_contrail.runtime.chain import Runtime
+from cni_contrail.runtime.configuration import NetworkList, parse_list
+from cni_contrail.runtime.errors import PluginError
+from cni_contrail.runtime.sandbox import inside
+from tests.support.netns import Netns
+
+CHECKED = ("0.4.0", "1.0.0")
+
+
+@pytest.fixture
+def node(make_netns: Callable[[str], Netns]) -> Netns:
+    return make_netns("node")
+
+
+@pytest.fixture
+def pod(make_netns: Callable[[str], Netns]) -> Netns:
+    return make_netns("pod")
+
+
+@pytest.fixture
+def attachment(pod: Netns) -> Attachment:
+    return Attachment("a" * 64, pod.path, "eth0", args=(("IgnoreUnknown", "1"), ("K8S_POD_NAME", "web-0")))
+
+
+@pytest.fixture
+def debian(tmp_path: Path) -> Runtime:
+    return Runtime(["/usr/lib/cni"], cache_dir=str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def make_list(tmp_path: Path) -> Callable[..., NetworkList]:
+    """Makes a list of `bridge` with `host-local`, and further plugins behind it."""
+
+    def make(*chained: dict[str, Any], version: str) -> NetworkList:
+        ipam = {"type": "host-local", "subnet": "10.99.0.0/24", "dataDir": str(tmp_path / "ipam")}
+        bridge = {"type": "bridge", "bridge": "ctbr0", "isGateway": True, "ipam": ipam}
+        document = {"cniVersion": version, "name": "real", "plugins": [bridge, *chained]}
+        return parse_list(json.dumps(document).encode(), origin="real.conflist")
+
+    return make
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"])
+def test_a_bridge_is_attached_and_detached_in_every_version(
+    debian: Runtime,
+    make_list: Callable[..., NetworkList],
+    attachment: Attachment,
+    node: Netns,
+    pod: Netns,
+    version: str,
+) -> None:
+    bridge = make_list(version=version)
+    with inside(node.path):
+        result = debian.add(bridge, attachment)
+        assert result["cniVersion"] == version
+        assert "10.99.0.2/24" in pod.ip("addr", "show", "eth0")
+        debian.delete(bridge, attachment)
+    assert pod.links() == []
+    assert node.links() == ["ctbr0"]
+
+
+@pytest.mark.parametrize("version", CHECKED)
+def test_a_chain_is_checked(
+    debian: Runtime,
+    make_list: Callable[..., NetworkList],
+    attachment: Attachment,
+    node: Netns,
+    pod: Netns,
+    version: str,
+) -> None:
+    tuning = {"type": "tuning", "sysctl": {"net.ipv4.conf.all.log_martians": "1"}}
+    chain = make_list(tuning, version=version)
+    with inside(node.path):
+        debian.add(chain, attachment)
+        debian.check(chain, attachment)
+        pod.ip("addr", "flush", "dev", "eth0")
+        with pytest.raises(PluginError, match=r"plugin bridge failed \(CHECK\)"):
+            debian.check(chain, attachment)
+        debian.delete(chain, attachment)
+
+
+def test_capability_arguments_reach_the_plugin_that_declares_them(
+    debian: Runtime, make_list: Callable[..., NetworkList], attachment: Attachment, node: Netns, pod: Netns
+) -> None:
+    chain = make_list({"type": "tuning", "capabilities": {"mac": True}}, version="1.0.0")
+    with_mac = dataclasses.replace(attachment, capability_args={"mac": "02:00:00:00:00:07", "ips": ["10.99.0.77/24"]})
+    with inside(node.path):
+        result = debian.add(chain, with_mac)
+        debian.delete(chain, with_mac)
+    assert [interface["mac"] for interface in result["interfaces"] if interface.get("sandbox")] == ["02:00:00:00:00:07"]
+    assert result["ips"][0]["address"] == "10.99.0.2/24"
+
+
+def test_a_portmap_behind_it_takes_its_result(
+    debian: Runtime, make_list: Callable[..., NetworkList], attachment: Attachment, node: Netns
+) -> None:
+    chain = make_list({"type": "portmap", "capabilities": {"portMappings": True}}, version="1.0.0")
+    with inside(node.path):
+        result = debian.add(chain, attachment)
+        debian.delete(chain, attachment)
+    assert [interface["name"] for interface in result["interfaces"]][-1] == "eth0"
+
+
+def test_two_interfaces_of_one_container_are_two_attachments(
+    debian: Runtime, make_list: Callable[..., NetworkList], attachment: Attachment, node: Netns, pod: Netns
+) -> None:
+    bridge = make_list(version="1.0.0")
+    second = dataclasses.replace(attachment, ifname="net1")
+    with inside(node.path):
+        debian.add(bridge, attachment)
+        debian.add(bridge, second)
+        assert pod.links() == ["eth0", "net1"]
+        debian.delete(bridge, second)
+        assert pod.links() == ["eth0"]
+        debian.check(bridge, attachment)
+        debian.delete(bridge, attachment)
+
+
+def test_the_loopback_plugin_runs_from_a_single_configuration(debian: Runtime, pod: Netns, tmp_path: Path) -> None:
+    pod.ip("link", "set", "lo", "down")
+    loopback = parse_list(b'{"cniVersion":"0.3.1","name":"lo","plugins":[{"type":"loopback"}]}', origin="lo")
+    debian.add(loopback, Attachment("a" * 64, pod.path, "lo"))
+    assert "UP" in pod.ip("link", "show", "lo")
+
+
+def test_a_refusal_of_a_real_plugin_is_told_with_its_code(
+    debian: Runtime, make_list: Callable[..., NetworkList], attachment: Attachment, node: Netns
+) -> None:
+    bridge = make_list(version="1.0.0")
+    nowhere = dataclasses.replace(attachment, netns="/run/netns/ct-not-there")
+    with inside(node.path), pytest.raises(PluginError) as caught:
+        debian.add(bridge, nowhere)
+    assert caught.value.code == 999
+    assert "failed to open netns" in caught.value.msg
+
+
+def test_del_with_the_namespace_gone_frees_the_address(
+    debian: Runtime,
+    make_list: Callable[..., NetworkList],
+    attachment: Attachment,
+    node: Netns,
+    pod: Netns,
+    tmp_path: Path,
+) -> None:
+    bridge = make_list(version="1.0.0")
+    reserved = tmp_path / "ipam" / "real" / "10.99.0.2"
+    with inside(node.path):
+        debian.add(bridge, attachment)
+        assert reserved.exists()
+        pod.delete()
+        debian.delete(bridge, dataclasses.replace(attachment, netns=""))
+        debian.delete(bridge, attachment)
+    assert not reserved.exists()

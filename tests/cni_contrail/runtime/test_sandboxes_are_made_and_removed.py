@@ -1,0 +1,126 @@
+"""Network namespaces with a name, made without moving the caller's threads."""
+
+import os
+import subprocess
+import threading
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cni_contrail.runtime.errors import SandboxError
+from cni_contrail.runtime.sandbox import NETNS_DIR, inside, make_sandbox, remove_sandbox
+
+
+def own_namespace() -> str:
+    return os.readlink("/proc/thread-self/ns/net")
+
+
+@pytest.fixture
+def name() -> Iterator[str]:
+    chosen = f"ct-sandbox-{uuid.uuid4().hex[:12]}"
+    yield chosen
+    remove_sandbox(os.path.join(NETNS_DIR, chosen))
+
+
+def test_it_is_one_that_ip_netns_knows(name: str) -> None:
+    assert make_sandbox(name) == f"/run/netns/{name}"
+    listed = subprocess.run(["ip", "-n", name, "-o", "link"], capture_output=True, text=True, check=True, timeout=10)
+    assert [line.split(": ")[1] for line in listed.stdout.splitlines()] == ["lo"]
+
+
+def test_the_caller_stays_where_it_is(name: str) -> None:
+    before = own_namespace()
+    path = make_sandbox(name)
+    assert own_namespace() == before
+    assert os.stat(path).st_ino != os.stat("/proc/thread-self/ns/net").st_ino
+
+
+def test_many_threads_make_and_remove_at_once(name: str) -> None:
+    before = own_namespace()
+
+    def make_and_remove(number: int) -> int:
+        path = make_sandbox(f"{name}-{number}")
+        inode = os.stat(path).st_ino
+        remove_sandbox(path)
+        assert own_namespace() == before
+        return inode
+
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        assert len(list(pool.map(make_and_remove, range(24)))) == 24
+    assert not [entry for entry in os.listdir(NETNS_DIR) if entry.startswith(name)]
+
+
+def test_no_thread_outlives_it(name: str) -> None:
+    before = threading.active_count()
+    make_sandbox(name)
+    assert threading.active_count() == before
+
+
+def test_a_name_that_is_taken_is_told_and_left_alone(name: str) -> None:
+    path = make_sandbox(name)
+    inode = os.stat(path).st_ino
+    with pytest.raises(SandboxError, match=f"{path}: is there already"):
+        make_sandbox(name)
+    assert os.stat(path).st_ino == inode
+
+
+def test_a_name_that_is_no_file_name_is_told() -> None:
+    with pytest.raises(SandboxError, match="cannot be made"):
+        make_sandbox("no/such/place")
+
+
+def test_removing_it_frees_the_name(name: str) -> None:
+    path = make_sandbox(name)
+    remove_sandbox(path)
+    assert not os.path.exists(path)
+    make_sandbox(name)
+
+
+def test_removing_what_is_not_there_is_no_error(name: str) -> None:
+    remove_sandbox(os.path.join(NETNS_DIR, name))
+
+
+def test_removing_what_another_unmounted_takes_the_file(name: str) -> None:
+    path = make_sandbox(name)
+    subprocess.run(["umount", path], check=True, timeout=10)
+    remove_sandbox(path)
+    assert not os.path.exists(path)
+
+
+def test_what_cannot_be_removed_is_told() -> None:
+    with pytest.raises(SandboxError, match=r"/proc/version: cannot be removed"):
+        remove_sandbox("/proc/version")
+
+
+class TestInside:
+    def test_the_thread_and_what_it_starts_are_in_it(self, name: str) -> None:
+        path = make_sandbox(name)
+        with inside(path):
+            child = subprocess.run(["readlink", "/proc/self/ns/net"], capture_output=True, text=True, check=True)
+            assert child.stdout.strip() == own_namespace() == f"net:[{os.stat(path).st_ino}]"
+
+    def test_other_threads_are_not(self, name: str) -> None:
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            before = pool.submit(own_namespace).result()
+            with inside(make_sandbox(name)):
+                assert pool.submit(own_namespace).result() == before
+
+    def test_the_thread_comes_back_even_from_an_error(self, name: str) -> None:
+        before = own_namespace()
+        with pytest.raises(ZeroDivisionError), inside(make_sandbox(name)):
+            _ = 1 / 0
+        assert own_namespace() == before
+
+    def test_no_descriptor_is_left_open(self, name: str) -> None:
+        path = make_sandbox(name)
+        before = len(os.listdir("/proc/self/fd"))
+        with inside(path):
+            pass
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    @pytest.mark.parametrize("path", ["/run/netns/none", "/proc/version"])
+    def test_what_is_no_namespace_is_told(self, path: str) -> None:
+        with pytest.raises(SandboxError, match=f"{path}: cannot be entered"), inside(path):
+            pass
