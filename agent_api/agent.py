@@ -1,0 +1,78 @@
+"""The agent of one node: what the config store says of its machines, and which of their ports are plugged.
+
+It knows nothing of addresses to listen on: `application` makes its pages, and whoever composes a process serves them.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from prometheus_client import CollectorRegistry
+
+from agent_api.machine_watch import FIRST_PAUSE, MachineWatch
+from agent_api.machines import Machines
+from agent_api.metrics import Metrics
+from agent_api.ports.directory import PortDirectory
+from agent_api.ports.stale import STALE_AFTER, DeviceExists, device_exists, drop_stale_ports
+from agent_api.ports.table import PortTable
+from contrail_config.store import Store
+
+
+class Agent:
+    """Serves the machines of `node`; keeps ports below `ports_dir`.
+
+    `stale_after` and `first_pause` are seconds; `device_exists` tells whether a host's device is there.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        node: str,
+        ports_dir: str,
+        registry: CollectorRegistry,
+        stale_after: float = STALE_AFTER,
+        device_exists: DeviceExists = device_exists,
+        first_pause: float = FIRST_PAUSE,
+    ) -> None:
+        self.machines = Machines()
+        self.ports = PortTable(PortDirectory(ports_dir))
+        self.metrics = Metrics(
+            registry,
+            machines=lambda: len(self.machines),
+            ports=lambda: len(self.ports),
+            waiting=lambda: len(self.machines.waiters),
+        )
+        self._watch = MachineWatch(store, node=node, machines=self.machines, first_pause=first_pause)
+        self._stale_after = stale_after
+        self._device_exists = device_exists
+
+    async def load_ports(self) -> None:
+        """Takes the ports that an earlier process kept; `run` does it where nobody did before.
+
+        Until then writes are answered 503 and `plugged` knows none, so call it before anybody asks that. Raises
+        PortsError.
+        """
+        if not self.ports.loaded:
+            await self.ports.load()
+
+    async def run(self) -> None:
+        """Follows the store until it is cancelled. Raises PortsError if the ports cannot be reloaded."""
+        await self.load_ports()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._watch.follow())
+            tasks.create_task(drop_stale_ports(self.ports, after=self._stale_after, device_exists=self._device_exists))
+
+    def readiness(self) -> list[str]:
+        """Returns what keeps the agent from answering by the newest state; nothing: it is ready."""
+        reasons = [] if self.ports.loaded else ["the ports are not reloaded yet"]
+        if self._watch.problem is not None:
+            reasons.append(self._watch.problem)
+        return reasons
+
+    def plugged(self, vm_uuid: str) -> bool:
+        """Tells whether any port of the machine is plugged."""
+        return bool(self.ports.of_machine(vm_uuid))
+
+    def on_unplugged(self, callback: Callable[[Sequence[str]], None]) -> None:
+        """Has the callback told the uuids of interfaces whose ports were freed, on the event loop."""
+        self.ports.on_unplugged(callback)

@@ -1,0 +1,116 @@
+"""What `GET /vm-cfg` and `GET /vm` answer, item by item, in the key order of upstream's agent.
+
+`/vm-cfg` tells a pod's interfaces as configured, `/vm` those that are plugged. Upstream tells addresses only in the
+second; here the first has them too, so that one request answers everything. An interface without an address of a
+family has no key of that family. `dns-server` is one address by contract: without any it is the unspecified one.
+"""
+
+import time
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from agent_api.annotations import interface_annotations
+from agent_api.authorship import AUTHOR, upstream_time
+from agent_api.ports.port import Port
+from contrail_config.objects import InterfaceAddress, Route, VirtualMachine, VirtualMachineInterface
+
+_NO_VLAN = 65535
+_NO_DNS = {4: "0.0.0.0", 6: "::"}
+_NIL_UUID = "00000000-0000-0000-0000-000000000000"
+
+
+class VmCfgItem(msgspec.Struct, kw_only=True, rename="kebab"):
+    """One interface as configured; `mtu` in bytes, a route without `gw` is on the link."""
+
+    id: str
+    vm_uuid: str
+    vn_id: str
+    vn_name: str
+    mac_address: str
+    sub_interface: bool = False
+    vlan_id: int = _NO_VLAN
+    annotations: list[str]
+    ip_address: str | UnsetType = UNSET
+    plen: int | UnsetType = UNSET
+    dns_server: str | UnsetType = UNSET
+    gateway: str | UnsetType = UNSET
+    v6_ip_address: str | UnsetType = UNSET
+    v6_plen: int | UnsetType = UNSET
+    v6_dns_server: str | UnsetType = UNSET
+    v6_gateway: str | UnsetType = UNSET
+    mtu: int
+    routes: tuple[Route, ...]
+
+
+class VmItem(msgspec.Struct, kw_only=True, rename="kebab"):
+    """One plugged interface; `time` is the moment of the answer."""
+
+    id: str
+    instance_id: str
+    vn_id: str
+    vm_project_id: str = _NIL_UUID
+    mac_address: str
+    system_name: str
+    rx_vlan_id: int = _NO_VLAN
+    tx_vlan_id: int = _NO_VLAN
+    vhostuser_mode: int = 0
+    ip_address: str | UnsetType = UNSET
+    plen: int | UnsetType = UNSET
+    dns_server: str | UnsetType = UNSET
+    gateway: str | UnsetType = UNSET
+    v6_ip_address: str | UnsetType = UNSET
+    v6_plen: int | UnsetType = UNSET
+    v6_dns_server: str | UnsetType = UNSET
+    v6_gateway: str | UnsetType = UNSET
+    author: str = AUTHOR
+    time: str
+
+
+def vm_cfg(machine: VirtualMachine) -> list[VmCfgItem]:
+    """Returns all interfaces of a machine, in index order. Raises MachineUnservableError."""
+    return [
+        VmCfgItem(
+            id=interface.uuid,
+            vm_uuid=machine.uuid,
+            vn_id=interface.network_uuid,
+            vn_name=":".join(interface.network),
+            mac_address=interface.mac,
+            annotations=interface_annotations(machine, index),
+            mtu=interface.mtu,
+            routes=interface.routes,
+            **_address_keys(interface),
+        )
+        for index, interface in enumerate(machine.interfaces)
+    ]
+
+
+def vm_item(machine: VirtualMachine, interface: VirtualMachineInterface, port: Port) -> VmItem:
+    """Returns one plugged interface of a machine."""
+    return VmItem(
+        id=interface.uuid,
+        instance_id=machine.uuid,
+        vn_id=interface.network_uuid,
+        mac_address=interface.mac,
+        system_name=port.host_ifname,
+        time=upstream_time(time.time()),
+        **_address_keys(interface),
+    )
+
+
+def _address_keys(interface: VirtualMachineInterface) -> dict[str, Any]:
+    keys: dict[str, Any] = {}
+    for address in interface.addresses:
+        keys |= _keys_of(address)
+    return keys
+
+
+def _keys_of(address: InterfaceAddress) -> dict[str, Any]:
+    prefix = "v6_" if address.family == 6 else ""
+    return {
+        f"{prefix}ip_address": address.address,
+        f"{prefix}plen": address.prefix_length,
+        f"{prefix}dns_server": next(iter(address.dns), _NO_DNS[address.family]),
+        f"{prefix}gateway": UNSET if address.gateway is None else address.gateway,
+    }

@@ -1,0 +1,30 @@
+"""Why the agent does not do as asked; each kind is one HTTP status (`middlewares.answer_errors`).
+
+    AgentError
+     ├─ BadRequestError         400: the request is wrong; the message names the field
+     ├─ MachineUnservableError  500: a value of the stored machine cannot be told to a client
+     ├─ PortsError              500: the files of the plugged ports cannot be read or written
+     └─ NotReadyError           503: ports are not reloaded yet, or the agent is stopping
+
+Causes are chained.
+"""
+
+
+class AgentError(Exception):
+    """Root of everything that the agent raises."""
+
+
+class BadRequestError(AgentError):
+    """The request is wrong; the message names the field and its value."""
+
+
+class MachineUnservableError(AgentError):
+    """A value of the stored machine cannot be told to a client; the message names interface, key and value."""
+
+
+class PortsError(AgentError):
+    """The files of the plugged ports cannot be read or written; nothing was changed."""
+
+
+class NotReadyError(AgentError):
+    """Ports are not reloaded yet, or the agent is stopping: worth another try."""

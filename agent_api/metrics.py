@@ -1,0 +1,77 @@
+"""What `/metrics` tells of the agent, in the registry of whoever composes the process."""
+
+import time
+from collections.abc import Callable
+from typing import cast
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+"""Seconds."""
+
+WAITED = "contrail-agent-waited"
+"""Where a handler puts the seconds for which its request asked to wait: they are no duration of ours."""
+
+_UNKNOWN_ROUTE = "unknown"
+_HUNG_UP = "hung up"
+
+
+class Metrics:
+    """The agent's metrics; made once per registry."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        *,
+        machines: Callable[[], float],
+        ports: Callable[[], float],
+        waiting: Callable[[], float],
+    ) -> None:
+        self._requests = Counter(
+            "contrail_agent_requests",
+            "Requests by method, route and status; a client that hung up first has no status.",
+            ["method", "route", "status"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "contrail_agent_request_seconds",
+            "Time to an answer, without the time that a request asked to wait.",
+            ["route"],
+            buckets=BUCKETS,
+            registry=registry,
+        )
+        self._known: dict[tuple[str, str, int | str], tuple[Counter, Histogram]] = {}
+        for name, documentation, value in (
+            ("contrail_agent_machines", "Machines of this node.", machines),
+            ("contrail_agent_ports", "Ports that are plugged.", ports),
+            ("contrail_agent_waiting_requests", "Requests that wait for a pod's list.", waiting),
+        ):
+            Gauge(name, documentation, registry=registry).set_function(value)
+
+    def middleware(self) -> Middleware:
+        """Returns the middleware that counts requests: the outermost one, so that it sees every status."""
+
+        @web.middleware
+        async def count(request: web.Request, handler: Handler) -> web.StreamResponse:
+            begin = time.perf_counter()
+            status: int | str = _HUNG_UP
+            try:
+                response = await handler(request)
+                status = response.status
+            finally:
+                seconds = time.perf_counter() - begin - cast(float, request.get(WAITED, 0.0))
+                self._observe(request, status, seconds)
+            return response
+
+        return count
+
+    def _observe(self, request: web.Request, status: int | str, seconds: float) -> None:
+        resource = request.match_info.route.resource
+        key = (request.method, resource.canonical if resource else _UNKNOWN_ROUTE, status)
+        if key not in self._known:  # to look a child up by its labels takes longer than all else here
+            self._known[key] = self._requests.labels(*key), self._seconds.labels(key[1])
+        requests, duration = self._known[key]
+        requests.inc()
+        duration.observe(seconds)
