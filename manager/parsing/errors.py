@@ -1,8 +1,9 @@
 """What users wrote wrong, one root for all of it.
 
 UserInputError
- ├─ AnnotationError  a pod annotation; the message names key and value
- └─ NadError         a NetworkAttachmentDefinition; the message lists every problem in it
+ ├─ AnnotationError  an annotation; the message names key and value
+ ├─ NadError         a NetworkAttachmentDefinition; the message lists every problem in it
+ └─ BadValueError    one value, named in the message; whoever knows where it stands adds the place and chains it
 """
 
 
@@ -11,8 +12,16 @@ class UserInputError(Exception):
 
 
 class AnnotationError(UserInputError):
-    """A pod annotation is malformed or asks for what cannot be."""
+    """An annotation is malformed or asks for what cannot be."""
 
 
 class NadError(UserInputError):
     """A network attachment definition cannot be used."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class BadValueError(UserInputError):
+    """A value is not what its place takes."""

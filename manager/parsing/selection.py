@@ -10,7 +10,8 @@ class NetworkSelection(msgspec.Struct, frozen=True):
     """One element of the list (multi-network standard v1.3, 4.1).
 
     `ips` are addresses without prefix in canonical form, `mac` is lower-case with colons. `default_route`: None if the
-    element does not carry the key, else the gateways asked for (empty: no default route at all).
+    element does not carry the key, else the gateways asked for (empty: no default route at all). `unserved` says, one
+    sentence each, what the element asks for that our networks cannot give; another plugin's network may.
     """
 
     namespace: str
@@ -20,6 +21,7 @@ class NetworkSelection(msgspec.Struct, frozen=True):
     ips: tuple[str, ...] = ()
     default_route: tuple[str, ...] | None = None
     cni_args: Mapping[str, Any] | None = None
+    unserved: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -1,0 +1,64 @@
+"""A NetworkAttachmentDefinition: what network it defines, or that it is another plugin's.
+
+Whose it is says `spec.config`; what the network is say the annotations `opencontrail.org/*`, and CNI's own keys `dns`,
+`mtu` and `routes` of the configuration. An author hears of everything that is wrong at once.
+"""
+
+from collections.abc import Mapping
+
+from manager.parsing.definition import ForeignDefinition, NetworkDefinition
+from manager.parsing.errors import BadValueError, NadError
+from manager.parsing.findings import Findings
+from manager.parsing.nad_network import read_network
+from manager.parsing.nad_settings import read_settings
+from manager.parsing.netconf import read_configuration
+from manager.parsing.quoting import shown
+from manager.source import Nad
+
+SNAT_KEY = "opencontrail.org/ip_fabric_snat"
+FORWARDING_KEY = "opencontrail.org/ip_fabric_forwarding"
+
+_FLAGS = {"true": True, "false": False}
+
+
+def parse_nad(nad: Nad, *, default_mtu: int) -> NetworkDefinition | ForeignDefinition:
+    """What the NAD defines. `default_mtu`: what its network has if it states none.
+
+    Without `spec.config` a NAD names a file on the node's disk, which is foreign. Raises NadError with every problem.
+    """
+    if nad.config is None or not nad.config.strip():
+        return ForeignDefinition(config_name=nad.name, plugin="")
+    try:
+        config = read_configuration(nad.config)
+    except BadValueError as error:
+        raise NadError(f"spec.config: {error}") from error
+    if config.own is None:
+        return ForeignDefinition(config_name=config.name or nad.name, plugin=config.first_plugin)
+    return _read_own(nad, config.name or nad.name, config.own, default_mtu)
+
+
+def _read_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mtu: int) -> NetworkDefinition:
+    findings = Findings()
+    subnets, reference = read_network(findings, nad.annotations)
+    settings = read_settings(findings, own, nad=nad.key, subnets=subnets, default_mtu=default_mtu)
+    definition = NetworkDefinition(
+        config_name=config_name,
+        subnets=subnets,
+        reference=reference,
+        dns=settings.dns,
+        mtu=settings.mtu,
+        routes=settings.routes,
+        ip_fabric_snat=_read_flag(findings, nad.annotations, SNAT_KEY),
+        ip_fabric_forwarding=_read_flag(findings, nad.annotations, FORWARDING_KEY),
+    )
+    if findings.problems:
+        raise NadError(*findings.problems)
+    return definition
+
+
+def _read_flag(findings: Findings, annotations: Mapping[str, str], key: str) -> bool:
+    text = annotations.get(key, "false")
+    flag = _FLAGS.get(text.strip().lower())
+    if flag is None:
+        findings.add(key, f"{shown(text)} is neither true nor false")
+    return bool(flag)

@@ -1,0 +1,53 @@
+"""A NAD's `spec.config`: a CNI network configuration, or a list of plugins (CNI specification 1.0.0, section 1)."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from manager.parsing.errors import BadValueError
+from manager.parsing.json_text import json_list, json_object, read_json
+from manager.parsing.quoting import shown
+
+PLUGIN = "contrail-k8s-cni"
+
+
+class Configuration(NamedTuple):
+    """What is asked of a configuration here.
+
+    `name`: None if it has none. `own`: what it says to our plugin, without nulls; None if it is not for our plugin.
+    """
+
+    name: str | None
+    first_plugin: str
+    own: Mapping[str, Any] | None
+
+
+def read_configuration(text: str) -> Configuration:
+    """Reads `spec.config`. Raises BadValueError for what is no configuration."""
+    config = json_object(read_json(text))
+    listed = config.get("plugins")
+    plugins = [config] if listed is None else [json_object(plugin) for plugin in json_list(listed)]
+    types = [_plugin_type(plugin) for plugin in plugins]
+    return Configuration(
+        name=_name(config),
+        first_plugin=next(iter(types), ""),
+        own=_own(config, plugins[types.index(PLUGIN)]) if PLUGIN in types else None,
+    )
+
+
+def _own(config: Mapping[str, Any], plugin: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The plugin's own object, and below it the keys of the list around it."""
+    return {key: value for key, value in {**config, **plugin}.items() if value is not None}
+
+
+def _plugin_type(plugin: Mapping[str, Any]) -> str:
+    kind = plugin.get("type")
+    if not isinstance(kind, str) or not kind:
+        raise BadValueError(f"{shown(plugin)} has no plugin's name as type, but {shown(kind)}")
+    return kind
+
+
+def _name(config: Mapping[str, Any]) -> str | None:
+    name = config.get("name")
+    if name is not None and not isinstance(name, str):
+        raise BadValueError(f"name {shown(name)} is no text")
+    return name or None

@@ -1,0 +1,100 @@
+"""Subnets of one network, from lists of CIDRs, gateways and exclusions, in which any value may be wrong.
+
+A gateway and an exclusion belong to the subnet in which they lie. A subnet without a stated gateway has the one that
+addressing gives it by default. Exclusions may be huge (half an IPv6 subnet), so they stay CIDRs, as few as cover them.
+"""
+
+from collections.abc import Iterable, Sequence
+from ipaddress import collapse_addresses, summarize_address_range
+
+from contrail_config.addressing.subnet import default_gateway, subnet_bounds
+from contrail_config.objects import Subnet
+from manager.parsing.addresses import Address, Network, parse_address, parse_cidr, parse_subnet, parse_unicast
+from manager.parsing.errors import BadValueError
+from manager.parsing.findings import Findings, Stated
+from manager.parsing.quoting import shown
+
+
+def read_subnets(findings: Findings, *, cidrs: Stated, gateways: Stated, excluded: Stated) -> tuple[Subnet, ...]:
+    """The subnets in the order of their CIDRs. What is wrong goes to `findings`, and is left out."""
+    networks = findings.read_each(cidrs.place, parse_subnet, cidrs.values)
+    _note_overlaps(findings, cidrs.place, networks)
+    if len(networks) < len(cidrs.values):
+        return ()  # where gateways and exclusions belong is not known
+    gateway_of = _read_gateways(findings, gateways, networks)
+    excluded_of = _read_exclusions(findings, excluded, networks)
+    return tuple(
+        Subnet(
+            cidr=str(network),
+            gateway=gateway_of.get(network, default_gateway(str(network))),
+            excluded=_fewest_texts(excluded_of[network]),
+        )
+        for network in networks
+    )
+
+
+def _note_overlaps(findings: Findings, place: str, networks: Sequence[Network]) -> None:
+    """Among CIDRs in order of their start one that overlaps an earlier one overlaps the one that reaches furthest."""
+    for version in (4, 6):
+        furthest: Network | None = None
+        for network in sorted((n for n in networks if n.version == version), key=_start_then_longest):
+            if furthest is not None and furthest.overlaps(network):
+                findings.add(place, f"{furthest} and {network} overlap")
+            else:
+                furthest = network
+
+
+def _start_then_longest(network: Network) -> tuple[int, int]:
+    return int(network.network_address), network.prefixlen
+
+
+def _read_gateways(findings: Findings, gateways: Stated, networks: Sequence[Network]) -> dict[Network, str]:
+    gateway_of: dict[Network, str] = {}
+
+    def read(text: str) -> None:
+        address = parse_unicast(text)
+        network = _home(address, address, networks, text)
+        if unusable := subnet_bounds(Subnet(cidr=str(network), gateway=None)).reserved.get(int(address)):
+            raise BadValueError(f"{shown(text)} cannot be the gateway of {network}: {unusable}")
+        if network in gateway_of:
+            raise BadValueError(f"{shown(text)} is one too many: {network} has gateway {gateway_of[network]}")
+        gateway_of[network] = str(address)
+
+    findings.read_each(gateways.place, read, gateways.values)
+    return gateway_of
+
+
+def _read_exclusions(findings: Findings, excluded: Stated, networks: Sequence[Network]) -> dict[Network, list[Network]]:
+    excluded_of: dict[Network, list[Network]] = {network: [] for network in networks}
+
+    def read(text: str) -> None:
+        first, last = _bounds(text)
+        excluded_of[_home(first, last, networks, text)] += summarize_address_range(first, last)
+
+    findings.read_each(excluded.place, read, excluded.values)
+    return excluded_of
+
+
+def _bounds(text: str) -> tuple[Address, Address]:
+    """First and last address of `a`, `a/length` or `a-b`."""
+    if "/" in text:
+        network = parse_cidr(text)
+        return network[0], network[-1]
+    first, dash, last = text.partition("-")
+    low = parse_address(first.strip())
+    high = parse_address(last.strip()) if dash else low
+    if low.version != high.version or int(low) > int(high):
+        raise BadValueError(f"{shown(text)} is no range from a lower to a higher address")
+    return low, high
+
+
+def _home(first: Address, last: Address, networks: Sequence[Network], text: str) -> Network:
+    for network in networks:
+        if first in network and last in network:
+            return network
+    raise BadValueError(f"{shown(text)} lies in none of the subnets {', '.join(map(str, networks))}")
+
+
+def _fewest_texts(networks: Iterable[Network]) -> tuple[str, ...]:
+    fewest = collapse_addresses(networks)  # type: ignore[type-var]  # they are of one family, which no type says
+    return tuple(str(n.network_address) if n.num_addresses == 1 else str(n) for n in fewest)
