@@ -12,13 +12,11 @@ from manager.parsing.addresses import parse_address
 from manager.parsing.errors import BadValueError
 from manager.parsing.findings import Findings
 from manager.parsing.json_text import json_list, json_object
+from manager.parsing.netconf import check_ipv6_mtu, read_mtu
 from manager.parsing.quoting import shown
 from manager.parsing.routes import read_routes
 
 _CONFIG = "spec.config"
-_LEAST_MTU = 68  # RFC 791
-_LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
-_LARGEST_MTU = 65535
 
 
 class NadSettings(NamedTuple):
@@ -39,30 +37,23 @@ def read_settings(
     if section.get("nad", nad) != nad:
         findings.add(f"{_CONFIG}, contrail.nad", f"{shown(section['nad'])} is not this one, which is {nad}")
     return NadSettings(
-        dns=findings.read(f"{_CONFIG}, dns", read_dns, own.get("dns", {})) or (),
+        dns=findings.read(f"{_CONFIG}, dns", _read_dns, own.get("dns", {})) or (),
         mtu=_read_mtu(findings, own.get("mtu", section.get("mtu")), subnets, default_mtu),
         routes=read_routes(findings, f"{_CONFIG}, routes", own.get("routes", []), subnets=subnets),
     )
 
 
-def read_dns(value: Any) -> tuple[str, ...]:
+def _read_dns(value: Any) -> tuple[str, ...]:
     """Name servers of CNI's `dns`; its other keys are the plugin's to pass on. Raises BadValueError."""
     servers = json_object(value).get("nameservers") or []
     return tuple(str(parse_address(server)) for server in json_list(servers))
 
 
-def read_mtu(value: Any) -> int:
-    """An MTU in bytes. Raises BadValueError."""
-    if not isinstance(value, int) or isinstance(value, bool) or not _LEAST_MTU <= value <= _LARGEST_MTU:
-        raise BadValueError(f"{shown(value)} is no MTU: a number from {_LEAST_MTU} to {_LARGEST_MTU}")
-    return value
-
-
 def _read_mtu(findings: Findings, value: Any, subnets: Sequence[Subnet], default_mtu: int) -> int | None:
-    mtu = None if value is None else findings.read(f"{_CONFIG}, mtu", read_mtu, value)
-    effective = default_mtu if mtu is None else mtu
-    if effective < _LEAST_IPV6_MTU and any(":" in subnet.cidr for subnet in subnets):
-        findings.add(f"{_CONFIG}, mtu", f"{effective} is below {_LEAST_IPV6_MTU}, the least that IPv6 needs")
+    place = f"{_CONFIG}, mtu"
+    mtu = None if value is None else findings.read(place, read_mtu, value)
+    if any(":" in subnet.cidr for subnet in subnets):
+        findings.read(place, check_ipv6_mtu, default_mtu if mtu is None else mtu)
     return mtu
 
 

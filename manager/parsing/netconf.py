@@ -9,6 +9,10 @@ from manager.parsing.quoting import shown
 
 PLUGIN = "contrail-k8s-cni"
 
+_LEAST_MTU = 68  # RFC 791
+_LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
+_LARGEST_MTU = 65535
+
 
 class Configuration(NamedTuple):
     """What is asked of a configuration here.
@@ -32,6 +36,19 @@ def read_configuration(text: str) -> Configuration:
         first_plugin=next(iter(types), ""),
         own=_own(config, plugins[types.index(PLUGIN)]) if PLUGIN in types else None,
     )
+
+
+def read_mtu(value: Any) -> int:
+    """An MTU in bytes. Raises BadValueError."""
+    if not isinstance(value, int) or isinstance(value, bool) or not _LEAST_MTU <= value <= _LARGEST_MTU:
+        raise BadValueError(f"{shown(value)} is no MTU: a number from {_LEAST_MTU} to {_LARGEST_MTU}")
+    return value
+
+
+def check_ipv6_mtu(mtu: int) -> None:
+    """Raises BadValueError if IPv6 cannot work with this MTU."""
+    if mtu < _LEAST_IPV6_MTU:
+        raise BadValueError(f"{mtu} is below {_LEAST_IPV6_MTU}, the least that IPv6 needs")
 
 
 def _own(config: Mapping[str, Any], plugin: Mapping[str, Any]) -> Mapping[str, Any]:
