@@ -29,13 +29,14 @@ class InUseError(StoreError):
 
 
 class AddressUnavailableError(StoreError):
-    """The wished address cannot be given."""
+    """The wished address cannot be given; `free_in`: seconds until it can be, if that is only a matter of its hold."""
 
-    def __init__(self, address: str, network: str, reason: str) -> None:
+    def __init__(self, address: str, network: str, reason: str, *, free_in: float | None = None) -> None:
         super().__init__(f"address {address} of network {network} cannot be given: {reason}")
         self.address = address
         self.network = network
         self.reason = reason
+        self.free_in = free_in
 
 
 class ExhaustedError(StoreError):

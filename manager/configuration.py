@@ -1,0 +1,169 @@
+"""The manager's configuration: YAML, every key optional, checked whole at start.
+
+The structs are the schema; what a type cannot say (CIDRs, addresses, what fits to what) is checked after it, and all
+that is wrong comes in one message, each part with its key's path.
+"""
+
+import socket
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+from contrail_config.objects import Route, Subnet
+from contrail_service.configuration import load_configuration
+from contrail_service.errors import ConfigurationError
+from contrail_service.listen import parse_listen
+from manager.parsing.addresses import parse_unicast
+from manager.parsing.findings import Findings, Stated
+from manager.parsing.names import namespace_name
+from manager.parsing.netconf import check_ipv6_mtu
+from manager.parsing.routes import read_routes
+from manager.parsing.subnets import read_subnets
+
+ClusterName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$", max_length=63)]
+Mtu = Annotated[int, msgspec.Meta(ge=68, le=65535)]
+
+
+class _Section(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
+    """What all sections have in common."""
+
+
+class RouteSettings(_Section, frozen=True):
+    """A route: `dst` a CIDR, `gw` an address (absent: on the link)."""
+
+    dst: str
+    gw: str | None = None
+
+
+class PodNetworkSettings(_Section, frozen=True):
+    """The cluster pod network, in which every pod has index 0; `gateway` holds at most one address of each subnet."""
+
+    subnets: tuple[str, ...] = ("10.32.0.0/12",)
+    gateway: tuple[str, ...] = ()
+    dns: tuple[str, ...] = ()
+    mtu: Mtu = 1500
+    routes: tuple[RouteSettings, ...] = ()
+
+
+class ManifestsSource(_Section, frozen=True, tag_field="kind", tag="manifests"):
+    """A folder of YAML and JSON manifests; whoever composes the process demands the path or brings it."""
+
+    path: str | None = None
+
+
+class KubernetesSource(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
+    """A cluster's API server."""
+
+    kubeconfig: str | None = None
+
+
+class EmbeddedStore(_Section, frozen=True, tag_field="kind", tag="embedded"):
+    """An SQLite file; whoever composes the process demands the path or brings it."""
+
+    path: str | None = None
+
+
+class KubernetesStore(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
+    """Custom resources in a cluster."""
+
+
+class VncStore(_Section, frozen=True, tag_field="kind", tag="vnc"):
+    """A Contrail API server."""
+
+    url: str | None = None
+
+
+class MetaPlugin(StrEnum):
+    """Who calls the plugin: the runtime, once for all interfaces (none), or Multus, once for each."""
+
+    NONE = "none"
+    MULTUS = "multus"
+
+
+class MetaPluginSettings(_Section, frozen=True):
+    """`default_networks`: number of `defaultNetworks` in the configuration of Multus, which come before a pod's own."""
+
+    kind: MetaPlugin = MetaPlugin.NONE
+    default_networks: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
+
+
+class NamespaceIsolation(_Section, frozen=True):
+    """Whether pods are kept to the networks of their own namespace and of the global ones."""
+
+    enabled: bool = False
+    global_namespaces: tuple[str, ...] = ("default",)
+
+
+class ManagerConfiguration(_Section, frozen=True):
+    """The whole file."""
+
+    cluster_name: ClusterName = "k8s"
+    node: Annotated[str, msgspec.Meta(min_length=1)] = msgspec.field(default_factory=socket.gethostname)
+    pod_network: PodNetworkSettings = PodNetworkSettings()
+    source: ManifestsSource | KubernetesSource = ManifestsSource()
+    store: EmbeddedStore | KubernetesStore | VncStore = EmbeddedStore()
+    meta_plugin: MetaPluginSettings = MetaPluginSettings()
+    namespace_isolation: NamespaceIsolation = NamespaceIsolation()
+    listen: str = "127.0.0.1:8083"
+    metrics_listen: str | None = None
+
+
+class PodNetworkValues(msgspec.Struct, frozen=True):
+    """What the section `pod-network` says, read."""
+
+    subnets: tuple[Subnet, ...]
+    dns: tuple[str, ...]
+    routes: tuple[Route, ...]
+
+
+def load_manager_configuration(path: str | None) -> ManagerConfiguration:
+    """Returns what the file says, or the defaults without one. Raises ConfigurationError with all that is wrong."""
+    configuration = ManagerConfiguration() if path is None else load_configuration(path, ManagerConfiguration)
+    check_configuration(configuration, origin=path or "defaults")
+    return configuration
+
+
+def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> None:
+    """Raises ConfigurationError with all that is wrong; `origin` says where it stands."""
+    findings = Findings()
+    _note_unsupported(findings, configuration)
+    read_pod_network(findings, configuration.pod_network)
+    if configuration.meta_plugin.kind is MetaPlugin.NONE and configuration.meta_plugin.default_networks:
+        findings.add("meta-plugin.default-networks", "only a meta plugin has default networks")
+    global_namespaces = configuration.namespace_isolation.global_namespaces
+    findings.read_each("namespace-isolation.global-namespaces", namespace_name, global_namespaces)
+    if findings.problems:
+        raise ConfigurationError(f"{origin}: {'; '.join(findings.problems)}")
+    parse_listen(configuration.listen, key=f"{origin}: listen")
+    if configuration.metrics_listen is not None:
+        parse_listen(configuration.metrics_listen, key=f"{origin}: metrics-listen")
+
+
+def read_pod_network(findings: Findings, settings: PodNetworkSettings) -> PodNetworkValues:
+    """Returns the section's values. What is wrong goes to `findings`."""
+    place = "pod-network"
+    if not settings.subnets:
+        findings.add(f"{place}.subnets", "one is needed at least")
+    subnets = read_subnets(
+        findings,
+        cidrs=Stated(f"{place}.subnets", settings.subnets),
+        gateways=Stated(f"{place}.gateway", settings.gateway),
+        excluded=Stated(f"{place}.exclude"),
+    )
+    if any(":" in subnet.cidr for subnet in subnets):
+        findings.read(f"{place}.mtu", check_ipv6_mtu, settings.mtu)
+    return PodNetworkValues(
+        subnets=subnets,
+        dns=tuple(str(server) for server in findings.read_each(f"{place}.dns", parse_unicast, settings.dns)),
+        routes=read_routes(findings, f"{place}.routes", msgspec.to_builtins(list(settings.routes)), subnets=subnets),
+    )
+
+
+def _note_unsupported(findings: Findings, configuration: ManagerConfiguration) -> None:
+    if isinstance(configuration.source, KubernetesSource):
+        findings.add("source.kind", "kubernetes is not supported yet")
+    if isinstance(configuration.store, KubernetesStore):
+        findings.add("store.kind", "kubernetes is not supported yet")
+    if isinstance(configuration.store, VncStore):
+        findings.add("store.kind", "vnc is not supported yet")

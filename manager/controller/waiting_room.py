@@ -1,0 +1,32 @@
+"""Who waits for what: pods that lack something are found by it when it appears, without being tried again and again."""
+
+from collections.abc import Iterable
+
+from manager.needs import Need
+
+
+class WaitingRoom:
+    """Pods (by `namespace/name`) and their needs. A pod that waits anew forgets what it waited for before."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Need, dict[str, None]] = {}  # in the order in which they began to wait
+        self._needs: dict[str, tuple[Need, ...]] = {}
+
+    def wait(self, pod: str, needs: Iterable[Need]) -> None:
+        """Notes what the pod waits for."""
+        self.leave(pod)
+        self._needs[pod] = tuple(needs)
+        for need in self._needs[pod]:
+            self._waiting.setdefault(need, {})[pod] = None
+
+    def leave(self, pod: str) -> None:
+        """Forgets the pod; one that does not wait is no error."""
+        for need in self._needs.pop(pod, ()):
+            pods = self._waiting[need]
+            pods.pop(pod, None)
+            if not pods:
+                del self._waiting[need]
+
+    def waiting_for(self, need: Need) -> list[str]:
+        """The pods that wait for it, those first that began first. They stay until they leave or wait anew."""
+        return list(self._waiting.get(need, ()))

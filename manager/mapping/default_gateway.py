@@ -1,0 +1,117 @@
+"""Where a pod's default routes go, by request; at most one interface for each family.
+
+Two annotations can ask: `opencontrail.org/default-gw` names an interface, which takes the default routes of all
+families in which it has a gateway; the standard's `default-route` names the gateways themselves, of which those within
+the interface's network are served, and an empty list says that the pod has no default route at all, which is told on
+index 0. Where they contradict each other, `default-gw` holds and an event tells: it is the more deliberate one, since
+it exists for nothing else.
+
+What was asked for is `true` on an interface that takes the default routes of all families that the pod has gateways
+for, else it is that family. Families that nobody asked for fall to the lowest index, which whoever makes the interfaces
+sees to.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from contrail_config.addressing.notation import family_of
+from contrail_config.objects import DefaultGateway
+from manager.mapping.addresses import unfit_gateway
+from manager.mapping.annotations import DEFAULT_GATEWAY_KEY
+from manager.mapping.draft import InterfaceDraft
+from manager.mapping.errors import PodRefusedError
+from manager.mapping.interface_names import thick_name
+from manager.reasons import Reason
+from manager.source import Pod
+
+_ONE_FAMILY = {4: DefaultGateway.IPV4, 6: DefaultGateway.IPV6}
+
+
+class GatewayChoice(msgspec.Struct, frozen=True):
+    """The drafts with their `default_gw`, and in what the annotations contradict each other, if they do."""
+
+    drafts: Sequence[InterfaceDraft]
+    conflict: str | None
+
+
+def choose_default_gateways(pod: Pod, drafts: Sequence[InterfaceDraft]) -> GatewayChoice:
+    """Returns the choice. Raises PodRefusedError for a request that cannot be met."""
+    holder = _asked_by_routes(drafts)
+    nowhere = any(draft.default_route == () for draft in drafts)
+    conflict = None
+    if wanted := pod.annotations.get(DEFAULT_GATEWAY_KEY, "").strip():
+        index = _find(wanted, drafts)
+        families = _gateway_families(drafts[index])
+        if nowhere or any(holder.get(family, index) != index for family in families):
+            conflict = f"{DEFAULT_GATEWAY_KEY}: {wanted!r} holds, the default-route of {_asking(drafts)} does not"
+        holder |= dict.fromkeys(families, index)
+    if not holder and not nowhere:
+        return GatewayChoice(drafts, None)
+    return GatewayChoice(_with_answers(drafts, holder), conflict)
+
+
+def _asked_by_routes(drafts: Sequence[InterfaceDraft]) -> dict[int, int]:
+    """The index that takes each family by `default-route`."""
+    holder: dict[int, int] = {}
+    for index, draft in enumerate(drafts):
+        for gateway in draft.default_route or ():
+            if problem := unfit_gateway(draft.network, gateway):
+                raise _invalid(f"default-route: {gateway} cannot be the gateway of {draft.nad}: {problem}")
+            if gateway in draft.wishes:
+                raise _invalid(f"default-route: {gateway} is asked for as an address of the same interface")
+            if holder.setdefault(family_of(gateway), index) != index:
+                raise _invalid(f"default-route: {gateway} is one too many, index {holder[family_of(gateway)]} has one")
+    return holder
+
+
+def _find(wanted: str, drafts: Sequence[InterfaceDraft]) -> int:
+    """The first interface that the value fits as interface name, `eth<i>`, `net<k>`, `ns/name` or network name."""
+    ways: list[list[str | None]] = [
+        [draft.interface for draft in drafts],
+        [thick_name(index, draft.interface) for index, draft in enumerate(drafts)],
+        [draft.attachment for draft in drafts],
+        [draft.nad for draft in drafts],
+        [_network_label(index, draft) for index, draft in enumerate(drafts)],
+        [draft.network.fq_name[2] for draft in drafts],
+    ]
+    for names in ways:
+        if wanted in names:
+            index = names.index(wanted)
+            if _gateway_families(drafts[index]):
+                return index
+            raise _invalid(f"{DEFAULT_GATEWAY_KEY}: network {drafts[index].network.name} of {wanted!r} has no gateway")
+    known = ", ".join(dict.fromkeys(name for names in ways[:4] for name in names if name is not None))
+    raise _invalid(f"{DEFAULT_GATEWAY_KEY}: {wanted!r} is no interface and no network of the pod, which has {known}")
+
+
+def _network_label(index: int, draft: InterfaceDraft) -> str | None:
+    """What the annotation `network` of the interface says: the bare NAD name, `default` for index 0."""
+    return "default" if index == 0 else draft.nad and draft.nad.rpartition("/")[2]
+
+
+def _gateway_families(draft: InterfaceDraft) -> set[int]:
+    of_subnets = {family_of(subnet.gateway) for subnet in draft.network.subnets if subnet.gateway is not None}
+    return of_subnets | {family_of(gateway) for gateway in draft.default_route or ()}
+
+
+def _with_answers(drafts: Sequence[InterfaceDraft], holder: Mapping[int, int]) -> list[InterfaceDraft]:
+    of_pod = set().union(*map(_gateway_families, drafts))
+    answered = []
+    for index, draft in enumerate(drafts):
+        families = {family for family, taker in holder.items() if taker == index}
+        answer: DefaultGateway | None = None
+        if families:
+            answer = DefaultGateway.BOTH if families == of_pod else _ONE_FAMILY[min(families)]
+        elif draft.default_route == () or (index == 0 and not holder):
+            answer = DefaultGateway.NONE
+        answered.append(msgspec.structs.replace(draft, default_gw=answer))
+    return answered
+
+
+def _asking(drafts: Sequence[InterfaceDraft]) -> str:
+    return " and ".join(str(draft.nad) for draft in drafts if draft.default_route is not None)
+
+
+def _invalid(message: str) -> PodRefusedError:
+    return PodRefusedError(Reason.ANNOTATION_INVALID, message)

@@ -1,0 +1,29 @@
+"""Why a pod gets no interfaces, now or at all; messages are fit for an event on the pod.
+
+MappingError
+ ├─ PodRefusedError  its request is wrong, waiting would not help
+ └─ PodWaitsError    something is not there, or not free, now; `needs` says what
+"""
+
+from manager.needs import Need
+from manager.reasons import Reason
+
+
+class MappingError(Exception):
+    """Root of why a pod gets no interfaces."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class PodRefusedError(MappingError):
+    """What the pod asks for cannot be."""
+
+
+class PodWaitsError(MappingError):
+    """What the pod asks for is not there, or not free, now."""
+
+    def __init__(self, reason: Reason, message: str, *needs: Need) -> None:
+        super().__init__(reason, message)
+        self.needs = needs

@@ -1,0 +1,44 @@
+"""What interfaces are called in the sandbox: by us (thick mode) or by Multus, which calls us once for each.
+
+Index 0 has the runtime's name, `eth0` with every runtime there is. The others have the name that the user asked for,
+else `eth<index>` in thick mode and `net<k>` under Multus, counted over all attachments of the pod, foreign ones
+included, after those that Multus itself adds to every pod.
+"""
+
+from collections.abc import Sequence
+
+from manager.configuration import MetaPlugin, MetaPluginSettings
+from manager.mapping.errors import PodRefusedError
+from manager.parsing.networks import NETWORKS_KEY
+from manager.parsing.selection import NetworkSelection
+from manager.reasons import Reason
+
+
+def thick_name(index: int, interface: str | None) -> str:
+    """Name in thick mode; `interface` is what the user asked for."""
+    return interface or f"eth{index}"
+
+
+def attachment_names(selections: Sequence[NetworkSelection], *, default_networks: int) -> list[str]:
+    """CNI_IFNAME that Multus gives to each attachment."""
+    automatic = (f"net{number}" for number in range(default_networks + 1, default_networks + 1 + len(selections)))
+    return [selection.interface or name for selection, name in zip(selections, automatic, strict=True)]
+
+
+def refuse_taken_names(selections: Sequence[NetworkSelection], meta_plugin: MetaPluginSettings) -> None:
+    """Raises PodRefusedError if two interfaces would have one name.
+
+    That two elements ask for one name, or one for `eth0`, was refused when the annotation was read.
+    """
+    taken: dict[str, str] = {}
+    if meta_plugin.kind is MetaPlugin.MULTUS:
+        own = meta_plugin.default_networks
+        taken = {f"net{number}": f"default network {number} of Multus" for number in range(1, own + 1)}
+        names = attachment_names(selections, default_networks=own)
+    else:
+        names = [thick_name(index, selection.interface) for index, selection in enumerate(selections, 1)]
+    for position, name in enumerate(names, 1):
+        holder = taken.setdefault(name, f"element {position}")
+        if holder != f"element {position}":
+            problem = f"element {position} would be named {name!r}, as {holder} is: ask for another interface name"
+            raise PodRefusedError(Reason.ANNOTATION_INVALID, f"{NETWORKS_KEY}: {problem}")

@@ -1,0 +1,109 @@
+"""The second half of the mapping: from drafts and the addresses that were allocated for them to the virtual machine."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from contrail_config.addressing.notation import family_of
+from contrail_config.objects import (
+    InterfaceAddress,
+    VirtualMachine,
+    VirtualMachineInterface,
+    interface_mac,
+    interface_uuid,
+    machine_name,
+)
+from contrail_config.store import AddressRequest
+from manager.mapping.addresses import families, same_subnet
+from manager.mapping.draft import InterfaceDraft
+from manager.mapping.errors import PodRefusedError
+from manager.mapping.interface_names import thick_name
+from manager.mapping.names import project_name
+from manager.reasons import Reason
+from manager.source import Pod
+
+
+def address_requests(pod_uid: str, drafts: Sequence[InterfaceDraft]) -> list[AddressRequest]:
+    """One for each interface and family of its network.
+
+    Those with a wish come first: else an interface without one could be given what a later one wishes.
+    """
+    requests = [
+        AddressRequest(draft.network.uuid, family, interface_uuid(pod_uid, index), _wish(draft, family))
+        for index, draft in enumerate(drafts)
+        for family in families(draft.network)
+    ]
+    return sorted(requests, key=lambda request: request.wish is None)
+
+
+def build_machine(
+    pod: Pod, drafts: Sequence[InterfaceDraft], answers: Iterable[tuple[str, InterfaceAddress]], *, cluster: str
+) -> VirtualMachine:
+    """Returns the machine; `answers` are owners with the addresses that they were given.
+
+    Raises PodRefusedError if a gateway that was asked for does not fit the address.
+    """
+    addresses = defaultdict[str, list[InterfaceAddress]](list)
+    for owner, address in answers:
+        addresses[owner].append(address)
+    return VirtualMachine(
+        uuid=pod.uid,
+        name=machine_name(cluster, pod.namespace, pod.name),
+        cluster=cluster,
+        project=project_name(cluster, pod.namespace),
+        namespace=pod.namespace,
+        pod=pod.name,
+        node=pod.node,
+        interfaces=tuple(
+            _interface(draft, vmi_uuid, addresses[vmi_uuid])
+            for draft, vmi_uuid in ((draft, interface_uuid(pod.uid, index)) for index, draft in enumerate(drafts))
+        ),
+        config_hash=pod.config_hash,
+    )
+
+
+def describe_machine(machine: VirtualMachine) -> str:
+    """One line for people: `eth0 10.32.0.2 (k8s-default-pod-network), eth1 10.1.1.2 fd00::2 (blue/net-a)`."""
+    return ", ".join(
+        f"{thick_name(index, interface.interface)} {' '.join(address.address for address in interface.addresses)}"
+        f" ({interface.nad or interface.network[2]})"
+        for index, interface in enumerate(machine.interfaces)
+    )
+
+
+def _wish(draft: InterfaceDraft, family: int) -> str | None:
+    return next((wish for wish in draft.wishes if family_of(wish) == family), None)
+
+
+def _interface(draft: InterfaceDraft, vmi_uuid: str, addresses: Sequence[InterfaceAddress]) -> VirtualMachineInterface:
+    return VirtualMachineInterface(
+        uuid=vmi_uuid,
+        mac=draft.mac or interface_mac(vmi_uuid),
+        network_uuid=draft.network.uuid,
+        network=draft.network.fq_name,
+        addresses=tuple(_with_gateway(draft, address) for address in sorted(addresses, key=_family)),
+        mtu=draft.network.mtu,
+        routes=draft.network.routes,
+        nad=draft.nad,
+        config_name=draft.config_name,
+        interface=draft.interface,
+        attachment=draft.attachment,
+        default_gw=draft.default_gw,
+    )
+
+
+def _family(address: InterfaceAddress) -> int:
+    return address.family
+
+
+def _with_gateway(draft: InterfaceDraft, address: InterfaceAddress) -> InterfaceAddress:
+    """The address with the gateway that was asked for, which must be a neighbour and nobody else than itself."""
+    asked = next((gateway for gateway in draft.default_route or () if family_of(gateway) == address.family), None)
+    if asked is None:
+        return address
+    if asked == address.address or not same_subnet(address.address, asked, prefix_length=address.prefix_length):
+        own = f"{address.address}/{address.prefix_length}"
+        message = f"default-route: {asked} cannot be the gateway of {draft.nad}, which has the address {own}"
+        raise PodRefusedError(Reason.ANNOTATION_INVALID, message)
+    return msgspec.structs.replace(address, gateway=asked)

@@ -1,0 +1,42 @@
+"""From the configuration and from a NAD to a virtual network."""
+
+from contrail_config.objects import VirtualNetwork, network_uuid
+from contrail_service.errors import ConfigurationError
+from manager.configuration import ManagerConfiguration, read_pod_network
+from manager.mapping.names import nad_network_name, pod_network_name
+from manager.parsing.definition import NetworkDefinition
+from manager.parsing.findings import Findings
+from manager.source import Nad
+
+
+def pod_network(configuration: ManagerConfiguration) -> VirtualNetwork:
+    """Returns the cluster pod network. Raises ConfigurationError."""
+    findings = Findings()
+    values = read_pod_network(findings, configuration.pod_network)
+    if findings.problems:
+        raise ConfigurationError("; ".join(findings.problems))
+    name = pod_network_name(configuration.cluster_name)
+    return VirtualNetwork(
+        fq_name=name,
+        uuid=network_uuid(name),
+        subnets=values.subnets,
+        dns=values.dns,
+        mtu=configuration.pod_network.mtu,
+        routes=values.routes,
+    )
+
+
+def nad_network(nad: Nad, definition: NetworkDefinition, configuration: ManagerConfiguration) -> VirtualNetwork:
+    """Returns the network that a NAD with subnets of its own makes. Without an MTU it has the pod network's."""
+    name = nad_network_name(configuration.cluster_name, namespace=nad.namespace, name=nad.name)
+    return VirtualNetwork(
+        fq_name=name,
+        uuid=network_uuid(name),
+        subnets=definition.subnets,
+        dns=definition.dns,
+        mtu=definition.mtu or configuration.pod_network.mtu,
+        routes=definition.routes,
+        ip_fabric_snat=definition.ip_fabric_snat,
+        ip_fabric_forwarding=definition.ip_fabric_forwarding,
+        nad=nad.key,
+    )

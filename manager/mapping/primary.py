@@ -1,0 +1,91 @@
+"""Which network index 0 of a pod is in: the cluster pod network, unless pod or namespace choose another one.
+
+In this order: Multus's `v1.multus-cni.io/default-network` on the pod, if it names one of our NADs; the pod's
+`opencontrail.org/network`; that of its namespace; the pod network. The two on the pod must agree if both are there.
+Under a meta plugin, a default network of another plugin is that plugin's to make; index 0 stays where it would be.
+"""
+
+from contrail_config.objects import FqName
+from manager.configuration import ManagerConfiguration, MetaPlugin
+from manager.mapping.annotations import DEFAULT_NETWORK_KEY
+from manager.mapping.catalogue import Catalogue, ServedNad
+from manager.mapping.draft import InterfaceDraft
+from manager.mapping.errors import PodRefusedError, PodWaitsError
+from manager.mapping.isolation import may_refer
+from manager.mapping.names import pod_network_name
+from manager.mapping.selections import check_selections, draft_selection, find_nads
+from manager.needs import namespace_need
+from manager.parsing.errors import AnnotationError
+from manager.parsing.networks import NETWORKS_KEY, parse_networks
+from manager.parsing.reference import NETWORK_KEY, parse_reference
+from manager.parsing.selection import NetworkSelection
+from manager.reasons import Reason
+from manager.source import Pod
+
+MULTUS_NAMESPACE = "kube-system"
+"""Where Multus looks for a default network that is named without its namespace."""
+
+
+def draft_primary(pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration) -> InterfaceDraft:
+    """Returns index 0. Raises PodRefusedError and PodWaitsError."""
+    chosen = _network_of_pod(pod, configuration)
+    draft = _default_network(pod, catalogue, configuration)
+    if draft is None:
+        name = chosen or _network_of_namespace(pod, catalogue) or pod_network_name(configuration.cluster_name)
+        return InterfaceDraft(network=catalogue.network(name))
+    if chosen not in (None, draft.network.fq_name):
+        problem = f"chooses network {draft.network.name} for index 0, but {NETWORK_KEY} another one"
+        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {pod.annotations[DEFAULT_NETWORK_KEY]!r} {problem}")
+    return draft
+
+
+def _default_network(pod: Pod, catalogue: Catalogue, configuration: ManagerConfiguration) -> InterfaceDraft | None:
+    """Index 0 in the network of the NAD that Multus's annotation names; None if it does not name one of ours."""
+    selections = _read_default_network(pod, configuration)
+    check_selections(selections, pod=pod, configuration=configuration, key=DEFAULT_NETWORK_KEY)
+    for selection, nad in zip(selections, find_nads(selections, catalogue, configuration), strict=True):
+        if isinstance(nad, ServedNad):
+            return draft_selection(selection, nad, catalogue=catalogue, key=DEFAULT_NETWORK_KEY)
+    return None
+
+
+def _read_default_network(pod: Pod, configuration: ManagerConfiguration) -> tuple[NetworkSelection, ...]:
+    text = pod.annotations.get(DEFAULT_NETWORK_KEY, "")
+    under_multus = configuration.meta_plugin.kind is MetaPlugin.MULTUS
+    namespace = MULTUS_NAMESPACE if under_multus else pod.namespace
+    try:
+        selections = parse_networks(text, namespace=namespace, defer_unserved=True)
+    except AnnotationError as error:
+        raise _invalid(DEFAULT_NETWORK_KEY + str(error).removeprefix(NETWORKS_KEY)) from error
+    if len(selections) > 1:
+        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {text!r} names {len(selections)} networks, index 0 has one")
+    if selections and selections[0].interface is not None:
+        problem = f"interface {selections[0].interface!r} cannot be had, the runtime names the first interface"
+        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {problem}")
+    return selections
+
+
+def _network_of_pod(pod: Pod, configuration: ManagerConfiguration) -> FqName | None:
+    if NETWORK_KEY not in pod.annotations:
+        return None
+    try:
+        name = parse_reference(pod.annotations[NETWORK_KEY])
+    except AnnotationError as error:
+        raise _invalid(str(error)) from error
+    if not may_refer(configuration, own=pod.namespace, network=name):
+        problem = f"namespace isolation keeps pods of {pod.namespace} from network {':'.join(name)}"
+        raise PodRefusedError(Reason.NETWORK_FORBIDDEN, f"{NETWORK_KEY}: {problem}")
+    return name
+
+
+def _network_of_namespace(pod: Pod, catalogue: Catalogue) -> FqName | None:
+    text = catalogue.namespaces.get(pod.namespace, {}).get(NETWORK_KEY)
+    try:
+        return None if text is None else parse_reference(text)
+    except AnnotationError as error:
+        message = f"namespace {pod.namespace}, {error}"
+        raise PodWaitsError(Reason.ANNOTATION_INVALID, message, namespace_need(pod.namespace)) from error
+
+
+def _invalid(message: str) -> PodRefusedError:
+    return PodRefusedError(Reason.ANNOTATION_INVALID, message)
