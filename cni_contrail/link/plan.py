@@ -3,7 +3,13 @@
 Plain tuples, since this module is on the path of ADD, where import time is latency.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from cni_contrail.link.named_tuple import NamedTuple
 
 
 class Address(NamedTuple):
@@ -45,9 +51,13 @@ class InterfacePlan(NamedTuple):
 
 
 class ReplacedRoute(NamedTuple):
-    """A default route of the sandbox that an asked-for one replaced: what DEL puts back."""
+    """A default route of the sandbox that an asked-for one replaced: what DEL puts back.
+
+    `family` is AF_INET or AF_INET6; `gateway` None for on-link; `onlink`: the gateway is in no subnet of the interface.
+    """
 
     family: int
     gateway: str | None
     interface: str
     metric: int
+    onlink: bool = False
