@@ -1,0 +1,109 @@
+"""Network namespaces by descriptor, and moving the calling thread into one for a moment.
+
+A namespace belongs to a thread, not to the process, and a socket stays in the namespace in which it was opened. So
+whoever has business in a sandbox moves its own thread there, opens a socket (and writes sysctls, whose files show the
+namespace of the thread that opens them), and moves back at once; other threads never notice. A thread that cannot move
+back would do the next pod's work in this pod's namespace: then the process ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import functools
+import os
+import sys
+from types import TracebackType
+
+from cni_contrail.link.errors import NetnsError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_CLONE_NEWNET = 0x40000000
+_NS_GET_NSTYPE = 0xB703  # ioctl_ns(2)
+_OWN = "/proc/thread-self/ns/net"
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe at the path must not hold us up
+
+if sys.version_info >= (3, 12):
+
+    def _setns(fd: int) -> None:
+        os.setns(fd, _CLONE_NEWNET)
+
+else:
+
+    @functools.cache
+    def _libc() -> Any:
+        import ctypes  # takes 2 ms, so only where it must be
+
+        return ctypes.CDLL(None, use_errno=True), ctypes.get_errno
+
+    def _setns(fd: int) -> None:
+        libc, get_errno = _libc()
+        if libc.setns(fd, _CLONE_NEWNET) != 0:
+            raise OSError(get_errno(), os.strerror(get_errno()))
+
+
+class Inside:
+    """`with Inside(fd):` the calling thread is in the network namespace `fd`; nothing may be awaited meanwhile.
+
+    Raises NetnsError if the thread cannot enter. If it cannot return, the process exits with status 70.
+    """
+
+    __slots__ = ("_home", "_target")
+
+    def __init__(self, netns_fd: int) -> None:
+        self._target = netns_fd
+
+    def __enter__(self) -> None:
+        try:
+            self._home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise NetnsError(f"own network namespace cannot be opened: {error.strerror}") from error
+        try:
+            _setns(self._target)
+        except OSError as error:
+            os.close(self._home)
+            raise NetnsError(f"network namespace cannot be entered: {error.strerror}") from error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            _setns(self._home)
+        except OSError as stuck:
+            os.write(2, f"cannot return from a sandbox's network namespace: {stuck.strerror}\n".encode())
+            os._exit(os.EX_SOFTWARE)
+        os.close(self._home)
+
+
+def open_netns(path: str) -> int:
+    """Opens the network namespace at `path` and returns its descriptor, which is the caller's to close.
+
+    Raises NetnsError if there is nothing at the path, or something else than a network namespace.
+    """
+    try:
+        fd = os.open(path, _OPEN_FLAGS)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise NetnsError(f"network namespace {path} cannot be opened: {reason}") from error
+    if not _is_netns(fd):
+        os.close(fd)
+        raise NetnsError(f"{path} is no network namespace")
+    return fd
+
+
+def is_own_netns(fd: int) -> bool:
+    """Tells whether the descriptor is the network namespace that the calling thread is in."""
+    there, here = os.fstat(fd), os.stat(_OWN)
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+def _is_netns(fd: int) -> bool:
+    try:
+        return fcntl.ioctl(fd, _NS_GET_NSTYPE) == _CLONE_NEWNET
+    except OSError as error:
+        if error.errno in (errno.ENOTTY, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
+            return False
+        raise NetnsError(f"descriptor {fd} cannot be examined: {error.strerror}") from error
