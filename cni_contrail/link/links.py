@@ -1,0 +1,156 @@
+"""Messages about links: make a veth pair, set its ends, find, announce and delete it.
+
+Sources: rtnetlink(7), linux/if_link.h, linux/veth.h.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+
+from cni_contrail.link.message import CREATE, EXCLUSIVE, Request, attribute, attributes, nested, number
+from cni_contrail.link.plan import InterfacePlan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from cni_contrail.link.named_tuple import NamedTuple
+
+_RTM_NEWLINK = 16
+_RTM_DELLINK = 17
+_RTM_GETLINK = 18
+_RTM_SETLINK = 19
+
+_INFO = struct.Struct("=BxHiII")  # struct ifinfomsg: family, type, index, flags, which flags to change
+_UP = 0x1  # IFF_UP
+
+_IFLA_ADDRESS = 1
+_IFLA_IFNAME = 3
+_IFLA_MTU = 4
+_IFLA_LINKINFO = 18
+_IFLA_IFALIAS = 20
+_IFLA_AF_SPEC = 26
+_IFLA_NET_NS_FD = 28
+_IFLA_EXT_MASK = 29
+_IFLA_INFO_KIND = 1
+_IFLA_INFO_DATA = 2
+_VETH_INFO_PEER = 1
+_IFLA_INET_CONF = 1
+_ARP_NOTIFY = 22  # IPV4_DEVCONF_ARP_NOTIFY
+_IFLA_INET6_ADDR_GEN_MODE = 8
+_NO_ADDRESS = b"\1"  # IN6_ADDR_GEN_MODE_NONE
+_SKIP_STATISTICS = 8  # RTEXT_FILTER_SKIP_STATS: they are most of the answer
+_INET, _INET6 = 2, 10
+
+_MAC_BYTES = 6
+
+
+class End(NamedTuple):
+    """A link in the namespace of the socket that is spoken to."""
+
+    name: str
+    ifindex: int
+
+
+class Found(NamedTuple):
+    """What the kernel says of a link that was asked for; `alias` is empty if it has none."""
+
+    ifindex: int
+    alias: str
+
+
+def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
+    """Asks for the veth pair of the plan, final from the start: the host end here, the other in `netns_fd`.
+
+    Names, MACs and MTU are in the one message, so that nobody (udev, which renames links and changes MACs that the
+    kernel chose) sees anything else.
+    """
+    mtu = packed_mtu(plan.mtu)
+    peer = _INFO.pack(0, 0, 0, 0, 0) + b"".join(
+        (
+            _name(plan.name),
+            attribute(_IFLA_ADDRESS, packed_mac(plan.mac)),
+            mtu,
+            number(_IFLA_NET_NS_FD, netns_fd),
+        )
+    )
+    pair = nested(
+        _IFLA_LINKINFO,
+        attribute(_IFLA_INFO_KIND, b"veth"),
+        nested(_IFLA_INFO_DATA, nested(_VETH_INFO_PEER, peer)),
+    )
+    host = _name(plan.host_name) + attribute(_IFLA_ADDRESS, _any_mac()) + mtu
+    body = _INFO.pack(0, 0, 0, 0, 0) + host + pair
+    return Request(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, f"{plan.name}: make the link")
+
+
+def set_host_end(plan: InterfacePlan, *, ipv6: bool) -> Request:
+    """Asks for the host end to be up and to bear its alias; `ipv6`: the link has IPv6 settings.
+
+    It then makes no IPv6 address of its own: with a link-local one the node would send neighbour solicitations,
+    router solicitations and multicast reports into the pod's network, and the pod would reach services of the node
+    over it, past the datapath. A datapath on the node may still give it addresses.
+    """
+    quiet = b""
+    if ipv6:
+        mode = attribute(_IFLA_INET6_ADDR_GEN_MODE, _NO_ADDRESS)
+        quiet = nested(_IFLA_AF_SPEC, nested(_INET6, mode))
+    body = _INFO.pack(0, 0, 0, _UP, _UP) + _name(plan.host_name) + attribute(_IFLA_IFALIAS, plan.alias.encode()) + quiet
+    return Request(_RTM_SETLINK, 0, body, f"{plan.name}: set host link {plan.host_name} up")
+
+
+def set_sandbox_end(end: End) -> Request:
+    """Asks for a sandbox end to be up, and for the kernel to announce its IPv4 addresses when its MAC is set."""
+    announcing = nested(_IFLA_AF_SPEC, nested(_INET, nested(_IFLA_INET_CONF, number(_ARP_NOTIFY, 1))))
+    body = _INFO.pack(0, 0, end.ifindex, _UP, _UP) + announcing
+    return Request(_RTM_SETLINK, 0, body, f"{end.name}: set up")
+
+
+def set_mac(plan: InterfacePlan) -> Request:
+    """Asks for a sandbox end to have the MAC of its plan."""
+    body = _INFO.pack(0, 0, 0, 0, 0) + _name(plan.name) + attribute(_IFLA_ADDRESS, packed_mac(plan.mac))
+    return Request(_RTM_SETLINK, 0, body, f"{plan.name}: announce")
+
+
+def get(name: str) -> Request:
+    """Asks for the link of this name; the answer is for `found`."""
+    body = _INFO.pack(0, 0, 0, 0, 0) + _name(name) + number(_IFLA_EXT_MASK, _SKIP_STATISTICS)
+    return Request(_RTM_GETLINK, 0, body, f"find link {name}")
+
+
+def found(body: bytes) -> Found:
+    """Reads the answer to `get`."""
+    index = _INFO.unpack_from(body)[2]
+    alias = attributes(body[_INFO.size :]).get(_IFLA_IFALIAS, b"")
+    return Found(index, alias.rstrip(b"\0").decode(errors="replace"))
+
+
+def delete(end: End) -> Request:
+    """Asks for a link to be deleted, by its index: a link that has taken the name meanwhile is safe."""
+    return Request(_RTM_DELLINK, 0, _INFO.pack(0, 0, end.ifindex, 0, 0), f"delete link {end.name}")
+
+
+def packed_mtu(mtu: int) -> bytes:
+    """Returns the attribute of an MTU; ValueError if it is no number of bytes."""
+    return number(_IFLA_MTU, mtu)
+
+
+def packed_mac(text: str) -> bytes:
+    """Returns the bytes of a MAC address, `02:00:5e:10:00:01`; ValueError if it is none."""
+    try:
+        mac = bytes.fromhex(text.replace(":", ""))
+    except ValueError:
+        mac = b""
+    if len(mac) != _MAC_BYTES:
+        raise ValueError(f"{text!r} is no MAC address")
+    return mac
+
+
+def _name(name: str) -> bytes:
+    return attribute(_IFLA_IFNAME, name.encode() + b"\0")
+
+
+def _any_mac() -> bytes:
+    """A locally administered MAC address."""
+    return b"\2" + os.urandom(_MAC_BYTES - 1)

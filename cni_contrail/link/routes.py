@@ -1,0 +1,211 @@
+"""Messages about routes of the main table.
+
+Sources: rtnetlink(7), linux/rtnetlink.h.
+
+How a route goes in:
+
+- A gateway outside the subnets of its interface (an address with /32 or /128, a point-to-point link) is taken to be on
+  the link: RTNH_F_ONLINK. A host route to it would do too, but it would draw the traffic of other interfaces to that
+  address.
+- Two interfaces may bring the same route (one network joined twice, overlapping networks). Both get theirs, the first
+  is in force, the next ones stand behind it. IPv4: NLM_F_APPEND. IPv6 would make one multipath route of two of the
+  same metric, and spread connections over both interfaces; so there each interface has a metric of its own, 1024 (what
+  ip-route(8) gives) and its index.
+- A default route gets what ip-route(8) gives, metric 0 for IPv4 and 1024 for IPv6, and is made exclusively.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+
+from cni_contrail.link.addresses import check_length, covers, packed
+from cni_contrail.link.links import End
+from cni_contrail.link.message import (
+    APPEND,
+    CREATE,
+    DUMP,
+    EXCLUSIVE,
+    Request,
+    attribute,
+    attributes,
+    number,
+    unpack_number,
+)
+from cni_contrail.link.plan import Address, DefaultRoute, Route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+else:
+    from cni_contrail.link.named_tuple import NamedTuple
+
+_RTM_NEWROUTE = 24
+_RTM_DELROUTE = 25
+_RTM_GETROUTE = 26
+
+# struct rtmsg: family, destination length, source length, TOS, table, protocol, scope, type, flags
+_HEADER = struct.Struct("=BBBBBBBBI")
+_HOP = struct.Struct("=HBBi")  # struct rtnexthop: length, flags, weight, link index
+_VIA = struct.Struct("=H")  # struct rtvia: family; then the address
+
+_MAIN_TABLE = 254  # RT_TABLE_MAIN
+_STATIC = 4  # RTPROT_STATIC
+_UNIVERSE, _LINK, _ANY_SCOPE = 0, 253, 255
+_UNICAST = 1  # RTN_UNICAST
+_ONLINK = 4  # RTNH_F_ONLINK
+
+_RTA_DST = 1
+_RTA_OIF = 4
+_RTA_GATEWAY = 5
+_RTA_PRIORITY = 6
+_RTA_MULTIPATH = 9
+_RTA_TABLE = 15
+_RTA_VIA = 18
+
+_IPV6_METRIC = 1024
+_ADDRESS_BYTES = {socket.AF_INET: 4, socket.AF_INET6: 16}
+
+
+class _Hop(NamedTuple):
+    """Where a route leads: through a link, to a gateway or directly."""
+
+    ifindex: int
+    gateway: str | None
+    onlink: bool
+
+
+class FoundDefault(NamedTuple):
+    """A default route of the kernel's main table; one of several hops is found once for each."""
+
+    family: int
+    ifindex: int
+    gateway: str | None
+    metric: int
+    onlink: bool
+
+
+def default_metric(family: int) -> int:
+    """Returns the metric of the default routes that we make."""
+    return _IPV6_METRIC if family == socket.AF_INET6 else 0
+
+
+def packed_destination(destination: str) -> tuple[int, bytes, int]:
+    """Returns family, bytes and prefix length of a network, `10.1.0.0/16`; ValueError if it is none."""
+    network, _, length = destination.partition("/")
+    family, packed_network = packed(network)
+    if not length.isdecimal():
+        raise ValueError(f"{destination!r} is no network with a prefix length")
+    check_length(int(length), packed_network)
+    return family, packed_network, int(length)
+
+
+def add_route(end: End, route: Route, addresses: tuple[Address, ...]) -> Request:
+    """Asks for a route through the link, behind an equal one; `addresses` are those of the link."""
+    family, network, length = packed_destination(route.destination)
+    hop = _Hop(end.ifindex, route.gateway, _beyond(route.gateway, addresses))
+    metric = _IPV6_METRIC + end.ifindex if family == socket.AF_INET6 else 0
+    body = _header(family, length, hop) + attribute(_RTA_DST, network) + _where(family, hop, metric)
+    what = f"{end.name}: add route {route.destination}" + (f" via {route.gateway}" if route.gateway else "")
+    return Request(_RTM_NEWROUTE, CREATE | APPEND, body, what)
+
+
+def add_default(end: End, default: DefaultRoute, addresses: tuple[Address, ...]) -> Request:
+    """Asks for a default route through the link, to be refused if there is one of its metric."""
+    family, _ = packed(default.gateway)
+    hop = _Hop(end.ifindex, default.gateway, _beyond(default.gateway, addresses))
+    body = _header(family, 0, hop) + _where(family, hop, default_metric(family))
+    return Request(_RTM_NEWROUTE, CREATE | EXCLUSIVE, body, f"{end.name}: add default route via {default.gateway}")
+
+
+def put_back(route: FoundDefault) -> Request:
+    """Asks for a default route that was there before.
+
+    Several of one metric come back in the given order: IPv4 one behind the other, IPv6 as one multipath route.
+    """
+    hop = _Hop(route.ifindex, route.gateway, route.onlink)
+    body = _header(route.family, 0, hop) + _where(route.family, hop, route.metric)
+    return Request(_RTM_NEWROUTE, CREATE | APPEND, body, f"put back default route via {route.gateway or 'its link'}")
+
+
+def delete_default(route: FoundDefault) -> Request:
+    """Asks for a default route to be deleted."""
+    hop = _Hop(route.ifindex, route.gateway, route.onlink)
+    header = _HEADER.pack(route.family, 0, 0, 0, _MAIN_TABLE, 0, _ANY_SCOPE, _UNICAST, 0)
+    what = f"delete default route via {route.gateway or 'its link'}"
+    return Request(_RTM_DELROUTE, 0, header + _where(route.family, hop, route.metric), what)
+
+
+def dump_routes() -> Request:
+    """Asks for all routes of both families; the answers are for `found_defaults`."""
+    return Request(_RTM_GETROUTE, DUMP, _HEADER.pack(0, 0, 0, 0, 0, 0, 0, 0, 0), "read routes")
+
+
+def found_defaults(body: bytes) -> Iterator[FoundDefault]:
+    """Reads one answer to `dump_routes`: yields the route's hops if it is a default route of the main table."""
+    family, length, source_length, tos, table, _, _, kind, flags = _HEADER.unpack_from(body)
+    if family not in _ADDRESS_BYTES or (length, source_length, tos, kind) != (0, 0, 0, _UNICAST):
+        return
+    found = attributes(body[_HEADER.size :])
+    if _number(found, _RTA_TABLE, table) != _MAIN_TABLE:
+        return
+    metric = _number(found, _RTA_PRIORITY, 0)
+    for hop in _hops(found, flags):
+        yield FoundDefault(family, hop.ifindex, hop.gateway, metric, hop.onlink)
+
+
+def _beyond(gateway: str | None, addresses: tuple[Address, ...]) -> bool:
+    """Tells whether a gateway is in none of the subnets; every link has the link-local one of IPv6."""
+    if gateway is None:
+        return False
+    family, wanted = packed(gateway)
+    link_local = family == socket.AF_INET6 and wanted[0] == 0xFE and wanted[1] & 0xC0 == 0x80
+    return not link_local and not any(covers(address, wanted) for address in addresses)
+
+
+def _header(family: int, length: int, hop: _Hop) -> bytes:
+    scope = _LINK if hop.gateway is None and family == socket.AF_INET else _UNIVERSE
+    flags = _ONLINK if hop.onlink else 0
+    return _HEADER.pack(family, length, 0, 0, _MAIN_TABLE, _STATIC, scope, _UNICAST, flags)
+
+
+def _where(family: int, hop: _Hop, metric: int) -> bytes:
+    where = number(_RTA_OIF, hop.ifindex)
+    if metric:
+        where += number(_RTA_PRIORITY, metric)
+    if hop.gateway is None:
+        return where
+    of, gateway = packed(hop.gateway)
+    if of == family:
+        return where + attribute(_RTA_GATEWAY, gateway)
+    return where + attribute(_RTA_VIA, _VIA.pack(of) + gateway)  # IPv4 by way of an IPv6 gateway
+
+
+def _hops(found: dict[int, bytes], flags: int) -> Iterator[_Hop]:
+    if _RTA_MULTIPATH not in found:
+        yield _Hop(_number(found, _RTA_OIF, 0), _gateway(found), bool(flags & _ONLINK))
+        return
+    data = found[_RTA_MULTIPATH]
+    position = 0
+    while position + _HOP.size <= len(data):
+        length, hop_flags, _, index = _HOP.unpack_from(data, position)
+        if length < _HOP.size:
+            break
+        inner = attributes(data[position + _HOP.size : position + length])
+        yield _Hop(index, _gateway(inner), bool(hop_flags & _ONLINK))
+        position += (length + 3) & ~3
+
+
+def _gateway(found: dict[int, bytes]) -> str | None:
+    if _RTA_GATEWAY in found:
+        return _text(found[_RTA_GATEWAY])
+    return _text(found[_RTA_VIA][_VIA.size :]) if _RTA_VIA in found else None
+
+
+def _text(address: bytes) -> str:
+    return socket.inet_ntop(socket.AF_INET6 if len(address) == 16 else socket.AF_INET, address)
+
+
+def _number(found: dict[int, bytes], kind: int, otherwise: int) -> int:
+    return unpack_number(found[kind]) if kind in found else otherwise
