@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry
 
-from agent_api.machine_watch import FIRST_PAUSE, MachineWatch
+from agent_api.machine_watch import FIRST_PAUSE, MachineWatch, WatchedStore
 from agent_api.machines import Machines
 from agent_api.metrics import Metrics
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.stale import STALE_AFTER, DeviceExists, device_exists, drop_stale_ports
 from agent_api.ports.table import PortTable
-from contrail_config.store import Store
 
 
 class Agent:
@@ -26,7 +25,7 @@ class Agent:
     def __init__(
         self,
         *,
-        store: Store,
+        store: WatchedStore,
         node: str,
         ports_dir: str,
         registry: CollectorRegistry,

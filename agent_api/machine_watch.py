@@ -8,10 +8,14 @@ with the end of the new list.
 import asyncio
 import logging
 import random
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
 
 from agent_api.machines import Machines
 from contrail_config.errors import StoreError
-from contrail_config.store import ChangeType, Store
+from contrail_config.objects import VirtualMachine
+from contrail_config.store import Change, ChangeType
 
 log = logging.getLogger(__name__)
 
@@ -19,10 +23,19 @@ FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 10.0
 
 
+class WatchedStore(Protocol):
+    """All that an agent asks of a config store."""
+
+    def watch_machines(
+        self, *, node: str | None = None
+    ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
+        """As `contrail_config.store.Store.watch_machines`."""
+
+
 class MachineWatch:
     """Keeps `machines` as the store has them; `problem` says why it is not up to date, None if it is."""
 
-    def __init__(self, store: Store, *, node: str, machines: Machines, first_pause: float = FIRST_PAUSE) -> None:
+    def __init__(self, store: WatchedStore, *, node: str, machines: Machines, first_pause: float = FIRST_PAUSE) -> None:
         self._store = store
         self._node = node
         self._machines = machines

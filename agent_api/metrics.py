@@ -1,8 +1,9 @@
 """What `/metrics` tells of the agent, in the registry of whoever composes the process."""
 
+import contextlib
 import time
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -11,11 +12,20 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds."""
 
-WAITED = "contrail-agent-waited"
-"""Where a handler puts the seconds for which its request asked to wait: they are no duration of ours."""
-
 _UNKNOWN_ROUTE = "unknown"
 _HUNG_UP = "hung up"
+
+_waited: ContextVar[float] = ContextVar("waited")
+
+
+@contextlib.contextmanager
+def time_not_counted() -> Iterator[None]:
+    """What a request spends inside is its own wish to wait, and left out of its duration."""
+    begin = time.perf_counter()
+    try:
+        yield
+    finally:
+        _waited.set(time.perf_counter() - begin)
 
 
 class Metrics:
@@ -56,13 +66,13 @@ class Metrics:
         @web.middleware
         async def count(request: web.Request, handler: Handler) -> web.StreamResponse:
             begin = time.perf_counter()
+            _waited.set(0.0)
             status: int | str = _HUNG_UP
             try:
                 response = await handler(request)
                 status = response.status
             finally:
-                seconds = time.perf_counter() - begin - cast(float, request.get(WAITED, 0.0))
-                self._observe(request, status, seconds)
+                self._observe(request, status, time.perf_counter() - begin - _waited.get())
             return response
 
         return count

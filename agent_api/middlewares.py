@@ -6,6 +6,9 @@ from aiohttp.typedefs import Handler
 from agent_api.errors import AgentError, BadRequestError, NotReadyError
 from contrail_service.pages import json_response
 
+UPSTREAM_JSON = "application/json; charset=UTF-8"
+"""How upstream's agent names the type of its answers."""
+
 _STATUS: dict[type[AgentError], int] = {BadRequestError: 400, NotReadyError: 503}
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -30,6 +33,6 @@ async def refuse_writes(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 async def name_charset(_request: web.Request, response: web.StreamResponse) -> None:
-    """Has every JSON page say `application/json; charset=UTF-8`, as upstream's agent does."""
-    if response.content_type == "application/json" and response.charset is None:
-        response.charset = "UTF-8"
+    """Has every page of JSON name its type as upstream's agent does."""
+    if response.headers.get("Content-Type") == "application/json":
+        response.headers["Content-Type"] = UPSTREAM_JSON

@@ -8,15 +8,15 @@ A uuid in a path is lower case, or the route is not there, as upstream has it. W
 
 import asyncio
 import re
-import time
 
 import msgspec
 from aiohttp import web
 
 from agent_api.answers import VmItem, vm_item
 from agent_api.errors import BadRequestError
-from agent_api.machines import Machines, ServedMachine
-from agent_api.metrics import WAITED
+from agent_api.machines import Machines
+from agent_api.metrics import time_not_counted
+from agent_api.middlewares import UPSTREAM_JSON
 from agent_api.ports.request import parse_ports
 from agent_api.ports.table import PortTable
 
@@ -27,7 +27,7 @@ _UUID = "[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 _VM = f"/vm/{{vm:{_UUID}}}"
 _VMI = f"{_VM}/{{vmi:{_UUID}}}"
 
-_HEADERS = {"Content-Type": "application/json; charset=UTF-8"}
+_HEADERS = {"Content-Type": UPSTREAM_JSON}
 _SECONDS = re.compile(r"\d{1,9}(?:\.\d{1,9})?", re.ASCII)
 
 
@@ -54,7 +54,8 @@ class _Pages:
         wait = _wait_parameter(request)
         served = self._machines.named(name, uid=uid)
         if served is None and wait:
-            served = await self._await_machine(request, name, uid=uid, seconds=wait)
+            with time_not_counted():
+                served = await self._machines.awaited(name, uid=uid, seconds=min(wait, LONGEST_WAIT))
         if served is None:
             raise _not_found()
         return web.Response(body=served.vm_cfg(), headers=_HEADERS)
@@ -72,15 +73,6 @@ class _Pages:
         path = request.match_info
         await self._ports.unplug(path["vm"], vmi_uuid=path.get("vmi"), container=container)
         return web.Response(body=b"{}", headers=_HEADERS)
-
-    async def _await_machine(
-        self, request: web.Request, name: str, *, uid: str | None, seconds: float
-    ) -> ServedMachine | None:
-        begin = time.perf_counter()
-        try:
-            return await self._machines.awaited(name, uid=uid, seconds=min(seconds, LONGEST_WAIT))
-        finally:
-            request[WAITED] = time.perf_counter() - begin
 
     def _plugged(self, vm_uuid: str, vmi_uuid: str | None) -> list[VmItem]:
         """All interfaces of the machine, or the one: whole or not at all, as upstream has it."""

@@ -1,0 +1,60 @@
+"""An agent on a real store, and everything that blocks the event loop is an error."""
+
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+
+from contrail_config.embedded.store import SqliteStore
+from tests.support.agent import ServedAgent, serve_agent
+from tests.support.machines import make_machine
+
+StartAgent = Callable[..., Awaitable[ServedAgent]]
+Settle = Callable[[], Awaitable[None]]
+
+
+@pytest.fixture(autouse=True)
+def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
+    with blockbuster_ctx(["agent_api", "contrail_service"]) as blockbuster:  # tests themselves may read files
+        yield blockbuster
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(tmp_path / "store" / "config.db")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def start_agent(store: SqliteStore, tmp_path: Path) -> AsyncIterator[StartAgent]:
+    """Starts an agent on the store; options are those of `serve_agent`."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def start(**options: Any) -> ServedAgent:
+            return await stack.enter_async_context(serve_agent(store, tmp_path, **options))
+
+        yield start
+
+
+@pytest.fixture
+async def served(start_agent: StartAgent) -> ServedAgent:
+    return await start_agent()
+
+
+@pytest.fixture
+def settle(store: SqliteStore, served: ServedAgent) -> Settle:
+    """Returns once the agent has seen everything that the store took before: a later machine shows it."""
+    numbers = itertools.count()
+
+    async def settle() -> None:
+        marker = make_machine(f"marker-{next(numbers)}")
+        await store.put_machine(marker)
+        async with served.unix.get(f"/vm-cfg/{marker.name}", params={"wait": "5"}) as answer:
+            assert answer.status == 200
+
+    return settle

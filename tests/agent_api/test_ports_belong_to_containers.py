@@ -1,0 +1,152 @@
+"""A port is its newest container's: the teardown of an older one never frees it."""
+
+import asyncio
+import uuid
+from pathlib import Path
+
+import pytest
+
+from agent_api.errors import NotReadyError
+from agent_api.ports.directory import PortDirectory
+from agent_api.ports.table import PortTable
+from tests.agent_api.conftest import StartAgent
+from tests.support.agent import ServedAgent, port_of
+from tests.support.machines import SAMPLE_VM
+
+ETH0, ETH1 = "159b591c-e57e-11f1-b951-02fc00000001", "159b591c-e57e-11f1-b951-02fc00000002"
+OLD, NEW = "container-1", "container-2"
+
+
+async def plug(served: ServedAgent, *vmi_uuids: str, container: str, vm_uuid: str = SAMPLE_VM) -> None:
+    ports = [port_of(vm_uuid, vmi_uuid, vm_id=container) for vmi_uuid in vmi_uuids]
+    async with served.tcp.post("/vm", json=ports) as answer:
+        assert (answer.status, await answer.json()) == (200, {})
+
+
+async def unplug(served: ServedAgent, path: str) -> None:
+    async with served.tcp.delete(f"/vm/{path}") as answer:
+        assert (answer.status, await answer.json()) == (200, {})
+
+
+def owners(served: ServedAgent, vm_uuid: str = SAMPLE_VM) -> dict[str, str]:
+    return {vmi_uuid: port.vm_id for vmi_uuid, port in served.agent.ports.of_machine(vm_uuid).items()}
+
+
+async def test_a_container_frees_what_it_plugged(served: ServedAgent) -> None:
+    await plug(served, ETH0, ETH1, container=OLD)
+    await unplug(served, f"{SAMPLE_VM}?vm-id={OLD}")
+    assert owners(served) == {}
+
+
+async def test_the_late_teardown_of_an_older_container_frees_nothing_of_the_newer_one(served: ServedAgent) -> None:
+    await plug(served, ETH0, ETH1, container=OLD)
+    await plug(served, ETH0, container=NEW)
+    await unplug(served, f"{SAMPLE_VM}?vm-id={OLD}")
+    assert owners(served) == {ETH0: NEW}
+
+
+async def test_one_interface_is_freed_alone(served: ServedAgent) -> None:
+    await plug(served, ETH0, ETH1, container=OLD)
+    await unplug(served, f"{SAMPLE_VM}/{ETH1}?vm-id={OLD}")
+    assert owners(served) == {ETH0: OLD}
+
+
+async def test_one_interface_of_another_container_is_not_freed(served: ServedAgent) -> None:
+    await plug(served, ETH0, container=NEW)
+    await unplug(served, f"{SAMPLE_VM}/{ETH0}?vm-id={OLD}")
+    assert owners(served) == {ETH0: NEW}
+
+
+async def test_without_a_container_all_ports_of_the_machine_are_freed_as_upstream_does(served: ServedAgent) -> None:
+    other = str(uuid.uuid4())
+    await plug(served, ETH0, container=OLD)
+    await plug(served, ETH1, container=NEW)
+    await plug(served, str(uuid.uuid4()), container=NEW, vm_uuid=other)
+    await unplug(served, SAMPLE_VM)
+    assert owners(served) == {}
+    assert len(owners(served, other)) == 1
+
+
+async def test_what_is_not_there_is_freed_without_error(served: ServedAgent) -> None:
+    for path in (SAMPLE_VM, f"{SAMPLE_VM}/{ETH0}", f"{SAMPLE_VM}?vm-id={OLD}", f"{SAMPLE_VM}/{ETH0}?vm-id={OLD}"):
+        await unplug(served, path)
+
+
+async def test_an_empty_container_is_an_error_and_frees_nothing(served: ServedAgent) -> None:
+    await plug(served, ETH0, container=OLD)
+    async with served.tcp.delete(f"/vm/{SAMPLE_VM}?vm-id=") as answer:
+        assert answer.status == 400
+        assert await answer.json() == {"error": "vm-id: is empty; leave it out or give it a value"}
+    assert owners(served) == {ETH0: OLD}
+
+
+async def test_an_interface_that_moves_to_another_machine_leaves_the_first(served: ServedAgent) -> None:
+    other = str(uuid.uuid4())
+    await plug(served, ETH0, container=OLD)
+    await plug(served, ETH0, container=NEW, vm_uuid=other)
+    assert (owners(served), owners(served, other)) == ({}, {ETH0: NEW})
+    await unplug(served, SAMPLE_VM)
+    assert owners(served, other) == {ETH0: NEW}
+
+
+async def test_changes_of_one_moment_are_made_one_after_the_other(served: ServedAgent) -> None:
+    rounds = [
+        asyncio.create_task(change)
+        for number in range(20)
+        for change in (
+            plug(served, ETH0, ETH1, container=f"container-{number}"),
+            unplug(served, f"{SAMPLE_VM}?vm-id=container-{number}"),
+        )
+    ]
+    await asyncio.gather(*rounds)
+    kept = await asyncio.to_thread(PortDirectory(str(served.socket.parent / "ports")).load)
+    assert {port.vmi_uuid: port.vm_id for port in kept} == owners(served)
+
+
+class TestWhoeverHoldsAddressesBack:
+    """`plugged` and `on_unplugged`, for a manager in the same process."""
+
+    async def test_a_machine_is_plugged_as_long_as_one_of_its_ports_is(self, served: ServedAgent) -> None:
+        assert not served.agent.plugged(SAMPLE_VM)
+        await plug(served, ETH0, ETH1, container=OLD)
+        await unplug(served, f"{SAMPLE_VM}/{ETH0}")
+        assert served.agent.plugged(SAMPLE_VM)
+        await unplug(served, f"{SAMPLE_VM}/{ETH1}")
+        assert not served.agent.plugged(SAMPLE_VM)
+
+    async def test_what_is_freed_is_told_once_and_what_is_taken_over_is_not(self, served: ServedAgent) -> None:
+        told: list[list[str]] = []
+        served.agent.on_unplugged(lambda vmi_uuids: told.append(sorted(vmi_uuids)))
+        await plug(served, ETH0, ETH1, container=OLD)
+        await plug(served, ETH0, container=NEW)
+        await plug(served, ETH0, container=NEW, vm_uuid=str(uuid.uuid4()))
+        await unplug(served, SAMPLE_VM)
+        await unplug(served, SAMPLE_VM)
+        assert told == [[ETH1]]
+
+    async def test_what_was_plugged_before_a_restart_is_known_before_the_agent_runs(
+        self, start_agent: StartAgent
+    ) -> None:
+        before = await start_agent()
+        await plug(before, ETH0, container=OLD)
+        ports = PortTable(PortDirectory(str(before.socket.parent / "ports")))
+        await ports.load()
+        assert list(ports.of_machine(SAMPLE_VM)) == [ETH0]
+
+
+async def test_nothing_is_changed_before_the_ports_are_reloaded(tmp_path: Path) -> None:
+    ports = PortTable(PortDirectory(str(tmp_path)))
+    with pytest.raises(NotReadyError, match="not reloaded yet"):
+        await ports.unplug(SAMPLE_VM)
+
+
+async def test_a_client_that_hangs_up_in_the_middle_does_not_stop_the_change(served: ServedAgent) -> None:
+    ports = served.agent.ports
+    async with ports._one_at_a_time:  # a change is under way
+        post = asyncio.create_task(plug(served, ETH0, container=OLD))
+        while not ports._under_way:
+            await asyncio.sleep(0)
+        post.cancel()
+        await asyncio.gather(post, return_exceptions=True)
+    await asyncio.gather(*ports._under_way)
+    assert owners(served) == {ETH0: OLD}

@@ -1,0 +1,94 @@
+"""An agent that is served as a composed process serves it: one TCP address and one Unix socket."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from prometheus_client import CollectorRegistry
+
+from agent_api.agent import Agent
+from agent_api.application import agent_application, agent_runner
+from agent_api.machine_watch import WatchedStore
+from agent_api.unix_socket import serve_unix
+from contrail_service.listen import ListenAddress, serve_tcp
+from contrail_service.pages import status_routes
+from tests.support.machines import NODE
+
+DEADLINE = 10.0  # seconds for any answer
+
+
+@dataclass(frozen=True)
+class ServedAgent:
+    """An agent that runs, with a client for each of its listeners."""
+
+    agent: Agent
+    tcp: aiohttp.ClientSession
+    unix: aiohttp.ClientSession
+    address: ListenAddress
+    socket: Path
+
+
+@contextlib.asynccontextmanager
+async def serve_agent(
+    store: WatchedStore,
+    folder: Path,
+    *,
+    tcp_writes: bool = True,
+    body_deadline: float = DEADLINE,
+    **options: Any,
+) -> AsyncIterator[ServedAgent]:
+    """Runs an agent with its ports and its socket below `folder`; further options are those of `Agent`."""
+    registry = CollectorRegistry()
+    socket = folder / "agent.sock"
+    agent = Agent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=registry, **options)
+    await agent.load_ports()
+    pages = status_routes(agent.readiness, registry)
+    runners = [
+        agent_runner(agent_application(agent, take_writes=writes, pages=pages, body_deadline=body_deadline))
+        for writes in (tcp_writes, True)
+    ]
+    async with contextlib.AsyncExitStack() as stack:
+        for runner in runners:
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+        address = await serve_tcp(runners[0], ListenAddress("127.0.0.1", 0))
+        await stack.enter_async_context(serve_unix(runners[1], str(socket)))
+        await stack.enter_async_context(running(agent))
+        timeout = aiohttp.ClientTimeout(total=DEADLINE)
+        tcp = await stack.enter_async_context(aiohttp.ClientSession(f"http://{address}", timeout=timeout))
+        unix = await stack.enter_async_context(
+            aiohttp.ClientSession("http://agent", connector=aiohttp.UnixConnector(str(socket)), timeout=timeout)
+        )
+        yield ServedAgent(agent, tcp, unix, address, socket)
+
+
+@contextlib.asynccontextmanager
+async def running(agent: Agent) -> AsyncIterator[None]:
+    """Runs the agent until the context is left; if it died before, its error comes then."""
+    task = asyncio.create_task(agent.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def port_of(vm_uuid: str, vmi_uuid: str, /, **other: Any) -> dict[str, Any]:
+    """A body of `POST /vm` as the original plugin posts it; other keys by their names with underscores."""
+    body = {
+        "time": "2018-08-23 10:56:19.863169 +0000 UTC",
+        "vm-id": "c" * 64,
+        "vm-uuid": vm_uuid,
+        "vm-name": "k8s__default__p1",
+        "host-ifname": "tapeth0-aaaaaa",
+        "vm-ifname": "eth0",
+        "vm-namespace": "/proc/4711/ns/net",
+        "vn-uuid": "773d9c45-2a91-4829-ad2f-7f70a7bb2b67",
+        "vmi-uuid": vmi_uuid,
+    }
+    return body | {key.replace("_", "-"): value for key, value in other.items()}

@@ -1,0 +1,91 @@
+"""Machines as a manager writes them: the one of the original agent's sample answers, and as many others as a test
+needs."""
+
+import uuid
+
+from contrail_config.objects import (
+    InterfaceAddress,
+    VirtualMachine,
+    VirtualMachineInterface,
+    interface_mac,
+    interface_uuid,
+    machine_name,
+    network_uuid,
+)
+
+NODE = "worker-1"
+
+POD_NETWORK = ("default-domain", "k8s-default", "k8s-default-pod-network")
+LEFT_NETWORK = ("default-domain", "k8s-default", "k8s-left-pod-network")
+
+SAMPLE_VM = "aaaaaaaa-0000-4000-8000-000000000001"
+SAMPLE_VMI = "159b591c-e57e-11f1-b951-02fc00000001"
+SAMPLE_VN = "773d9c45-2a91-4829-ad2f-7f70a7bb2b67"
+
+
+def sample_interface() -> VirtualMachineInterface:
+    """The first interface of the original agent's samples."""
+    return VirtualMachineInterface(
+        uuid=SAMPLE_VMI,
+        mac="02:15:9b:59:1c:e5",
+        network_uuid=SAMPLE_VN,
+        network=POD_NETWORK,
+        addresses=(
+            InterfaceAddress("10.47.255.251", 12, gateway="10.47.255.254", dns=("10.47.255.253",)),
+            InterfaceAddress("fd00::5", 64, gateway="fd00::1", dns=("fd00::2",)),
+        ),
+    )
+
+
+def left_interface(pod_uid: str, index: int) -> VirtualMachineInterface:
+    """An interface in the network of a NAD `default/left`, whose name the pod asked for."""
+    vmi_uuid = interface_uuid(pod_uid, index)
+    return VirtualMachineInterface(
+        uuid=vmi_uuid,
+        mac=interface_mac(vmi_uuid),
+        network_uuid=network_uuid(LEFT_NETWORK),
+        network=LEFT_NETWORK,
+        addresses=(InterfaceAddress(f"10.1.1.{10 + index}", 24),),
+        nad="default/left",
+        config_name="left",
+        interface="left",
+        attachment="left",
+    )
+
+
+def make_machine(
+    pod: str = "p1",
+    *,
+    uid: str | None = None,
+    interfaces: tuple[VirtualMachineInterface, ...] | None = None,
+    node: str = NODE,
+    config_hash: str | None = None,
+) -> VirtualMachine:
+    """A pod's machine, by default with one interface in the pod network, by a new uid each time."""
+    uid = uid or str(uuid.uuid4())
+    if interfaces is None:
+        interfaces = (pod_interface(uid),)
+    return VirtualMachine(
+        uuid=uid,
+        name=machine_name("k8s", "default", pod),
+        cluster="k8s",
+        project="k8s-default",
+        namespace="default",
+        pod=pod,
+        node=node,
+        interfaces=interfaces,
+        config_hash=config_hash,
+    )
+
+
+def pod_interface(pod_uid: str, index: int = 0) -> VirtualMachineInterface:
+    """An interface in the pod network; its address follows from its uuid."""
+    vmi_uuid = interface_uuid(pod_uid, index)
+    octets = uuid.UUID(vmi_uuid).bytes
+    return VirtualMachineInterface(
+        uuid=vmi_uuid,
+        mac=interface_mac(vmi_uuid),
+        network_uuid=SAMPLE_VN,
+        network=POD_NETWORK,
+        addresses=(InterfaceAddress(f"10.32.{octets[0]}.{octets[1]}", 12, gateway="10.47.255.254"),),
+    )
