@@ -1,0 +1,101 @@
+"""The command line: what can be said, and what it means where it is left out."""
+
+import argparse
+import os
+
+from cni_contrail.runtime.cache import DEFAULT_DIR
+from contrailctl.answer import FORMATS
+
+DEFAULT_MANAGER = "http://127.0.0.1:8083"
+DEFAULT_AGENT = "http://127.0.0.1:9091"
+DEFAULT_TIMEOUT = 10.0
+
+_KINDS = {"networks": "network", "pods": "pod", "interfaces": "interface", "events": "event"}
+
+
+def parse_arguments(argv: list[str], *, version: str) -> argparse.Namespace:
+    """Returns the arguments, those of all commands set; ends the process with status 2 if they are wrong."""
+    unset = {"manager": None, "agent": None, "output": "table", "timeout": None, "cluster_name": "k8s"}
+    return _parser(version).parse_args(argv, argparse.Namespace(**unset))
+
+
+def _parser(version: str) -> argparse.ArgumentParser:
+    common = _common_options()
+    parser = argparse.ArgumentParser(
+        prog="contrailctl",
+        description="Shows networks, pods and their interfaces, and runs CNI calls.",
+        parents=[common],
+    )
+    parser.add_argument("--version", action="version", version=f"contrailctl {version}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_get(commands, common)
+    _add_describe(commands, common)
+    commands.add_parser("status", help="are manager and agent ready, and how much do they hold", parents=[common])
+    _add_cni(commands, common)
+    return parser
+
+
+def _common_options() -> argparse.ArgumentParser:
+    """Options that may stand before or behind the command: absent ones set nothing."""
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument("--manager", metavar="URL", help=f"default: $CONTRAIL_MANAGER or {DEFAULT_MANAGER}")
+    common.add_argument("--agent", metavar="URL", help=f"default: $CONTRAIL_AGENT or {DEFAULT_AGENT}")
+    common.add_argument("--cluster-name", metavar="NAME", help="first part of machine names, asking an agent (k8s)")
+    common.add_argument("-o", "--output", choices=FORMATS, help="default: table")
+    common.add_argument(
+        "--timeout", metavar="SECONDS", type=_seconds, help="for a request, or for a whole cni operation"
+    )
+    return common
+
+
+def _add_get(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
+    get = commands.add_parser("get", help="list networks, pods, interfaces or events")
+    kinds = get.add_subparsers(dest="kind", required=True, metavar="KIND")
+    for kind, singular in _KINDS.items():
+        command = kinds.add_parser(kind, aliases=[singular], help=f"list {kind}", parents=[common])
+        command.set_defaults(kind=kind)
+        command.add_argument("name", nargs="?", metavar="NAME", help="only those of this name")
+        scope = command.add_mutually_exclusive_group()
+        scope.add_argument("-n", "--namespace", help="only those of one namespace")
+        scope.add_argument("-A", "--all-namespaces", action="store_true", help="those of all namespaces (default)")
+
+
+def _add_describe(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser
+) -> None:
+    describe = commands.add_parser("describe", help="tell everything about one pod")
+    kinds = describe.add_subparsers(dest="kind", required=True, metavar="KIND")
+    pod = kinds.add_parser("pod", help="describe a pod", parents=[common])
+    pod.add_argument("pod", metavar="NAMESPACE/NAME")
+
+
+def _add_cni(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
+    cni = commands.add_parser("cni", help="run a network configuration list on a namespace, as a runtime does")
+    operations = cni.add_subparsers(dest="operation", required=True, metavar="OPERATION")
+    for operation, text in {"add": "attach", "check": "check", "del": "detach"}.items():
+        command = operations.add_parser(operation, help=f"{text} a namespace", parents=[common])
+        command.add_argument(
+            "network", metavar="CONFLIST-or-NAME", help="a file, or a name in the configuration directory"
+        )
+        command.add_argument("netns", metavar="NETNS", help="path of a network namespace, or its name below /run/netns")
+        _add_parameters(command)
+    for operation in ("gc", "status"):
+        operations.add_parser(operation, help="not supported yet", parents=[common])
+
+
+def _add_parameters(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--container-id", metavar="ID", help="default: as cnitool, from the namespace's path")
+    command.add_argument("--ifname", metavar="NAME", default="eth0", help="default: eth0")
+    command.add_argument("--args", metavar="K=V;..", help="CNI_ARGS; check and del repeat those of add")
+    command.add_argument("--capability-args", metavar="JSON", help="capability arguments, a JSON object; likewise")
+    command.add_argument("--conf-dir", metavar="DIR", default="/etc/cni/net.d", help="default: /etc/cni/net.d")
+    command.add_argument("--cache-dir", metavar="DIR", default=DEFAULT_DIR, help=f"default: {DEFAULT_DIR}")
+    plugins = os.environ.get("CNI_PATH") or os.pathsep.join(("/opt/cni/bin", "/usr/lib/cni"))
+    command.add_argument("--bin-dir", metavar="DIR:..", default=plugins, help="default: $CNI_PATH or %(default)s")
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is no time to wait")
+    return seconds

@@ -1,0 +1,85 @@
+"""Command line for operators: `contrailctl get|describe|status|cni`.
+
+Exit status: 0 done, 1 it failed or was not found, 2 wrong use. An error is one line on stderr.
+"""
+
+import argparse
+import importlib.metadata
+import os
+import sys
+
+from cni_contrail.runtime.errors import AttachmentError, CniRuntimeError
+from contrailctl import cni, get
+from contrailctl.agent import Agent
+from contrailctl.answer import Answer, render
+from contrailctl.arguments import DEFAULT_AGENT, DEFAULT_MANAGER, DEFAULT_TIMEOUT, parse_arguments
+from contrailctl.describe import describe_pod
+from contrailctl.errors import ContrailctlError, UsageError
+from contrailctl.fetch import Endpoint
+from contrailctl.manager import Manager
+from contrailctl.status import status
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+_LISTS = {"networks": get.get_networks, "pods": get.get_pods, "events": get.get_events}
+_OPERATIONS = {"add": cni.cni_add, "check": cni.cni_check, "del": cni.cni_del}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command and returns its exit status."""
+    version = importlib.metadata.version("contrail-multinet")
+    arguments = parse_arguments(sys.argv[1:] if argv is None else argv, version=version)
+    try:
+        answer = _run(arguments, version)
+    except (UsageError, AttachmentError) as error:
+        return _fail(error, EXIT_USAGE)
+    except (ContrailctlError, CniRuntimeError) as error:
+        return _fail(error, EXIT_FAILED)
+    _print(render(answer, arguments.output))
+    return answer.status
+
+
+def _run(arguments: argparse.Namespace, version: str) -> Answer:
+    if arguments.command == "cni":
+        return _OPERATIONS.get(arguments.operation, cni.cni_later)(arguments)
+    if arguments.command == "status":
+        return status(_manager_endpoint(arguments), _agent_endpoint(arguments), own_version=version)
+    if arguments.command == "describe":
+        return describe_pod(_source(arguments), arguments)
+    if arguments.kind == "interfaces":
+        return get.get_interfaces(_source(arguments), arguments)
+    return _LISTS[arguments.kind](Manager(_manager_endpoint(arguments)), arguments)
+
+
+def _source(arguments: argparse.Namespace) -> Manager | Agent:
+    """An agent where only an agent is named, else the manager."""
+    if arguments.agent and not arguments.manager:
+        return Agent(_agent_endpoint(arguments), cluster=arguments.cluster_name)
+    return Manager(_manager_endpoint(arguments))
+
+
+def _manager_endpoint(arguments: argparse.Namespace) -> Endpoint:
+    return _endpoint(arguments.manager or os.environ.get("CONTRAIL_MANAGER") or DEFAULT_MANAGER, arguments)
+
+
+def _agent_endpoint(arguments: argparse.Namespace) -> Endpoint:
+    return _endpoint(arguments.agent or os.environ.get("CONTRAIL_AGENT") or DEFAULT_AGENT, arguments)
+
+
+def _endpoint(url: str, arguments: argparse.Namespace) -> Endpoint:
+    return Endpoint(url.rstrip("/"), arguments.timeout or DEFAULT_TIMEOUT)
+
+
+def _print(text: str) -> None:
+    """Prints what there is to print; a reader that has seen enough (`| head`) is no failure."""
+    try:
+        if text:
+            print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end
+
+
+def _fail(error: Exception, exit_status: int) -> int:
+    print(f"contrailctl: {' '.join(str(error).split())}", file=sys.stderr)
+    return exit_status

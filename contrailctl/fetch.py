@@ -1,0 +1,90 @@
+"""Gets one page over HTTP, within a deadline for the whole of it."""
+
+import http.client
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
+
+import msgspec
+
+from contrailctl.errors import AnswerError, NotFoundError, UnreachableError, UsageError
+
+_CHUNK = 1 << 16
+
+
+class Endpoint(NamedTuple):
+    """A server and how long one request to it may take, in seconds."""
+
+    url: str
+    timeout: float
+
+    def get(self, path: str, query: Mapping[str, str | None] | None = None) -> bytes:
+        """Returns the body of a page; a query key of None is left out.
+
+        Raises UsageError (URL), UnreachableError, NotFoundError (404), AnswerError (any other error status).
+        """
+        status, body = self.ask(path, query)
+        if status == http.HTTPStatus.OK:
+            return body
+        said = f"{self.url}{path}: {_error_text(body) or http.client.responses.get(status, 'unknown status')}"
+        if status == http.HTTPStatus.NOT_FOUND:
+            raise NotFoundError(said)
+        raise AnswerError(f"{said} (status {status})")
+
+    def ask(self, path: str, query: Mapping[str, str | None] | None = None) -> tuple[int, bytes]:
+        """Returns status and body of a page. Raises UsageError, UnreachableError."""
+        connection = self._connection()
+        asked = {key: value for key, value in (query or {}).items() if value is not None}
+        target = urlsplit(self.url).path.rstrip("/") + quote(path) + (f"?{urlencode(asked)}" if asked else "")
+        try:
+            return _exchange(connection, target, time.monotonic() + self.timeout)
+        except TimeoutError as error:
+            raise UnreachableError(f"{self.url}: no answer within {self.timeout:g} s") from error
+        except OSError as error:
+            raise UnreachableError(f"{self.url}: {error.strerror or error}") from error
+        except http.client.HTTPException as error:
+            raise UnreachableError(f"{self.url}: does not speak HTTP: {error!r}") from error
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        try:
+            parts = urlsplit(self.url)
+            host, port = parts.hostname, parts.port
+        except ValueError as error:
+            raise UsageError(f"{self.url}: {error}") from error
+        if parts.scheme != "http" or not host:
+            raise UsageError(f"{self.url}: must be http://HOST:PORT")
+        return http.client.HTTPConnection(host, port, timeout=self.timeout)
+
+
+def _exchange(connection: http.client.HTTPConnection, target: str, deadline: float) -> tuple[int, bytes]:
+    connection.connect()
+    sock = connection.sock
+    connection.request("GET", target, headers={"Accept": "application/json"})
+    sock.settimeout(_left(deadline))
+    response = connection.getresponse()
+    body = bytearray()
+    while chunk := response.read1(_CHUNK):
+        body += chunk
+        sock.settimeout(_left(deadline))
+    return response.status, bytes(body)
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+class _Error(msgspec.Struct):
+    error: str
+
+
+def _error_text(body: bytes) -> str:
+    try:
+        return " ".join(msgspec.json.decode(body, type=_Error).error.split())
+    except msgspec.DecodeError:
+        return ""

@@ -1,0 +1,109 @@
+"""`contrailctl get`: lists of networks, pods, interfaces and events."""
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from contrail_config.objects import Event, VirtualMachineInterface
+from contrail_config.views import InterfaceView, NetworkView, PodView
+from contrailctl.age import format_age
+from contrailctl.agent import Agent
+from contrailctl.answer import Answer
+from contrailctl.errors import NotFoundError, UsageError
+from contrailctl.manager import Manager
+from contrailctl.sandbox_view import interface_name
+from contrailctl.table import format_table
+
+
+def get_networks(manager: Manager, arguments: argparse.Namespace) -> Answer:
+    """Lists networks, those of NADs and the cluster's own."""
+    views = manager.networks(namespace=arguments.namespace, name=arguments.name)
+    header = ("NAMESPACE", "NAME", "SUBNETS", "VNI", "MTU", "INTERFACES", "NETWORK")
+    return _answer("network", arguments, views, header, _network_row)
+
+
+def get_pods(manager: Manager, arguments: argparse.Namespace) -> Answer:
+    """Lists pods and how far the manager got with them."""
+    views = manager.pods(namespace=arguments.namespace, name=arguments.name)
+    header = ("NAMESPACE", "NAME", "STATE", "INTERFACES", "ADDRESSES", "NODE", "REASON")
+    return _answer("pod", arguments, views, header, _pod_row)
+
+
+def get_interfaces(source: Manager | Agent, arguments: argparse.Namespace) -> Answer:
+    """Lists interfaces in the order that they have in their pods."""
+    if isinstance(source, Agent):
+        views = _interfaces_of(source, arguments)
+    else:
+        views = source.interfaces(namespace=arguments.namespace, name=arguments.name)
+    header = ("NAMESPACE", "POD", "INDEX", "NAME", "NETWORK", "ADDRESSES", "MAC", "MTU")
+    return _answer("pod", arguments, views, header, _interface_row)
+
+
+def get_events(manager: Manager, arguments: argparse.Namespace) -> Answer:
+    """Lists events, oldest first."""
+    views = manager.events(namespace=arguments.namespace, name=arguments.name)
+    header = ("NAMESPACE", "LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
+    return _answer("event of", arguments, views, header, _event_row)
+
+
+def _interfaces_of(agent: Agent, arguments: argparse.Namespace) -> list[InterfaceView]:
+    if arguments.namespace is None or arguments.name is None:
+        raise UsageError("an agent answers for one pod at a time: give -n NAMESPACE and the pod's name, or --manager")
+    machine = agent.machine(arguments.namespace, arguments.name)
+    return [
+        InterfaceView(
+            namespace=machine.namespace,
+            pod=machine.pod,
+            pod_uid=machine.uuid,
+            node=machine.node,
+            index=index,
+            name=interface_name(index, interface),
+            interface=interface,
+        )
+        for index, interface in enumerate(machine.interfaces)
+    ]
+
+
+def _answer(
+    kind: str,
+    arguments: argparse.Namespace,
+    views: Sequence[Any],
+    header: Sequence[str],
+    row: Callable[[Any], Sequence[str]],
+) -> Answer:
+    if arguments.name is not None and not views:
+        where = f"{arguments.namespace}/" if arguments.namespace else ""
+        raise NotFoundError(f"no {kind} {where}{arguments.name}")
+    return Answer(format_table(header, [row(view) for view in views]), {"items": views})
+
+
+def _network_row(view: NetworkView) -> Sequence[str]:
+    network = view.network
+    namespace, _, name = (network.nad or f"/{network.fq_name[2]}").rpartition("/")
+    subnets = ",".join(subnet.cidr for subnet in network.subnets)
+    return (namespace, name, subnets, str(network.vni), str(network.mtu), str(view.interfaces), network.name)
+
+
+def _pod_row(view: PodView) -> Sequence[str]:
+    interfaces = view.machine.interfaces if view.machine else ()
+    addresses = ",".join(filter(None, map(_addresses, interfaces)))
+    reason = view.reason or ""
+    return (view.namespace, view.name, view.state.value, str(len(interfaces)), addresses, view.node, reason)
+
+
+def _interface_row(view: InterfaceView) -> Sequence[str]:
+    interface = view.interface
+    network = interface.nad or interface.network[2]
+    place = (view.namespace, view.pod, str(view.index), view.name)
+    return (*place, network, _addresses(interface), interface.mac, str(interface.mtu))
+
+
+def _event_row(event: Event) -> Sequence[str]:
+    seen = format_age(time.time() - event.last_seen)
+    about = f"{event.kind}/{event.name}"
+    return (event.namespace, seen, event.type.value, event.reason, about, str(event.count), event.message)
+
+
+def _addresses(interface: VirtualMachineInterface) -> str:
+    return ",".join(f"{address.address}/{address.prefix_length}" for address in interface.addresses)

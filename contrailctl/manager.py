@@ -1,0 +1,56 @@
+"""Asks the manager's read-only API."""
+
+from typing import TypeVar
+
+import msgspec
+
+from contrail_config.objects import Event
+from contrail_config.views import InterfaceView, NetworkView, PodView
+from contrailctl.errors import AnswerError, NotFoundError
+from contrailctl.fetch import Endpoint
+
+View = TypeVar("View", bound=msgspec.Struct)
+
+
+class _Items(msgspec.Struct):
+    items: list[msgspec.Raw]
+
+
+class Manager:
+    """The API of one manager. Methods raise ContrailctlError."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+
+    def networks(self, *, namespace: str | None = None, name: str | None = None) -> list[NetworkView]:
+        """All networks, those of one namespace, or of one name."""
+        return self._items("networks", NetworkView, namespace, name)
+
+    def pods(self, *, namespace: str | None = None, name: str | None = None) -> list[PodView]:
+        """The same for pods."""
+        return self._items("pods", PodView, namespace, name)
+
+    def interfaces(self, *, namespace: str | None = None, name: str | None = None) -> list[InterfaceView]:
+        """The same for interfaces; `name` is the pod's."""
+        return self._items("interfaces", InterfaceView, namespace, name)
+
+    def events(self, *, namespace: str | None = None, name: str | None = None) -> list[Event]:
+        """The same for events; `name` is that of the object that they are about."""
+        return self._items("events", Event, namespace, name)
+
+    def pod(self, namespace: str, name: str) -> PodView:
+        """One pod. Raises NotFoundError."""
+        pods = self.pods(namespace=namespace, name=name)
+        if not pods:
+            raise NotFoundError(f"pod {namespace}/{name} is not known to {self._endpoint.url}")
+        return pods[0]
+
+    def _items(self, kind: str, view: type[View], namespace: str | None, name: str | None) -> list[View]:
+        path = f"/v1/{kind}"
+        body = self._endpoint.get(path, {"namespace": namespace, "name": name})
+        try:
+            items = msgspec.json.decode(body, type=_Items).items
+            return [msgspec.json.decode(item, type=view) for item in items]
+        except msgspec.DecodeError as error:
+            url = f"{self._endpoint.url}{path}"
+            raise AnswerError(f"{url}: is no manager of this version: {error}") from error

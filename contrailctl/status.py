@@ -1,0 +1,87 @@
+"""`contrailctl status`: do manager and agent answer, are they ready, and how much do they hold."""
+
+from collections import Counter
+
+import msgspec
+
+from contrail_config.objects import EventType
+from contrail_config.views import PodState
+from contrailctl.answer import Answer
+from contrailctl.errors import AnswerError, ContrailctlError, NotFoundError, UnreachableError
+from contrailctl.fetch import Endpoint
+from contrailctl.manager import Manager
+from contrailctl.table import format_table
+
+NO_DATAPATH = (
+    "Without a vrouter on the node, the host end of an interface is connected to nothing yet: pods have their "
+    "interfaces, addresses and routes, but no traffic passes between them."
+)
+
+
+class ComponentStatus(msgspec.Struct, frozen=True):
+    """How one process stands: `state` is Ready, NotReady or Unreachable; `reasons` say why it is not ready."""
+
+    name: str
+    url: str
+    state: str
+    version: str | None
+    reasons: list[str]
+
+
+class _Readiness(msgspec.Struct):
+    ready: bool
+    reasons: list[str] = []
+
+
+class _Health(msgspec.Struct):
+    version: str | None = None
+
+
+def status(manager: Endpoint, agent: Endpoint, *, own_version: str) -> Answer:
+    """Returns the state of both, with exit status 1 unless both are ready."""
+    components = [_component("manager", manager), _component("agent", agent)]
+    counts = _counts(Manager(manager)) if components[0].state != "Unreachable" else {}
+    rows = [(c.name, c.url, c.state, c.version or "unknown", "; ".join(c.reasons)) for c in components]
+    lines = [format_table(("COMPONENT", "URL", "STATE", "VERSION", "REASONS"), rows), ""]
+    lines += [f"{what}: {count}" for what, count in counts.items()]
+    lines += [f"contrailctl: {own_version}", "", NO_DATAPATH]
+    ready = all(component.state == "Ready" for component in components)
+    document = {"components": components, "counts": counts, "contrailctl": own_version}
+    return Answer("\n".join(lines), document, status=0 if ready else 1)
+
+
+def _component(name: str, endpoint: Endpoint) -> ComponentStatus:
+    try:
+        _, body = endpoint.ask("/readyz")
+        readiness = msgspec.json.decode(body, type=_Readiness)
+        version = _version(endpoint)
+    except UnreachableError as error:
+        return ComponentStatus(name, endpoint.url, "Unreachable", None, [str(error).removeprefix(f"{endpoint.url}: ")])
+    except msgspec.DecodeError as error:
+        return ComponentStatus(name, endpoint.url, "NotReady", None, [f"/readyz is not understood: {error}"])
+    state = "Ready" if readiness.ready else "NotReady"
+    return ComponentStatus(name, endpoint.url, state, version, readiness.reasons)
+
+
+def _version(endpoint: Endpoint) -> str | None:
+    try:
+        return msgspec.json.decode(endpoint.get("/healthz"), type=_Health).version
+    except (NotFoundError, AnswerError, msgspec.DecodeError):
+        return None  # an agent of another make, which has no such page
+
+
+def _counts(manager: Manager) -> dict[str, str]:
+    """How many objects there are, with what needs an operator's eye in brackets."""
+    try:
+        pods, events = manager.pods(), manager.events()
+        networks, interfaces = manager.networks(), manager.interfaces()
+    except ContrailctlError as error:
+        return {"objects": f"cannot be counted: {error}"}
+    states = Counter(pod.state for pod in pods)
+    warnings = sum(event.type is EventType.WARNING for event in events)
+    return {
+        "networks": str(len(networks)),
+        "pods": f"{len(pods)} ({', '.join(f'{states[state]} {state.value}' for state in PodState)})",
+        "interfaces": str(len(interfaces)),
+        "events": f"{len(events)} ({warnings} warnings)",
+    }

@@ -1,0 +1,17 @@
+"""Aligned columns of text."""
+
+from collections.abc import Sequence
+
+_GAP = 3
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns the table, one line per row, columns as wide as their widest cell; an empty cell is `-`."""
+    lines = [list(header), *([cell or "-" for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return "\n".join(_line(cells, widths) for cells in lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (cell.ljust(width + _GAP) for cell, width in zip(cells, widths, strict=True))
+    return "".join(padded).rstrip()

@@ -1,0 +1,53 @@
+"""A manager and an agent that serve a small cluster, and the command run against them."""
+
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.command import Ended, Run, run_contrailctl
+from tests.support.fake_apis import AgentProcess, ManagerProcess, served
+
+
+@pytest.fixture
+def contrailctl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    for variable in ("CONTRAIL_MANAGER", "CONTRAIL_AGENT", "CNI_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+
+    async def run(*argv: str) -> Ended:
+        status = await run_contrailctl(*argv)
+        return Ended(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def manager_process() -> ManagerProcess:
+    return ManagerProcess()
+
+
+@pytest.fixture
+def agent_process() -> AgentProcess:
+    return AgentProcess()
+
+
+@pytest.fixture
+async def manager(manager_process: ManagerProcess) -> AsyncIterator[str]:
+    """URL of a manager that serves the small cluster."""
+    async with served(manager_process.routes()) as url:
+        yield url
+
+
+@pytest.fixture
+async def agent(agent_process: AgentProcess) -> AsyncIterator[str]:
+    """URL of an agent that serves the pod shop/router."""
+    async with served(agent_process.routes()) as url:
+        yield url
+
+
+@pytest.fixture
+def nobody() -> str:
+    """URL at which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"

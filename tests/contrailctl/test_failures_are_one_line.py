@@ -1,0 +1,167 @@
+"""Whatever goes wrong with a request, one line names the URL; the exit status tells failure from wrong use."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+
+from tests.support.command import Ended, Run
+from tests.support.fake_apis import Handler, served
+
+Bytes = Callable[[asyncio.StreamWriter], None]
+
+
+def page(text: str, status: int) -> Handler:
+    async def handler(_request: web.Request) -> web.Response:
+        return web.Response(text=text, status=status)
+
+    return handler
+
+
+@asynccontextmanager
+async def speaking(answer: Bytes) -> AsyncIterator[str]:
+    """A server that writes bytes and then holds the connection until its peer hangs up."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answer(writer)
+        while await reader.read(1000):
+            pass
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+def failed(ended: Ended, message: str) -> None:
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err == f"contrailctl: {message}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        ('{"error": "no such kind"}', 404, "no such kind"),
+        ("nothing here", 404, "Not Found"),
+        ('{"error": "name: is too long"}', 400, "name: is too long (status 400)"),
+        ('{"error": "two\\nlines"}', 500, "two lines (status 500)"),
+        ("", 503, "Service Unavailable (status 503)"),
+    ],
+)
+async def test_an_error_is_told_in_the_servers_words(contrailctl: Run, text: str, status: int, said: str) -> None:
+    async with served([web.get("/v1/pods", page(text, status))]) as url:
+        failed(await contrailctl("--manager", url, "get", "pods"), f"{url}/v1/pods: {said}")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "<html>", '{"items": 1}', '{"items": [{"namespace": 1}]}', '{"items": [{"x": 1}]}']
+)
+async def test_an_answer_that_is_not_understood_is_told(contrailctl: Run, text: str) -> None:
+    async with served([web.get("/v1/pods", page(text, 200))]) as url:
+        ended = await contrailctl("--manager", url, "get", "pods")
+    assert ended.status == 1
+    assert ended.err.startswith(f"contrailctl: {url}/v1/pods: is no manager of this version: ")
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"id": "x"}]', "[]"])
+async def test_an_agents_likewise(contrailctl: Run, text: str) -> None:
+    async with served([web.get("/vm-cfg/k8s__shop__router", page(text, 200))]) as url:
+        ended = await contrailctl("--agent", url, "describe", "pod", "shop/router")
+    assert ended.status == 1
+    assert ended.err.startswith(f"contrailctl: {url}/vm-cfg/k8s__shop__router: ")
+
+
+async def test_nobody_there_is_told(contrailctl: Run, nobody: str) -> None:
+    failed(await contrailctl("--manager", nobody, "get", "pods"), f"{nobody}: Connection refused")
+
+
+async def test_a_host_that_has_no_address_is_told(contrailctl: Run) -> None:
+    ended = await contrailctl("--manager", "http://no-such-host.invalid:1", "get", "pods")
+    assert ended.status == 1
+    assert ended.err.startswith("contrailctl: http://no-such-host.invalid:1: ")
+
+
+async def test_silence_is_told_within_the_deadline(contrailctl: Run) -> None:
+    async with speaking(lambda writer: None) as url:
+        ended = await contrailctl("--manager", url, "--timeout", "0.2", "get", "pods")
+    failed(ended, f"{url}: no answer within 0.2 s")
+
+
+async def test_a_body_that_trickles_is_cut_at_the_deadline(contrailctl: Run) -> None:
+    """Each byte comes in time, the whole does not."""
+
+    async def trickle(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        try:
+            while True:
+                await response.write(b" ")
+                await asyncio.sleep(0.02)
+        except ConnectionError:
+            return response
+
+    async with served([web.get("/v1/pods", trickle)]) as url:
+        ended = await contrailctl("--manager", url, "--timeout", "0.3", "get", "pods")
+    failed(ended, f"{url}: no answer within 0.3 s")
+
+
+async def test_what_is_no_http_is_told(contrailctl: Run) -> None:
+    async with speaking(lambda writer: writer.write(b"SSH-2.0-x\r\n\r\n")) as url:
+        ended = await contrailctl("--manager", url, "get", "pods")
+    assert ended.status == 1
+    assert ended.err.startswith(f"contrailctl: {url}: does not speak HTTP: ")
+
+
+class TestWrongUse:
+    @pytest.mark.parametrize(
+        "url", ["127.0.0.1:8083", "https://h", "http:///x", "unix:/run/x", "http://h:port", "http://h:99999"]
+    )
+    async def test_a_url_that_is_none_is_told(self, contrailctl: Run, url: str) -> None:
+        ended = await contrailctl("--manager", url, "get", "pods")
+        assert ended.status == 2
+        assert ended.err.startswith(f"contrailctl: {url}: ")
+
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            [],
+            ["get"],
+            ["get", "routers"],
+            ["describe"],
+            ["describe", "pod"],
+            ["cni"],
+            ["get", "pods", "-n", "a", "-A"],
+            ["get", "pods", "-o", "xml"],
+            ["get", "pods", "--timeout", "0"],
+            ["get", "pods", "--timeout", "soon"],
+        ],
+    )
+    async def test_argparse_tells_it(self, contrailctl: Run, argv: list[str]) -> None:
+        ended = await contrailctl(*argv)
+        assert ended.status == 2
+        assert "contrailctl" in ended.err
+
+    async def test_help_and_version_are_no_failure(self, contrailctl: Run) -> None:
+        assert (await contrailctl("--help")).status == 0
+        assert (await contrailctl("--version")).out.startswith("contrailctl ")
+
+
+async def test_a_reader_that_has_seen_enough_is_no_failure(manager: str) -> None:
+    """As behind `| head`: the pipe is closed before the command writes."""
+    program = "from contrailctl.cli import main; raise SystemExit(main())"
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", program, "--manager", manager, "get", "pods"),
+            stdout=write_end,
+            stderr=asyncio.subprocess.PIPE,
+        )
+    finally:
+        os.close(write_end)
+    _, said = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, said) == (0, b"")

@@ -1,0 +1,141 @@
+"""Manager and agent as their APIs look from outside: a small cluster served over real HTTP."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from contrail_config.objects import Event, InterfaceAddress, VirtualMachineInterface
+from contrail_config.views import InterfaceView, NetworkView
+from tests.support import views
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+class Process:
+    """The pages of a process that a test may change while it is served."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+        self.version: str | None = "0.1.0"
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/readyz", self._readyz), web.get("/healthz", self._healthz)]
+
+    async def _readyz(self, _request: web.Request) -> web.Response:
+        answer = {"ready": not self.reasons, "reasons": self.reasons}
+        return web.json_response(answer, status=503 if self.reasons else 200)
+
+    async def _healthz(self, _request: web.Request) -> web.Response:
+        return web.json_response({"healthy": True} | ({"version": self.version} if self.version else {}))
+
+
+class ManagerProcess(Process):
+    """A manager that knows the small cluster; its events can be replaced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[Event] = views.events()
+
+    def routes(self) -> list[web.RouteDef]:
+        kinds: dict[str, Callable[[], Iterable[Any]]] = {
+            "networks": lambda: views.NETWORKS,
+            "pods": lambda: views.PODS,
+            "interfaces": lambda: views.INTERFACE_VIEWS,
+            "events": lambda: self.events,
+        }
+        return [*super().routes(), *(web.get(f"/v1/{kind}", _list(items)) for kind, items in kinds.items())]
+
+
+class AgentProcess(Process):
+    """An agent that serves the pod shop/router, its list in no order; its first interface is plugged."""
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            *super().routes(),
+            web.get("/vm-cfg/{name}", self._vm_cfg),
+            web.get(f"/vm/{views.ROUTER_UID}", self._vm),
+        ]
+
+    async def _vm_cfg(self, request: web.Request) -> web.Response:
+        if request.match_info["name"] != views.ROUTER.name:
+            return web.json_response({"error": "{ Not Found }"}, status=404)
+        items = [_configured_item(interface, index) for index, interface in enumerate(views.INTERFACES)]
+        return web.json_response(items[::-1])
+
+    async def _vm(self, _request: web.Request) -> web.Response:
+        return web.json_response([{"id": views.INTERFACES[0].uuid, "system-name": "tapabcdefghijkl"}])
+
+
+@asynccontextmanager
+async def served(routes: Iterable[web.RouteDef]) -> AsyncIterator[str]:
+    """Serves pages and gives their URL, without a slash at its end."""
+    app = web.Application()
+    app.add_routes(routes)
+    server = TestServer(app)
+    await server.start_server()
+    try:
+        yield str(server.make_url("")).rstrip("/")
+    finally:
+        await server.close()
+
+
+def _list(items: Callable[[], Iterable[Any]]) -> Handler:
+    async def handler(request: web.Request) -> web.Response:
+        wanted = request.query.get("namespace"), request.query.get("name")
+        chosen = [item for item in items() if _fits(item, wanted)]
+        return web.Response(body=msgspec.json.encode({"items": chosen}), content_type="application/json")
+
+    return handler
+
+
+def _fits(view: Any, wanted: tuple[str | None, str | None]) -> bool:
+    return all(want in (None, is_) for want, is_ in zip(wanted, _named(view), strict=True))
+
+
+def _named(view: Any) -> tuple[str, str]:
+    """Namespace and name by which an item of the API is chosen."""
+    if isinstance(view, NetworkView):
+        namespace, _, name = (view.network.nad or f"/{view.network.fq_name[2]}").rpartition("/")
+        return namespace, name
+    return view.namespace, view.pod if isinstance(view, InterfaceView) else view.name
+
+
+def _configured_item(interface: VirtualMachineInterface, index: int) -> dict[str, Any]:
+    """An item of `/vm-cfg` as our agent serves it."""
+    pairs = {
+        "project": "k8s-shop",
+        "index": f"{index}/{len(views.INTERFACES)}",
+        "interface": interface.interface,
+        "nad": interface.nad,
+        "config-name": interface.config_name,
+        "attachment": interface.attachment,
+        "default-gw": interface.default_gw,
+    }
+    item: dict[str, Any] = {
+        "id": interface.uuid,
+        "vm-uuid": views.ROUTER_UID,
+        "vn-id": interface.network_uuid,
+        "vn-name": ":".join(interface.network),
+        "mac-address": interface.mac,
+        "sub-interface": False,
+        "annotations": [f"{{{key}:{value}}}" for key, value in pairs.items() if value],
+        "mtu": interface.mtu,
+        "routes": msgspec.to_builtins(interface.routes),
+    }
+    for address in interface.addresses:
+        item |= _address_keys(address)
+    return item
+
+
+def _address_keys(address: InterfaceAddress) -> dict[str, Any]:
+    prefix = "v6-" if address.family == 6 else ""
+    return {
+        f"{prefix}ip-address": address.address,
+        f"{prefix}plen": address.prefix_length,
+        f"{prefix}gateway": address.gateway,
+        f"{prefix}dns-server": "::" if prefix else "0.0.0.0",
+    }
