@@ -2,7 +2,8 @@
 
 ServiceError
  ├─ ConfigurationError  a configuration file or key is wrong: exit status 2
- └─ ListenError         an address cannot be listened on: exit status 2
+ ├─ ListenError         an address cannot be listened on: exit status 2
+     └─ DataError           the data that the process lives on cannot be used: exit status 2
 """
 
 
@@ -16,3 +17,7 @@ class ConfigurationError(ServiceError):
 
 class ListenError(ServiceError):
     """An address cannot be listened on; the message names it and the cause."""
+
+
+class DataError(ServiceError):
+    """The data that the process lives on cannot be used: another process has them, or they are damaged."""

@@ -26,13 +26,22 @@ def run_service(service: Callable[[], Coroutine[None, None, None]], *, program: 
     """Runs the service and returns the exit status: 0 stopped by a signal, 2 could not start as configured, 1 died."""
     try:
         asyncio.run(_until_signal(service()))
-    except ServiceError as error:
-        print(f"{program}: {error}", file=sys.stderr)  # noqa: T201 - the one message of a process that does not start
+    except Exception as error:
+        refusal = _refusal(error)
+        if refusal is None:
+            log.exception("%s died", program)
+            return EXIT_FAILED
+        print(f"{program}: {refusal}", file=sys.stderr)  # noqa: T201 - the one message of a process that does not start
         return EXIT_WRONG_USE
-    except Exception:
-        log.exception("%s died", program)
-        return EXIT_FAILED
     return 0
+
+
+def _refusal(error: Exception) -> ServiceError | None:
+    """Returns what kept the service from starting, also if a task of a group found it; None: it died of a bug."""
+    if isinstance(error, ExceptionGroup):
+        found = (_refusal(inner) for inner in error.exceptions)
+        return next((refusal for refusal in found if refusal is not None), None)
+    return error if isinstance(error, ServiceError) else None
 
 
 async def _until_signal(service: Coroutine[None, None, None]) -> None:

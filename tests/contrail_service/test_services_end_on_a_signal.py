@@ -62,6 +62,16 @@ def test_a_wrong_configuration_is_one_line_and_status_2() -> None:
         assert (process.returncode, err) == (2, "prog: listen: bad\n")
 
 
+def test_a_wrong_configuration_that_a_task_of_the_service_found_is_told_alike() -> None:
+    body = (
+        "async def part():\n    raise ConfigurationError('pod-network: bad')\n"
+        "async with asyncio.TaskGroup() as tasks:\n    tasks.create_task(part())"
+    )
+    with _start(body) as process:
+        _, err = process.communicate(timeout=10)
+        assert (process.returncode, err) == (2, "prog: pod-network: bad\n")
+
+
 def test_a_service_that_dies_has_status_1_and_its_trace_in_the_log() -> None:
     with _start("raise RuntimeError('broken')") as process:
         _, err = process.communicate(timeout=10)
