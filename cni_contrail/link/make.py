@@ -31,7 +31,7 @@ from cni_contrail.link.remove import delete_links
 from cni_contrail.link.routes import add_route
 from cni_contrail.link.sysctls import Sysctls
 
-__all__ = ["announce", "make_interfaces"]
+__all__ = ["announce", "configure_interfaces", "make_interfaces"]
 
 
 def make_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir: str = "/proc/sys") -> None:
@@ -52,6 +52,18 @@ def make_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir
         except BaseException as error:
             _unmake(host, plans, error)
             raise
+
+
+def configure_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir: str = "/proc/sys") -> None:
+    """Gives interfaces that were made bare their addresses and routes, where these are known only afterwards.
+
+    Raises as `make_interfaces` does, but undoes nothing: removing the links is left to the caller.
+    """
+    sysctls = Sysctls(sysctl_dir)
+    for plan in plans:
+        check_plan(plan)
+        sysctls.check(plan)
+    _finish_sandbox_ends(netns_fd, plans, sysctls)
 
 
 def _create(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan]) -> None:
