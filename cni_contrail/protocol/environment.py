@@ -1,0 +1,90 @@
+"""The CNI_* variables of one call.
+
+Checked in the order of the reference library (`skel`): variable by variable, a malformed one at once, those that are
+missing together in one error. CNI_PATH is required as there, though nothing is looked up in it.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cni_contrail.errors import Code, PluginError
+
+IDENTIFIER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*", re.ASCII)
+"""What container IDs and network names look like."""
+
+_ATTACHMENT = ("CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH")
+_REQUIRED = {
+    "ADD": _ATTACHMENT,
+    "CHECK": _ATTACHMENT,
+    "DEL": tuple(name for name in _ATTACHMENT if name != "CNI_NETNS"),
+    "GC": ("CNI_COMMAND", "CNI_PATH"),
+    "STATUS": ("CNI_COMMAND", "CNI_PATH"),
+}
+
+
+class Call(NamedTuple):
+    """One call of the runtime; what the command does not need may be empty."""
+
+    command: str
+    container_id: str
+    netns: str
+    ifname: str
+    args: Mapping[str, str]
+    own_netns_allowed: bool
+
+
+def read_call(environment: Mapping[str, str]) -> Call:
+    """Reads the variables; raises `PluginError` with code 4 for one that is missing or malformed."""
+    command = environment.get("CNI_COMMAND", "")
+    missing = []
+    for name in _REQUIRED.get(command, ("CNI_COMMAND",)):
+        value = environment.get(name, "")
+        if not value:
+            missing.append(name)
+        elif name == "CNI_CONTAINERID":
+            _check_container_id(value)
+        elif name == "CNI_IFNAME":
+            _check_ifname(value)
+    if missing:
+        raise PluginError(Code.INVALID_ENVIRONMENT, f"required env variables [{','.join(missing)}] missing")
+    return Call(
+        command=command,
+        container_id=environment.get("CNI_CONTAINERID", ""),
+        netns=environment.get("CNI_NETNS", ""),
+        ifname=environment.get("CNI_IFNAME", ""),
+        args=read_args(environment.get("CNI_ARGS", "")),
+        own_netns_allowed=environment.get("CNI_NETNS_OVERRIDE", "").upper() in ("TRUE", "1"),
+    )
+
+
+def read_args(text: str) -> dict[str, str]:
+    """Reads CNI_ARGS, `K=V;K=V`: the last of two equal keys counts, since meta plugins append the runtime's."""
+    pairs = (element.split("=", 1) for element in text.split(";") if "=" in element)
+    return {key.strip(): value for key, value in pairs}
+
+
+def link_name_problem(name: str) -> str | None:
+    """Says why no link can bear the name, None if one can (the kernel's rule, which is CNI_IFNAME's too)."""
+    if not name:
+        return "interface name is empty"
+    if len(os.fsencode(name)) > 15:
+        return "interface name is too long"
+    if name in (".", ".."):
+        return "interface name is . or .."
+    if any("\ud800" <= character <= "\udfff" for character in name):
+        return "interface name is not UTF-8"
+    if any(character in "/:" or character.isspace() for character in name):
+        return "interface name contains / or : or whitespace characters"
+    return None
+
+
+def _check_container_id(value: str) -> None:
+    if not IDENTIFIER.fullmatch(value):
+        raise PluginError(Code.INVALID_ENVIRONMENT, "invalid characters in containerID", f"CNI_CONTAINERID is {value}")
+
+
+def _check_ifname(value: str) -> None:
+    if problem := link_name_problem(value):
+        raise PluginError(Code.INVALID_ENVIRONMENT, problem, f"CNI_IFNAME is {value}")

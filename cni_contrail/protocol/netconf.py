@@ -1,0 +1,85 @@
+"""The network configuration that a runtime writes to the plugin's standard input."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.protocol.environment import IDENTIFIER
+
+_VERSION_IF_ABSENT = "0.1.0"  # as the reference library reads a configuration without one
+_DNS_LISTS = ("nameservers", "search", "options")
+
+
+class NetworkConfig(NamedTuple):
+    """`document` is the whole configuration; `version` is its cniVersion, not checked yet."""
+
+    name: str
+    version: str
+    document: Mapping[str, Any]
+
+
+def read_config(data: bytes) -> NetworkConfig:
+    """Decodes it; raises `PluginError` with code 6 for what is no configuration, 7 for a name that is none."""
+    document = _decode(data)
+    name = _text(document, "name")
+    if not name:
+        raise PluginError(Code.INVALID_CONFIG, "missing network name")
+    if not IDENTIFIER.fullmatch(name):
+        raise PluginError(Code.INVALID_CONFIG, "invalid characters found in network name", name)
+    return NetworkConfig(name, _text(document, "cniVersion") or _VERSION_IF_ABSENT, document)
+
+
+def object_at(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object at a key, empty if it is absent or null; raises `PluginError` with code 7 for anything else."""
+    value = document.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise PluginError(Code.INVALID_CONFIG, f"{key} must be an object, not {json.dumps(value)}")
+    return value
+
+
+def refuse_unsupported_fields(config: NetworkConfig) -> None:
+    """Raises `PluginError` with code 2 for address management and masquerading: addresses come from the agent alone."""
+    for key in ("ipam", "ipMasq"):
+        value = config.document.get(key)
+        if value not in (None, False, {}):
+            raise PluginError(Code.UNSUPPORTED_FIELD, f"unsupported field {key}: {json.dumps(value)}")
+
+
+def config_dns(config: NetworkConfig) -> dict[str, Any]:
+    """The configuration's own `dns`, empty if it states none; raises `PluginError` with code 7 for a wrong type."""
+    dns = object_at(config.document, "dns")
+    for key in _DNS_LISTS:
+        value = dns.get(key)
+        if value is not None and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
+            raise PluginError(Code.INVALID_CONFIG, f"dns.{key} must be a list of strings, not {json.dumps(value)}")
+    if not isinstance(dns.get("domain", ""), str):
+        raise PluginError(Code.INVALID_CONFIG, f"dns.domain must be a string, not {json.dumps(dns['domain'])}")
+    return {key: value for key, value in dns.items() if value}
+
+
+def _decode(data: bytes) -> Mapping[str, Any]:
+    try:
+        document = json.loads(data.decode(), parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise PluginError(Code.DECODING_FAILURE, f"network configuration is not JSON: {error}") from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise PluginError(Code.DECODING_FAILURE, "network configuration is not a JSON object")
+    return document
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _text(document: Mapping[str, Any], key: str) -> str:
+    value = document.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise PluginError(Code.DECODING_FAILURE, f"{key} must be a string, not {json.dumps(value)}")
+    return value

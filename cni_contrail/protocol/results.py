@@ -1,0 +1,134 @@
+"""The documents that answer ADD and errors, each in the form of the configuration's version.
+
+0.1.0 and 0.2.0 have one address per family (`ip4`, `ip6`); 0.3.0 to 0.4.0 have lists, with the family in each address;
+1.0.0 has lists without it. A chained call passes the previous result on with ours added to it.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.protocol.netconf import NetworkConfig
+from cni_contrail.protocol.versions import allows_chains
+
+_WITH_FAMILY = ("0.3.0", "0.3.1", "0.4.0")
+_LISTS = ("interfaces", "ips", "routes")
+
+
+class ResultAddress(NamedTuple):
+    """An address as CIDR and the gateway of its subnet, None if it has none."""
+
+    cidr: str
+    gateway: str | None
+
+
+class ResultRoute(NamedTuple):
+    """A route: `destination` a CIDR, `gateway` None for on-link."""
+
+    destination: str
+    gateway: str | None
+
+
+class AttachmentResult(NamedTuple):
+    """The one interface that ADD tells the runtime of; `sandbox` is CNI_NETNS as it was given."""
+
+    name: str
+    host_name: str
+    mac: str
+    sandbox: str
+    addresses: tuple[ResultAddress, ...]
+    routes: tuple[ResultRoute, ...]
+    dns: Mapping[str, Any]
+
+
+def previous_result(config: NetworkConfig) -> Mapping[str, Any] | None:
+    """The `prevResult` of a chained call, or of CHECK and DEL; raises `PluginError` with code 7 for a malformed one."""
+    previous = config.document.get("prevResult")
+    if previous is None:
+        return None
+    if not isinstance(previous, dict):
+        raise PluginError(Code.INVALID_CONFIG, "prevResult must be an object")
+    if previous.get("cniVersion", config.version) != config.version:
+        raise PluginError(
+            Code.INVALID_CONFIG, f"prevResult is of version {previous['cniVersion']}, cniVersion is {config.version}"
+        )
+    for key in _LISTS:
+        if not _is_list_of_objects(previous.get(key)):
+            raise PluginError(Code.INVALID_CONFIG, f"prevResult.{key} must be a list of objects")
+    return previous
+
+
+def success_document(config: NetworkConfig, attached: AttachmentResult) -> str:
+    """Answers ADD; raises `PluginError` with code 7 for what the configuration's version cannot express."""
+    form = _with_lists if allows_chains(config.version) else _without_lists
+    return json.dumps({"cniVersion": config.version, **form(config, attached)})
+
+
+def error_document(error: PluginError, version: str) -> str:
+    """Answers any call that fails."""
+    document: dict[str, Any] = {"cniVersion": version, "code": int(error.code), "msg": error.message}
+    if error.details:
+        document["details"] = error.details
+    return json.dumps(document)
+
+
+def _with_lists(config: NetworkConfig, attached: AttachmentResult) -> dict[str, Any]:
+    previous = previous_result(config) or {}
+    before = {key: list(previous.get(key) or ()) for key in _LISTS}
+    host_end = {"name": attached.host_name}
+    sandbox_end = {"name": attached.name, "mac": attached.mac, "sandbox": attached.sandbox}
+    position = len(before["interfaces"]) + 1
+    ips = [_address(each, position, config.version) for each in attached.addresses]
+    document = {
+        **previous,
+        "interfaces": [*before["interfaces"], host_end, sandbox_end],
+        "ips": [*before["ips"], *ips],
+        "routes": [*before["routes"], *map(_route, attached.routes)],
+        "dns": attached.dns or previous.get("dns"),
+    }
+    return {key: value for key, value in document.items() if value or key in ("interfaces", "ips")}
+
+
+def _address(address: ResultAddress, position: int, version: str) -> dict[str, Any]:
+    document: dict[str, Any] = {"interface": position, "address": address.cidr}
+    if version in _WITH_FAMILY:
+        document["version"] = str(_family(address.cidr))
+    if address.gateway:
+        document["gateway"] = address.gateway
+    return document
+
+
+def _route(route: ResultRoute) -> dict[str, str]:
+    return {"dst": route.destination} if route.gateway is None else {"dst": route.destination, "gw": route.gateway}
+
+
+def _without_lists(config: NetworkConfig, attached: AttachmentResult) -> dict[str, Any]:
+    if config.document.get("prevResult") is not None:
+        raise PluginError(Code.INVALID_CONFIG, f"prevResult needs cniVersion 0.3.0 or later, not {config.version}")
+    if not attached.addresses:
+        raise PluginError(
+            Code.INVALID_CONFIG,
+            f"cniVersion {config.version} cannot express interface {attached.name}: it has no address",
+        )
+    document: dict[str, Any] = {}
+    for address in attached.addresses:
+        document.setdefault(f"ip{_family(address.cidr)}", _single_address(address, attached.routes))
+    return {**document, "dns": attached.dns} if attached.dns else document
+
+
+def _single_address(address: ResultAddress, routes: tuple[ResultRoute, ...]) -> dict[str, Any]:
+    document: dict[str, Any] = {"ip": address.cidr}
+    if address.gateway:
+        document["gateway"] = address.gateway
+    family = _family(address.cidr)
+    of_family = [_route(route) for route in routes if _family(route.destination) == family]
+    return {**document, "routes": of_family} if of_family else document
+
+
+def _family(cidr: str) -> int:
+    return 6 if ":" in cidr else 4
+
+
+def _is_list_of_objects(value: object) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(each, dict) for each in value))
