@@ -1,0 +1,85 @@
+"""What the plugin asks of a node agent: upstream's paths and bodies, and the additions of ours.
+
+Answers are decoded here and read in `cni_contrail.interfaces.served`. "Not there" (404) is an answer, None; "not now"
+(503) is `UnreachableError` like no answer at all; any other failure is `RefusedError`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cni_contrail.agent.http import Answer, Endpoint, exchange
+from cni_contrail.deadline import Deadline
+from cni_contrail.errors import Code, PluginError, RefusedError, UnreachableError
+from cni_contrail.settings import Settings
+
+Port = Mapping[str, str]
+"""The body of `POST /vm`: upstream's keys, all strings."""
+
+
+class Agent:
+    """The agent of this node. All methods raise `UnreachableError`, `RefusedError`, or code 100 for nonsense."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+
+    def machine_config(self, machine: str, uid: str, wait: int, deadline: Deadline) -> list[Any] | None:
+        """The pod's interfaces as configured (`/vm-cfg`); None if the agent has no list.
+
+        Ours holds its answer for up to `wait` seconds until the list of this very pod is whole; a stock agent knows
+        neither parameter and answers what it has.
+        """
+        query = f"?wait={wait}" + (f"&uid={uid}" if uid else "")
+        return self._list(f"/vm-cfg/{machine}{query}", deadline)
+
+    def machine_ports(self, machine_uuid: str, deadline: Deadline) -> list[Any] | None:
+        """The VM's plugged interfaces with their addresses; None until all that they need has arrived."""
+        return self._list(f"/vm/{machine_uuid}", deadline)
+
+    def plug(self, ports: Port | Sequence[Port], deadline: Deadline) -> None:
+        """Tells the agent of one port, or (ours only) of several, all or nothing."""
+        self._ask("POST", "/vm", deadline, json.dumps(ports).encode())
+
+    def unplug(self, machine_uuid: str, interface_uuid: str, container_id: str, deadline: Deadline) -> None:
+        """Frees what the container owns of a VM, or of one of its interfaces (empty: of all).
+
+        A stock agent ignores the owner and frees all ports of the VM.
+        """
+        path = f"/vm/{machine_uuid}/{interface_uuid}" if interface_uuid else f"/vm/{machine_uuid}"
+        self._ask("DELETE", f"{path}?vm-id={container_id}", deadline)
+
+    def _list(self, target: str, deadline: Deadline) -> list[Any] | None:
+        answer = self._ask("GET", target, deadline)
+        if answer.status == 404:
+            return None
+        try:
+            document = json.loads(answer.body)
+        except (ValueError, RecursionError) as error:
+            raise self._nonsense(target, f"no JSON: {error}") from error
+        if not isinstance(document, list):
+            raise self._nonsense(target, f"no list: {answer.body[:100].decode(errors='replace')}")
+        return document
+
+    def _ask(self, method: str, target: str, deadline: Deadline, body: bytes = b"") -> Answer:
+        answer = exchange(self.endpoint, method, target, body, deadline)
+        if answer.status == 200 or (answer.status == 404 and method == "GET"):
+            return answer
+        if answer.status == 503:
+            raise UnreachableError(f"agent at {self.endpoint} cannot answer now: {_error_text(answer)}")
+        path = target.partition("?")[0]
+        raise RefusedError(f"agent at {self.endpoint} refuses {method} {path}: {answer.status} {_error_text(answer)}")
+
+    def _nonsense(self, target: str, what: str) -> PluginError:
+        return PluginError(Code.AGENT_NONSENSE, f"agent at {self.endpoint} answers GET {target} with {what}")
+
+
+def agent_of(settings: Settings) -> Agent:
+    """The agent that the settings name."""
+    return Agent(Endpoint(settings.agent_socket, settings.vrouter_ip, settings.vrouter_port))
+
+
+def _error_text(answer: Answer) -> str:
+    try:
+        return str(json.loads(answer.body)["error"]).strip("{} ")
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return answer.body[:200].decode(errors="replace")

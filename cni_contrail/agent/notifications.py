@@ -1,0 +1,115 @@
+"""Notifications that the agent was not there for: kept as files, and sent again by later calls that find it there.
+
+Each is bound to the container that it is about, so that it can come late without harm: our agent frees only what that
+container still owns, and towards a stock agent, which knows no owners, it waits until no port file of the VM is left.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cni_contrail.agent.client import Agent
+from cni_contrail.deadline import Deadline
+from cni_contrail.errors import PluginError, TryAgainError
+from cni_contrail.journal import Journal
+from cni_contrail.state.files import file_name, names_in, read_if_there, remove_if_there, write_whole
+from cni_contrail.state.lock import locked_directory
+
+_MOST_KEPT = 4096
+_SENT_AT_ONCE = 16
+_LONGEST_SENDING = 1.0  # seconds
+_LOCK_PATIENCE = 3.0  # seconds; longer than one sending
+
+
+class Notification(NamedTuple):
+    """An interface, or with an empty `interface` all of the VM, is no longer the container's.
+
+    `port_directory`: where the port files of the VM lie that a stock agent must outlive; empty for ours.
+    """
+
+    container_id: str
+    machine: str
+    interface: str
+    port_directory: str
+
+    @property
+    def name(self) -> str:
+        """Of the file that keeps it."""
+        return f"{file_name(self.container_id)}.{self.interface or self.machine}.json"
+
+
+class PendingNotifications:
+    """The queue of one node, below its `state-dir`."""
+
+    def __init__(self, state_dir: str, journal: Journal) -> None:
+        self._directory = os.path.join(state_dir, ".pending")
+        self._journal = journal
+
+    def notify(self, agent: Agent, notification: Notification, patience: float) -> None:
+        """Tells the agent within `patience` (seconds), or keeps it for later; logs what can do neither."""
+        try:
+            _send(agent, notification, Deadline(patience))
+        except TryAgainError as error:
+            self._journal.warning(f"{error.message}: it is told later")
+            self._keep(notification)
+        except PluginError as error:
+            self._journal.error(error.message)
+
+    def forget(self, container_id: str) -> None:
+        """Drops what is kept about a container that is attached again; raises `TryAgainError` while it is sent."""
+        mine = [name for name in names_in(self._directory) if name.startswith(f"{file_name(container_id)}.")]
+        if not mine:
+            return
+        with locked_directory(self._directory, _LOCK_PATIENCE):
+            for notification in self._read(mine):
+                if notification.container_id == container_id:
+                    self._drop(notification)
+
+    def send_some(self, agent: Agent) -> None:
+        """Sends what is kept, within bounds of number and time, if no other call is at it; never fails."""
+        names = names_in(self._directory)
+        if not names:
+            return
+        with contextlib.suppress(PluginError), locked_directory(self._directory, patience=0):
+            deadline = Deadline(_LONGEST_SENDING)
+            for notification in self._read(names[:_SENT_AT_ONCE]):
+                self._send_kept(agent, notification, deadline)
+
+    def _send_kept(self, agent: Agent, notification: Notification, deadline: Deadline) -> None:
+        try:
+            _send(agent, notification, deadline)
+        except TryAgainError:
+            raise
+        except PluginError as error:
+            self._journal.error(error.message)
+        self._drop(notification)
+
+    def _keep(self, notification: Notification) -> None:
+        if len(names_in(self._directory)) >= _MOST_KEPT:
+            self._journal.error(f"{self._directory} holds {_MOST_KEPT} notifications: this one is lost")
+            return
+        try:
+            with locked_directory(self._directory, _LOCK_PATIENCE):
+                content = json.dumps(notification._asdict()).encode()
+                write_whole(os.path.join(self._directory, notification.name), content)
+        except PluginError as error:
+            self._journal.error(f"the notification is lost: {error.message}")
+
+    def _read(self, names: list[str]) -> Iterator[Notification]:
+        for name in names:
+            path = os.path.join(self._directory, name)
+            try:
+                yield Notification(**json.loads(read_if_there(path) or b""))
+            except (ValueError, TypeError):
+                remove_if_there(path)
+
+    def _drop(self, notification: Notification) -> None:
+        remove_if_there(os.path.join(self._directory, notification.name))
+
+
+def _send(agent: Agent, notification: Notification, deadline: Deadline) -> None:
+    if notification.port_directory and names_in(notification.port_directory):
+        return  # the VM has ports here again
+    agent.unplug(notification.machine, notification.interface, notification.container_id, deadline)

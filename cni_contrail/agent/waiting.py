@@ -1,0 +1,95 @@
+"""Waiting for the agent: until the pod's list of interfaces is whole, or its ports have their addresses.
+
+A pod's list may come later than the call, in parts, and un-annotated at first; the agent may be starting. All of that
+is waited for, within one deadline; what was missing at its end is the error.
+"""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeVar
+
+from cni_contrail.agent.client import Agent, Port
+from cni_contrail.deadline import Deadline
+from cni_contrail.errors import TryAgainError, UnreachableError
+from cni_contrail.interfaces.served import ServedAddress, ServedList, read_list, read_ports
+from cni_contrail.journal import Journal
+from cni_contrail.pod import Pod
+
+_FIRST_PAUSE = 0.05  # seconds
+_LONGEST_HELD = 20  # seconds that one answer may be held: a connection that died silently is noticed after them
+_LONGEST_ANSWER = 10  # seconds that an answer may take which is not held
+_GRACE = 1.0  # seconds that an answer held to the very end may be late
+
+Found = TypeVar("Found")
+
+
+class Patience:
+    """How long to wait in all, and for how long at most between two tries; both in seconds."""
+
+    def __init__(self, total: float, longest_pause: float, journal: Journal) -> None:
+        self.deadline = Deadline(total)
+        self._longest_pause = longest_pause
+        self._journal = journal
+
+    @property
+    def answer_deadline(self) -> Deadline:
+        """Until when one answer may take that the agent does not hold back."""
+        return Deadline(min(_LONGEST_ANSWER, self.deadline.remaining + _GRACE))
+
+    def until_found(self, look: Callable[[], Found | str]) -> Found:
+        """Looks again and again; `look` returns a sentence while something is missing.
+
+        Raises `TryAgainError` with the last sentence when the time is over.
+        """
+        missing = ""
+        for _ in self.deadline.tries(_FIRST_PAUSE, self._longest_pause):
+            try:
+                found = look()
+            except UnreachableError as error:
+                found = error.message
+            if not isinstance(found, str):
+                return found
+            if found != missing:
+                self._journal.debug(f"waiting: {found}")
+            missing = found
+        raise TryAgainError(missing)
+
+
+def await_list(agent: Agent, machine: str, pod: Pod, patience: Patience) -> ServedList:
+    """The pod's whole list of interfaces."""
+
+    def look() -> ServedList | str:
+        wait = min(_LONGEST_HELD, math.floor(patience.deadline.remaining))
+        answer = agent.machine_config(machine, pod.uid, wait, Deadline(wait + _GRACE))
+        if answer is None:
+            return f"agent at {agent.endpoint} has no interfaces for pod {pod} ({machine})"
+        served = read_list(answer)
+        missing = served.missing(pod.uid)
+        return f"agent at {agent.endpoint}, pod {pod}: {missing}" if missing else served
+
+    return patience.until_found(look)
+
+
+def await_plugged(agent: Agent, ports: Port | Sequence[Port], patience: Patience) -> None:
+    """Tells the agent of ports, again if it is away just now: the same POST twice is one."""
+
+    def tell() -> bool:
+        agent.plug(ports, patience.answer_deadline)
+        return True
+
+    patience.until_found(tell)
+
+
+def await_ports(
+    agent: Agent, machine_uuid: str, interfaces: Collection[str], patience: Patience
+) -> Mapping[str, tuple[ServedAddress, ...]]:
+    """The addresses of plugged interfaces, by their uuid, as a stock agent tells them."""
+
+    def look() -> Mapping[str, tuple[ServedAddress, ...]] | str:
+        ports = read_ports(agent.machine_ports(machine_uuid, patience.answer_deadline) or ())
+        missing = [uuid for uuid in interfaces if uuid not in ports]
+        if missing:
+            return f"agent at {agent.endpoint} has no addresses for interface {', '.join(missing)} of VM {machine_uuid}"
+        return ports
+
+    return patience.until_found(look)
