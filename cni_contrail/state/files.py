@@ -1,0 +1,60 @@
+"""Small files that appear whole or not at all, and that only root reads."""
+
+import contextlib
+import os
+
+from cni_contrail.errors import Code, PluginError
+
+_LONGEST_NAME = 128
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """Writes a file by atomic rename, with the directories above it; raises `PluginError` with code 5.
+
+    Two processes may not write the same path at the same time: callers hold a lock.
+    """
+    part = f"{path}.part"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        os.rename(part, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise PluginError(Code.IO_FAILURE, f"{path} cannot be written: {error.strerror}") from error
+
+
+def read_if_there(path: str) -> bytes | None:
+    """Reads a file, None if there is none; raises `PluginError` with code 5."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PluginError(Code.IO_FAILURE, f"{path} cannot be read: {error.strerror}") from error
+
+
+def names_in(directory: str) -> list[str]:
+    """Names in a directory, sorted; none if it is not there."""
+    try:
+        return sorted(os.listdir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def remove_if_there(path: str) -> None:
+    """Removes a file; one that is gone is no error."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+def file_name(identifier: str) -> str:
+    """A file's name for a container ID of any length."""
+    if len(identifier) <= _LONGEST_NAME:
+        return identifier
+    from hashlib import sha256
+
+    return f"{identifier[:_LONGEST_NAME]}.{sha256(identifier.encode()).hexdigest()}"

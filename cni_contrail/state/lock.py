@@ -1,0 +1,57 @@
+"""One call at a time per container: a lock on the container's directory, which the kernel frees when its owner dies."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+
+from cni_contrail.deadline import Deadline
+from cni_contrail.errors import Code, PluginError, TryAgainError
+
+_FIRST_PAUSE = 0.005  # seconds
+_LONGEST_PAUSE = 0.1
+
+
+@contextlib.contextmanager
+def locked_directory(path: str, patience: float) -> Iterator[None]:
+    """Holds the lock of a directory, which is made if it is not there, and removed at the end if it is empty then.
+
+    Raises `TryAgainError` if another call holds it for longer than `patience` (seconds), `PluginError` with code 5 if
+    the directory cannot be made.
+    """
+    descriptor = _locked(path, patience)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # not empty
+            os.rmdir(path)
+        os.close(descriptor)
+
+
+def _locked(path: str, patience: float) -> int:
+    for _ in Deadline(patience).tries(_FIRST_PAUSE, _LONGEST_PAUSE):
+        descriptor = _try(path)
+        if descriptor is not None:
+            return descriptor
+    raise TryAgainError(f"another call has held {path} for {patience:g} s")
+
+
+def _try(path: str) -> int | None:
+    """The descriptor that holds the lock; None if another holds it, or removed the directory just now."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PluginError(Code.IO_FAILURE, f"{path} cannot be made: {error.strerror}") from error
+    with contextlib.ExitStack() as undo:
+        undo.callback(os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                undo.pop_all()
+                return descriptor
+        except (BlockingIOError, FileNotFoundError):
+            return None
+    return None

@@ -1,0 +1,63 @@
+"""Upstream's file per port, `<config-dir>/<VM name>/<interface uuid>`: what `POST /vm` said, for the agent's restart.
+
+Written by this plugin only towards a stock agent, which does not do it in time and never removes them. Pods that
+upstream's plugin made are known by them alone.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from cni_contrail.state.files import names_in, read_if_there, remove_if_there, write_whole
+
+
+class PortFile(NamedTuple):
+    """One file: its path and the keys of the port in it."""
+
+    path: str
+    port: Mapping[str, str]
+
+    def belongs_to(self, container_id: str) -> bool:
+        """Whether that container made it last."""
+        return self.port.get("vm-id") == container_id
+
+
+class PortFiles:
+    """The files of one VM."""
+
+    def __init__(self, config_dir: str, machine_name: str) -> None:
+        self.directory = os.path.join(config_dir, machine_name)
+
+    def write(self, port: Mapping[str, str]) -> None:
+        """Writes the file of a port over that of an earlier container; raises `PluginError` with code 5."""
+        write_whole(os.path.join(self.directory, port["vmi-uuid"]), json.dumps(port, indent="\t").encode())
+
+    def all(self) -> list[PortFile]:
+        """All files that are ports; others are not ours to judge."""
+        paths = [os.path.join(self.directory, name) for name in names_in(self.directory)]
+        return [PortFile(path, port) for path in paths if (port := _read_port(path)) is not None]
+
+    def remove(self, container_id: str, chosen: Callable[[PortFile], bool]) -> list[PortFile]:
+        """Removes and returns the container's files that are chosen, and the directory if nothing is left in it."""
+        removed = [file for file in self.all() if file.belongs_to(container_id) and chosen(file)]
+        for file in removed:
+            remove_if_there(file.path)
+        with contextlib.suppress(OSError):  # not there, or not empty
+            os.rmdir(self.directory)
+        return removed
+
+    def are_gone(self) -> bool:
+        """Whether no attachment of the VM is left on this node."""
+        return not names_in(self.directory)
+
+
+def _read_port(path: str) -> Mapping[str, str] | None:
+    if os.path.isdir(path):
+        return None
+    try:
+        document = json.loads(read_if_there(path) or b"")
+    except (ValueError, RecursionError):
+        return None  # upstream's plugin was killed while it wrote
+    return document if isinstance(document, dict) else None

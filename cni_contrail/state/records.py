@@ -1,0 +1,80 @@
+"""The record of one attachment: all that DEL, CHECK and the next ADD of the container need to know of it.
+
+Written before the first link is made, so that whatever a killed ADD leaves can be found; `finished` is set last.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route
+
+_VERSION = 1
+
+
+class AttachedInterface(NamedTuple):
+    """An interface of the attachment: its uuid and position at the agent, and what it was planned to be."""
+
+    uuid: str
+    position: int
+    plan: InterfacePlan
+
+
+class Record(NamedTuple):
+    """One attachment. `machine` is the VM's uuid, `machine_name` its name; `netns` is CNI_NETNS as it was given.
+
+    `stock`: the agent is a stock one, which forgets all ports of a VM at once and wants files for them. `replaced` are
+    the default routes that stood before asked-for ones took their place.
+    """
+
+    container_id: str
+    ifname: str
+    netns: str
+    thick: bool
+    stock: bool
+    machine: str
+    machine_name: str
+    interfaces: tuple[AttachedInterface, ...]
+    replaced: tuple[ReplacedRoute, ...] = ()
+    finished: bool = False
+
+    def holds_primary(self) -> bool:
+        """Whether index 0 of the pod is attached by it."""
+        return any(each.position == 0 for each in self.interfaces)
+
+
+class DamagedRecordError(ValueError):
+    """What the file holds is no record of this version."""
+
+
+def encode_record(record: Record) -> bytes:
+    """Forms the file's content."""
+    return json.dumps({"version": _VERSION, **_document(record)}, indent=1).encode()
+
+
+def decode_record(data: bytes) -> Record:
+    """Reads the file's content; raises `DamagedRecordError`."""
+    try:
+        document = json.loads(data)
+        if document.pop("version") != _VERSION:
+            raise DamagedRecordError("it is of another version")
+        interfaces = tuple(_interface(each) for each in document.pop("interfaces"))
+        replaced = tuple(ReplacedRoute(**each) for each in document.pop("replaced"))
+        return Record(**document, interfaces=interfaces, replaced=replaced)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedRecordError(str(error)) from error
+
+
+def _document(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return {key: _document(each) for key, each in value._asdict().items()}
+    if isinstance(value, tuple):
+        return [_document(each) for each in value]
+    return value
+
+
+def _interface(document: Mapping[str, Any]) -> AttachedInterface:
+    plan = dict(document["plan"])
+    for key, kind in (("addresses", Address), ("routes", Route), ("defaults", DefaultRoute)):
+        plan[key] = tuple(kind(**each) for each in plan[key])
+    return AttachedInterface(document["uuid"], document["position"], InterfacePlan(**plan))
