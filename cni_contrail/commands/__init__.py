@@ -1,0 +1,1 @@
+"""One module per command of the CNI specification, each a recipe; and what they share."""

@@ -1,0 +1,64 @@
+"""CHECK: whether what ADD made is still there. Reads the kernel alone; no agent is asked.
+
+What the result of the whole chain no longer lists, a later plugin has taken upon itself, and is not missed: the MTU and
+MAC that it states count, and the default routes that it still has.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cni_contrail.commands.request import LOCK_PATIENCE, Request, open_sandbox
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.interfaces.addresses import family_of
+from cni_contrail.link.check import check_interface
+from cni_contrail.link.errors import LinkError
+from cni_contrail.link.plan import InterfacePlan
+from cni_contrail.protocol.results import previous_result
+from cni_contrail.state.records import Record
+
+
+def check(request: Request) -> None:
+    """Carries out CHECK; raises `PluginError` with code 105 that names every difference."""
+    previous = previous_result(request.config)
+    if previous is None:
+        raise PluginError(Code.INVALID_CONFIG, "CHECK needs prevResult")
+    with open_sandbox(request.call) as netns:
+        record = _record(request)
+        first, *others = [each.plan for each in record.interfaces]
+        differences = [each for plan in (_expected(first, previous), *others) for each in _check_interface(netns, plan)]
+    if differences:
+        raise PluginError(Code.CHECK_FAILED, "; ".join(differences))
+
+
+def _record(request: Request) -> Record:
+    call = request.call
+    record = None
+    if request.attachments.has_container(call.container_id):
+        with request.attachments.lock(call.container_id, LOCK_PATIENCE):
+            record = request.attachments.read(call.container_id, call.ifname)
+    if record is None or not record.finished:
+        what = "no record" if record is None else "no finished record"
+        raise PluginError(
+            Code.CHECK_FAILED,
+            f"there is {what} of attachment {call.ifname} of container {call.container_id}",
+        )
+    return record
+
+
+def _check_interface(netns: int, plan: InterfacePlan) -> list[str]:
+    try:
+        return check_interface(netns, plan)
+    except LinkError as error:
+        raise PluginError(Code.KERNEL, str(error)) from error
+
+
+def _expected(plan: InterfacePlan, previous: Mapping[str, Any]) -> InterfacePlan:
+    listed = [each for each in previous.get("interfaces") or () if each.get("sandbox")]
+    now: Mapping[str, Any] = next((each for each in listed if each.get("name") == plan.name), {})
+    destinations = {"0.0.0.0/0": 4, "::/0": 6}
+    families = {destinations.get(route.get("dst")) for route in previous.get("routes") or ()}
+    return plan._replace(
+        mac=now.get("mac") or plan.mac,
+        mtu=now.get("mtu") or plan.mtu,
+        defaults=tuple(each for each in plan.defaults if family_of(each.gateway) in families),
+    )

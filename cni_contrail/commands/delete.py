@@ -1,0 +1,66 @@
+"""DEL: removes an attachment. Nothing that is gone already is an error, and the agent need not be there.
+
+The sandbox may be gone, the call may be repeated, ADD may have been killed at any moment, or never have run. What is
+removed is what this container's own record says: a newer container of the same pod is never touched.
+"""
+
+from cni_contrail.agent.notifications import Notification
+from cni_contrail.commands.request import LOCK_PATIENCE, Request, open_sandbox
+from cni_contrail.commands.takedown import NOTIFY_PATIENCE, remove_host_links, take_down
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.link.remove import HostLink
+from cni_contrail.state.port_files import PortFile
+
+
+def delete(request: Request) -> None:
+    """Carries out DEL; raises `PluginError`: 11 if another call holds the container, 104 if the kernel keeps a link."""
+    _refuse_own_netns(request)
+    call = request.call
+    if not request.attachments.has_container(call.container_id):
+        _delete_upstream(request)
+        return
+    with request.attachments.lock(call.container_id, LOCK_PATIENCE):
+        record = request.attachments.read(call.container_id, call.ifname)
+        if record is None:
+            _delete_upstream(request)
+            return
+        take_down(request, record)
+    request.journal.info(f"detached {', '.join(each.plan.name for each in record.interfaces)}")
+
+
+def _refuse_own_netns(request: Request) -> None:
+    """A sandbox that is gone, or was never said, is no error here."""
+    if not request.call.netns:
+        return
+    try:
+        with open_sandbox(request.call):
+            return
+    except PluginError as error:
+        if error.code == Code.OWN_NETNS:
+            raise
+
+
+def _delete_upstream(request: Request) -> None:
+    """Removes what upstream's plugin made for this container, before this plugin took its place on the node.
+
+    Its taps bear no alias, and it may have called an attachment otherwise than CNI_IFNAME; so the call for the pod's
+    default network takes whatever is left.
+    """
+    call = request.call
+    whole = request.is_thick or request.config.name == request.settings.network_name
+    removed = request.port_files.remove(
+        call.container_id, lambda file: whole or file.port.get("vm-ifname") == call.ifname
+    )
+    if not removed:
+        return
+    remove_host_links(request, [HostLink(_upstream_tap(file), "") for file in removed])
+    if request.port_files.are_gone():
+        machine = removed[0].port.get("vm-uuid", "")
+        notification = Notification(call.container_id, machine, "", request.port_files.directory)
+        request.pending.notify(request.agent, notification, NOTIFY_PATIENCE)
+    request.journal.info(f"detached {len(removed)} interfaces that upstream's plugin had made")
+
+
+def _upstream_tap(file: PortFile) -> str:
+    """Upstream's name for the host end."""
+    return "tap" + f"{file.port.get('vm-ifname')}-{file.port.get('vm-uuid')}"[:11]

@@ -1,0 +1,70 @@
+"""Taking an attachment down by its record alone: what DEL does, and ADD with what failed or was killed half-way.
+
+Every step can be done again, and the record goes last: a call that dies on the way is continued by the next one.
+"""
+
+import os
+
+from cni_contrail.agent.notifications import Notification
+from cni_contrail.commands.request import Request
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.link.defaults import restore_defaults
+from cni_contrail.link.errors import LinkError, NetnsError
+from cni_contrail.link.netns import is_own_netns, open_netns
+from cni_contrail.link.remove import HostLink, remove_links
+from cni_contrail.state.port_files import PortFiles
+from cni_contrail.state.records import Record
+
+NOTIFY_PATIENCE = 2.0  # seconds that DEL waits for the agent
+
+
+def take_down(request: Request, record: Record) -> None:
+    """Removes links, puts replaced default routes back, tells the agent, forgets the record.
+
+    Raises `PluginError` with code 104 if the kernel keeps a link; the record is still there then.
+    """
+    remove_host_links(request, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
+    if record.replaced:
+        _restore_defaults(request, record)
+    _release_ports(request, record)
+    request.attachments.remove(record)
+
+
+def remove_host_links(request: Request, links: list[HostLink]) -> None:
+    """Removes those that are there and ours; raises `PluginError` with code 104."""
+    try:
+        foreign = remove_links(links)
+    except LinkError as error:
+        raise PluginError(Code.KERNEL, str(error)) from error
+    for name in foreign:
+        request.journal.warning(f"link {name} bears another one's alias: it is left")
+
+
+def _restore_defaults(request: Request, record: Record) -> None:
+    path = request.call.netns or record.netns
+    try:
+        netns = open_netns(path)
+    except NetnsError as error:
+        request.journal.debug(f"default routes are not put back: {error}")
+        return
+    try:
+        if request.call.own_netns_allowed or not is_own_netns(netns):
+            restore_defaults(netns, record.replaced)
+    except LinkError as error:
+        request.journal.warning(f"default routes are not put back: {error}")
+    finally:
+        os.close(netns)
+
+
+def _release_ports(request: Request, record: Record) -> None:
+    if record.stock:
+        files = PortFiles(request.settings.config_dir, record.machine_name)
+        own = {each.uuid for each in record.interfaces}
+        files.remove(record.container_id, lambda file: file.port.get("vmi-uuid") in own)
+        if not files.are_gone():
+            return  # a stock agent forgets all ports of the VM at once
+        notification = Notification(record.container_id, record.machine, "", files.directory)
+    else:
+        interface = "" if record.thick else record.interfaces[0].uuid
+        notification = Notification(record.container_id, record.machine, interface, "")
+    request.pending.notify(request.agent, notification, NOTIFY_PATIENCE)

@@ -1,0 +1,154 @@
+"""From chosen interfaces to a finished attachment, with our agent; what it shares with stock agents is public.
+
+Our agent's list says everything, so all is planned before anything is made, and one request tells of all ports.
+"""
+
+import socket
+import time
+from collections.abc import Sequence
+
+from cni_contrail.agent.waiting import Patience, await_plugged
+from cni_contrail.commands.choosing import Chosen
+from cni_contrail.commands.request import Request
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.interfaces.addresses import family_of
+from cni_contrail.interfaces.planning import plan_interface
+from cni_contrail.interfaces.served import ServedInterface, ServedList
+from cni_contrail.interfaces.wishes import refuse_unmet_wishes
+from cni_contrail.link.defaults import default_routes
+from cni_contrail.link.errors import LinkError, LinkExistsError
+from cni_contrail.link.make import announce, configure_interfaces, make_interfaces
+from cni_contrail.link.plan import InterfacePlan, ReplacedRoute
+from cni_contrail.protocol.netconf import config_dns
+from cni_contrail.protocol.results import AttachmentResult, ResultAddress, ResultRoute, success_document
+from cni_contrail.state.records import AttachedInterface, Record
+
+_DEFAULT_DESTINATION = {4: "0.0.0.0/0", 6: "::/0"}
+_KERNEL_FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
+
+
+def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, patience: Patience) -> str:
+    """Makes the chosen interfaces, tells the agent and returns the result; raises `PluginError`."""
+    if served.stock:
+        from cni_contrail.commands.stock import wire_stock
+
+        return wire_stock(request, netns, served, chosen, patience)
+    record = plan_record(request, netns, served, chosen)
+    result = form_result(request, chosen.interfaces[0], record)
+    request.attachments.write(record)
+    make_links(request, netns, record)
+    request.pending.forget(record.container_id)
+    await_plugged(request.agent, ports(record, chosen.interfaces), patience)
+    finish(request, netns, record)
+    return result
+
+
+def plan_record(request: Request, netns: int, served: ServedList, chosen: Chosen) -> Record:
+    """Plans all that shall be made, and notes which default routes will give way to asked-for ones."""
+    plans = [
+        plan_interface(
+            interface,
+            name,
+            served.interfaces,
+            container_id=request.call.container_id,
+            pod=request.pod,
+            mtu=request.settings.mtu,
+            primary_is_ours=chosen.primary_is_ours,
+        )
+        for interface, name in zip(chosen.interfaces, chosen.names, strict=True)
+    ]
+    return Record(
+        container_id=request.call.container_id,
+        ifname=request.call.ifname,
+        netns=request.call.netns,
+        thick=request.is_thick,
+        stock=served.stock,
+        machine=served.machine,
+        machine_name=request.machine_name,
+        interfaces=tuple(
+            AttachedInterface(interface.uuid, interface.position, plan)
+            for interface, plan in zip(chosen.interfaces, plans, strict=True)
+        ),
+        replaced=_giving_way(netns, plans),
+    )
+
+
+def form_result(request: Request, primary: ServedInterface, record: Record) -> str:
+    """Forms the result before anything is made: what cannot be answered, or was wished otherwise, is not begun."""
+    refuse_unmet_wishes(primary, request.config, request.call)
+    plan = record.interfaces[0].plan
+    addresses = primary.addresses or ()
+    servers = list(dict.fromkeys(each.dns for each in addresses if each.dns))
+    defaults = [ResultRoute(_DEFAULT_DESTINATION[family_of(each.gateway)], each.gateway) for each in plan.defaults]
+    attached = AttachmentResult(
+        name=plan.name,
+        host_name=plan.host_name,
+        mac=plan.mac,
+        sandbox=request.call.netns,
+        addresses=tuple(
+            ResultAddress(f"{each.address.address}/{each.address.prefix_length}", each.gateway) for each in addresses
+        ),
+        routes=(*(ResultRoute(*route) for route in plan.routes), *defaults),
+        dns=config_dns(request.config) or ({"nameservers": servers} if servers else {}),
+    )
+    return success_document(request.config, attached)
+
+
+def make_links(request: Request, netns: int, record: Record) -> None:
+    """Makes all interfaces of the record or none; raises `PluginError` with code 104, 102 for a name that is taken."""
+    try:
+        make_interfaces(netns, [each.plan for each in record.interfaces], sysctl_dir=request.settings.sysctl_dir)
+    except LinkExistsError as error:
+        request.attachments.remove(record)  # nothing was made, and what has the name is not ours to take down
+        raise PluginError(Code.EXISTS, str(error)) from error
+    except LinkError as error:
+        raise PluginError(Code.KERNEL, str(error)) from error
+
+
+def configure_links(request: Request, netns: int, record: Record) -> None:
+    """Gives links that were made bare what the record's plans say now; raises `PluginError` with code 104."""
+    try:
+        configure_interfaces(netns, [each.plan for each in record.interfaces], sysctl_dir=request.settings.sysctl_dir)
+    except LinkError as error:
+        raise PluginError(Code.KERNEL, str(error)) from error
+
+
+def ports(record: Record, interfaces: Sequence[ServedInterface]) -> list[dict[str, str]]:
+    """What `POST /vm` says of each interface: upstream's keys."""
+    return [
+        {
+            "time": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+            "vm-id": record.container_id,
+            "vm-uuid": record.machine,
+            "vm-name": record.machine_name,
+            "host-ifname": attached.plan.host_name,
+            "vm-ifname": attached.plan.name,
+            "vm-namespace": record.netns,
+            "vn-uuid": interface.network,
+            "vmi-uuid": interface.uuid,
+        }
+        for attached, interface in zip(record.interfaces, interfaces, strict=True)
+    ]
+
+
+def finish(request: Request, netns: int, record: Record) -> None:
+    """Tells the neighbours, marks the record as finished, and uses that the agent is there."""
+    try:
+        announce(netns, [each.plan for each in record.interfaces])
+    except LinkError as error:
+        request.journal.warning(f"addresses are not announced: {error}")
+    request.attachments.write(record._replace(finished=True))
+    for each in record.interfaces:
+        addresses = " ".join(address.address for address in each.plan.addresses)
+        request.journal.bind(vmi=each.uuid).info(f"attached {each.plan.name} {addresses}")
+    request.pending.send_some(request.agent)
+
+
+def _giving_way(netns: int, plans: Sequence[InterfacePlan]) -> tuple[ReplacedRoute, ...]:
+    asked = {_KERNEL_FAMILY[family_of(default.gateway)] for plan in plans for default in plan.defaults if default.asked}
+    if not asked:
+        return ()
+    try:
+        return tuple(each for each in default_routes(netns) if each.family in asked)
+    except LinkError as error:
+        raise PluginError(Code.KERNEL, str(error)) from error

@@ -1,0 +1,143 @@
+"""The plugin as a runtime starts it: environment and standard input in, one JSON document or nothing out.
+
+What standard output holds is the whole of what a runtime learns, so nothing else is ever written there, and a bug in
+here is an answer too: error 999, with the trace in the log.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from cni_contrail.commands.request import Request
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.journal import Journal
+from cni_contrail.pod import Pod, pod_of
+from cni_contrail.protocol.environment import Call, read_call
+from cni_contrail.protocol.netconf import NetworkConfig, read_config
+from cni_contrail.protocol.results import error_document
+from cni_contrail.protocol.versions import CURRENT, SUPPORTED, check_version, version_document
+from cni_contrail.settings import load_settings, load_settings_for_removal
+
+_ABOUT = (
+    "contrail-k8s-cni attaches Kubernetes pods to Contrail virtual networks\n"
+    f"CNI protocol versions supported: {', '.join(SUPPORTED)}\n"
+)
+_STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2
+_COMMANDS = ("ADD", "CHECK", "DEL")
+_NOT_YET = ("GC", "STATUS")
+
+
+class Answer(NamedTuple):
+    """Exit status, and what goes to standard output."""
+
+    status: int
+    output: str
+
+
+def main() -> int:
+    """Answers one call and returns the exit status."""
+    _occupy_closed_descriptors()
+    if not os.environ.get("CNI_COMMAND"):
+        _write(_STANDARD_ERROR, _ABOUT)
+        return 0
+    answer = respond(os.environ, _read_standard_input)
+    try:
+        _write(_STANDARD_OUTPUT, answer.output)
+    except OSError as error:
+        Journal().error(f"the answer cannot be delivered: {error.strerror}")
+        return 1
+    return answer.status
+
+
+def respond(environment: Mapping[str, str], read_input: Callable[[], bytes]) -> Answer:
+    """Answers one call; `read_input` reads the network configuration, if the command has one."""
+    journal = Journal()
+    version = CURRENT
+    try:
+        call = read_call(environment)
+        if call.command == "VERSION":
+            return Answer(0, version_document())
+        config = read_config(read_input())
+        if config.version in SUPPORTED:
+            version = config.version
+        _check_command(call.command, config.version)
+        request = _read_request(call, config, environment)
+        journal = request.journal
+        return Answer(0, _carry_out(request))
+    except PluginError as error:
+        journal.error(f"{environment.get('CNI_COMMAND')} fails with code {error.code}: {error.message} {error.details}")
+        return Answer(1, error_document(error, version))
+    except Exception as error:  # noqa: BLE001 - a bug must not take the answer away from the runtime
+        from traceback import format_exc
+
+        journal.error(f"{environment.get('CNI_COMMAND')} fails by a bug: {format_exc()}")
+        return Answer(1, error_document(PluginError(Code.INTERNAL, f"{type(error).__name__}: {error}"), version))
+
+
+def _check_command(command: str, version: str) -> None:
+    if command in _NOT_YET:
+        raise PluginError(Code.INCOMPATIBLE_VERSION, f"CNI_COMMAND {command} is not supported yet")
+    if command not in _COMMANDS:
+        raise PluginError(Code.INVALID_ENVIRONMENT, f"unknown CNI_COMMAND: {command}")
+    check_version(command, version)
+
+
+def _read_request(call: Call, config: NetworkConfig, environment: Mapping[str, str]) -> Request:
+    journal = Journal().bind(container=call.container_id)
+    if call.command == "DEL":  # what no ADD can have accepted must not keep a sandbox from being removed
+        settings = load_settings_for_removal(config, environment, journal)
+        pod = _pod_if_any(call)
+    else:
+        settings = load_settings(config, environment)
+        pod = pod_of(call)
+    journal = Journal(settings.log_file, settings.log_level)
+    return Request(
+        call, config, settings, pod, journal.bind(container=call.container_id, ifname=call.ifname, pod=str(pod))
+    )
+
+
+def _pod_if_any(call: Call) -> Pod:
+    try:
+        return pod_of(call)
+    except PluginError:
+        return pod_of(call._replace(args={}))
+
+
+def _carry_out(request: Request) -> str:
+    """Imports one command's modules only: each call is a process, and what it does not need costs it time."""
+    if request.call.command == "ADD":
+        from cni_contrail.commands.add import add
+
+        return add(request)
+    if request.call.command == "DEL":
+        from cni_contrail.commands.delete import delete
+
+        delete(request)
+    else:
+        from cni_contrail.commands.check import check
+
+        check(request)
+    return ""
+
+
+def _occupy_closed_descriptors() -> None:
+    """Standard streams that the runtime closed must not become somebody else's: the next file opened would be one."""
+    for descriptor in (_STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY)  # cannot be read either, as it was
+
+
+def _read_standard_input() -> bytes:
+    try:
+        with open(_STANDARD_INPUT, "rb", closefd=False) as stream:
+            return stream.read()
+    except OSError as error:
+        raise PluginError(Code.IO_FAILURE, f"error reading from stdin: {error.strerror}") from error
+
+
+def _write(descriptor: int, text: str) -> None:
+    if text:
+        with open(descriptor, "wb", closefd=False, buffering=0) as stream:
+            stream.write(f"{text.rstrip()}\n".encode())
