@@ -1,0 +1,64 @@
+"""A node with the plugin and a scripted agent, and pods' sandboxes beside it."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import OurAgent, ScriptedAgent, StockAgent, Vmi, make_vmis
+from tests.support.netns import Netns
+from tests.support.plugin import Plugin, PodSandbox
+
+MakePod = Callable[..., PodSandbox]
+
+
+@pytest.fixture
+def node(make_netns: Callable[[str], Netns]) -> Netns:
+    return make_netns("node")
+
+
+@pytest.fixture
+def sandbox(make_netns: Callable[[str], Netns]) -> Netns:
+    return make_netns("pod")
+
+
+@pytest.fixture
+def agent_socket() -> Iterator[str]:
+    """A path short enough for a Unix socket, whatever the test's name."""
+    with tempfile.TemporaryDirectory(prefix="ct-") as folder:
+        yield f"{folder}/agent.sock"
+
+
+@pytest.fixture
+def agent(agent_socket: str) -> Iterator[ScriptedAgent]:
+    with OurAgent(agent_socket) as running:
+        yield running
+
+
+@pytest.fixture
+def stock_agent(agent_socket: str) -> Iterator[ScriptedAgent]:
+    with StockAgent(agent_socket) as running:
+        yield running
+
+
+@pytest.fixture
+def plugin(node: Netns, tmp_path: Path, agent_socket: str) -> Plugin:
+    return Plugin(node, tmp_path, agent_socket)
+
+
+@pytest.fixture
+def pod(sandbox: Netns) -> PodSandbox:
+    return PodSandbox(sandbox.path)
+
+
+@pytest.fixture
+def serve_pod(pod: PodSandbox) -> Callable[..., list[Vmi]]:
+    """Gives an agent the pod's interfaces: `serve_pod(agent, 3)`; `change` alters each of them first."""
+
+    def serve(agent: ScriptedAgent, count: int = 1, change: Callable[[Vmi], Vmi] = lambda vmi: vmi) -> list[Vmi]:
+        vmis = [change(vmi) for vmi in make_vmis(count, uid=pod.uid)]
+        agent.serve(pod.machine_name, vmis)
+        return vmis
+
+    return serve

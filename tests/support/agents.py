@@ -1,0 +1,348 @@
+"""Scripted node agents for tests of the plugin, on a Unix socket: one with our additions, one as upstream ships it.
+
+They serve what a test puts in, remember what was asked and plugged, and a test can put its own behaviour before any
+request (`before`), to refuse, to stall or to talk nonsense.
+"""
+
+import contextlib
+import http.server
+import json
+import socketserver
+import threading
+import time
+import urllib.parse
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+_MISSING = {"error": "{ Not Found }"}
+_UNKNOWN = {"error": "Unknown Request"}
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """An address of an interface with what its subnet says; empty texts are left out of answers."""
+
+    address: str
+    prefix_length: int
+    gateway: str = ""
+    dns: str = "0.0.0.0"
+
+    @property
+    def prefix(self) -> str:
+        """What the keys of its family begin with."""
+        return "v6-" if ":" in self.address else ""
+
+
+@dataclass(frozen=True)
+class Vmi:
+    """One interface of a pod, as agents know it."""
+
+    uuid: str
+    machine: str
+    mac: str
+    annotations: dict[str, str]
+    subnets: tuple[Subnet, ...]
+    network: str = "773d9c45-2a91-4829-ad2f-7f70a7bb2b67"
+    mtu: int = 1400
+    routes: tuple[dict[str, str], ...] = ()
+
+    def annotated(self, **more: str) -> "Vmi":
+        """The same with further annotations (`default_gw` is `default-gw`)."""
+        added = {key.replace("_", "-"): value for key, value in more.items()}
+        return replace(self, annotations={**self.annotations, **added})
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A request that came."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    body: Any
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is answered: JSON, or `raw` as it is."""
+
+    status: int = 200
+    document: Any = field(default_factory=dict)
+    raw: bytes | None = None
+
+
+def make_vmis(count: int, *, uid: str = "", subnet: int = 1, ipv6: bool = True) -> list[Vmi]:
+    """A pod with the cluster's network and `count` - 1 attachments of NADs demo/net-1, demo/net-2, ..."""
+    machine = uid or str(uuid.uuid4())
+    return [_make_vmi(position, count, machine, subnet, ipv6=ipv6) for position in range(count)]
+
+
+def _make_vmi(position: int, count: int, machine: str, subnet: int, *, ipv6: bool) -> Vmi:
+    name = f"net-{position}"
+    annotations = {"index": f"{position}/{count}", "network": "default", "cluster": "k8s", "kind": "Pod"}
+    if position:
+        annotations |= {"network": name, "nad": f"demo/{name}", "config-name": name, "attachment": f"net{position}"}
+    subnets = [Subnet(f"10.{subnet}.{position}.5", 24, f"10.{subnet}.{position}.1", f"10.{subnet}.{position}.2")]
+    if ipv6:
+        base = f"fd00:{subnet:x}:{position:x}:"
+        subnets.append(Subnet(f"{base}:5", 64, f"{base}:1", f"{base}:2"))
+    mac = f"02:{subnet:02x}:{position:02x}:{uuid.uuid4().hex[:2]}:00:05"
+    return Vmi(str(uuid.uuid4()), machine, mac, annotations, tuple(subnets))
+
+
+class ScriptedAgent:
+    """Serves `machines` (VM name to interfaces) on `socket_path`; `ports` maps plugged interfaces to their containers."""
+
+    def __init__(self, socket_path: str) -> None:
+        self.socket_path = socket_path
+        self.machines: dict[str, list[Vmi]] = {}
+        self.ports: dict[str, dict[str, str]] = {}
+        self.seen: list[Seen] = []
+        self._before: list[Callable[[Seen], Reply | None]] = []
+        self._changed = threading.Condition()
+        self._closing = threading.Event()
+        self._server: _Server | None = None
+
+    def __enter__(self) -> "ScriptedAgent":
+        self._closing.clear()
+        self._server = _Server(self.socket_path, self.answer)
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._server is None:
+            return
+        self._closing.set()
+        with self._changed:
+            self._changed.notify_all()
+        self._server.shutdown()
+        self._server.server_close()
+        self._server = None
+        with contextlib.suppress(FileNotFoundError):
+            import os
+
+            os.unlink(self.socket_path)
+
+    def serve(self, name: str, vmis: list[Vmi]) -> None:
+        """Puts a pod's list in place, or takes it away if it is empty."""
+        with self._changed:
+            self.machines[name] = vmis
+            self._changed.notify_all()
+
+    def before(self, behaviour: Callable[[Seen], Reply | None]) -> None:
+        """Puts a behaviour before all requests; it answers those for which it returns a reply."""
+        self._before.append(behaviour)
+
+    def stall(self, method: str, path: str = "") -> threading.Event:
+        """Holds requests for good, until the agent closes; the event tells that one has come."""
+        came = threading.Event()
+
+        def hold(seen: Seen) -> None:
+            if seen.method == method and seen.path.startswith(path):
+                came.set()
+                self._closing.wait(60)
+
+        self.before(hold)
+        return came
+
+    def refuse(self, method: str, path: str = "", *, status: int = 500, text: str = "no") -> None:
+        """Answers such requests with an error."""
+        self.before(
+            lambda seen: (
+                Reply(status, {"error": f"{{ {text} }}"})
+                if seen.method == method and seen.path.startswith(path)
+                else None
+            )
+        )
+
+    def behave(self) -> None:
+        """Takes away all behaviours that were put before."""
+        self._before.clear()
+
+    def asked(self, method: str, path: str = "") -> list[Seen]:
+        """The requests that came."""
+        return [seen for seen in list(self.seen) if seen.method == method and seen.path.startswith(path)]
+
+    def answer(self, seen: Seen) -> Reply:
+        """Answers one request."""
+        self.seen.append(seen)
+        for behaviour in self._before:
+            reply = behaviour(seen)
+            if reply is not None:
+                return reply
+        return self.usual(seen)
+
+    def usual(self, seen: Seen) -> Reply:
+        """Answers as the agent itself does."""
+        raise NotImplementedError
+
+    def owners(self) -> dict[str, str]:
+        """Interface uuid to container of all that is plugged."""
+        return {uuid: port["vm-id"] for uuid, port in self.ports.items()}
+
+
+class OurAgent(ScriptedAgent):
+    """With the additions: address keys, `wait`, `uid`, arrays, owners."""
+
+    def usual(self, seen: Seen) -> Reply:
+        _, *words = seen.path.split("/")
+        match seen.method, words:
+            case "GET", ["vm-cfg", name]:
+                vmis = self._whole_list(name, seen.query)
+                return Reply(200, list(map(our_item, vmis))) if vmis else Reply(404, _MISSING)
+            case "POST", ["vm"]:
+                ports = seen.body if isinstance(seen.body, list) else [seen.body]
+                self.ports |= {port["vmi-uuid"]: port for port in ports}
+                return Reply()
+            case "DELETE", ["vm", machine, *interface]:
+                self._free(machine, interface[0] if interface else None, seen.query["vm-id"])
+                return Reply()
+        return Reply(404, _UNKNOWN)
+
+    def _whole_list(self, name: str, query: dict[str, str]) -> list[Vmi]:
+        deadline = time.monotonic() + float(query.get("wait", 0))
+        with self._changed:
+            while not (vmis := self._of_this_pod(name, query.get("uid"))) and not self._closing.is_set():
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    return []
+                self._changed.wait(remaining)
+        return vmis
+
+    def _of_this_pod(self, name: str, uid: str | None) -> list[Vmi]:
+        return [vmi for vmi in self.machines.get(name, []) if uid in (None, vmi.machine)]
+
+    def _free(self, machine: str, interface: str | None, container: str) -> None:
+        for uuid_, port in list(self.ports.items()):
+            if port["vm-uuid"] == machine and port["vm-id"] == container and interface in (None, uuid_):
+                del self.ports[uuid_]
+
+
+class StockAgent(ScriptedAgent):
+    """As upstream ships it: no query, no arrays, no owners, addresses of plugged ports only, in uuid order."""
+
+    def usual(self, seen: Seen) -> Reply:
+        _, *words = seen.path.split("/")
+        match seen.method, words:
+            case "GET", ["vm-cfg", name]:
+                vmis = sorted(self.machines.get(name, []), key=lambda vmi: vmi.uuid)
+                return Reply(200, list(map(stock_item, vmis))) if vmis else Reply(404, _MISSING)
+            case "POST", ["vm"]:
+                if not isinstance(seen.body, dict):
+                    return Reply(500, {"error": f"{{ Unexpected Json string ==> {json.dumps(seen.body)} }}"})
+                self.ports[seen.body["vmi-uuid"]] = seen.body
+                return Reply()
+            case "GET", ["vm", machine, *interface]:
+                found = [
+                    stock_port(vmi)
+                    for vmis in self.machines.values()
+                    for vmi in vmis
+                    if vmi.machine == machine and vmi.uuid in self.ports and interface in ([], [vmi.uuid])
+                ]
+                return Reply(200, found) if found else Reply(404, _MISSING)
+            case "DELETE", ["vm", machine]:
+                self.ports = {key: port for key, port in self.ports.items() if port["vm-uuid"] != machine}
+                return Reply()
+        return Reply(404, _UNKNOWN)
+
+
+def stock_item(vmi: Vmi) -> dict[str, Any]:
+    """An item of `/vm-cfg` as upstream writes it."""
+    item: dict[str, Any] = {
+        "id": vmi.uuid,
+        "vm-uuid": vmi.machine,
+        "vn-id": vmi.network,
+        "vn-name": "default-domain:k8s-default:k8s-default-pod-network",
+        "mac-address": vmi.mac,
+        "sub-interface": False,
+        "vlan-id": 65535,
+    }
+    if vmi.annotations:
+        item["annotations"] = [f"{{{key}:{value}}}" for key, value in vmi.annotations.items()]
+    return item
+
+
+def our_item(vmi: Vmi) -> dict[str, Any]:
+    """The same with the additions."""
+    return {**stock_item(vmi), "mtu": vmi.mtu, "routes": list(vmi.routes), **_address_keys(vmi, v6_prefix_length=True)}
+
+
+def stock_port(vmi: Vmi) -> dict[str, Any]:
+    """An item of `/vm/<uuid>` as upstream writes it."""
+    return {
+        "id": vmi.uuid,
+        "instance-id": vmi.machine,
+        "vn-id": vmi.network,
+        "vm-project-id": "00000000-0000-0000-0000-000000000000",
+        "mac-address": vmi.mac,
+        "system-name": "tap",
+        "rx-vlan-id": 65535,
+        "tx-vlan-id": 65535,
+        "vhostuser-mode": 0,
+        **_address_keys(vmi, v6_prefix_length=False),
+        "author": "/usr/bin/contrail-vrouter-agent",
+        "time": "426404:56:19.863169",
+    }
+
+
+def _address_keys(vmi: Vmi, *, v6_prefix_length: bool) -> dict[str, Any]:
+    keys: dict[str, Any] = {}
+    for subnet in vmi.subnets:
+        keys[f"{subnet.prefix}ip-address"] = subnet.address
+        if not subnet.prefix or v6_prefix_length:
+            keys[f"{subnet.prefix}plen"] = subnet.prefix_length
+        keys[f"{subnet.prefix}dns-server"] = subnet.dns
+        if subnet.gateway:
+            keys[f"{subnet.prefix}gateway"] = subnet.gateway
+    return keys
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 256
+
+    def __init__(self, path: str, answer: Callable[[Seen], Reply]) -> None:
+        super().__init__(path, _Handler)
+        self.answer = answer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A plugin that was killed is no error of the agent's."""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    do_POST = do_DELETE = do_GET
+
+    def _answer(self) -> None:
+        parts = urllib.parse.urlsplit(self.path)
+        content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        query = dict(urllib.parse.parse_qsl(parts.query))
+        seen = Seen(self.command, parts.path, query, json.loads(content) if content else None)
+        reply = self.server.answer(seen)
+        body = reply.raw if reply.raw is not None else json.dumps(reply.document, indent=4).encode()
+        self.send_response(reply.status, "OK")
+        self.send_header("Content-Type", "application/json; charset=UTF-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def address_string(self) -> str:
+        return "unix"
+
+    def log_message(self, *_: object) -> None:
+        """Tests look at `ScriptedAgent.seen`."""
+
+
+@contextlib.contextmanager
+def running(agent: ScriptedAgent) -> Iterator[ScriptedAgent]:
+    """Runs an agent for a while."""
+    with agent:
+        yield agent

@@ -1,0 +1,172 @@
+"""Calls the plugin as runtimes do: a process of its own in the node's namespace, environment in any order, stdin."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cni_contrail.__main__ as start
+from tests.support.netns import Netns
+
+COMMAND = [sys.executable, "-I", "-S", start.__file__]
+DEFAULT_NETWORK = "contrail-k8s-cni"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def document(self) -> Any:
+        """What standard output holds."""
+        return json.loads(self.stdout)
+
+    def succeeded(self) -> "Outcome":
+        """The same; a failed assertion if the call failed."""
+        assert self.status == 0, (self.stdout, self.stderr)
+        return self
+
+    def failed(self, code: int) -> str:
+        """The message of an error with that code; a failed assertion if it ended otherwise."""
+        assert self.status != 0, (self.stdout, self.stderr)
+        assert self.document["code"] == code, (self.stdout, self.stderr)
+        return f"{self.document['msg']} {self.document.get('details', '')}".strip()
+
+
+@dataclass(frozen=True)
+class PodSandbox:
+    """A pod as a runtime sees it: names, and a container that may be one of several in time."""
+
+    netns: str
+    name: str = "web-0"
+    namespace: str = "demo"
+    uid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    container: str = field(default_factory=lambda: uuid.uuid4().hex * 2)
+
+    @property
+    def machine_name(self) -> str:
+        """Its VM's name."""
+        return f"k8s__{self.namespace}__{self.name}"
+
+    @property
+    def args(self) -> str:
+        """CNI_ARGS, in random order as containerd writes them."""
+        pairs = [
+            f"K8S_POD_NAMESPACE={self.namespace}",
+            f"K8S_POD_NAME={self.name}",
+            f"K8S_POD_UID={self.uid}",
+            f"K8S_POD_INFRA_CONTAINER_ID={self.container}",
+            "IgnoreUnknown=1",
+        ]
+        return ";".join(random.sample(pairs, len(pairs)))
+
+
+class Plugin:
+    """The plugin on one node, with its directories below `folder`."""
+
+    def __init__(self, node: Netns, folder: Path, agent_socket: str) -> None:
+        self.node = node
+        self.folder = folder
+        self.node_file = folder / "cni.json"
+        self.state_dir = folder / "state"
+        self.config_dir = folder / "ports" / "vm"
+        self.settings: dict[str, Any] = {
+            "agent-socket": agent_socket,
+            "state-dir": str(self.state_dir),
+            "config-dir": str(self.config_dir),
+            "poll-timeout": 0.2,
+            "poll-retries": 5,
+            "log-level": "debug",
+        }
+
+    def config(
+        self,
+        *,
+        name: str = DEFAULT_NETWORK,
+        version: str = "1.0.0",
+        settings: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> dict[str, Any]:
+        """A network configuration with this node's settings, and `settings` over them."""
+        section = {**self.settings, **(settings or {})}
+        return {"cniVersion": version, "name": name, "type": "contrail-k8s-cni", "contrail": section, **more}
+
+    def environment(self, command: str, pod: PodSandbox, ifname: str = "eth0", **more: str) -> dict[str, str]:
+        """What a runtime sets for a call; `more` over it."""
+        variables = {
+            "CNI_COMMAND": command,
+            "CNI_CONTAINERID": pod.container,
+            "CNI_NETNS": pod.netns,
+            "CNI_IFNAME": ifname,
+            "CNI_ARGS": pod.args,
+            "CNI_PATH": "/opt/cni/bin",
+            **more,
+        }
+        return dict(random.sample(list(variables.items()), len(variables)))
+
+    def add(self, pod: PodSandbox, ifname: str = "eth0", **config: Any) -> Outcome:
+        """ADD, with a configuration made by `config(...)`."""
+        return self.call(self.environment("ADD", pod, ifname), json.dumps(self.config(**config)))
+
+    def delete(self, pod: PodSandbox, ifname: str = "eth0", *, netns: str | None = None, **config: Any) -> Outcome:
+        """DEL; `netns` is another CNI_NETNS than the pod's."""
+        more = {} if netns is None else {"CNI_NETNS": netns}
+        return self.call(self.environment("DEL", pod, ifname, **more), json.dumps(self.config(**config)))
+
+    def check(self, pod: PodSandbox, ifname: str = "eth0", *, previous: Any, **config: Any) -> Outcome:
+        """CHECK with the result of ADD."""
+        document = self.config(prevResult=previous, **config)
+        return self.call(self.environment("CHECK", pod, ifname), json.dumps(document))
+
+    def call(self, environment: Mapping[str, str], stdin: str | bytes) -> Outcome:
+        """Runs one call to its end."""
+        process = self.start(environment, stdin)
+        stdout, stderr = process.communicate(timeout=50)
+        return Outcome(process.returncode, stdout.decode(), stderr.decode())
+
+    def start(self, environment: Mapping[str, str], stdin: str | bytes) -> subprocess.Popen[bytes]:
+        """Starts one call; its standard input is written and closed."""
+        with self.node.inside():
+            process = subprocess.Popen(
+                COMMAND,
+                env={**environment, "CONTRAIL_CNI_CONFIG": str(self.node_file)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        assert process.stdin is not None
+        try:
+            process.stdin.write(stdin.encode() if isinstance(stdin, str) else stdin)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # it answered without reading
+        process.stdin = None
+        return process
+
+    def files(self) -> list[str]:
+        """All files below its directories, relative to their folder."""
+        roots = (self.state_dir, self.folder / "ports")
+        return sorted(
+            os.path.relpath(os.path.join(directory, name), self.folder)
+            for root in roots
+            for directory, _, names in os.walk(root)
+            for name in names
+        )
+
+    def record_path(self, pod: PodSandbox, ifname: str = "eth0") -> Path:
+        """Where the record of an attachment is."""
+        return self.state_dir / pod.container / f"{ifname}.json"
+
+    def record(self, pod: PodSandbox, ifname: str = "eth0") -> Any:
+        """The record of an attachment."""
+        return json.loads(self.record_path(pod, ifname).read_text())
