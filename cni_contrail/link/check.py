@@ -15,14 +15,13 @@ from collections.abc import Iterator
 
 from cni_contrail.link.addresses import packed
 from cni_contrail.link.errors import KernelError
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import Inside
 from cni_contrail.link.plan import InterfacePlan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple
-else:
-    from cni_contrail.link.named_tuple import NamedTuple
+    from typing import Any
 
 _UP = 0x1  # IFF_UP
 _DAD_FAILED = 0x08  # IFA_F_DADFAILED

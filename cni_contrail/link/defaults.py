@@ -15,9 +15,10 @@ from collections.abc import Iterable, Sequence
 
 from cni_contrail.link import routes
 from cni_contrail.link.addresses import packed
-from cni_contrail.link.errors import KernelError
+from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.exchange import RouteSocket, route_socket_in
 from cni_contrail.link.links import End
+from cni_contrail.link.message import Request
 from cni_contrail.link.plan import DefaultRoute, InterfacePlan, ReplacedRoute
 from cni_contrail.link.routes import FoundDefault
 
@@ -69,12 +70,9 @@ def take_defaults(sandbox: RouteSocket, ends: Sequence[tuple[End, InterfacePlan]
     ]
     try:
         _delete(sandbox, in_the_way)
-        refusals = sandbox.carry_out([request for _, request in adding])
-        for position, refusal in refusals.items():
-            if adding[position][0] or refusal.errno != errno.EEXIST:  # somebody else made one just now: theirs stays
-                raise refusal
-    except KernelError:
-        _put_back(sandbox, in_the_way)
+        _add(sandbox, adding)
+    except BaseException as error:
+        _put_back_after(error, sandbox, in_the_way)
         raise
 
 
@@ -87,6 +85,22 @@ def _delete(sandbox: RouteSocket, unwanted: Sequence[FoundDefault]) -> None:
     for refusal in refusals.values():
         if refusal.errno != errno.ESRCH:  # gone by itself, or with an earlier hop of the same route
             raise refusal
+
+
+def _add(sandbox: RouteSocket, adding: Sequence[tuple[bool, Request]]) -> None:
+    """Adds default routes; one that was not asked for gives way to one that somebody else made just now."""
+    refusals = sandbox.carry_out([request for _, request in adding])
+    for position, refusal in refusals.items():
+        asked, _ = adding[position]
+        if asked or refusal.errno != errno.EEXIST:
+            raise refusal
+
+
+def _put_back_after(cause: BaseException, sandbox: RouteSocket, routes_before: Sequence[FoundDefault]) -> None:
+    try:
+        _put_back(sandbox, routes_before)
+    except KernelError as error:
+        raise LinkError(f"{cause}; nor could the default route before it be put back: {error}") from cause
 
 
 def _put_back(sandbox: RouteSocket, wanted: Sequence[FoundDefault]) -> None:

@@ -9,13 +9,8 @@ import os
 import struct
 
 from cni_contrail.link.message import CREATE, EXCLUSIVE, Request, attribute, attributes, nested, number
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import InterfacePlan
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NamedTuple
-else:
-    from cni_contrail.link.named_tuple import NamedTuple
 
 _RTM_NEWLINK = 16
 _RTM_DELLINK = 17
@@ -69,7 +64,7 @@ def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
     mtu = packed_mtu(plan.mtu)
     peer = _INFO.pack(0, 0, 0, 0, 0) + b"".join(
         (
-            _name(plan.name),
+            packed_name(plan.name),
             attribute(_IFLA_ADDRESS, packed_mac(plan.mac)),
             mtu,
             number(_IFLA_NET_NS_FD, netns_fd),
@@ -80,7 +75,7 @@ def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
         attribute(_IFLA_INFO_KIND, b"veth"),
         nested(_IFLA_INFO_DATA, nested(_VETH_INFO_PEER, peer)),
     )
-    host = _name(plan.host_name) + attribute(_IFLA_ADDRESS, _any_mac()) + mtu
+    host = packed_name(plan.host_name) + attribute(_IFLA_ADDRESS, _any_mac()) + mtu
     body = _INFO.pack(0, 0, 0, 0, 0) + host + pair
     return Request(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, f"{plan.name}: make the link")
 
@@ -88,15 +83,16 @@ def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
 def set_host_end(plan: InterfacePlan, *, ipv6: bool) -> Request:
     """Asks for the host end to be up and to bear its alias; `ipv6`: the link has IPv6 settings.
 
-    It then makes no IPv6 address of its own: with a link-local one the node would send neighbour solicitations,
-    router solicitations and multicast reports into the pod's network, and the pod would reach services of the node
-    over it, past the datapath. A datapath on the node may still give it addresses.
+    It then makes no IPv6 address of its own. With a link-local one the node would send neighbour and router
+    solicitations into the pod's network, and the pod would reach services of the node over it, past the datapath. IPv6
+    itself stays enabled: a datapath on the node may give it addresses. A node that forwards IPv6 still tells once that
+    it listens to the group of all routers.
     """
     quiet = b""
     if ipv6:
         mode = attribute(_IFLA_INET6_ADDR_GEN_MODE, _NO_ADDRESS)
         quiet = nested(_IFLA_AF_SPEC, nested(_INET6, mode))
-    body = _INFO.pack(0, 0, 0, _UP, _UP) + _name(plan.host_name) + attribute(_IFLA_IFALIAS, plan.alias.encode()) + quiet
+    body = _INFO.pack(0, 0, 0, _UP, _UP) + packed_name(plan.host_name) + packed_alias(plan.alias) + quiet
     return Request(_RTM_SETLINK, 0, body, f"{plan.name}: set host link {plan.host_name} up")
 
 
@@ -109,13 +105,13 @@ def set_sandbox_end(end: End) -> Request:
 
 def set_mac(plan: InterfacePlan) -> Request:
     """Asks for a sandbox end to have the MAC of its plan."""
-    body = _INFO.pack(0, 0, 0, 0, 0) + _name(plan.name) + attribute(_IFLA_ADDRESS, packed_mac(plan.mac))
+    body = _INFO.pack(0, 0, 0, 0, 0) + packed_name(plan.name) + attribute(_IFLA_ADDRESS, packed_mac(plan.mac))
     return Request(_RTM_SETLINK, 0, body, f"{plan.name}: announce")
 
 
 def get(name: str) -> Request:
     """Asks for the link of this name; the answer is for `found`."""
-    body = _INFO.pack(0, 0, 0, 0, 0) + _name(name) + number(_IFLA_EXT_MASK, _SKIP_STATISTICS)
+    body = _INFO.pack(0, 0, 0, 0, 0) + packed_name(name) + number(_IFLA_EXT_MASK, _SKIP_STATISTICS)
     return Request(_RTM_GETLINK, 0, body, f"find link {name}")
 
 
@@ -147,8 +143,20 @@ def packed_mac(text: str) -> bytes:
     return mac
 
 
-def _name(name: str) -> bytes:
+def packed_name(name: str) -> bytes:
+    """Returns the attribute of a link's name.
+
+    Raises ValueError for what the kernel would take for something else than a name: a pattern ("eth%d", or nothing),
+    an end of the text, or its words for the settings of all links.
+    """
+    if name in ("", "all", "default") or "%" in name or "\0" in name:
+        raise ValueError(f"{name!r} is no name for a link")
     return attribute(_IFLA_IFNAME, name.encode() + b"\0")
+
+
+def packed_alias(alias: str) -> bytes:
+    """Returns the attribute of a link's alias."""
+    return attribute(_IFLA_IFALIAS, alias.encode())
 
 
 def _any_mac() -> bytes:

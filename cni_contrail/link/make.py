@@ -40,10 +40,7 @@ def make_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir
     Raises LinkExistsError if a name is taken on either side (that link is left as it was), SysctlError, NetnsError,
     KernelError or LinkError; the message names interface, step and cause. Whatever it made is unmade then.
     """
-    sysctls = Sysctls(sysctl_dir)
-    for plan in plans:
-        check_plan(plan)
-        sysctls.check(plan)
+    sysctls = _checked(plans, sysctl_dir)
     with RouteSocket() as host:
         _create(host, netns_fd, plans)
         try:
@@ -59,11 +56,18 @@ def configure_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysct
 
     Raises as `make_interfaces` does, but undoes nothing: removing the links is left to the caller.
     """
+    sysctls = _checked(plans, sysctl_dir)
+    with RouteSocket() as host:
+        _finish_sandbox_ends(host, netns_fd, plans, sysctls)
+
+
+def _checked(plans: Sequence[InterfacePlan], sysctl_dir: str) -> Sysctls:
+    """Finds what can be wrong before anything is made."""
     sysctls = Sysctls(sysctl_dir)
     for plan in plans:
         check_plan(plan)
         sysctls.check(plan)
-    _finish_sandbox_ends(netns_fd, plans, sysctls)
+    return sysctls
 
 
 def _create(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan]) -> None:

@@ -9,11 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NamedTuple
-else:
-    from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.link.named_tuple import NamedTuple
 
 EXCLUSIVE = 0x200  # NLM_F_EXCL: an error if it exists already
 CREATE = 0x400  # NLM_F_CREATE

@@ -5,11 +5,7 @@ Plain tuples, since this module is on the path of ADD, where import time is late
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NamedTuple
-else:
-    from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.link.named_tuple import NamedTuple
 
 
 class Address(NamedTuple):

@@ -8,8 +8,11 @@ from cni_contrail.link.plan import InterfacePlan
 
 
 def check_plan(plan: InterfacePlan) -> None:
-    """Raises LinkError, naming interface and value, for a MAC, MTU, address, destination or gateway that is none."""
+    """Raises LinkError if a name, MAC, MTU, address, destination or gateway is none; it names interface and value."""
     try:
+        links.packed_name(plan.name)
+        links.packed_name(plan.host_name)
+        links.packed_alias(plan.alias)
         links.packed_mac(plan.mac)
         links.packed_mtu(plan.mtu)
         for address in plan.addresses:

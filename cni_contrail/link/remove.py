@@ -13,12 +13,7 @@ from cni_contrail.link import links
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import End
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NamedTuple
-else:
-    from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.link.named_tuple import NamedTuple
 
 
 class HostLink(NamedTuple):

@@ -33,13 +33,8 @@ from cni_contrail.link.message import (
     number,
     unpack_number,
 )
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address, DefaultRoute, Route
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NamedTuple
-else:
-    from cni_contrail.link.named_tuple import NamedTuple
 
 _RTM_NEWROUTE = 24
 _RTM_DELROUTE = 25
