@@ -3,10 +3,10 @@
 The plugin works it out by itself, from what the agent tells; this tells operators, and the demo, what to expect.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from contrail_config.objects import DefaultGateway, InterfaceAddress, VirtualMachineInterface
+from contrail_config.objects import DefaultGateway, VirtualMachineInterface
 
 _COVERED = {
     None: (),
@@ -31,20 +31,22 @@ def interface_name(index: int, interface: VirtualMachineInterface) -> str:
 
 
 def expected_defaults(interfaces: Sequence[VirtualMachineInterface]) -> list[ExpectedDefault]:
-    """One per family: through the interface that asks for it, else through the first that has a gateway."""
-    return [route for family in (4, 6) for route in _default_of(family, interfaces)]
+    """One per family: through the interface that asks for it, else through the first that has a gateway.
+
+    No default goes anywhere by itself if the first interface says `none`.
+    """
+    routes = (_default_of(family, interfaces) for family in (4, 6))
+    return [route for route in routes if route]
 
 
-def _default_of(family: int, interfaces: Sequence[VirtualMachineInterface]) -> Iterator[ExpectedDefault]:
-    asking = [index for index, interface in enumerate(interfaces) if family in _COVERED[interface.default_gw]]
+def _default_of(family: int, interfaces: Sequence[VirtualMachineInterface]) -> ExpectedDefault | None:
+    gateways = {position: _gateway(family, interface) for position, interface in enumerate(interfaces)}
+    able = [ExpectedDefault(family, position, gateway) for position, gateway in gateways.items() if gateway]
+    asking = [route for route in able if family in _COVERED[interfaces[route.position].default_gw]]
     if not asking and interfaces and interfaces[0].default_gw is DefaultGateway.NONE:
-        return
-    for index in asking or range(len(interfaces)):
-        address = _address(family, interfaces[index])
-        if address is not None and address.gateway is not None:
-            yield ExpectedDefault(family, index, address.gateway)
-            return
+        return None
+    return next(iter(asking or able), None)
 
 
-def _address(family: int, interface: VirtualMachineInterface) -> InterfaceAddress | None:
-    return next((address for address in interface.addresses if address.family == family), None)
+def _gateway(family: int, interface: VirtualMachineInterface) -> str | None:
+    return next((address.gateway for address in interface.addresses if address.family == family), None)

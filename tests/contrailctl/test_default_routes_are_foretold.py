@@ -39,7 +39,7 @@ class Case:
         Case([interface(V4, V6), interface(V4, V6, asked=DefaultGateway.IPV6)], 0, 1),
         Case([interface(V4, V6, asked=DefaultGateway.NONE), interface(V4, V6)], None, None),
         Case([interface(V4, V6, asked=DefaultGateway.NONE), interface(V4, V6, asked=DefaultGateway.IPV6)], None, 1),
-        Case([interface(V4), interface(BARE, asked=DefaultGateway.IPV4)], None, None),
+        Case([interface(V4), interface(BARE, asked=DefaultGateway.IPV4)], 0, None),
     ],
 )
 def test_each_family_has_one_at_most(case: Case) -> None:

@@ -1,0 +1,26 @@
+"""`deploy/cni/10-contrail.conflist`: what a node's runtime reads."""
+
+from pathlib import Path
+
+from cni_contrail.runtime.configuration import load_file
+from cni_contrail.settings import Settings
+
+CONFLIST = Path(__file__).parents[2] / "deploy" / "cni" / "10-contrail.conflist"
+
+
+def test_it_is_the_one_by_whose_name_thick_mode_is_known() -> None:
+    network = load_file(str(CONFLIST))
+    assert network.name == Settings().network_name
+    assert Settings().is_thick(network.name)
+
+
+def test_it_runs_our_plugin_with_the_capabilities_that_a_runtime_may_pass() -> None:
+    plugin = load_file(str(CONFLIST)).plugins[0]
+    assert plugin.type == "contrail-k8s-cni"
+    assert plugin.capabilities == {"ips", "mac"}
+
+
+def test_it_leaves_everything_else_to_the_node() -> None:
+    network = load_file(str(CONFLIST))
+    assert network.version == "1.0.0"
+    assert network.plugins[0].document.keys() == {"type", "capabilities"}
