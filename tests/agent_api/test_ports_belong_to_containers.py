@@ -10,7 +10,7 @@ from agent_api.errors import NotReadyError
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.table import PortTable
 from tests.agent_api.conftest import StartAgent
-from tests.support.agent import ServedAgent, port_of
+from tests.support.agent import ServedAgent, port_of, until
 from tests.support.machines import SAMPLE_VM
 
 ETH0, ETH1 = "159b591c-e57e-11f1-b951-02fc00000001", "159b591c-e57e-11f1-b951-02fc00000002"
@@ -144,8 +144,7 @@ async def test_a_client_that_hangs_up_in_the_middle_does_not_stop_the_change(ser
     ports = served.agent.ports
     async with ports._one_at_a_time:  # a change is under way
         post = asyncio.create_task(plug(served, ETH0, container=OLD))
-        while not ports._under_way:
-            await asyncio.sleep(0)
+        await until(lambda: ports._under_way)
         post.cancel()
         await asyncio.gather(post, return_exceptions=True)
     await asyncio.gather(*ports._under_way)

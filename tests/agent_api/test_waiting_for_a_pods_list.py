@@ -10,7 +10,7 @@ from agent_api import routes
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import StartAgent
-from tests.support.agent import DEADLINE, ServedAgent
+from tests.support.agent import ServedAgent, until
 from tests.support.machines import SAMPLE_VMI, make_machine
 
 Answer = tuple[int, object]
@@ -24,9 +24,7 @@ async def asked(served: ServedAgent, name: str, **parameters: str) -> Answer:
 
 async def waiting_requests(served: ServedAgent, number: int) -> None:
     """Returns when so many requests wait."""
-    async with asyncio.timeout(DEADLINE):
-        while len(served.agent.machines.waiters) != number:
-            await asyncio.sleep(0)
+    await until(lambda: len(served.agent.machines.waiters) == number)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,13 @@ async def running(agent: Agent) -> AsyncIterator[None]:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Returns when the condition holds: for what happens in the agent without telling anybody."""
+    async with asyncio.timeout(DEADLINE):
+        while not condition():  # noqa: ASYNC110 - nobody sets an event
+            await asyncio.sleep(0)
 
 
 def port_of(vm_uuid: str, vmi_uuid: str, /, **other: Any) -> dict[str, Any]:

@@ -1,0 +1,164 @@
+"""`POST /vm` of something wrong: one error that names the field, and nothing is done."""
+
+import asyncio
+import io
+import json
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_api.application import LARGEST_BODY
+from agent_api.errors import BadRequestError
+from agent_api.ports.port import Port
+from agent_api.ports.request import parse_ports
+from tests.agent_api.conftest import StartAgent
+from tests.support.agent import DEADLINE, ServedAgent, port_of
+from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
+
+REQUIRED = ["vm-uuid", "vn-uuid", "vmi-uuid", "vm-name", "host-ifname"]
+GOOD = port_of(SAMPLE_VM, SAMPLE_VMI)
+
+
+def good(**other: Any) -> dict[str, Any]:
+    return port_of(SAMPLE_VM, str(uuid.uuid4()), **other)
+
+
+def without(key: str) -> dict[str, Any]:
+    return {other: value for other, value in GOOD.items() if other != key}
+
+
+NO_UUID = "is no uuid (lower case, with dashes, not the nil one)"
+
+BAD_BODIES: list[tuple[object, str]] = [
+    *((without(key), f"Object missing required field `{key}`") for key in REQUIRED),
+    *((GOOD | {key: 7}, f"{key}: Expected `str`, got `int`") for key in REQUIRED),
+    *((GOOD | {key: None}, f"{key}: Expected `str`, got `null`") for key in REQUIRED),
+    *((GOOD | {key: ["x"]}, f"{key}: Expected `str`, got `array`") for key in ("vm-id", "vm-ifname", "vm-namespace")),
+    *((GOOD | {key: "x-y"}, f"{key}: 'x-y' {NO_UUID}") for key in REQUIRED[:3]),
+    (GOOD | {"vm-uuid": ""}, f"vm-uuid: '' {NO_UUID}"),
+    (GOOD | {"vm-uuid": SAMPLE_VM.upper()}, f"vm-uuid: '{SAMPLE_VM.upper()}' {NO_UUID}"),
+    (GOOD | {"vmi-uuid": f"{SAMPLE_VMI}\n"}, f"vmi-uuid: '{SAMPLE_VMI}\\n' {NO_UUID}"),
+    (GOOD | {"vmi-uuid": str(uuid.UUID(int=0))}, f"vmi-uuid: '{uuid.UUID(int=0)}' {NO_UUID}"),
+    (GOOD | {"vmi-uuid": f"../{SAMPLE_VMI}"}, f"vmi-uuid: '../{SAMPLE_VMI}' {NO_UUID}"),
+    *(
+        (GOOD | {"vm-name": name}, f"vm-name: {name[:80]!r} is no name of a virtual machine")
+        for name in ("", ".", "..", "/", "a/b", "../../etc", "/etc/passwd", "a\x00b", "a\nb", "n" * 4096, "é" * 257)
+    ),
+    *(
+        (GOOD | {"host-ifname": name}, f"host-ifname: {name[:80]!r} is no device name")
+        for name in ("", ".", "..", "a/b", "tap 0", "tap:0", "tap\x00", "sixteen-letters!", "é" * 8)
+    ),
+    (GOOD | {"vm-id": "a\x00b"}, "vm-id: 'a\\x00b' is no container id"),
+    (GOOD | {"vm-namespace": "p" * 4097}, f"vm-namespace: '{'p' * 80}' is no path"),
+    ([], "the array holds no port"),
+    ("text", "Expected `object | array`, got `str`"),
+    (None, "Expected `object | array`, got `null`"),
+    ([[GOOD]], "[0]: Expected `object`, got `array`"),
+    ([good(), without("vm-name")], "[1]: Object missing required field `vm-name`"),
+    ([good(), good(vmi_uuid=7)], "[1].vmi-uuid: Expected `str`, got `int`"),
+    ([good(), good(), good(vn_uuid="?")], f"[2].vn-uuid: '?' {NO_UUID}"),
+    ([good(vmi_uuid=SAMPLE_VMI), good(vmi_uuid=SAMPLE_VMI)], f"[1].vmi-uuid: {SAMPLE_VMI} comes twice"),
+    (
+        [good(), good(vm_name="k8s__default__p2")],
+        "[1].vm-name: 'k8s__default__p2', but 'k8s__default__p1' before of the same vm-uuid",
+    ),
+]
+
+NO_JSON = [b"", b"{", b"vm-uuid=x", b"\xff", b'{"vm-uuid": "\\ud800"}', b"\x00"]
+TOO_DEEP = [b'{"x":' + b"[" * 500_000, b'{"x":' * 150_000]
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in (folder / "ports").rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize(("body", "error"), BAD_BODIES)
+async def test_the_error_names_the_field_and_nothing_is_done(
+    served: ServedAgent, tmp_path: Path, body: object, error: str
+) -> None:
+    async with served.tcp.post("/vm", data=json.dumps(body)) as answer:
+        assert (answer.status, await answer.json()) == (400, {"error": error})
+    assert len(served.agent.ports) == 0
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize("body", NO_JSON)
+async def test_what_is_not_json_is_said_so(served: ServedAgent, body: bytes) -> None:
+    async with served.tcp.post("/vm", data=body) as answer:
+        assert answer.status == 400
+        assert (await answer.json())["error"].startswith("the body is not JSON: ")
+
+
+@pytest.mark.parametrize("body", TOO_DEEP)
+async def test_what_is_nested_too_deeply_is_said_so(served: ServedAgent, body: bytes) -> None:
+    async with served.tcp.post("/vm", data=body) as answer:
+        assert (answer.status, await answer.json()) == (400, {"error": "the body is nested too deeply"})
+
+
+async def test_a_body_that_is_too_large_is_413(served: ServedAgent) -> None:
+    async with served.tcp.post("/vm", data=io.BytesIO(b" " * (LARGEST_BODY + 1))) as answer:
+        assert answer.status == 413
+        assert "exceeded" in (await answer.json())["error"]
+
+
+async def test_the_largest_body_is_taken(served: ServedAgent) -> None:
+    body = json.dumps(GOOD).encode()
+    async with served.tcp.post("/vm", data=io.BytesIO(body.ljust(LARGEST_BODY))) as answer:
+        assert answer.status == 200
+
+
+async def test_a_body_that_comes_too_slowly_is_408(start_agent: StartAgent) -> None:
+    served = await start_agent(body_deadline=0.05)
+    reader, writer = await asyncio.open_connection(*served.address)
+    async with asyncio.timeout(DEADLINE):
+        writer.write(b"POST /vm HTTP/1.1\r\nHost: agent\r\nContent-Length: 100\r\n\r\n{")
+        error = b'{"error":"the body was not here within 0.05 s"}'
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 408 ")
+        assert await reader.readexactly(len(error)) == error
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_keys_that_nobody_knows_and_missing_optional_ones_are_no_error(served: ServedAgent) -> None:
+    body = {key: GOOD[key] for key in REQUIRED} | {"vhostuser-mode": 0, "time": [1], "author": None}
+    async with served.tcp.post("/vm", json=body) as answer:
+        assert answer.status == 200
+    (port,) = served.agent.ports.all()
+    assert (port.vm_id, port.vm_ifname, port.vm_namespace, port.author) == ("", "", "", "contrail-agent")
+
+
+def parsed(body: bytes) -> list[Port] | str:
+    """The ports, or the error."""
+    try:
+        return parse_ports(body)
+    except BadRequestError as error:
+        return str(error)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(list(GOOD)) | st.text(), inner, max_size=9)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_any_body_gives_ports_or_one_error(body: bytes) -> None:
+    outcome = parsed(body)
+    assert isinstance(outcome, str) or all(isinstance(port, Port) for port in outcome)
+
+
+@given(st.sampled_from(list(GOOD)), st.text(max_size=20))
+def test_any_text_in_a_field_is_kept_as_it_is_or_is_an_error_that_names_the_field(key: str, text: str) -> None:
+    outcome = parsed(json.dumps(GOOD | {key: text}).encode())
+    if isinstance(outcome, str):
+        assert outcome.startswith(f"{key}: ")
+    else:
+        assert key == "time" or getattr(outcome[0], key.replace("-", "_")) == text

@@ -1,0 +1,187 @@
+"""Who may write where, the Unix socket's place, and how listeners end."""
+
+import asyncio
+import os
+import socket
+import stat
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from agent_api import unix_socket
+from agent_api.agent import Agent
+from agent_api.application import agent_application, agent_runner
+from agent_api.unix_socket import serve_unix
+from contrail_config.embedded.store import SqliteStore
+from contrail_service.errors import ListenError
+from contrail_service.listen import ListenAddress, serve_tcp
+from tests.agent_api.conftest import StartAgent
+from tests.support.agent import DEADLINE, ServedAgent, port_of, until
+from tests.support.machines import NODE, SAMPLE_VM, SAMPLE_VMI
+
+
+class TestWrites:
+    """`tcp-writes: false`: any process on the host network can knock at TCP, and may only read."""
+
+    async def test_are_refused_over_tcp_where_they_are_off(self, start_agent: StartAgent) -> None:
+        served = await start_agent(tcp_writes=False)
+        refused = {"error": "tcp-writes is off: POST and DELETE are taken at the Unix socket alone"}
+        async with served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
+            assert (answer.status, await answer.json()) == (403, refused)
+        async with served.tcp.delete(f"/vm/{SAMPLE_VM}") as answer:
+            assert (answer.status, await answer.json()) == (403, refused)
+        assert not served.agent.plugged(SAMPLE_VM)
+
+    async def test_are_taken_at_the_unix_socket_all_the_same(self, start_agent: StartAgent) -> None:
+        served = await start_agent(tcp_writes=False)
+        async with served.unix.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
+            assert answer.status == 200
+        assert served.agent.plugged(SAMPLE_VM)
+        async with served.unix.delete(f"/vm/{SAMPLE_VM}") as answer:
+            assert answer.status == 200
+        assert not served.agent.plugged(SAMPLE_VM)
+
+    async def test_that_no_route_takes_are_unknown_requests_all_the_same(self, start_agent: StartAgent) -> None:
+        served = await start_agent(tcp_writes=False)
+        async with served.tcp.post("/port", json={}) as answer:
+            assert (answer.status, await answer.json()) == (404, {"error": "Unknown Request"})
+
+    async def test_leave_reading_alone(self, start_agent: StartAgent) -> None:
+        served = await start_agent(tcp_writes=False)
+        async with served.tcp.get("/vm-cfg/k8s__default__p1") as answer:
+            assert answer.status == 404
+
+
+async def test_pages_of_others_are_served_beside(served: ServedAgent) -> None:
+    for session in (served.tcp, served.unix):
+        async with session.get("/healthz") as answer:
+            assert (answer.status, await answer.json()) == (200, {"healthy": True})
+
+
+async def test_writes_before_the_ports_are_reloaded_are_503(store: SqliteStore, tmp_path: Path) -> None:
+    registry = CollectorRegistry()
+    agent = Agent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
+    runner = agent_runner(agent_application(agent, take_writes=True))
+    await runner.setup()
+    address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))
+    reader, writer = await asyncio.open_connection(*address)
+    async with asyncio.timeout(DEADLINE):
+        writer.write(f"DELETE /vm/{SAMPLE_VM} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n".encode())
+        answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    await runner.cleanup()
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert answer.endswith(b'{"error":"the ports are not reloaded yet"}')
+
+
+class TestUnixSocket:
+    """A place that its owner alone may use, that a kill may leave behind, and that one process has."""
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        return tmp_path / "run" / "agent.sock"
+
+    @pytest.fixture
+    async def runner(self) -> AsyncIterator[web.AppRunner]:
+        runner = web.AppRunner(web.Application())
+        await runner.setup()
+        yield runner
+        await runner.cleanup()
+
+    async def test_is_its_owners_alone_and_goes_with_its_listener(self, runner: web.AppRunner, path: Path) -> None:
+        async with serve_unix(runner, str(path)):
+            mode = os.stat(path).st_mode
+            assert stat.S_ISSOCK(mode)
+            assert stat.S_IMODE(mode) == 0o600
+            assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+        assert list(path.parent.iterdir()) == []
+
+    async def test_that_a_kill_left_behind_is_replaced(self, runner: web.AppRunner, path: Path) -> None:
+        path.parent.mkdir()
+        for left in (path, path.with_name(f"{path.name}.new")):
+            with socket.socket(socket.AF_UNIX) as dead:
+                dead.bind(str(left))
+        async with serve_unix(runner, str(path)):
+            _, writer = await asyncio.open_unix_connection(path)
+            writer.close()
+            await writer.wait_closed()
+
+    async def test_that_somebody_listens_on_is_an_error_and_stays(self, runner: web.AppRunner, path: Path) -> None:
+        path.parent.mkdir()
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(path))
+            other.listen(1)
+            before = os.stat(path)
+            with pytest.raises(ListenError, match=f"cannot listen on {path}: another process does"):
+                await listen(runner, path)
+            assert os.path.samestat(os.stat(path), before)
+
+    async def test_whose_listener_is_busy_is_an_error(
+        self, runner: web.AppRunner, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(unix_socket, "_PROBE", 0.05)
+        path.parent.mkdir()
+        with socket.socket(socket.AF_UNIX) as other, socket.socket(socket.AF_UNIX) as client:
+            other.bind(str(path))
+            other.listen(0)
+            client.connect(str(path))  # nobody accepts, and there is place for one alone
+            with pytest.raises(ListenError, match="another process does"):
+                await listen(runner, path)
+
+    async def test_where_something_else_is_is_an_error(self, runner: web.AppRunner, path: Path) -> None:
+        path.parent.mkdir()
+        put_foreign(path)
+        with pytest.raises(ListenError, match=f"cannot listen on {path}: it is there and no socket"):
+            await listen(runner, path)
+        assert is_foreign(path)
+
+    @pytest.mark.parametrize("name", ["x" * 200, "file/agent.sock"])
+    async def test_where_none_can_be_is_an_error_that_names_it(
+        self, runner: web.AppRunner, tmp_path: Path, name: str
+    ) -> None:
+        (tmp_path / "file").write_text("no folder")
+        with pytest.raises(ListenError, match=f"cannot listen on {tmp_path}/{name}: "):
+            await listen(runner, tmp_path / name)
+
+    async def test_of_a_later_listener_is_not_removed_by_an_earlier_one(
+        self, runner: web.AppRunner, path: Path
+    ) -> None:
+        async with serve_unix(runner, str(path)):
+            os.unlink(path)
+            put_foreign(path)
+        assert is_foreign(path)
+
+
+async def test_a_listener_that_closes_answers_those_who_wait_and_ends_soon(start_agent: StartAgent) -> None:
+    served = await start_agent()
+    runner = agent_runner(agent_application(served.agent, take_writes=True))
+    await runner.setup()
+    address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(b"GET /vm-cfg/k8s__default__p1?wait=60 HTTP/1.1\r\nHost: agent\r\n\r\n")
+    async with asyncio.timeout(DEADLINE):
+        await until(lambda: len(served.agent.machines.waiters))
+        began = time.monotonic()
+        await runner.cleanup()
+        assert time.monotonic() - began < 2
+        assert (await reader.read()).startswith(b"HTTP/1.1 503 ")
+    writer.close()
+    await writer.wait_closed()
+
+
+def put_foreign(path: Path) -> None:
+    path.write_text("of somebody else")
+
+
+def is_foreign(path: Path) -> bool:
+    return path.read_text() == "of somebody else"
+
+
+async def listen(runner: web.AppRunner, path: Path) -> None:
+    async with serve_unix(runner, str(path)):
+        pass

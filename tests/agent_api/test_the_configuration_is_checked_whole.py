@@ -1,0 +1,118 @@
+"""The agent's file: every key optional, every wrong one a message that names it; and the command that reads it."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from agent_api.cli import main
+from agent_api.configuration import AgentConfiguration, StoreChoice, load_agent_configuration
+from contrail_service.errors import ConfigurationError
+from contrail_service.listen import ListenAddress
+
+WHOLE = """
+node: worker-1
+listen: "[::1]:9092"
+socket: /run/test/agent.sock
+tcp-writes: false
+ports-dir: /var/test/ports
+store: {kind: embedded, path: /var/test/config.db}
+metrics-listen: 0.0.0.0:9093
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "agent.yaml"
+
+
+def test_an_empty_file_is_the_defaults(file: Path) -> None:
+    file.write_text("")
+    configuration = load_agent_configuration(str(file))
+    assert configuration == AgentConfiguration(
+        node=socket.gethostname(),
+        listen="127.0.0.1:9091",
+        socket="/run/contrail/agent.sock",
+        tcp_writes=True,
+        ports_dir="/var/lib/contrail/ports",
+        store=StoreChoice(kind="embedded"),
+        metrics_listen=None,
+    )
+    assert configuration.listen_address == ListenAddress("127.0.0.1", 9091)
+    assert configuration.metrics_address is None
+
+
+def test_every_key_is_taken(file: Path) -> None:
+    file.write_text(WHOLE)
+    configuration = load_agent_configuration(str(file))
+    assert configuration == AgentConfiguration(
+        node="worker-1",
+        listen="[::1]:9092",
+        socket="/run/test/agent.sock",
+        tcp_writes=False,
+        ports_dir="/var/test/ports",
+        store=StoreChoice(kind="embedded", path="/var/test/config.db"),
+        metrics_listen="0.0.0.0:9093",
+    )
+    assert configuration.listen_address == ListenAddress("::1", 9092)
+    assert configuration.metrics_address == ListenAddress("0.0.0.0", 9093)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("tcp_writes: true", "Object contains unknown field `tcp_writes`"),
+        ("tcp-writes: perhaps", "tcp-writes: Expected `bool`, got `str`"),
+        ("listen: 9091", "listen: Expected `str`, got `int`"),
+        ("listen: localhost", "listen: 'localhost' is no HOST:PORT, such as 127.0.0.1:8083 or [::1]:8083"),
+        ("metrics-listen: x:99999", "metrics-listen: 'x:99999' is no HOST:PORT, such as 127.0.0.1:8083 or [::1]:8083"),
+        ("metrics-listen: 127.0.0.1:9091", "metrics-listen: 127.0.0.1:9091 is taken by listen"),
+        ("node: ' '", "node: is empty"),
+        ("socket: agent.sock", "socket: 'agent.sock' is no absolute path"),
+        ("ports-dir: ''", "ports-dir: '' is no absolute path"),
+        ("store: {kind: etcd}", "store.kind: Invalid enum value 'etcd'"),
+        ("store: {kind: embedded, file: x}", "store: Object contains unknown field `file`"),
+        ("[]", "a mapping of keys is needed, not list"),
+    ],
+)
+def test_what_is_wrong_is_one_message_with_file_and_key(file: Path, text: str, error: str) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as raised:
+        load_agent_configuration(str(file))
+    assert str(raised.value) == f"{file}: {error}"
+
+
+class TestCommand:
+    """`contrail-agent --config FILE`."""
+
+    @pytest.mark.parametrize(
+        ("text", "error"),
+        [
+            (
+                WHOLE,
+                (
+                    "contrail-agent: store.kind: embedded belongs to one process: its agent is part of"
+                    " `contrail-manager --embedded`; an agent of its own is not supported yet\n"
+                ),
+            ),
+            ("store: {kind: kubernetes}", "contrail-agent: store.kind: kubernetes is not supported yet\n"),
+            ("store: {kind: vnc, url: http://x}", "contrail-agent: store.kind: vnc is not supported yet\n"),
+        ],
+    )
+    def test_refuses_a_right_configuration_that_is_not_supported_yet(
+        self, file: Path, capsys: pytest.CaptureFixture[str], text: str, error: str
+    ) -> None:
+        file.write_text(text)
+        assert main(["--config", str(file)]) == 2
+        assert capsys.readouterr().err == error
+
+    def test_tells_what_is_wrong_with_the_file_first(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        file.write_text("store: {kind: kubernetes}\nnode: ''")
+        assert main(["--config", str(file)]) == 2
+        assert capsys.readouterr().err == f"contrail-agent: {file}: node: is empty\n"
+
+    def test_needs_a_file(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as ended:
+            main([])
+        assert ended.value.code == 2
+        assert "--config" in capsys.readouterr().err

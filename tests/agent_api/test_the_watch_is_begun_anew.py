@@ -1,0 +1,143 @@
+"""A store that cannot be watched for a while: the agent serves what it knows, says so, and takes the new list whole."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from agent_api import machine_watch
+from agent_api.machine_watch import MachineWatch
+from agent_api.machines import Machines
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.errors import StoreUnavailableError
+from contrail_config.objects import VirtualMachine
+from contrail_config.store import Change, ChangeType
+from tests.support.agent import DEADLINE, serve_agent, until
+from tests.support.machines import NODE, make_machine
+
+MachineChange = Change[VirtualMachine]
+
+SYNCED: MachineChange = Change(type=ChangeType.SYNCED, object=None)
+
+
+def added(*machines: VirtualMachine) -> list[MachineChange]:
+    return [Change(type=ChangeType.ADDED, object=machine) for machine in machines]
+
+
+class ScriptedStore:
+    """Gives each watch its changes and then its error, if it has one; the last watch stays open."""
+
+    def __init__(self, *watches: tuple[Sequence[MachineChange], Exception | None]) -> None:
+        self._watches = list(watches)
+        self.last_is_open = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def watch_machines(self, *, node: str | None = None) -> AsyncIterator[AsyncIterator[MachineChange]]:
+        assert node == NODE
+        changes, error = self._watches.pop(0)
+        yield self._play(changes, error)
+
+    async def _play(self, changes: Sequence[MachineChange], error: Exception | None) -> AsyncIterator[MachineChange]:
+        for change in changes:
+            yield change
+        if error is not None:
+            raise error
+        if not self._watches:
+            self.last_is_open.set()
+            await asyncio.Event().wait()
+
+
+@contextlib.asynccontextmanager
+async def followed(store: ScriptedStore) -> AsyncIterator[tuple[Machines, MachineWatch]]:
+    """Follows the store up to its last watch."""
+    machines = Machines()
+    watch = MachineWatch(store, node=NODE, machines=machines, first_pause=0.001)
+    task = asyncio.create_task(watch.follow())
+    try:
+        async with asyncio.timeout(DEADLINE):
+            waiting = asyncio.create_task(store.last_is_open.wait())
+            await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+        yield machines, watch
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def answering(machines: Machines, *those: VirtualMachine) -> list[bool]:
+    return [machines.named(machine.name) is not None for machine in those]
+
+
+async def test_what_disappeared_meanwhile_is_dropped_after_the_new_list() -> None:
+    gone, stayed, new = make_machine("gone"), make_machine("stayed"), make_machine("new")
+    error = StoreUnavailableError("the disk is on fire")
+    store = ScriptedStore(([*added(gone, stayed), SYNCED], error), ([*added(stayed, new), SYNCED], None))
+    async with followed(store) as (machines, watch):
+        assert answering(machines, gone, stayed, new) == [False, True, True]
+        assert watch.problem is None
+
+
+async def test_what_is_known_stays_served_while_the_new_list_is_not_whole() -> None:
+    known, new = make_machine("known"), make_machine("new")
+    error = StoreUnavailableError("the disk is on fire")
+    store = ScriptedStore(([*added(known), SYNCED], error), (added(new), None))
+    async with followed(store) as (machines, watch):
+        assert answering(machines, known, new) == [True, True]
+        assert watch.problem == "the store cannot be watched: the disk is on fire"
+
+
+async def test_it_is_tried_again_as_often_as_it_fails() -> None:
+    machine = make_machine()
+    error = StoreUnavailableError("locked")
+    store = ScriptedStore(([], error), ([], error), ([], error), ([*added(machine), SYNCED], None))
+    async with followed(store) as (machines, watch):
+        assert answering(machines, machine) == [True]
+        assert watch.problem is None
+
+
+async def test_a_watch_that_the_store_ends_is_begun_anew_too() -> None:
+    machine = make_machine()
+    store = ScriptedStore(([SYNCED], None), ([*added(machine), SYNCED], None))
+    async with followed(store) as (machines, _):
+        assert answering(machines, machine) == [True]
+
+
+async def test_an_error_that_is_none_of_the_stores_ends_the_agent() -> None:
+    store = ScriptedStore(([], ZeroDivisionError("a bug")))
+    with pytest.raises(ZeroDivisionError):
+        await MachineWatch(store, node=NODE, machines=Machines()).follow()
+
+
+async def test_a_pod_that_waits_is_served_when_the_store_is_back(tmp_path: Path) -> None:
+    machine = make_machine()
+    store = ScriptedStore(([], StoreUnavailableError("locked")), ([*added(machine), SYNCED], None))
+    async with (
+        serve_agent(store, tmp_path, first_pause=0.001) as served,
+        served.unix.get(f"/vm-cfg/{machine.name}?wait=5") as answer,
+    ):
+        assert answer.status == 200
+
+
+async def test_a_closed_store_is_said_in_readiness(store: SqliteStore, tmp_path: Path) -> None:
+    async with serve_agent(store, tmp_path, first_pause=0.001) as served:
+        machine = make_machine()
+        await store.put_machine(machine)
+        await served.unix.get(f"/vm-cfg/{machine.name}?wait=5")
+        assert served.agent.readiness() == []
+        await store.close()
+        await until(served.agent.readiness)
+        async with served.unix.get(f"/vm-cfg/{machine.name}") as answer:
+            assert answer.status == 200  # what is known stays served
+
+
+def test_pauses_double_up_to_a_cap_and_are_jittered() -> None:
+    watch = MachineWatch(ScriptedStore(), node=NODE, machines=Machines())
+    for failures, bound in ((1, 0.2), (2, 0.4), (5, 3.2), (7, 10.0), (10_000, 10.0)):
+        watch._failures = failures
+        pauses = {watch._pause() for _ in range(50)}
+        assert all(bound / 2 <= pause <= bound for pause in pauses)
+        assert len(pauses) > 1
+    assert machine_watch.LONGEST_PAUSE == 10.0
