@@ -26,5 +26,11 @@ def object_name(value: Any) -> str:
     return value
 
 
+def pod_name(value: Any) -> str:
+    """The same for a pod in a manifest, where capitals do no harm (and stand in the multi-network design's example)."""
+    object_name(value.lower() if isinstance(value, str) and value.isascii() else value)
+    return str(value)
+
+
 def _bad(value: Any, what: str) -> BadValueError:
     return BadValueError(f"{shown(value)} is {what}{quote_hint(value) if isinstance(value, str) else ''}")

@@ -1,0 +1,143 @@
+"""The documents of a manifest: YAML as kubectl takes it, or JSON, from a file that anyone may have written.
+
+PyYAML's fast loader is C that calls itself for each level of nesting, so a file of brackets would take the whole
+process down; depth is counted where the loader enters and leaves a value. Aliases cost nothing as such, but walking
+over them does, so what they expand to is bounded. Only what JSON has is loaded: no dates, no numbers to the base of 60.
+"""
+
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+import yaml
+
+from manager.manifests.errors import UnusableError
+from manager.parsing.errors import BadValueError
+from manager.parsing.json_text import read_json
+from manager.parsing.quoting import shown
+
+DEEPEST = 100
+"""Levels of nesting; Kubernetes' own objects have about 20."""
+
+MOST_VALUES = 1_000_000
+"""Values in a file, and in a document once its aliases are expanded; 10,000 pods have about 250,000."""
+
+_JSON_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge")}
+
+
+def read_documents(content: bytes, *, is_json: bool) -> list[Any]:
+    """The documents of a file, None for empty ones. Raises UnusableError, with line and column where there are any."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnusableError(f"is no UTF-8 text: byte {error.start} is wrong") from error
+    return _read_json(text) if is_json else _read_yaml(text)
+
+
+def _read_json(text: str) -> list[Any]:
+    try:
+        return [read_json(text)] if text.strip() else []
+    except BadValueError as error:
+        raise UnusableError(str(error)) from error
+
+
+def _read_yaml(text: str) -> list[Any]:
+    try:
+        return list(yaml.load_all(text, Loader=_Loader))
+    except yaml.MarkedYAMLError as error:
+        raise UnusableError(_explain(error)) from error
+    except (yaml.YAMLError, ValueError, KeyError) as error:  # the latter two where an explicit tag does not fit
+        raise UnusableError(f"is no valid YAML: {' '.join(str(error).split())}") from error
+
+
+def _explain(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    where = "" if mark is None else f" line {mark.line + 1}, column {mark.column + 1}:"
+    return f"is no valid YAML:{where} {' '.join(filter(None, (error.context, error.problem)))}"
+
+
+class _Loader(yaml.CSafeLoader):
+    """Loads JSON's types, no key twice, nothing deeper than DEEPEST and nothing that expands beyond MOST_VALUES."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  # PyYAML declares it, as a variable of instances
+        first: [(tag, pattern) for tag, pattern in resolvers if tag in _JSON_TAGS]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+    yaml_constructors: ClassVar[dict[Any, Any]] = {
+        tag: construct
+        for tag, construct in yaml.CSafeLoader.yaml_constructors.items()
+        if tag is None or tag in _JSON_TAGS
+    }
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._depth = 0
+        self._values = 0
+        self._has_aliases = "*" in text
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002  # PyYAML's signature
+        """Called by the C loader when it enters a value."""
+        self._depth += 1
+        self._values += 1
+        _refuse_extent(values=self._values, levels=self._depth)
+
+    def ascend_resolver(self) -> None:
+        """Called by the C loader when it leaves a value."""
+        self._depth -= 1
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        """Makes a document's values, of which each alias has a part."""
+        if self._has_aliases:
+            _measure(node, {})
+        return super().construct_document(node)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002  # PyYAML's signature
+        """Makes a mapping; PyYAML itself lets the last of several equal keys win."""
+        stated = list(node.value)
+        mapping = super().construct_mapping(node, deep)
+        if len(mapping) < len(node.value):
+            _refuse_equal_keys(stated)
+        return mapping
+
+
+def _construct_number(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    """`12:30` is a number to the base of 60 in YAML 1.1, and text to everyone else."""
+    if ":" in node.value:
+        return node.value
+    return loader.construct_yaml_int(node) if node.tag.endswith("int") else loader.construct_yaml_float(node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_number)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_number)
+
+
+def _refuse_equal_keys(pairs: list[tuple[yaml.Node, yaml.Node]]) -> None:
+    """Merge keys (`<<`) may stand several times; what they bring in is not among the pairs."""
+    seen = set()
+    for key, _ in pairs:
+        if key.value in seen and not key.tag.endswith("merge"):
+            raise yaml.constructor.ConstructorError(None, None, f"key {shown(key.value)} occurs twice", key.start_mark)
+        seen.add(key.value)
+
+
+def _measure(node: yaml.Node, known: dict[int, tuple[int, int]], *, depth: int = 1) -> tuple[int, int]:
+    """Values and levels of what a node expands to; raises UnusableError if they are too many, or endless."""
+    _refuse_extent(values=0, levels=depth)
+    if id(node) not in known:
+        parts = [_measure(child, known, depth=depth + 1) for child in _children(node)]
+        known[id(node)] = 1 + sum(values for values, _ in parts), 1 + max((levels for _, levels in parts), default=0)
+    values, levels = known[id(node)]
+    _refuse_extent(values=values, levels=levels)
+    return values, levels
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else []
+
+
+def _refuse_extent(*, values: int, levels: int) -> None:
+    if levels > DEEPEST:
+        raise UnusableError(f"is nested deeper than {DEEPEST} levels")
+    if values > MOST_VALUES:
+        raise UnusableError(f"holds more than {MOST_VALUES} values, or its aliases expand to more")

@@ -1,0 +1,81 @@
+"""What we read of Kubernetes' own objects: typed, so that a wrong type is found with the path of its key.
+
+A key without a value is as good as absent, as in Kubernetes.
+"""
+
+from typing import Any
+
+import msgspec
+
+
+class _Wire(msgspec.Struct, frozen=True, rename="camel"):
+    pass
+
+
+class NamedMetadata(_Wire, frozen=True):
+    """What tells one object from another."""
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+
+
+class NamedObject(_Wire, frozen=True):
+    """Any object, as far as it tells which one it is."""
+
+    metadata: NamedMetadata = NamedMetadata()
+
+
+class Metadata(_Wire, frozen=True):
+    """What else is asked of an object's metadata; the values of annotations are judged one by one."""
+
+    uid: str | None = None
+    annotations: dict[str, Any] | None = None
+
+
+class PodSpec(_Wire, frozen=True):
+    """Where a pod runs, and in which network namespace."""
+
+    node_name: str | None = None
+    host_network: bool | None = None
+
+
+class Condition(_Wire, frozen=True):
+    """One condition of a pod; `status` is `True`, `False` or `Unknown`."""
+
+    type: str | None = None
+    status: str | None = None
+
+
+class PodStatus(_Wire, frozen=True):
+    """How far a pod's life has got."""
+
+    phase: str | None = None
+    conditions: list[Condition] | None = None
+
+
+class PodObject(_Wire, frozen=True):
+    """A pod, core/v1."""
+
+    metadata: Metadata
+    spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+
+class NadSpec(_Wire, frozen=True):
+    """The network configuration, as JSON text."""
+
+    config: str | None = None
+
+
+class NadObject(_Wire, frozen=True):
+    """A NetworkAttachmentDefinition."""
+
+    metadata: Metadata
+    spec: NadSpec | None = None
+
+
+class NamespaceObject(_Wire, frozen=True):
+    """A namespace, core/v1."""
+
+    metadata: Metadata
