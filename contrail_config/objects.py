@@ -40,7 +40,7 @@ class Route(ConfigObject, frozen=True):
 
 
 class Subnet(ConfigObject, frozen=True):
-    """A subnet of a network: `cidr` in canonical form, its gateway, and addresses that are never given."""
+    """A subnet of a network: `cidr` in canonical form, its gateway, and addresses and CIDRs that are never given."""
 
     cidr: str
     gateway: str | None

@@ -7,7 +7,7 @@ does not understand, everything that cannot be had is an error: a pod with fewer
 Not judged here: whether the networks are there, and names that other attachments get by themselves (`eth1`, `net1`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from manager.parsing.element import read_element
@@ -22,25 +22,16 @@ NETWORKS_KEY = "k8s.v1.cni.cncf.io/networks"
 def parse_networks(text: str, *, namespace: str, defer_unserved: bool = False) -> tuple[NetworkSelection, ...]:
     """The annotation's elements in their order; none if it is blank. `namespace` is the pod's.
 
-    `defer_unserved`: leaves it to the caller to `refuse_unserved` once it is known whose networks these are; without
-    it all are taken for ours. Raises AnnotationError, which names element, key and value.
+    `defer_unserved`: leaves it to the caller to refuse what is `unserved`, once it is known whose networks these are;
+    without it all are taken for ours. Raises AnnotationError, which names element, key and value.
     """
     elements = _elements(text)
     selections = tuple(_read(element, position, namespace) for position, element in enumerate(elements, 1))
     _refuse_shared_names(selections)
     _refuse_second_default_route(selections)
     if not defer_unserved:
-        refuse_unserved(selections)
+        _refuse_unserved(selections)
     return selections
-
-
-def refuse_unserved(
-    selections: Sequence[NetworkSelection], *, ours: Callable[[NetworkSelection], bool] | None = None
-) -> None:
-    """Raises AnnotationError if an element asks one of our networks (all, without `ours`) for what they cannot give."""
-    for position, selection in enumerate(selections, 1):
-        if selection.unserved and (ours is None or ours(selection)):
-            raise _error(position, selection.unserved[0])
 
 
 def _elements(text: str) -> Sequence[Any]:
@@ -85,6 +76,12 @@ def _refuse_second_default_route(selections: Sequence[NetworkSelection]) -> None
     if len(carriers) > 1:
         asked = shown(list(selections[carriers[1] - 1].default_route or ()))
         raise _error(carriers[1], f"default-route: {asked} is one too many, element {carriers[0]} carries the key too")
+
+
+def _refuse_unserved(selections: Sequence[NetworkSelection]) -> None:
+    for position, selection in enumerate(selections, 1):
+        if selection.unserved:
+            raise _error(position, selection.unserved[0])
 
 
 def _error(position: int, problem: str) -> AnnotationError:
