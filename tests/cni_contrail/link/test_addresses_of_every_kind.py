@@ -1,0 +1,93 @@
+"""Families and prefix lengths: IPv4, IPv6, both; networks, point-to-point links and single addresses."""
+
+import socket
+
+import pytest
+
+from cni_contrail.link.plan import Address, DefaultRoute, Route
+from tests.cni_contrail.link.conftest import Make
+from tests.support.interface_plans import bare_plan, interface_plan
+from tests.support.kernel_state import address_texts, addresses, defaults, link_local, read_sysctl, write_sysctl
+from tests.support.netns import Netns
+
+
+def test_an_ipv4_network_has_its_broadcast_address(make: Make, sandbox: Netns) -> None:
+    make(bare_plan(addresses=(Address("10.7.3.9", 20),)))
+    (found,) = addresses(sandbox, "eth0")
+    assert found["broadcast"] == "10.7.15.255"
+
+
+@pytest.mark.parametrize("length", [31, 32])
+def test_a_link_of_two_and_a_single_address_have_no_broadcast_address(make: Make, sandbox: Netns, length: int) -> None:
+    make(bare_plan(addresses=(Address("10.7.3.8", length),)))
+    (found,) = addresses(sandbox, "eth0")
+    assert (found["local"], found["prefixlen"], found.get("broadcast")) == ("10.7.3.8", length, None)
+
+
+def test_the_other_end_of_a_link_of_two_can_be_the_gateway(make: Make, sandbox: Netns) -> None:
+    make(bare_plan(addresses=(Address("10.7.3.8", 31),), defaults=(DefaultRoute("10.7.3.9", asked=False),)))
+    (default,) = defaults(sandbox, version=4)
+    assert (default["gateway"], default["flags"]) == ("10.7.3.9", [])
+
+
+def test_an_ipv6_address_serves_at_once(make: Make, sandbox: Netns) -> None:
+    make(bare_plan(addresses=(Address("fd00::5", 64),)))
+    with sandbox.inside(), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        probe.bind(("fd00::5", 0))  # a tentative one cannot be bound
+    (found,) = addresses(sandbox, "eth0")
+    assert found["nodad"] is True
+    assert "tentative" not in found
+
+
+def test_ipv6_alone_is_enough(make: Make, sandbox: Netns) -> None:
+    make(
+        bare_plan(
+            addresses=(Address("fd00::5", 64),),
+            routes=(Route("2001:db8::/32", "fd00::1"),),
+            defaults=(DefaultRoute("fd00::1", asked=False),),
+        )
+    )
+    assert address_texts(sandbox, "eth0") == ["fd00::5/64"]
+    assert [route["gateway"] for route in defaults(sandbox, version=6)] == ["fd00::1"]
+    assert defaults(sandbox, version=4) == []
+
+
+def test_ipv4_alone_leaves_a_sandbox_without_ipv6_as_it_is(make: Make, sandbox: Netns) -> None:
+    for which in ("all", "default"):
+        write_sysctl(sandbox, f"net/ipv6/conf/{which}/disable_ipv6", "1")
+    make(bare_plan(addresses=(Address("10.0.0.5", 24),)))
+    assert address_texts(sandbox, "eth0") == ["10.0.0.5/24"]
+    assert read_sysctl(sandbox, "net/ipv6/conf/eth0/disable_ipv6") == "1"
+    assert link_local(sandbox, "eth0") == []
+
+
+def test_a_runtime_that_disables_ipv6_in_new_sandboxes_is_no_obstacle(make: Make, sandbox: Netns) -> None:
+    for which in ("all", "default"):
+        write_sysctl(sandbox, f"net/ipv6/conf/{which}/disable_ipv6", "1")
+    make(interface_plan())
+    assert address_texts(sandbox, "eth0") == ["10.0.0.5/24", "fd00::5/64"]
+    assert [route["dev"] for route in defaults(sandbox, version=6)] == ["eth0"]
+    assert len(link_local(sandbox, "eth0")) == 1
+
+
+def test_a_pod_reaches_its_own_ipv6_address_where_the_runtime_disabled_ipv6(make: Make, sandbox: Netns) -> None:
+    for which in ("all", "default"):
+        write_sysctl(sandbox, f"net/ipv6/conf/{which}/disable_ipv6", "1")
+    make(interface_plan())
+    with sandbox.inside(), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as server:
+        server.settimeout(5)
+        server.bind(("fd00::5", 0))
+        server.sendto(b"to myself", server.getsockname())
+        assert server.recv(100) == b"to myself"
+
+
+def test_several_addresses_of_one_family_come_in_their_order(make: Make, sandbox: Netns) -> None:
+    make(bare_plan(addresses=(Address("10.0.0.5", 24), Address("10.0.0.4", 24), Address("10.9.0.1", 32))))
+    assert address_texts(sandbox, "eth0") == ["10.0.0.5/24", "10.9.0.1/32", "10.0.0.4/24"], (
+        "secondaries are listed last"
+    )
+
+
+def test_an_address_may_be_written_in_any_form(make: Make, sandbox: Netns) -> None:
+    make(bare_plan(addresses=(Address("FD00:0:0::0005", 64),)))
+    assert address_texts(sandbox, "eth0") == ["fd00::5/64"]

@@ -1,0 +1,75 @@
+"""A gateway need not be in the subnet of its interface: single addresses and point-to-point links have such ones."""
+
+import pytest
+
+from cni_contrail.link.errors import KernelError
+from cni_contrail.link.plan import Address, DefaultRoute, Route
+from tests.cni_contrail.link.conftest import Make
+from tests.support.interface_plans import bare_plan
+from tests.support.kernel_state import defaults, routes
+from tests.support.netns import Netns
+
+
+def test_a_gateway_beyond_the_subnet_is_taken_to_be_on_the_link(make: Make, sandbox: Netns) -> None:
+    make(bare_plan(addresses=(Address("10.0.0.5", 32),), defaults=(DefaultRoute("169.254.1.1", asked=False),)))
+    (default,) = defaults(sandbox, version=4)
+    assert (default["gateway"], default["flags"]) == ("169.254.1.1", ["onlink"])
+
+
+def test_the_same_for_ipv6(make: Make, sandbox: Netns) -> None:
+    make(bare_plan(addresses=(Address("fd00::5", 128),), defaults=(DefaultRoute("fd99::1", asked=False),)))
+    (default,) = defaults(sandbox, version=6)
+    assert (default["gateway"], default["flags"]) == ("fd99::1", ["onlink"])
+
+
+def test_the_same_for_a_route(make: Make, sandbox: Netns) -> None:
+    make(bare_plan(addresses=(Address("10.0.0.5", 32),), routes=(Route("10.100.0.0/16", "10.0.0.1"),)))
+    (route,) = routes(sandbox, version=4)
+    assert (route["dst"], route["gateway"], route["flags"]) == ("10.100.0.0/16", "10.0.0.1", ["onlink"])
+
+
+def test_a_gateway_in_the_subnet_is_left_to_the_kernel_to_judge(make: Make, sandbox: Netns) -> None:
+    make(
+        bare_plan(
+            addresses=(Address("10.0.0.5", 24), Address("fd00::5", 64)),
+            routes=(Route("10.100.0.0/16", "10.0.0.1"), Route("2001:db8::/32", "fd00::1")),
+        )
+    )
+    assert [route["flags"] for version in (4, 6) for route in routes(sandbox, version=version)] == [[], []]
+
+
+def test_a_link_local_gateway_of_ipv6_is_on_every_link(make: Make, sandbox: Netns) -> None:
+    make(bare_plan(addresses=(Address("fd00::5", 128),), defaults=(DefaultRoute("fe80::1", asked=False),)))
+    (default,) = defaults(sandbox, version=6)
+    assert (default["gateway"], default["flags"]) == ("fe80::1", [])
+
+
+def test_an_ipv4_route_may_lead_by_way_of_an_ipv6_gateway(make: Make, sandbox: Netns) -> None:
+    make(
+        bare_plan(
+            addresses=(Address("10.0.0.5", 32), Address("fd00::5", 64)), routes=(Route("10.100.0.0/16", "fd00::1"),)
+        )
+    )
+    (route,) = routes(sandbox, version=4)
+    assert route["via"] == {"family": "inet6", "host": "fd00::1"}
+
+
+def test_interfaces_with_single_addresses_may_share_a_gateway(make: Make, sandbox: Netns) -> None:
+    make(
+        *(
+            bare_plan(
+                position,
+                addresses=(Address(f"10.0.0.{position + 5}", 32), Address(f"fd00::{position + 5}", 128)),
+                routes=(Route(f"10.{position}.0.0/16", "10.0.0.1"), Route(f"fd{position}::/32", "fd00::1")),
+            )
+            for position in range(1, 4)
+        )
+    )
+    for version in (4, 6):
+        assert [route["dev"] for route in routes(sandbox, version=version)] == ["eth1", "eth2", "eth3"]
+
+
+def test_a_gateway_that_is_no_host_is_refused_in_the_kernels_words(make: Make, sandbox: Netns) -> None:
+    with pytest.raises(KernelError, match=r"^eth0: add default route via 10\.0\.0\.255: .*Nexthop has invalid gateway"):
+        make(bare_plan(addresses=(Address("10.0.0.5", 24),), defaults=(DefaultRoute("10.0.0.255", asked=False),)))
+    assert sandbox.links() == []

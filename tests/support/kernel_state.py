@@ -1,0 +1,60 @@
+"""What the kernel has in a namespace, read through the `ip` command."""
+
+import json
+from typing import Any
+
+from tests.support.netns import Netns
+
+
+def link(netns: Netns, name: str) -> dict[str, Any]:
+    """The link of this name, with details."""
+    (found,) = json.loads(netns.ip("-j", "-d", "link", "show", "dev", name))
+    assert isinstance(found, dict)
+    return found
+
+
+def addresses(netns: Netns, name: str) -> list[dict[str, Any]]:
+    """The addresses of the link but for the link-local one that the kernel makes of its MAC."""
+    (found,) = json.loads(netns.ip("-j", "addr", "show", "dev", name))
+    return [each for each in found["addr_info"] if each["scope"] != "link"]
+
+
+def address_texts(netns: Netns, name: str) -> list[str]:
+    """The same, as `address/prefix length`."""
+    return [f"{each['local']}/{each['prefixlen']}" for each in addresses(netns, name)]
+
+
+def link_local(netns: Netns, name: str) -> list[dict[str, Any]]:
+    """The link-local addresses of the link."""
+    (found,) = json.loads(netns.ip("-j", "addr", "show", "dev", name))
+    return [each for each in found["addr_info"] if each["scope"] == "link"]
+
+
+def routes(netns: Netns, *, version: int, protocol: str = "static", table: str = "main") -> list[dict[str, Any]]:
+    """The routes of one protocol, in the kernel's order; `static` are those that we make."""
+    found = json.loads(netns.ip("-j", f"-{version}", "route", "show", "table", table, "proto", protocol) or "[]")
+    assert isinstance(found, list)
+    return found
+
+
+def defaults(netns: Netns, *, version: int) -> list[dict[str, Any]]:
+    """The default routes of the main table, whoever made them."""
+    found = json.loads(netns.ip("-j", f"-{version}", "route", "show", "default") or "[]")
+    assert isinstance(found, list)
+    return found
+
+
+def everything(netns: Netns) -> str:
+    """Links, addresses and routes of the main table as text, to compare before and after."""
+    return netns.ip("-o", "link") + netns.ip("-o", "addr") + netns.ip("-4", "route") + netns.ip("-6", "route")
+
+
+def read_sysctl(netns: Netns, key: str) -> str:
+    """The value of a sysctl, `net/ipv6/conf/eth0/accept_ra`."""
+    with netns.inside(), open(f"/proc/sys/{key}") as file:
+        return file.read().strip()
+
+
+def write_sysctl(netns: Netns, key: str, value: str) -> None:
+    with netns.inside(), open(f"/proc/sys/{key}", "w") as file:
+        file.write(value)
