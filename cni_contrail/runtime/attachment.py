@@ -2,15 +2,13 @@
 
 import dataclasses
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cni_contrail.protocol.environment import IDENTIFIER, link_name_problem
 from cni_contrail.runtime.errors import AttachmentError
 
-_CONTAINER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
-_IFNAME_LIMIT = 15
-_IFNAME_FORBIDDEN = re.compile(r"[/:\s]")
+_ID_RULE = "must be letters, digits, '_', '.' and '-', the first a letter or a digit"
 
 Arguments = tuple[tuple[str, str], ...]
 """Generic arguments, in order."""
@@ -31,9 +29,10 @@ class Attachment:
     capability_args: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not _CONTAINER_ID.fullmatch(self.container_id):
+        if not IDENTIFIER.fullmatch(self.container_id):
             raise AttachmentError(f"container ID {self.container_id!r}: {_ID_RULE}")
-        _check_ifname(self.ifname)
+        if problem := link_name_problem(self.ifname):
+            raise AttachmentError(f"interface name {self.ifname!r}: {problem}")
         for key, value in self.args:
             _check_argument(key, value)
 
@@ -47,9 +46,6 @@ class Attachment:
             "CNI_ARGS": ";".join(f"{key}={value}" for key, value in self.args),
             "CNI_PATH": os.pathsep.join(plugin_dirs),
         }
-
-
-_ID_RULE = "must be letters, digits, '_', '.' and '-', the first a letter or a digit"
 
 
 def parse_args(text: str) -> Arguments:
@@ -67,10 +63,3 @@ def parse_args(text: str) -> Arguments:
 def _check_argument(key: str, value: str) -> None:
     if not key or "=" in key or ";" in key + value:
         raise AttachmentError(f"argument {f'{key}={value}'!r}: must be KEY=VALUE without ';'")
-
-
-def _check_ifname(name: str) -> None:
-    if not 0 < len(os.fsencode(name)) <= _IFNAME_LIMIT:
-        raise AttachmentError(f"interface name {name!r}: must have 1 to {_IFNAME_LIMIT} bytes")
-    if name in (".", "..") or _IFNAME_FORBIDDEN.search(name):
-        raise AttachmentError(f"interface name {name!r}: must not be '.' or '..', nor hold '/', ':' or blanks")

@@ -9,14 +9,13 @@ and key.
 """
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, NoReturn
 
+from cni_contrail.protocol.environment import IDENTIFIER
+from cni_contrail.protocol.versions import SUPPORTED
 from cni_contrail.runtime import versions
 from cni_contrail.runtime.errors import ConfigurationError
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]*")
 
 _NOT_YET = ("cniVersions", "loadOnlyInlinedPlugins")
 """Keys of CNI 1.1.0 that would change what is executed."""
@@ -96,7 +95,7 @@ class _Reader:
 
     def _name(self, document: Mapping[str, Any]) -> str:
         name = self._string(document, "name")
-        if not _NAME.fullmatch(name):
+        if not IDENTIFIER.fullmatch(name):
             self._refuse("name", f"{name!r} must be letters, digits, '_', '.' and '-', the first a letter or a digit")
         return name
 
@@ -106,8 +105,8 @@ class _Reader:
             self._refuse("cniVersion", f"must be a string, not {version!r}")
         if version in versions.PLANNED:
             self._refuse("cniVersion", f"{version} is not supported yet")
-        if version and version not in versions.SUPPORTED:
-            self._refuse("cniVersion", f"{version!r} is none of {', '.join(versions.SUPPORTED)}")
+        if version and version not in SUPPORTED:
+            self._refuse("cniVersion", f"{version!r} is none of {', '.join(SUPPORTED)}")
         return version or versions.UNSTATED
 
     def _disable_check(self, document: Mapping[str, Any]) -> bool:

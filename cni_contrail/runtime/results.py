@@ -9,6 +9,7 @@ loses what that cannot say: interfaces, and further addresses of a family.
 from collections.abc import Mapping
 from typing import Any
 
+from cni_contrail.protocol.versions import SUPPORTED
 from cni_contrail.runtime import versions
 from cni_contrail.runtime.errors import ResultError
 
@@ -19,7 +20,7 @@ Result = Mapping[str, Any]
 def convert_result(result: Result, version: str) -> dict[str, Any]:
     """Returns the result in the form of another supported version. Raises ResultError."""
     stated = result.get("cniVersion") or versions.UNSTATED
-    if stated not in versions.SUPPORTED:
+    if stated not in SUPPORTED:
         raise ResultError(f"a result of CNI version {stated!r} cannot be read")
     try:
         return _from_newest(_to_newest(result, stated), version)

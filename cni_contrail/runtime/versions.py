@@ -1,7 +1,6 @@
-"""The versions of the CNI specification that configurations may have, and what each brought."""
+"""What each version of the CNI specification brought to runtimes."""
 
-SUPPORTED = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0")
-"""Oldest first."""
+from cni_contrail.protocol.versions import SUPPORTED
 
 PLANNED = ("1.1.0",)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni_contrail.runtime import versions
+from cni_contrail.protocol.versions import SUPPORTED
 from cni_contrail.runtime.configuration import load_file, parse_list, parse_single
 from cni_contrail.runtime.errors import ConfigurationError
 
@@ -46,7 +46,7 @@ def test_a_list_without_version_is_of_the_first_one(stated: dict[str, str]) -> N
     assert parse_list(encode(document), origin="x").version == "0.1.0"
 
 
-@pytest.mark.parametrize("version", versions.SUPPORTED)
+@pytest.mark.parametrize("version", SUPPORTED)
 def test_every_supported_version_is_taken(version: str) -> None:
     assert parse_list(encode(GOOD | {"cniVersion": version}), origin="x").version == version
 

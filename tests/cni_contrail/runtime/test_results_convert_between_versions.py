@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni_contrail.runtime import versions
+from cni_contrail.protocol.versions import SUPPORTED
 from cni_contrail.runtime.errors import ResultError
 from cni_contrail.runtime.results import convert_result
 
@@ -106,7 +106,7 @@ def test_nothing_is_lost_on_any_way_through_the_listed_versions(result: dict[str
     assert convert_result(converted, "1.0.0") == result
 
 
-@given(RESULTS, st.sampled_from(versions.SUPPORTED))
+@given(RESULTS, st.sampled_from(SUPPORTED))
 def test_conversion_to_its_own_version_changes_nothing(result: dict[str, Any], version: str) -> None:
     if version in FLAT and not result.get("ips"):
         return
