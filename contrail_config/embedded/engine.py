@@ -1,0 +1,45 @@
+"""Everything that lives in the worker's thread: the open file, its tables, and the watchers' feed.
+
+The rows are the truth. What the tables keep in memory (networks, address pools) is read from them when it is needed,
+and dropped whole when a transaction is taken back.
+"""
+
+from collections.abc import Callable
+
+from contrail_config.embedded.addresses import Addresses
+from contrail_config.embedded.database import open_database
+from contrail_config.embedded.events import Events
+from contrail_config.embedded.feed import Feed
+from contrail_config.embedded.identities import Identities
+from contrail_config.embedded.machines import Machines
+from contrail_config.embedded.networks import Networks
+from contrail_config.embedded.rows import RowChange
+
+
+class Engine:
+    """Opens the file at `path`. Raises StoreUnavailableError. Its parts are used in the thread that made it.
+
+    `changes` are those of the transaction that is being made, in their order.
+    """
+
+    def __init__(self, path: str, *, clock: Callable[[], float]) -> None:
+        self.database = open_database(path)
+        connection = self.database.connection
+        self.changes: list[RowChange] = []
+        self.networks = Networks(connection, self.changes)
+        self.addresses = Addresses(connection, self.networks, clock=clock)
+        self.machines = Machines(connection, self.changes, self.addresses)
+        self.events = Events(connection, clock=clock)
+        self.identities = Identities(connection)
+        self.feed = Feed()
+
+    def delete_network(self, uuid: str) -> None:
+        """Deletes a network that is not in use, with its pools. Raises InUseError."""
+        self.networks.delete(uuid)
+        self.addresses.forget(uuid)
+
+    def forget(self) -> None:
+        """Drops what was read or noted in memory."""
+        self.changes.clear()
+        self.networks.forget()
+        self.addresses.forget_all()
