@@ -13,10 +13,11 @@ class WaitingRoom:
         self._needs: dict[str, tuple[Need, ...]] = {}
 
     def wait(self, pod: str, needs: Iterable[Need]) -> None:
-        """Notes what the pod waits for."""
+        """Notes what the pod waits for, if it is anything."""
         self.leave(pod)
-        self._needs[pod] = tuple(needs)
-        for need in self._needs[pod]:
+        if wanted := tuple(needs):
+            self._needs[pod] = wanted
+        for need in wanted:
             self._waiting.setdefault(need, {})[pod] = None
 
     def leave(self, pod: str) -> None:

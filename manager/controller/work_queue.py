@@ -79,7 +79,11 @@ class WorkQueue(Generic[K]):
 
     async def settled(self) -> None:
         """Returns when nothing is to be worked off now; keys that wait for a later moment do not count."""
-        while len(self):
+        await self.shorter_than(1)
+
+    async def shorter_than(self, length: int) -> None:
+        """Returns when fewer keys than this are to be worked off now."""
+        while len(self) >= length:
             await self._change()
 
     @asynccontextmanager

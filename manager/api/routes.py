@@ -1,0 +1,50 @@
+"""Routes of the API: `/v1/networks`, `/v1/pods`, `/v1/interfaces` and `/v1/events`, each `{"items": [...]}`.
+
+`?namespace=` and `?name=` choose items; any other key is an error, since one that is mistyped and ignored would answer
+with everything. Errors are HTTP errors; `contrail_service.pages.errors_as_json` writes them.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from aiohttp import web
+
+from contrail_config.errors import StoreError
+from contrail_config.objects import ConfigObject
+from contrail_service.pages import Handler, json_response
+from manager.api.views import ManagerViews, Selection
+
+Collect = Callable[[Selection], Awaitable[Sequence[ConfigObject]]]
+
+_KEYS = ("namespace", "name")
+
+
+def api_routes(views: ManagerViews) -> list[web.RouteDef]:
+    """Returns the routes, for an application of the caller's."""
+    pages: dict[str, Collect] = {
+        "/v1/networks": views.networks,
+        "/v1/pods": views.pods,
+        "/v1/interfaces": views.interfaces,
+        "/v1/events": views.events,
+    }
+    return [web.get(path, _handler(collect)) for path, collect in pages.items()]
+
+
+def _handler(collect: Collect) -> Handler:
+    async def handle(request: web.Request) -> web.Response:
+        selection = _selection(request)
+        try:
+            items = await collect(selection)
+        except StoreError as error:
+            raise web.HTTPServiceUnavailable(text=f"the store cannot answer: {error}") from error
+        return json_response({"items": items})
+
+    return handle
+
+
+def _selection(request: web.Request) -> Selection:
+    for key in request.query:
+        if key not in _KEYS:
+            raise web.HTTPBadRequest(text=f"unknown query key {key!r}: there are {' and '.join(_KEYS)}")
+        if len(request.query.getall(key)) > 1:
+            raise web.HTTPBadRequest(text=f"query key {key!r} is there more than once")
+    return Selection(namespace=request.query.get("namespace"), name=request.query.get("name"))

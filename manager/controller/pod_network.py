@@ -1,0 +1,27 @@
+"""The cluster pod network, as the configuration says, at start."""
+
+from contrail_config.errors import InUseError
+from contrail_config.objects import VirtualNetwork
+from contrail_config.store import Store
+from contrail_service.errors import ConfigurationError
+
+
+async def keep_pod_network(store: Store, wanted: VirtualNetwork) -> VirtualNetwork:
+    """Makes the network, or brings it up to date, and returns it as kept.
+
+    Subnets can be added, but none can change or go while an address of the network is given. Raises ConfigurationError.
+    """
+    present = next((network for network in await store.networks() if network.uuid == wanted.uuid), None)
+    if present is not None and not set(present.subnets) <= set(wanted.subnets):
+        await _remove(store, present)
+        present = None
+    return await store.put_network(wanted)
+
+
+async def _remove(store: Store, network: VirtualNetwork) -> None:
+    try:
+        await store.delete_network(network.uuid)
+    except InUseError as error:
+        kept = ", ".join(f"{subnet.cidr} (gateway {subnet.gateway or 'none'})" for subnet in network.subnets)
+        problem = f"cannot be changed while pods have addresses of the pod network, which has {kept}"
+        raise ConfigurationError(f"pod-network.subnets: {problem}") from error

@@ -1,0 +1,74 @@
+"""What the manager keeps of a pod: little, since there may be a hundred thousand; the rest is in the store."""
+
+from typing import NamedTuple
+
+from contrail_config.objects import VirtualMachine, interface_mac, interface_uuid
+from contrail_config.store import AddressRequest
+from contrail_config.views import PodState
+from manager.needs import Need, mac_need
+from manager.reasons import Reason
+from manager.source import Pod
+
+
+class Held(NamedTuple):
+    """What the store holds for a pod: its machine's uuid and name, the network of each interface, and addresses."""
+
+    uuid: str
+    name: str
+    networks: tuple[str, ...]
+    addresses: int
+
+    @property
+    def interfaces(self) -> list[str]:
+        """Uuids of the interfaces."""
+        return [interface_uuid(self.uuid, index) for index in range(len(self.networks))]
+
+
+class Outcome(NamedTuple):
+    """How far the manager got with a pod, why no further, and what it waits for."""
+
+    state: PodState
+    reason: Reason | None = None
+    message: str = ""
+    needs: tuple[Need, ...] = ()
+
+
+UNTRIED = Outcome(PodState.WAITING)
+READY = Outcome(PodState.READY)
+HOST_NETWORK = Outcome(PodState.HOST_NETWORK)
+
+
+class PodRecord:
+    """A pod's place (`namespace/name`): who is there now, and what the store holds for it or for who was there before.
+
+    `found` is the machine that was there when the manager started, until its pod was compared with it. `unfinished`
+    are addresses that were asked for, and maybe given, for a machine that is not written yet.
+    """
+
+    __slots__ = ("found", "held", "outcome", "pod", "since", "unfinished")
+
+    def __init__(self, pod: Pod | None, *, since: float) -> None:
+        self.pod = pod
+        self.since = since
+        self.held: Held | None = None
+        self.found: VirtualMachine | None = None
+        self.unfinished: tuple[AddressRequest, ...] = ()
+        self.outcome = UNTRIED
+
+    def take_over(self, machine: VirtualMachine) -> None:
+        """Notes that the store holds this machine."""
+        self.held = Held(
+            uuid=machine.uuid,
+            name=machine.name,
+            networks=tuple(interface.network_uuid for interface in machine.interfaces),
+            addresses=sum(len(interface.addresses) for interface in machine.interfaces),
+        )
+
+
+def requested_macs(machine: VirtualMachine) -> list[Need]:
+    """The MACs of a machine that were asked for; the others are derived, and nobody else's."""
+    return [
+        mac_need(interface.network_uuid, interface.mac)
+        for interface in machine.interfaces
+        if interface.mac != interface_mac(interface.uuid)
+    ]

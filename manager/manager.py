@@ -1,0 +1,169 @@
+"""The manager as a whole: follows a source of pods and networks, and keeps the store as they say.
+
+Networks come before pods: a NAD's network is settled before the next pod is looked at, at start and after every new
+list (rule 3). The store is cleaned of what is not there any more once the source has told of everything.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+
+from prometheus_client import CollectorRegistry
+
+from contrail_config.errors import StoreError
+from contrail_config.objects import EventType, VirtualNetwork
+from contrail_config.store import Change, EventLog, Store
+from manager.api.views import ManagerViews
+from manager.configuration import ManagerConfiguration
+from manager.controller.nads import NadController
+from manager.controller.pod_writer import Plugged
+from manager.controller.pods import PodController
+from manager.controller.work_queue import WorkQueue
+from manager.events import EventRecorder, Subject
+from manager.mapping.catalogue import Catalogue
+from manager.mapping.network import pod_network
+from manager.metrics import ManagerMetrics
+from manager.needs import Need, namespace_need
+from manager.parsing.reference import NETWORK_KEY
+from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, Source, SourceEvent
+
+_MOST_QUEUED = 1024
+"""Pods to be worked off at which the source is asked to wait: a list of any length does not lie in memory twice."""
+
+_STRAYS = "addresses without a machine"
+
+
+class Manager:
+    """Composed by whoever starts it; `run` once.
+
+    `registry` takes its metrics. `plugged` tells whether any port of the machine of a uuid is plugged on its node.
+    `views` answers for the read-only API.
+    """
+
+    def __init__(
+        self,
+        configuration: ManagerConfiguration,
+        *,
+        source: Source,
+        store: Store,
+        event_log: EventLog,
+        registry: CollectorRegistry,
+        plugged: Plugged,
+    ) -> None:
+        metrics = ManagerMetrics(registry)
+        self._configuration = configuration
+        self._source = source
+        self._catalogue = Catalogue()
+        self._recorder = EventRecorder(event_log, recorded=metrics.events)
+        self._nads = NadController(
+            configuration=configuration,
+            catalogue=self._catalogue,
+            store=store,
+            recorder=self._recorder,
+            wake=self._wake,
+        )
+        self._pods = PodController(
+            configuration=configuration,
+            catalogue=self._catalogue,
+            store=store,
+            recorder=self._recorder,
+            metrics=metrics,
+            plugged=plugged,
+            network_released=self._nads.networks.released,
+        )
+        self._chores = WorkQueue(self._do_chore, limit=1, passing=StoreError)
+        self._unready = "the source has not told of all pods and networks yet"
+        self.views = ManagerViews(self._pods.records, store, event_log)
+        metrics.watch_queue("pods", self._pods.queue)
+        metrics.watch_queue("networks", self._nads.queue)
+        metrics.watch_pods(self._pods.records)
+        metrics.watch_networks(self._catalogue.networks)
+
+    async def run(self) -> None:
+        """Works until it is cancelled, then finishes what it began; or until the source ends.
+
+        Raises ConfigurationError if the pod network cannot become what the configuration says, StoreError if the store
+        cannot be read at start or watched, and whatever the source raises.
+        """
+        try:
+            async with self._nads.networks.load(pod_network(self._configuration)) as changes:
+                await self._pods.load()
+                await self._follow(changes)
+        finally:
+            await self._finish()
+
+    def readiness(self) -> list[str]:
+        """What keeps it from being ready: until every pod of the first list was tried once."""
+        return [self._unready] if self._unready else []
+
+    def unplugged(self, vmi_uuids: Iterable[str]) -> None:
+        """The node unplugged the ports of these interfaces: addresses of deleted machines are held no longer."""
+        self._pods.unplugged(vmi_uuids)
+
+    def _wake(self, need: Need) -> None:
+        self._pods.wake(need)
+
+    async def _follow(self, changes: AsyncIterator[Change[VirtualNetwork]]) -> None:
+        """Follows networks and source side by side, until the first of them ends."""
+        networks = asyncio.create_task(self._nads.networks.follow(changes))
+        source = asyncio.create_task(self._follow_source())
+        try:
+            ended, _ = await asyncio.wait({networks, source}, return_when=asyncio.FIRST_COMPLETED)
+            for task in ended:
+                task.result()
+        finally:
+            networks.cancel()
+            source.cancel()
+            await asyncio.wait({networks, source})
+
+    async def _follow_source(self) -> None:
+        async with self._source.events() as events:
+            async for event in events:
+                await self._take(event)
+
+    async def _take(self, event: SourceEvent) -> None:
+        match event:
+            case Applied(object=Pod() as pod):
+                await self._nads.queue.settled()
+                await self._pods.queue.shorter_than(_MOST_QUEUED)
+                self._pods.apply(pod)
+            case Gone(object=Pod() as pod):
+                self._pods.gone(pod)
+            case Applied(object=Nad() as nad):
+                self._nads.apply(nad)
+            case Gone(object=Nad() as nad):
+                self._nads.gone(nad)
+            case Applied(object=Namespace() as namespace) | Gone(object=Namespace() as namespace):
+                self._take_namespace(namespace, gone=isinstance(event, Gone))
+            case Problem():
+                subject = Subject(event.kind, event.namespace, event.name, event.uid)
+                await self._recorder.record(subject, EventType.WARNING, event.reason, event.message)
+            case Listed():
+                await self._take_listed(event)
+
+    def _take_namespace(self, namespace: Namespace, *, gone: bool) -> None:
+        """Keeps the one annotation that counts, and nothing of namespaces without it."""
+        text = None if gone else namespace.annotations.get(NETWORK_KEY)
+        if text is None:
+            self._catalogue.namespaces.pop(namespace.name, None)
+        else:
+            self._catalogue.namespaces[namespace.name] = {NETWORK_KEY: text}
+        self._pods.wake(namespace_need(namespace.name))
+
+    async def _take_listed(self, listed: Listed) -> None:
+        await self._nads.queue.settled()
+        await self._pods.queue.settled()
+        if self._unready:
+            self._unready = ""
+            self._chores.add(_STRAYS)
+        if listed.complete:
+            self._pods.sweep()
+            self._nads.sweep()
+
+    async def _do_chore(self, _chore: str) -> None:
+        await self._pods.release_strays()
+
+    async def _finish(self) -> None:
+        await self._chores.close()
+        await self._nads.queue.close()
+        await self._pods.close()
+        await self._recorder.flushed()
