@@ -1,0 +1,68 @@
+"""Compares what the kernel says about a pod's sandbox with what the manager says about the pod."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from contrail_config.objects import VirtualMachineInterface
+from contrail_embedded.demo.kernel import EVERYWHERE, KernelRoute, Link
+from contrailctl.sandbox_view import expected_defaults, interface_name
+
+
+def differences(
+    interfaces: Sequence[VirtualMachineInterface], links: Sequence[Link], routes: Sequence[KernelRoute]
+) -> Iterator[str]:
+    """Says in one sentence each what is not as it should be."""
+    names = [interface_name(index, interface) for index, interface in enumerate(interfaces)]
+    if [link.name for link in links] != names:
+        yield f"links in the order of their making: {_listed(link.name for link in links)}, not {_listed(names)}"
+        return
+    for link, interface in zip(links, interfaces, strict=True):
+        yield from _of_link(link, interface)
+    yield from _of_routes(_expected_routes(interfaces, names), set(routes))
+
+
+def result_differences(result: dict[str, Any], links: Sequence[Link]) -> Iterator[str]:
+    """The same for the plugin's result, which tells the runtime of the first interface alone."""
+    named = [interface["name"] for interface in result.get("interfaces", ()) if interface.get("sandbox")]
+    if named != [link.name for link in links[:1]]:
+        yield f"result of ADD: interfaces in the sandbox are {_listed(named)}, not the first alone"
+    addresses = sorted(entry["address"] for entry in result.get("ips", ()))
+    if links and addresses != sorted(links[0].addresses):
+        yield f"result of ADD: addresses are {_listed(addresses)}, not {_listed(links[0].addresses)}"
+
+
+def _of_link(link: Link, interface: VirtualMachineInterface) -> Iterator[str]:
+    expected = {f"{address.address}/{address.prefix_length}" for address in interface.addresses}
+    if set(link.addresses) != expected:
+        yield f"{link.name}: addresses are {_listed(link.addresses)}, not {_listed(expected)}"
+    if link.mac != interface.mac:
+        yield f"{link.name}: MAC is {link.mac}, not {interface.mac}"
+    if link.mtu != interface.mtu:
+        yield f"{link.name}: MTU is {link.mtu}, not {interface.mtu}"
+
+
+def _expected_routes(interfaces: Sequence[VirtualMachineInterface], names: Sequence[str]) -> set[KernelRoute]:
+    defaults = {
+        KernelRoute(route.family, EVERYWHERE[route.family], route.gateway, names[route.position])
+        for route in expected_defaults(interfaces)
+    }
+    return defaults | {
+        KernelRoute(6 if ":" in route.dst else 4, route.dst, route.gw, name)
+        for name, interface in zip(names, interfaces, strict=True)
+        for route in interface.routes
+    }
+
+
+def _of_routes(expected: set[KernelRoute], found: set[KernelRoute]) -> Iterator[str]:
+    for route in sorted(expected - found, key=str):
+        yield f"route {_route(route)} is missing"
+    for route in sorted(found - expected, key=str):
+        yield f"route {_route(route)} should not be there"
+
+
+def _route(route: KernelRoute) -> str:
+    return f"{route.destination} via {route.gateway or 'the link'} dev {route.link}"
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ", ".join(texts) or "none"

@@ -1,0 +1,65 @@
+"""What the kernel says about a network namespace, read back with iproute2: a witness that is none of ours."""
+
+import ipaddress
+import json
+import subprocess
+from typing import Any, NamedTuple
+
+EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
+"""Destination of a default route, by family."""
+
+_TIMEOUT = 10.0
+
+
+class Link(NamedTuple):
+    """A link as the kernel has it; `addresses` as CIDR, without the link-local ones that it gives itself."""
+
+    name: str
+    mac: str
+    mtu: int
+    addresses: tuple[str, ...]
+
+
+class KernelRoute(NamedTuple):
+    """A route through a link; `gateway` is None on the link itself."""
+
+    family: int
+    destination: str
+    gateway: str | None
+    link: str
+
+
+def read_links(namespace: str) -> list[Link]:
+    """Links of a named network namespace but the loopback, in the order in which they were made."""
+    links = [link for link in _ip(namespace, "address", "show") if link["ifname"] != "lo"]
+    return [_link(link) for link in sorted(links, key=lambda link: int(link["ifindex"]))]
+
+
+def read_routes(namespace: str) -> list[KernelRoute]:
+    """Routes of both families that somebody made, not those that come with addresses."""
+    return [
+        KernelRoute(family, _destination(route["dst"], family), route.get("gateway"), route["dev"])
+        for family in (4, 6)
+        for route in _ip(namespace, f"-{family}", "route", "show")
+        if route.get("protocol") != "kernel"
+    ]
+
+
+def _link(link: dict[str, Any]) -> Link:
+    addresses = (f"{each['local']}/{each['prefixlen']}" for each in link["addr_info"] if each["scope"] == "global")
+    return Link(link["ifname"], link["address"], link["mtu"], tuple(addresses))
+
+
+def _destination(text: str, family: int) -> str:
+    """As CIDR: iproute2 says `default`, and leaves out the prefix of a single address."""
+    if text == "default":
+        return EVERYWHERE[family]
+    return str(ipaddress.ip_network(text))
+
+
+def _ip(namespace: str, *command: str) -> list[dict[str, Any]]:
+    ended = subprocess.run(
+        ["ip", "-n", namespace, "-json", *command], check=True, capture_output=True, timeout=_TIMEOUT
+    )
+    rows: list[dict[str, Any]] = json.loads(ended.stdout or b"[]")
+    return rows
