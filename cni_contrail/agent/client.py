@@ -23,13 +23,13 @@ class Agent:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
 
-    def machine_config(self, machine: str, uid: str, wait: int, deadline: Deadline) -> list[Any] | None:
+    def machine_config(self, machine: str, uid: str, wait: float, deadline: Deadline) -> list[Any] | None:
         """The pod's interfaces as configured (`/vm-cfg`); None if the agent has no list.
 
         Ours holds its answer for up to `wait` seconds until the list of this very pod is whole; a stock agent knows
         neither parameter and answers what it has.
         """
-        query = f"?wait={wait}" + (f"&uid={uid}" if uid else "")
+        query = f"?wait={wait:.3f}" + (f"&uid={uid}" if uid else "")
         return self._list(f"/vm-cfg/{machine}{query}", deadline)
 
     def machine_ports(self, machine_uuid: str, deadline: Deadline) -> list[Any] | None:

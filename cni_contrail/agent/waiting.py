@@ -4,7 +4,6 @@ A pod's list may come later than the call, in parts, and un-annotated at first; 
 is waited for, within one deadline; what was missing at its end is the error.
 """
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
@@ -16,8 +15,8 @@ from cni_contrail.journal import Journal
 from cni_contrail.pod import Pod
 
 _FIRST_PAUSE = 0.05  # seconds
-_LONGEST_HELD = 20  # seconds that one answer may be held: a connection that died silently is noticed after them
-_LONGEST_ANSWER = 10  # seconds that an answer may take which is not held
+_LONGEST_HELD = 20.0  # seconds that one answer may be held: a connection that died silently is noticed after them
+_LONGEST_ANSWER = 10.0  # seconds that an answer may take which is not held
 _GRACE = 1.0  # seconds that an answer held to the very end may be late
 
 Found = TypeVar("Found")
@@ -59,7 +58,7 @@ def await_list(agent: Agent, machine: str, pod: Pod, patience: Patience) -> Serv
     """The pod's whole list of interfaces."""
 
     def look() -> ServedList | str:
-        wait = min(_LONGEST_HELD, math.floor(patience.deadline.remaining))
+        wait = min(_LONGEST_HELD, patience.deadline.remaining)
         answer = agent.machine_config(machine, pod.uid, wait, Deadline(wait + _GRACE))
         if answer is None:
             return f"agent at {agent.endpoint} has no interfaces for pod {pod} ({machine})"

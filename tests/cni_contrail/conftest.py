@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agents import OurAgent, ScriptedAgent, StockAgent, Vmi, make_vmis
+from tests.support.agents import OurAgent, ScriptedAgent, ServePod, StockAgent, Vmi, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-
-MakePod = Callable[..., PodSandbox]
 
 
 @pytest.fixture
@@ -53,7 +51,7 @@ def pod(sandbox: Netns) -> PodSandbox:
 
 
 @pytest.fixture
-def serve_pod(pod: PodSandbox) -> Callable[..., list[Vmi]]:
+def serve_pod(pod: PodSandbox) -> ServePod:
     """Gives an agent the pod's interfaces: `serve_pod(agent, 3)`; `change` alters each of them first."""
 
     def serve(agent: ScriptedAgent, count: int = 1, change: Callable[[Vmi], Vmi] = lambda vmi: vmi) -> list[Vmi]:

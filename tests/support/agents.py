@@ -7,14 +7,18 @@ request (`before`), to refuse, to stall or to talk nonsense.
 import contextlib
 import http.server
 import json
+import os
 import socketserver
 import threading
 import time
 import urllib.parse
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
+
+ServePod = Callable[..., "list[Vmi]"]
+"""Gives an agent the pod's interfaces; see the fixture `serve_pod`."""
 
 _MISSING = {"error": "{ Not Found }"}
 _UNKNOWN = {"error": "Unknown Request"}
@@ -86,14 +90,14 @@ def _make_vmi(position: int, count: int, machine: str, subnet: int, *, ipv6: boo
         annotations |= {"network": name, "nad": f"demo/{name}", "config-name": name, "attachment": f"net{position}"}
     subnets = [Subnet(f"10.{subnet}.{position}.5", 24, f"10.{subnet}.{position}.1", f"10.{subnet}.{position}.2")]
     if ipv6:
-        base = f"fd00:{subnet:x}:{position:x}:"
+        base = f"fd00:{subnet:x}:{position + 1:x}:"
         subnets.append(Subnet(f"{base}:5", 64, f"{base}:1", f"{base}:2"))
     mac = f"02:{subnet:02x}:{position:02x}:{uuid.uuid4().hex[:2]}:00:05"
     return Vmi(str(uuid.uuid4()), machine, mac, annotations, tuple(subnets))
 
 
 class ScriptedAgent:
-    """Serves `machines` (VM name to interfaces) on `socket_path`; `ports` maps plugged interfaces to their containers."""
+    """Serves `machines` (VM name to interfaces) on `socket_path`; `ports` are the plugged ones by interface."""
 
     def __init__(self, socket_path: str) -> None:
         self.socket_path = socket_path
@@ -105,7 +109,7 @@ class ScriptedAgent:
         self._closing = threading.Event()
         self._server: _Server | None = None
 
-    def __enter__(self) -> "ScriptedAgent":
+    def __enter__(self) -> Self:
         self._closing.clear()
         self._server = _Server(self.socket_path, self.answer)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
@@ -121,8 +125,6 @@ class ScriptedAgent:
         self._server.server_close()
         self._server = None
         with contextlib.suppress(FileNotFoundError):
-            import os
-
             os.unlink(self.socket_path)
 
     def serve(self, name: str, vmis: list[Vmi]) -> None:
@@ -319,7 +321,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer()
 
-    do_POST = do_DELETE = do_GET
+    do_POST = do_DELETE = do_GET  # noqa: N815 - the base class looks for these names
 
     def _answer(self) -> None:
         parts = urllib.parse.urlsplit(self.path)
@@ -339,10 +341,3 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Tests look at `ScriptedAgent.seen`."""
-
-
-@contextlib.contextmanager
-def running(agent: ScriptedAgent) -> Iterator[ScriptedAgent]:
-    """Runs an agent for a while."""
-    with agent:
-        yield agent

@@ -1,0 +1,206 @@
+"""Where the default route of each family goes, thick and delegated, and what becomes of one that stood before."""
+
+from dataclasses import replace
+
+import pytest
+
+from cni_contrail.interfaces.defaults import default_routes
+from tests.support.agents import ScriptedAgent, ServePod, Subnet, Vmi, make_vmis
+from tests.support.netns import Netns
+from tests.support.plugin import Plugin, PodSandbox
+from tests.support.served import served_list, stock_list
+
+DELEGATED = {"mode": "delegated"}
+
+
+def only(vmi: Vmi, family: int) -> Vmi:
+    """The same with addresses of one family alone."""
+    return replace(vmi, subnets=tuple(each for each in vmi.subnets if (":" in each.address) == (family == 6)))
+
+
+def owners(vmis: list[Vmi], *, primary_is_ours: bool = True) -> dict[str, tuple[int, bool]]:
+    """Family to position and `asked` of the interface that carries the default route."""
+    interfaces = served_list(vmis).interfaces
+    return {
+        "v6" if ":" in route.gateway else "v4": (each.position, route.asked)
+        for each in interfaces
+        for route in default_routes(each, interfaces, primary_is_ours=primary_is_ours)
+    }
+
+
+class TestTheRule:
+    def test_without_annotations_index_0_carries_both(self) -> None:
+        assert owners(make_vmis(3)) == {"v4": (0, False), "v6": (0, False)}
+
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            ("true", {"v4": (2, True), "v6": (2, True)}),
+            ("ipv4", {"v4": (2, True), "v6": (0, False)}),
+            ("ipv6", {"v4": (0, False), "v6": (2, True)}),
+        ],
+    )
+    def test_an_annotation_moves_the_families_that_it_covers(
+        self, value: str, expected: dict[str, tuple[int, bool]]
+    ) -> None:
+        vmis = make_vmis(3)
+        vmis[2] = vmis[2].annotated(default_gw=value)
+        assert owners(vmis) == expected
+
+    def test_none_at_index_0_means_nowhere(self) -> None:
+        vmis = make_vmis(3)
+        vmis[0] = vmis[0].annotated(default_gw="none")
+        assert owners(vmis) == {}
+        vmis[1] = vmis[1].annotated(default_gw="ipv6")
+        assert owners(vmis) == {"v6": (1, True)}
+
+    def test_without_a_gateway_at_index_0_the_next_index_that_has_one_carries_it(self) -> None:
+        vmis = make_vmis(3)
+        vmis[0] = only(vmis[0], 4)
+        vmis[1] = replace(vmis[1], subnets=(Subnet("fd00::5", 64),))
+        assert owners(vmis) == {"v4": (0, False), "v6": (2, False)}
+
+    def test_an_interface_that_is_asked_without_having_a_gateway_leaves_the_family_to_the_rule(self) -> None:
+        vmis = make_vmis(2)
+        vmis[1] = only(vmis[1].annotated(default_gw="true"), 4)
+        assert owners(vmis) == {"v4": (1, True), "v6": (0, False)}
+
+    def test_if_another_plugin_may_own_index_0_only_what_is_asked_for_is_made(self) -> None:
+        vmis = make_vmis(3)
+        assert owners(vmis, primary_is_ours=False) == {}
+        vmis[1] = vmis[1].annotated(default_gw="ipv4")
+        assert owners(vmis, primary_is_ours=False) == {"v4": (1, True)}
+
+    @pytest.mark.parametrize("position", [0, 1, 2])
+    def test_on_a_stock_agent_index_0_takes_them_when_the_others_addresses_are_unknown(self, position: int) -> None:
+        interfaces = stock_list(make_vmis(3), told=[position]).interfaces
+        routes = default_routes(interfaces[position], interfaces, primary_is_ours=True)
+        assert len(routes) == (2 if position == 0 else 0)
+
+    def test_on_a_stock_agent_an_annotation_elsewhere_keeps_index_0_from_it(self) -> None:
+        vmis = make_vmis(2)
+        vmis[1] = vmis[1].annotated(default_gw="ipv4")
+        interfaces = stock_list(vmis, told=[0]).interfaces
+        [route] = default_routes(interfaces[0], interfaces, primary_is_ours=True)
+        assert ":" in route.gateway
+
+
+def gateways(sandbox: Netns) -> list[str]:
+    """`gateway dev` of all default routes."""
+    lines = [*sandbox.ip("route").splitlines(), *sandbox.ip("-6", "route").splitlines()]
+    words = [line.split() for line in lines if line.startswith("default")]
+    return [f"{each[each.index('via') + 1]} {each[each.index('dev') + 1]}" for each in words]
+
+
+class TestThick:
+    def test_the_asked_interface_carries_it_and_the_result_says_none(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    ) -> None:
+        vmis = serve_pod(agent, 3)
+        agent.serve(pod.machine_name, [vmis[0], vmis[1], vmis[2].annotated(default_gw="true")])
+        result = plugin.add(pod).succeeded().document
+        assert gateways(sandbox) == ["10.1.2.1 eth2", "fd00:1:3::1 eth2"]
+        assert "routes" not in result
+
+    def test_families_can_go_different_ways(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    ) -> None:
+        vmis = serve_pod(agent, 2)
+        agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv6")])
+        result = plugin.add(pod).succeeded().document
+        assert gateways(sandbox) == ["10.1.0.1 eth0", "fd00:1:2::1 eth1"]
+        assert result["routes"] == [{"dst": "0.0.0.0/0", "gw": "10.1.0.1"}]
+
+    def test_it_can_go_nowhere(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    ) -> None:
+        serve_pod(agent, change=lambda vmi: vmi.annotated(default_gw="none"))
+        plugin.add(pod).succeeded()
+        assert gateways(sandbox) == []
+
+
+class TestDelegated:
+    def test_it_stays_with_index_0_that_we_attached(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    ) -> None:
+        serve_pod(agent, 2)
+        plugin.add(pod, settings=DELEGATED).succeeded()
+        plugin.add(pod, "net1", name="net-1").succeeded()
+        assert gateways(sandbox) == ["10.1.0.1 eth0", "fd00:1:1::1 eth0"]
+
+    def test_the_next_index_carries_what_our_index_0_cannot(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    ) -> None:
+        vmis = serve_pod(agent, 2)
+        agent.serve(pod.machine_name, [only(vmis[0], 4), vmis[1]])
+        plugin.add(pod, settings=DELEGATED).succeeded()
+        plugin.add(pod, "net1", name="net-1").succeeded()
+        assert gateways(sandbox) == ["10.1.0.1 eth0", "fd00:1:2::1 net1"]
+
+    def test_without_our_index_0_none_is_made(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    ) -> None:
+        vmis = serve_pod(agent, 2)
+        agent.serve(pod.machine_name, [only(vmis[0], 4), vmis[1]])
+        result = plugin.add(pod, "net1", name="net-1").succeeded().document
+        assert gateways(sandbox) == []
+        assert "routes" not in result
+
+    def test_one_that_is_asked_for_replaces_ours_and_del_puts_ours_back(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    ) -> None:
+        vmis = serve_pod(agent, 2)
+        plugin.add(pod, settings=DELEGATED).succeeded()
+        before = gateways(sandbox)
+        agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv4")])
+        result = plugin.add(pod, "net1", name="net-1").succeeded().document
+        assert gateways(sandbox) == ["10.1.1.1 net1", "fd00:1:1::1 eth0"]
+        assert result["routes"] == [{"dst": "0.0.0.0/0", "gw": "10.1.1.1"}]
+        plugin.delete(pod, "net1", name="net-1").succeeded()
+        assert gateways(sandbox) == before
+
+    @pytest.mark.parametrize("path", ["as given", "absent"])
+    def test_another_plugins_default_is_put_back_by_del(
+        self,
+        agent: ScriptedAgent,
+        plugin: Plugin,
+        pod: PodSandbox,
+        sandbox: Netns,
+        serve_pod: ServePod,
+        path: str,
+    ) -> None:
+        vmis = serve_pod(agent, 2)
+        agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="true")])
+        sandbox.ip("link", "add", "eth0", "type", "veth", "peer", "name", "br-end", "netns", plugin.node.name)
+        plugin.node.ip("link", "set", "br-end", "up")
+        sandbox.ip("link", "set", "eth0", "up")
+        sandbox.ip("address", "add", "192.0.2.2/24", "dev", "eth0")
+        sandbox.ip("route", "add", "default", "via", "192.0.2.1")
+        plugin.add(pod, "net1", name="net-1").succeeded()
+        assert gateways(sandbox) == ["10.1.1.1 net1", "fd00:1:2::1 net1"]
+        assert [each["gateway"] for each in plugin.record(pod, "net1")["replaced"]] == ["192.0.2.1"]
+        plugin.delete(pod, "net1", name="net-1", netns=pod.netns if path == "as given" else "").succeeded()
+        assert gateways(sandbox) == ["192.0.2.1 eth0"]
+
+    def test_a_replaced_default_is_put_back_when_the_add_fails_late(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    ) -> None:
+        vmis = serve_pod(agent, 2)
+        agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="true")])
+        plugin.add(pod, settings=DELEGATED).succeeded()
+        sandbox.ip("route", "add", "default", "via", "10.1.0.9")
+        agent.refuse("POST")
+        plugin.add(pod, "net1", name="net-1").failed(101)
+        assert gateways(sandbox) == ["10.1.0.9 eth0"]
+
+    def test_after_the_whole_pod_is_gone_nothing_is_put_back(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    ) -> None:
+        vmis = serve_pod(agent, 2)
+        plugin.add(pod, settings=DELEGATED).succeeded()
+        agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="true")])
+        plugin.add(pod, "net1", name="net-1").succeeded()
+        for ifname, name in (("eth0", "contrail-k8s-cni"), ("net1", "net-1")):
+            plugin.delete(pod, ifname, name=name).succeeded()
+        assert gateways(sandbox) == []
+        assert plugin.files() == []

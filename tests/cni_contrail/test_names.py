@@ -1,0 +1,93 @@
+"""How interfaces are called: in the sandbox, on the host, and what is refused before anything is made."""
+
+import base64
+import hashlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.interfaces.names import alias, host_name, sandbox_names
+from cni_contrail.pod import Pod
+from tests.support.agents import ScriptedAgent, ServePod, make_vmis
+from tests.support.netns import Netns
+from tests.support.plugin import Plugin, PodSandbox
+from tests.support.served import served_list
+
+
+def test_index_0_has_the_runtimes_name_and_the_others_count_on() -> None:
+    assert sandbox_names(served_list(make_vmis(3)).interfaces, "eth0") == ["eth0", "eth1", "eth2"]
+    assert sandbox_names(served_list(make_vmis(3)).interfaces, "net7") == ["net7", "eth1", "eth2"]
+
+
+def test_a_requested_name_wins_except_at_index_0() -> None:
+    vmis = make_vmis(3)
+    vmis[0] = vmis[0].annotated(interface="mgmt")
+    vmis[2] = vmis[2].annotated(interface="left")
+    assert sandbox_names(served_list(vmis).interfaces, "eth0") == ["eth0", "eth1", "left"]
+
+
+@pytest.mark.parametrize("wished", ["eth0", "eth1"])
+def test_two_that_want_one_name_are_both_named(wished: str) -> None:
+    vmis = make_vmis(3)
+    vmis[2] = vmis[2].annotated(interface=wished)
+    other = vmis[0] if wished == "eth0" else vmis[1]
+    with pytest.raises(PluginError) as caught:
+        sandbox_names(served_list(vmis).interfaces, "eth0")
+    assert caught.value.code == Code.INTERFACE_NAMES
+    assert other.uuid in caught.value.message
+    assert vmis[2].uuid in caught.value.message
+    assert wished in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["0123456789abcdef", "a b", "a/b", "..", "a:b", "ääääääää"])
+def test_a_name_that_no_link_can_have_is_refused_with_its_interface(name: str) -> None:
+    vmis = make_vmis(2)
+    vmis[1] = vmis[1].annotated(interface=name)
+    with pytest.raises(PluginError) as caught:
+        sandbox_names(served_list(vmis).interfaces, "eth0")
+    assert caught.value.code == Code.INTERFACE_NAMES
+    assert vmis[1].uuid in caught.value.message
+
+
+@given(st.text(min_size=1), st.text(min_size=1, max_size=15))
+def test_a_host_name_is_what_base32_of_the_digest_begins_with(container: str, ifname: str) -> None:
+    digest = hashlib.sha256(f"{container}/{ifname}".encode()).digest()
+    assert host_name(container, ifname) == "tap" + base64.b32encode(digest).decode().lower()[:12]
+
+
+def test_attachments_of_one_container_and_equal_ones_of_others_have_names_of_their_own() -> None:
+    names = {host_name(f"{container:064x}", f"interface{index:05}") for container in range(50) for index in range(50)}
+    assert len(names) == 2500
+    assert {len(name) for name in names} == {15}
+
+
+def test_an_alias_fits_into_the_kernels_255_bytes() -> None:
+    text = alias("c" * 64, Pod("n" * 63, "p" * 253, ""), "5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10")
+    assert len(text) == 255
+    assert text.startswith("contrail cccccccccccc nnn")
+
+
+def test_nothing_is_made_when_names_clash(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+) -> None:
+    vmis = serve_pod(agent, 3)
+    agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(interface="eth2"), vmis[2]])
+    message = plugin.add(pod).failed(103)
+    assert vmis[1].uuid in message
+    assert vmis[2].uuid in message
+    assert (plugin.node.links(), sandbox.links(), plugin.files()) == ([], [], [])
+    assert agent.asked("POST") == []
+
+
+def test_requested_names_are_in_the_sandbox(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+) -> None:
+    vmis = serve_pod(agent, 3)
+    agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(interface="interface123456"), vmis[2]])
+    result = plugin.add(pod, "primary0").succeeded().document
+    assert sandbox.links() == ["primary0", "interface123456", "eth2"]
+    assert result["interfaces"][1]["name"] == "primary0"
+    plugin.delete(pod, "primary0").succeeded()
+    assert plugin.node.links() == []

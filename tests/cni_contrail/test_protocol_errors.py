@@ -1,0 +1,288 @@
+"""Calls that a runtime gets wrong are answered as the reference library answers them."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.netns import Netns
+from tests.support.plugin import COMMAND, Outcome, Plugin, PodSandbox
+
+LOOPBACK = "/usr/lib/cni/loopback"
+COMPLETE = {
+    "CNI_COMMAND": "ADD",
+    "CNI_CONTAINERID": "abc",
+    "CNI_NETNS": "/run/netns/not-there",
+    "CNI_IFNAME": "eth0",
+    "CNI_PATH": "/opt/cni/bin",
+}
+GOOD = '{"name": "net", "cniVersion": "1.0.0"}'
+REQUIRED = {
+    "ADD": ["CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH"],
+    "CHECK": ["CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH"],
+    "DEL": ["CNI_CONTAINERID", "CNI_IFNAME", "CNI_PATH"],
+    "GC": ["CNI_PATH"],
+    "STATUS": ["CNI_PATH"],
+}
+
+
+def run(command: list[str], environment: dict[str, str], stdin: str | None) -> Outcome:
+    """Runs a plugin; `stdin` None: closed."""
+    arguments = command if stdin is not None else ["sh", "-c", 'exec "$@" <&-', "sh", *command]
+    done = subprocess.run(arguments, env=environment, input=stdin or "", capture_output=True, text=True, timeout=20)
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def call(tmp_path: Path) -> Callable[..., Outcome]:
+    def call(environment: dict[str, str], stdin: str | None = GOOD) -> Outcome:
+        return run(COMMAND, {**environment, "CONTRAIL_CNI_CONFIG": str(tmp_path / "none")}, stdin)
+
+    return call
+
+
+@pytest.mark.parametrize("command", REQUIRED)
+def test_each_required_variable_is_missed_by_its_name(call: Callable[..., Outcome], command: str) -> None:
+    complete = {**COMPLETE, "CNI_COMMAND": command}
+    for name in REQUIRED[command]:
+        for environment in (
+            {key: value for key, value in complete.items() if key != name},
+            {**complete, name: ""},
+        ):
+            assert call(environment).failed(4) == f"required env variables [{name}] missing"
+
+
+@pytest.mark.parametrize("command", REQUIRED)
+def test_all_missing_variables_are_named_in_a_fixed_order(call: Callable[..., Outcome], command: str) -> None:
+    message = call({"CNI_COMMAND": command}).failed(4)
+    assert message == f"required env variables [{','.join(REQUIRED[command])}] missing"
+
+
+@pytest.mark.parametrize("container", ["a:b", "_x", "-x", "a/b", ".x", "a b", "..", "a\n", "ä"])
+def test_container_ids_of_other_characters_are_refused(call: Callable[..., Outcome], container: str) -> None:
+    message = call({**COMPLETE, "CNI_CONTAINERID": container}).failed(4)
+    assert message == f"invalid characters in containerID CNI_CONTAINERID is {container.strip()}"
+
+
+@pytest.mark.parametrize(
+    ("ifname", "problem"),
+    [
+        ("0123456789abcdef", "too long"),
+        ("ääääääää", "too long"),
+        (".", ". or .."),
+        ("..", ". or .."),
+        ("a/b", "contains / or : or whitespace"),
+        ("a:b", "contains / or : or whitespace"),
+        ("a b", "contains / or : or whitespace"),
+        ("a\tb", "contains / or : or whitespace"),
+        ("a\udcff", "not UTF-8"),
+    ],
+)
+def test_names_that_no_interface_can_have_are_refused(call: Callable[..., Outcome], ifname: str, problem: str) -> None:
+    message = call({**COMPLETE, "CNI_IFNAME": ifname}).failed(4)
+    assert problem in message
+    assert "CNI_IFNAME" in message
+
+
+@pytest.mark.parametrize("command", ["FOO", "add", "Version"])
+def test_an_unknown_command_is_named(call: Callable[..., Outcome], command: str) -> None:
+    assert call({"CNI_COMMAND": command}).failed(4) == f"unknown CNI_COMMAND: {command}"
+
+
+def test_an_unknown_command_is_found_only_after_the_configuration_was_read(call: Callable[..., Outcome]) -> None:
+    call({"CNI_COMMAND": "FOO"}, "").failed(6)
+
+
+@pytest.mark.parametrize("command", ["GC", "STATUS"])
+def test_commands_of_later_versions_are_not_supported_yet(call: Callable[..., Outcome], command: str) -> None:
+    for version in ("1.0.0", "1.1.0"):
+        stdin = json.dumps({"name": "net", "cniVersion": version})
+        message = call({"CNI_COMMAND": command, "CNI_PATH": "/opt/cni/bin"}, stdin).failed(1)
+        assert message == f"CNI_COMMAND {command} is not supported yet"
+
+
+@pytest.mark.parametrize(
+    ("stdin", "code"),
+    [
+        ("", 6),
+        ("[]", 6),
+        ("5", 6),
+        ('{"name": "net"} x', 6),
+        ('{"name": "net"', 6),
+        ('{"name": 5}', 6),
+        ('{"name": "net", "cniVersion": 5}', 6),
+        ('{"name": "net", "mtu": NaN}', 6),
+        ("[" * 100000, 6),
+        ('{"name": "net", "mtu": ' + "9" * 5000 + "}", 6),
+        ("null", 7),
+        ("{}", 7),
+        ('{"name": ""}', 7),
+        ('{"name": null}', 7),
+        ('{"name": "a b"}', 7),
+        ('{"name": "-a"}', 7),
+    ],
+)
+def test_what_is_no_configuration_is_refused(call: Callable[..., Outcome], stdin: str, code: int) -> None:
+    for command in ("ADD", "CHECK", "DEL"):
+        call({**COMPLETE, "CNI_COMMAND": command}, stdin).failed(code)
+
+
+def test_a_closed_standard_input_is_an_input_failure(call: Callable[..., Outcome]) -> None:
+    assert call(COMPLETE, None).failed(5).startswith("error reading from stdin")
+
+
+def test_closed_standard_output_and_error_take_nothing_down(tmp_path: Path) -> None:
+    environment = {**COMPLETE, "CNI_COMMAND": "DEL", "CONTRAIL_CNI_CONFIG": str(tmp_path / "none")}
+    config = json.dumps({"name": "net", "cniVersion": "1.0.0", "contrail": {"state-dir": str(tmp_path)}})
+    closed = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND]
+    assert subprocess.run(closed, env=environment, input=config, text=True, timeout=20).returncode == 0
+
+
+def test_a_reader_that_has_gone_makes_the_call_fail(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "wb") as stdout:
+        done = subprocess.run(COMMAND, env={"CNI_COMMAND": "VERSION"}, stdout=stdout, stderr=subprocess.PIPE)
+    assert done.returncode == 1
+    assert b"cannot be delivered" in done.stderr
+
+
+def test_no_command_says_what_this_is_on_standard_error(call: Callable[..., Outcome]) -> None:
+    for environment in ({}, {"CNI_COMMAND": ""}):
+        outcome = call(environment, None)
+        assert (outcome.status, outcome.stdout) == (0, "")
+        assert "CNI protocol versions supported: 0.1.0, 0.2.0, 0.3.0, 0.3.1, 0.4.0, 1.0.0" in outcome.stderr
+
+
+@pytest.mark.parametrize("stdin", [None, "", "garbage"])
+def test_version_needs_nothing_but_the_command(call: Callable[..., Outcome], stdin: str | None) -> None:
+    outcome = call({"CNI_COMMAND": "VERSION"}, stdin).succeeded()
+    assert outcome.document == {
+        "cniVersion": "1.0.0",
+        "supportedVersions": ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0"],
+    }
+    assert outcome.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("version", ["0.0.1", "9.9.9", "1.1.0", "1.0", "v1.0.0", "x", "1.2.3.4"])
+def test_versions_that_are_not_served_are_refused_with_those_that_are(
+    call: Callable[..., Outcome], version: str
+) -> None:
+    stdin = json.dumps({"name": "net", "cniVersion": version})
+    for command in ("ADD", "DEL"):
+        message = call({**COMPLETE, "CNI_COMMAND": command}, stdin).failed(1)
+        assert message.startswith("incompatible CNI versions")
+        assert f'config is "{version}", plugin supports ["0.1.0" "0.2.0"' in message
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "message"),
+    [
+        ("0.3.1", 1, "config version does not allow CHECK"),
+        (None, 1, "config version does not allow CHECK"),
+        ("1.1.0", 1, "plugin version does not allow CHECK"),
+        ("0.4", 1, "incompatible CNI versions"),
+        ("0.9.0", 1, "incompatible CNI versions"),
+        ("x", 6, "is no version"),
+        ("1.2.3.4", 6, "is no version"),
+    ],
+)
+def test_check_is_allowed_by_some_versions_only(
+    call: Callable[..., Outcome], version: str | None, code: int, message: str
+) -> None:
+    stdin = json.dumps({"name": "net", **({"cniVersion": version} if version else {})})
+    assert message in call({**COMPLETE, "CNI_COMMAND": "CHECK"}, stdin).failed(code)
+
+
+def test_errors_are_of_the_version_of_the_configuration(call: Callable[..., Outcome]) -> None:
+    stdin = json.dumps({"name": "net", "cniVersion": "0.3.1", "ipam": {"type": "host-local"}})
+    assert call(COMPLETE, stdin).document["cniVersion"] == "0.3.1"
+    assert call(COMPLETE, "").document["cniVersion"] == "1.0.0"
+
+
+def test_a_path_that_is_no_network_namespace_is_named(call: Callable[..., Outcome], tmp_path: Path) -> None:
+    for path in ("/run/netns/not-there", str(tmp_path), "/etc/hostname", "/proc/self/ns/pid", "a\udcffb"):
+        message = call({**COMPLETE, "CNI_NETNS": path}).failed(4)
+        assert message.startswith("CNI_NETNS")
+
+
+def test_a_bug_inside_is_an_answer_with_the_trace_in_the_log() -> None:
+    program = (
+        "import cni_contrail.plugin as plugin\n"
+        "def broken(call): raise ZeroDivisionError('a bug')\n"
+        "plugin.pod_of = broken\n"
+        "raise SystemExit(plugin.main())\n"
+    )
+    command = [COMMAND[0], "-c", program]
+    outcome = run(command, {**COMPLETE, "CONTRAIL_CNI_CONFIG": "/none"}, GOOD)
+    assert outcome.failed(999) == "ZeroDivisionError: a bug"
+    assert "Traceback" in outcome.stderr
+    assert outcome.stderr.count("\n") == 1
+
+
+class TestBesideTheReferencePlugin:
+    """The same environment and input into Debian's `loopback`: equal codes, and equal texts where they are fixed."""
+
+    def test_it_is_installed(self) -> None:
+        assert os.path.exists(LOOPBACK)
+
+    @pytest.mark.parametrize("command", ["ADD", "DEL", "CHECK"])
+    @pytest.mark.parametrize(
+        "stdin",
+        ["", "[]", "null", "{}", '{"name": 5}', '{"name": "a b"}', '{"name": "x"} x', '{"name":"x","cniVersion":5}']
+        + [f'{{"name": "x", "cniVersion": "{version}"}}' for version in ("9.9.9", "x", "0.0.1", "0.9.0", "1.2.3.4")],
+    )
+    def test_input_errors_are_alike(self, call: Callable[..., Outcome], command: str, stdin: str) -> None:
+        environment = {**COMPLETE, "CNI_COMMAND": command}
+        theirs = run([LOOPBACK], environment, stdin).document
+        ours = call(environment, stdin).document
+        assert ours["code"] == theirs["code"]
+        if theirs["code"] != 6:  # a decoder's own words
+            assert ours["msg"] == theirs["msg"]
+
+    @pytest.mark.parametrize("command", ["ADD", "DEL", "CHECK"])
+    @pytest.mark.parametrize(
+        "changed",
+        [{name: ""} for name in COMPLETE if name != "CNI_COMMAND"]
+        + [{"CNI_CONTAINERID": "", "CNI_IFNAME": ""}]
+        + [{"CNI_CONTAINERID": text} for text in ("a:b", "_x", "a b")]
+        + [{"CNI_IFNAME": text} for text in ("0123456789abcdef", ".", "..", "a/b", "a:b", "a b")],
+        ids=str,
+    )
+    def test_environment_errors_are_alike(
+        self, call: Callable[..., Outcome], command: str, changed: dict[str, str]
+    ) -> None:
+        environment = {**COMPLETE, "CNI_COMMAND": command, **changed}
+        theirs = run([LOOPBACK], environment, GOOD)
+        ours = call(environment, GOOD)
+        if theirs.stdout and "code" in theirs.document and theirs.document["code"] == 4:
+            assert (ours.document["code"], ours.document["msg"]) == (4, theirs.document["msg"])
+        elif command == "DEL":  # its DEL of a namespace that is not there succeeds, and so does ours
+            assert (ours.status, theirs.status) == (0, 0)
+        else:  # past the checks: each fails in its own way on a namespace that is not there
+            assert ours.status == theirs.status == 1
+
+    def test_version_is_alike(self, call: Callable[..., Outcome]) -> None:
+        theirs = run([LOOPBACK], {"CNI_COMMAND": "VERSION"}, None).document
+        assert call({"CNI_COMMAND": "VERSION"}, None).document == theirs
+
+    def test_a_closed_input_is_alike(self, call: Callable[..., Outcome]) -> None:
+        assert run([LOOPBACK], COMPLETE, None).document["code"] == call(COMPLETE, None).document["code"] == 5
+
+
+class TestOwnNamespace:
+    def test_it_is_refused_before_anything_is_touched(self, plugin: Plugin, node: Netns, pod: PodSandbox) -> None:
+        for command in ("ADD", "CHECK", "DEL"):
+            environment = plugin.environment(command, pod, CNI_NETNS=node.path)
+            document = plugin.config(prevResult={"cniVersion": "1.0.0"})
+            assert node.path in plugin.call(environment, json.dumps(document)).failed(8)
+        assert plugin.files() == []
+        assert node.links() == []
+
+    @pytest.mark.parametrize("word", ["1", "TRUE", "true"])
+    def test_it_is_taken_if_the_runtime_says_so(self, plugin: Plugin, node: Netns, pod: PodSandbox, word: str) -> None:
+        environment = plugin.environment("ADD", pod, CNI_NETNS=node.path, CNI_NETNS_OVERRIDE=word)
+        plugin.call(environment, json.dumps(plugin.config())).failed(11)  # past the check: there is no agent
