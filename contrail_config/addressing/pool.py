@@ -68,7 +68,6 @@ class _SubnetPool:
 
     def __init__(self, bounds: SubnetBounds) -> None:
         self.bounds = bounds
-        self._size = bounds.last - bounds.first + 1
         self._next = 0
         self._held: set[int] = set()
         self._unfree = IntegerSet()
@@ -76,14 +75,11 @@ class _SubnetPool:
             self._unfree.add(address - bounds.first)
 
     def choose(self) -> int | None:
-        offset = self._unfree.first_missing(self._next)
-        if offset >= self._size:
-            offset = self._unfree.first_missing(0)
-        return self.bounds.first + offset if offset < self._size else None
+        return self._first_free(self._next) or self._first_free(0)
 
     def refusal(self, address: int) -> str | None:
-        if address in self.bounds.reserved:
-            return self.bounds.reserved[address]
+        if reason := self.bounds.never_given(address):
+            return reason
         if address in self._held:
             return "it is still held back after its release"
         if address - self.bounds.first in self._unfree:
@@ -103,6 +99,15 @@ class _SubnetPool:
         self._held.discard(address)
         if address not in self.bounds.reserved:
             self._unfree.discard(address - self.bounds.first)
+
+    def _first_free(self, start: int) -> int | None:
+        """The first free address from an offset on. Each excluded range is passed in one step, however large it is."""
+        while (address := self.bounds.first + self._unfree.first_missing(start)) in self.bounds:
+            end = self.bounds.exclusion_end(address)
+            if end is None:
+                return address
+            start = end + 1 - self.bounds.first
+        return None
 
 
 def _refuse_overlap(bounds: Sequence[SubnetBounds]) -> None:

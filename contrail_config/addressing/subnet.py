@@ -6,16 +6,22 @@ IPv6: the subnet-router anycast address (RFC 4291, section 2.6.1) is never given
 """
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 import msgspec
 
 from contrail_config.addressing.notation import parse_address
 from contrail_config.objects import Subnet
 
+_EXCLUDED: Final = "it is excluded"
+
 
 class SubnetBounds(msgspec.Struct, frozen=True):
-    """A subnet as ints: `first` to `last` inclusive; `reserved` are those never given, each with the reason."""
+    """A subnet as ints, `first` to `last` inclusive, and what of it is never given.
+
+    `reserved` are single addresses, each with the reason; `excluded` are ranges, first to last, that do not touch.
+    """
 
     cidr: str
     prefix_length: int
@@ -23,20 +29,38 @@ class SubnetBounds(msgspec.Struct, frozen=True):
     last: int
     gateway: str | None
     reserved: Mapping[int, str]
+    excluded: tuple[tuple[int, int], ...]
 
     def __contains__(self, address: int) -> bool:
         return self.first <= address <= self.last
 
+    @property
+    def room(self) -> int:
+        """Number of addresses that can be given."""
+        excluded = sum(last - first + 1 for first, last in self.excluded)
+        reserved = sum(self.exclusion_end(address) is None for address in self.reserved)
+        return self.last - self.first + 1 - excluded - reserved
+
+    def never_given(self, address: int) -> str | None:
+        """Why an address of the subnet is never given; None if it can be."""
+        if address in self.reserved:
+            return self.reserved[address]
+        return None if self.exclusion_end(address) is None else _EXCLUDED
+
+    def exclusion_end(self, address: int) -> int | None:
+        """The last address of the excluded range that the address lies in; None if it lies in none."""
+        return next((last for first, last in self.excluded if first <= address <= last), None)
+
 
 def subnet_bounds(subnet: Subnet) -> SubnetBounds:
-    """The bounds of a subnet; a gateway or an excluded address that lies elsewhere takes nothing from it.
+    """The bounds of a subnet; a gateway or an exclusion that lies elsewhere takes nothing from it.
 
-    Raises ValueError for a CIDR with host bits set and for what is no CIDR or address.
+    Raises ValueError for a CIDR with host bits set and for what is no CIDR or address of its family.
     """
     network = ipaddress.ip_network(subnet.cidr)
     first, last = int(network.network_address), int(network.broadcast_address)
-    reserved = {parse_address(address, family=network.version): "it is excluded" for address in subnet.excluded}
-    reserved |= _unusable_ends(network)
+    exclusions = [_range(text, family=network.version) for text in subnet.excluded]
+    reserved = {low: _EXCLUDED for low, high in exclusions if low == high} | _unusable_ends(network)
     if subnet.gateway is not None:
         reserved[parse_address(subnet.gateway, family=network.version)] = "it is the gateway"
     return SubnetBounds(
@@ -46,6 +70,11 @@ def subnet_bounds(subnet: Subnet) -> SubnetBounds:
         last=last,
         gateway=subnet.gateway,
         reserved={address: reason for address, reason in reserved.items() if first <= address <= last},
+        excluded=_joined(
+            (max(low, first), min(high, last))
+            for low, high in exclusions
+            if low < high and low <= last and high >= first
+        ),
     )
 
 
@@ -68,3 +97,23 @@ def _unusable_ends(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> di
 
 def _is_point_to_point(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
     return network.num_addresses == 2
+
+
+def _range(text: str, *, family: int) -> tuple[int, int]:
+    """First and last address of what is excluded: a CIDR, or a single address."""
+    if "/" not in text:
+        address = parse_address(text, family=family)
+        return address, address
+    network = ipaddress.IPv4Network(text) if family == 4 else ipaddress.IPv6Network(text)
+    return int(network.network_address), int(network.broadcast_address)
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The ranges in order, those that overlap or touch as one."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        else:
+            joined.append((first, last))
+    return tuple(joined)

@@ -120,7 +120,7 @@ class Addresses:
         key = (request.owner, request.network_uuid, request.family)
         previous = owned.get(key)
         if request.wish is not None:
-            address = _wished(request.wish, network, pool, family=request.family, previous=previous)
+            address = self._wished(request, request.wish, network, pool, previous=previous)
         else:
             address = self._next(request, network, pool) if previous is None else previous
         if address != previous:
@@ -134,10 +134,32 @@ class Addresses:
             raise ExhaustedError(network.name, request.family, next_free_in=self._next_free_in(request))
         return address
 
+    def _wished(
+        self, request: AddressRequest, wish: str, network: VirtualNetwork, pool: AddressPool, *, previous: int | None
+    ) -> int:
+        try:
+            address = parse_address(wish, family=request.family)
+        except ValueError as error:
+            reason = f"it is no IPv{request.family} address"
+            raise AddressUnavailableError(wish, network.name, reason) from error
+        refusal = None if address == previous else pool.refusal(address)
+        if refusal is not None:
+            raise AddressUnavailableError(wish, network.name, refusal, free_in=self._free_in(request, address))
+        return address
+
+    def _free_in(self, request: AddressRequest, address: int) -> float | None:
+        """Seconds until the hold of an address is over; None if it is not held."""
+        place = (request.network_uuid, format_address(address, family=request.family))
+        row = self._db.execute("SELECT held_until FROM addresses WHERE network = ? AND address = ?", place).fetchone()
+        return None if row is None or row[0] is None else self._seconds_until(row[0])
+
     def _next_free_in(self, request: AddressRequest) -> float | None:
         """Seconds until the earliest hold in the network and family is over; None if nothing is held."""
         (earliest,) = self._db.execute(_EARLIEST_HOLD, (request.network_uuid, request.family)).fetchone()
-        return None if earliest is None else max(0.0, earliest - self._clock())
+        return None if earliest is None else self._seconds_until(earliest)
+
+    def _seconds_until(self, moment: float) -> float:
+        return max(0.0, moment - self._clock())
 
     def _owned_by(self, owners: Iterable[str]) -> dict[tuple[str, str, int], int]:
         """What the owners have now, by owner, network and family."""
@@ -161,17 +183,6 @@ class Addresses:
             (self._clock() + DEFAULT_HOLD, *place),
         )
         self._pools.hold([place])
-
-
-def _wished(wish: str, network: VirtualNetwork, pool: AddressPool, *, family: int, previous: int | None) -> int:
-    try:
-        address = parse_address(wish, family=family)
-    except ValueError as error:
-        raise AddressUnavailableError(wish, network.name, f"it is no IPv{family} address") from error
-    reason = None if address == previous else pool.refusal(address)
-    if reason is not None:
-        raise AddressUnavailableError(wish, network.name, reason)
-    return address
 
 
 def _json(texts: Iterable[str]) -> str:

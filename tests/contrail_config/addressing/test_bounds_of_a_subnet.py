@@ -59,6 +59,45 @@ def test_gateway_and_excluded_addresses_are_reserved_each_with_its_reason() -> N
     assert reserved == {"10.0.0.8": "it is the gateway", "10.0.0.9": "it is excluded"}
 
 
+@pytest.mark.parametrize(
+    ("cidr", "excluded", "ranges", "room"),
+    [
+        ("10.0.0.0/24", (), [], 253),
+        ("10.0.0.0/24", ("10.0.0.7",), [], 252),
+        ("10.0.0.0/24", ("10.0.0.16/28", "10.0.0.20"), [("10.0.0.16", "10.0.0.31")], 237),
+        ("10.0.0.0/24", ("10.0.0.32/27", "10.0.0.16/28"), [("10.0.0.16", "10.0.0.63")], 205),
+        ("10.0.0.0/24", ("10.0.0.0/25",), [("10.0.0.0", "10.0.0.127")], 127),
+        ("10.0.0.0/24", ("10.0.0.0/16",), [("10.0.0.0", "10.0.0.255")], 0),
+        ("10.0.0.0/24", ("10.0.1.0/28",), [], 253),
+        ("fd00::/64", ("fd00::8000:0:0:0/65",), [("fd00::8000:0:0:0", "fd00::ffff:ffff:ffff:ffff")], 2**63 - 2),
+    ],
+)
+def test_excluded_ranges_are_cut_to_the_subnet_and_joined(
+    cidr: str, excluded: tuple[str, ...], ranges: list[tuple[str, str]], room: int
+) -> None:
+    family = family_of(cidr)
+    bounds = subnet_bounds(Subnet(cidr=cidr, gateway=default_gateway(cidr), excluded=excluded))
+    assert [tuple(format_address(end, family=family) for end in each) for each in bounds.excluded] == ranges
+    assert bounds.room == room
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("10.0.0.0", "it is the network address"),
+        ("10.0.0.1", "it is the gateway"),
+        ("10.0.0.2", None),
+        ("10.0.0.7", "it is excluded"),
+        ("10.0.0.16", "it is excluded"),
+        ("10.0.0.31", "it is excluded"),
+        ("10.0.0.32", None),
+    ],
+)
+def test_what_is_never_given_has_a_reason(address: str, reason: str | None) -> None:
+    bounds = subnet_bounds(Subnet(cidr="10.0.0.0/24", gateway="10.0.0.1", excluded=("10.0.0.7", "10.0.0.16/28")))
+    assert bounds.never_given(parse_address(address, family=4)) == reason
+
+
 def test_a_gateway_outside_the_subnet_takes_nothing_from_it() -> None:
     assert unusable("fd00:1::4/127", gateway="fe80::1", excluded=("fd00:2::1",)) == {}
 
@@ -70,11 +109,12 @@ def test_a_gateway_outside_the_subnet_takes_nothing_from_it() -> None:
         Subnet(cidr="10.0.0.0/33", gateway=None),
         Subnet(cidr="net", gateway=None),
         Subnet(cidr="10.0.0.0/24", gateway="fd00::1"),
-        Subnet(cidr="10.0.0.0/24", gateway=None, excluded=("10.0.0.0/30",)),
+        Subnet(cidr="10.0.0.0/24", gateway=None, excluded=("10.0.0.1/30",)),
+        Subnet(cidr="10.0.0.0/24", gateway=None, excluded=("fd00::/80",)),
     ],
 )
 def test_a_malformed_subnet_is_a_value_error(subnet: Subnet) -> None:
-    with pytest.raises(ValueError, match=r"host bits|does not appear|is no IPv4 address"):
+    with pytest.raises(ValueError, match=r"host bits|does not appear|is no IPv4 address|Expected 4 octets"):
         subnet_bounds(subnet)
 
 
@@ -84,7 +124,7 @@ def test_the_default_gateway_leaves_an_address_to_give(address: ipaddress.IPv4Ad
     network = ipaddress.ip_network((address, prefix_length), strict=False)
     gateway = default_gateway(str(network))
     bounds = subnet_bounds(Subnet(cidr=str(network), gateway=gateway))
-    assert bounds.last - bounds.first + 1 - len(bounds.reserved) >= 1
+    assert bounds.room >= 1
     assert (gateway is None) == (network.num_addresses == 1)
 
 

@@ -64,6 +64,20 @@ def test_excluded_addresses_are_passed_over() -> None:
     assert Pool("10.0.0.0/29", excluded=("10.0.0.3", "10.0.0.6")).give(9) == ["10.0.0.2", "10.0.0.4", "10.0.0.5"]
 
 
+@pytest.mark.parametrize(
+    ("cidr", "excluded", "addresses"),
+    [
+        ("10.0.0.0/28", ("10.0.0.0/29",), [f"10.0.0.{host}" for host in range(8, 15)]),
+        ("10.0.0.0/28", ("10.0.0.8/29",), [f"10.0.0.{host}" for host in range(2, 8)]),
+        ("10.0.0.0/28", ("10.0.0.2/31", "10.0.0.4/30", "10.0.0.9"), [f"10.0.0.{host}" for host in (8, *range(10, 15))]),
+        ("10.0.0.0/28", ("10.0.0.0/28",), []),
+        ("fd00::/64", ("fd00::/65",), ["fd00::8000:0:0:0", "fd00::8000:0:0:1"]),
+    ],
+)
+def test_excluded_ranges_are_passed_over(cidr: str, excluded: tuple[str, ...], addresses: list[str]) -> None:
+    assert Pool(cidr, excluded=excluded).give(max(2, len(addresses))) == addresses
+
+
 def test_a_subnet_without_a_gateway_gives_its_first_usable_address() -> None:
     pool = AddressPool([Subnet(cidr="10.0.0.0/30", gateway=None)], family=4)
     assert pool.choose() == parse_address("10.0.0.1", family=4)

@@ -47,3 +47,8 @@ def test_in_a_slash_16_with_one_free_address(free: int) -> None:
 
 def test_in_a_full_slash_16() -> None:
     assert lookups_of_choose(filled_pool("10.0.0.0/16", but=set())) <= 12
+
+
+def test_with_half_of_a_slash_64_excluded() -> None:
+    subnet = Subnet(cidr="fd00::/64", gateway="fd00::1", excluded=("fd00::/65",))
+    assert lookups_of_choose(AddressPool([subnet], family=6)) <= 2
