@@ -1,0 +1,80 @@
+"""An agent with its store and its pods in a process of its own: `python -m tests.bench.agent_process FOLDER`.
+
+Prints its listeners and its memory as one line of JSON, and ends when its stdin does. Beside the agent's pages it has
+two for the benchmark: how many requests wait, and the writing of one more machine.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from agent_api.agent import Agent
+from agent_api.application import agent_application, agent_runner
+from agent_api.unix_socket import serve_unix
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.objects import VirtualMachine
+from contrail_service.listen import ListenAddress, serve_tcp
+from tests.bench.agent_vm_cfg import INTERFACES, PODS, resident_kib
+from tests.support.machines import NODE, make_machine, pod_interface
+
+
+def pod(name: str) -> VirtualMachine:
+    """A pod's machine with its interfaces."""
+    machine = make_machine(name)
+    return make_machine(
+        name, uid=machine.uuid, interfaces=tuple(pod_interface(machine.uuid, index) for index in range(INTERFACES))
+    )
+
+
+def bench_pages(agent: Agent, store: SqliteStore) -> list[web.RouteDef]:
+    """The pages for the benchmark."""
+
+    async def waiting(_request: web.Request) -> web.Response:
+        return web.Response(text=str(len(agent.machines.waiters)))
+
+    async def write(request: web.Request) -> web.Response:
+        began = time.monotonic()
+        await store.put_machine(pod(request.match_info["name"]))
+        return web.Response(text=str(began))
+
+    return [web.get("/waiting", waiting), web.post("/write/{name}", write)]
+
+
+async def main(folder: Path) -> None:
+    """Serves until stdin ends."""
+    store = await SqliteStore.open(folder / "store" / "config.db")
+    agent = Agent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=CollectorRegistry())
+    await agent.load_ports()
+    runner = agent_runner(agent_application(agent, take_writes=True, pages=bench_pages(agent, store)))
+    await runner.setup()
+    address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))
+    async with serve_unix(runner, str(folder / "agent.sock")):
+        running = asyncio.create_task(agent.run())
+        empty = resident_kib("self")
+        for number in range(PODS):
+            await store.put_machine(pod(f"p{number}"))
+        await agent.machines.awaited(f"k8s__default__p{PODS - 1}", seconds=10)
+        print(
+            json.dumps(
+                {
+                    "socket": str(folder / "agent.sock"),
+                    "port": address.port,
+                    "empty_kib": empty,
+                    "full_kib": resident_kib("self"),
+                }
+            ),
+            flush=True,
+        )
+        await asyncio.to_thread(sys.stdin.read)
+        running.cancel()
+    await runner.cleanup()
+    await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))
