@@ -1,0 +1,54 @@
+"""Which names users can give to interfaces: what the kernel itself takes and refuses is asked of the kernel."""
+
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from manager.parsing.errors import AnnotationError, BadValueError
+from manager.parsing.interface_name import interface_name
+from manager.parsing.networks import parse_networks
+from tests.support.netns import Netns
+
+GOOD = ["a", "net1", "eth1", "abcdefghijklmno", "a.b-c_d", "a@b", "0", "A+B=C", "..."]
+REFUSED_BY_THE_KERNEL = ["abcdefghijklmnop", "a/b", "a:b", "a b", ".", "..", "a\tb"]
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_name_that_the_kernel_takes_is_taken(name: str, make_netns: Callable[[str], Netns]) -> None:
+    assert interface_name(name) == name
+    netns = make_netns("names")
+    netns.ip("link", "add", "name", name, "type", "veth", "peer", "name", "peer")
+    assert f": {name}@peer: " in netns.ip("-o", "link")
+
+
+@pytest.mark.parametrize("name", REFUSED_BY_THE_KERNEL)
+def test_a_name_that_the_kernel_refuses_is_refused(name: str, make_netns: Callable[[str], Netns]) -> None:
+    with pytest.raises(BadValueError, match="no interface"):
+        interface_name(name)
+    with pytest.raises(subprocess.CalledProcessError):
+        make_netns("names").ip("link", "add", "name", name, "type", "veth", "peer", "name", "peer")
+
+
+@pytest.mark.parametrize(
+    "value", ["", "a%d", "net\u00e9", "a\u00a0b", "a\x00b", "\ud800", "x" * 10_000, 5, None, ["a"]]
+)
+def test_a_name_that_means_something_else_further_on_is_refused(value: Any) -> None:
+    with pytest.raises(BadValueError, match="is no interface name"):
+        interface_name(value)
+
+
+@pytest.mark.parametrize("name", ["eth0", "lo", "all", "default"])
+def test_a_name_that_has_a_meaning_already_is_refused(name: str) -> None:
+    with pytest.raises(BadValueError, match=f"'{name}' .* no interface can be named so"):
+        interface_name(name)
+
+
+def test_a_name_wanted_by_two_elements_is_refused() -> None:
+    with pytest.raises(AnnotationError, match=r"element 3: interface: 'x0' is asked for by element 1 too"):
+        parse_networks("net-a@x0,net-b,net-c@x0", namespace="shop")
+
+
+def test_a_name_that_another_attachment_gets_by_itself_is_not_judged_here() -> None:
+    assert parse_networks("net-a@net2,net-b", namespace="shop")[0].interface == "net2"

@@ -1,0 +1,88 @@
+"""A requested feature that cannot be had must fail (multi-network standard v1.3), not be dropped in silence."""
+
+import json
+from typing import Any
+
+import pytest
+
+from manager.parsing.errors import AnnotationError
+from manager.parsing.networks import parse_networks
+from manager.parsing.quoting import shown
+
+UNSERVED = {
+    "infiniband-guid": "c2:11:22:33:44:55:66:77",
+    "bandwidth": {"ingressRate": 1000, "ingressBurst": 1000},
+    "portMappings": [{"hostPort": 8080, "containerPort": 80}],
+    "deviceID": "0000:01:00.0",
+    "ipam-claim-reference": "claim-a",
+}
+
+
+def annotation(*elements: dict[str, Any]) -> str:
+    return json.dumps(elements)
+
+
+@pytest.mark.parametrize("key", UNSERVED)
+def test_a_feature_that_is_not_served_is_refused_by_key_and_value(key: str) -> None:
+    text = annotation({"name": "net-a"}, {"name": "net-b", key: UNSERVED[key]})
+    with pytest.raises(AnnotationError) as caught:
+        parse_networks(text, namespace="shop")
+    message = f"k8s.v1.cni.cncf.io/networks, element 2: {key}: {shown(UNSERVED[key])} is not served"
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("key", UNSERVED)
+@pytest.mark.parametrize("empty", [None, "", [], {}])
+def test_a_feature_that_is_stated_and_empty_asks_for_nothing(key: str, empty: Any) -> None:
+    assert parse_networks(annotation({"name": "net-a", key: empty}), namespace="shop")[0].unserved == ()
+
+
+def test_more_than_one_address_of_a_family_is_refused() -> None:
+    text = annotation({"name": "net-a", "ips": ["10.1.1.5", "fd00::5", "10.1.1.6"]})
+    with pytest.raises(AnnotationError, match=r"ips: more than one IPv4 address \(10.1.1.5, 10.1.1.6\)"):
+        parse_networks(text, namespace="shop")
+
+
+def test_whoever_knows_whose_network_it_is_can_judge_later() -> None:
+    text = annotation({"name": "a", "deviceID": "x", "ips": ["10.1.1.5", "10.1.1.6"]}, {"name": "b"})
+    first, second = parse_networks(text, namespace="shop", defer_unserved=True)
+    assert first.unserved == (
+        "deviceID: 'x' is not served",
+        "ips: more than one IPv4 address (10.1.1.5, 10.1.1.6) is not served",
+    )
+    assert first.ips == ("10.1.1.5", "10.1.1.6")
+    assert second.unserved == ()
+
+
+@pytest.mark.parametrize("gateways", [[], ["10.1.1.1"], ["fd00::1"], ["10.1.1.1", "fd00::1"]])
+def test_a_default_route_can_be_asked_for_in_either_family_or_none(gateways: list[str]) -> None:
+    text = annotation({"name": "a", "default-route": gateways}, {"name": "b"})
+    first, second = parse_networks(text, namespace="shop")
+    assert first.default_route == tuple(gateways)
+    assert second.default_route is None
+
+
+@pytest.mark.parametrize(
+    ("gateways", "reason"),
+    [
+        (["10.1.1.1", "10.1.1.2"], "more than one IPv4 gateway"),
+        (["fd00::1", "10.1.1.1", "fd00::2"], "more than one IPv6 gateway"),
+        ("10.1.1.1", "'10.1.1.1' is no JSON list"),
+        (["10.1.1.0/24"], "'10.1.1.0/24' is no IP address"),
+        (["0.0.0.0"], "'0.0.0.0' is no address of an interface"),
+        ([7], "7 is no IP address"),
+    ],
+)
+def test_a_default_route_that_cannot_be_is_refused(gateways: Any, reason: str) -> None:
+    with pytest.raises(AnnotationError, match=r"element 1: default-route: ") as caught:
+        parse_networks(annotation({"name": "a", "default-route": gateways}), namespace="shop")
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("second", [[], ["10.1.1.2"], ["fd00::1"]])
+def test_only_one_element_may_carry_a_default_route(second: list[str]) -> None:
+    text = annotation(
+        {"name": "a", "default-route": ["10.1.1.1"]}, {"name": "b"}, {"name": "c", "default-route": second}
+    )
+    with pytest.raises(AnnotationError, match=r"element 3: default-route: .* element 1 carries the key too"):
+        parse_networks(text, namespace="shop")
