@@ -3,7 +3,7 @@
 ServiceError
  ├─ ConfigurationError  a configuration file or key is wrong: exit status 2
  ├─ ListenError         an address cannot be listened on: exit status 2
-     └─ DataError           the data that the process lives on cannot be used: exit status 2
+ └─ DataError           the data that the process lives on cannot be used: exit status 2
 """
 
 

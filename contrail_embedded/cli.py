@@ -1,0 +1,60 @@
+"""`contrail-manager`: the manager alone by its configuration file, or with store and agent in one process."""
+
+import argparse
+import importlib.metadata
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from contrail_embedded.node import run_node
+from contrail_embedded.settings import NodeSettings, node_settings
+from contrail_service.errors import ConfigurationError
+from contrail_service.logs import set_up_logs
+from contrail_service.process import EXIT_WRONG_USE, run_service
+
+_EPILOG = """
+With --embedded: manager, SQLite store and agent in one process, for one machine without a cluster. --manifests,
+--data-dir and --listen stand over what the configuration file says.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit status: 0 stopped by a signal, 2 could not start as asked, 1 died."""
+    options = _parser().parse_args(arguments)
+    set_up_logs(json_lines=options.log_format == "json", level=options.log_level)
+    try:
+        settings = _settings(options)
+    except ConfigurationError as error:
+        print(f"contrail-manager: {error}", file=sys.stderr)
+        return EXIT_WRONG_USE
+    return run_service(partial(run_node, settings), program="contrail-manager")
+
+
+def _settings(options: argparse.Namespace) -> NodeSettings:
+    if not options.embedded:
+        if options.config is None:
+            raise ConfigurationError("--config FILE or --embedded is needed")
+        given = [name for name in ("manifests", "data_dir", "listen") if getattr(options, name) is not None]
+        if given:
+            raise ConfigurationError(f"--{given[0].replace('_', '-')} goes with --embedded")
+    return node_settings(
+        configuration_file=options.config,
+        embedded=options.embedded,
+        manifests=options.manifests,
+        data_dir=options.data_dir,
+        listen=options.listen,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="contrail-manager", description=__doc__, epilog=_EPILOG)
+    parser.add_argument("--config", metavar="FILE", help="the configuration, YAML")
+    parser.add_argument("--embedded", action="store_true", help="run manager, store and agent in this process")
+    parser.add_argument("--manifests", metavar="DIR", help="the folder of pod and network manifests")
+    parser.add_argument("--data-dir", metavar="DIR", help="where the store, the ports and the agent's socket are kept")
+    parser.add_argument("--listen", metavar="HOST:PORT", help="where the manager's and the agent's API are served")
+    parser.add_argument("--log-format", choices=["text", "json"], default="text", help="form of the log lines")
+    parser.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
+    version = importlib.metadata.version("contrail-multinet")
+    parser.add_argument("--version", action="version", version=f"contrail-multinet {version}")
+    return parser

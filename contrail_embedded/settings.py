@@ -1,0 +1,72 @@
+"""What a process is told by its command line and its configuration file, together."""
+
+import os
+
+import msgspec
+
+from contrail_service.errors import ConfigurationError
+from contrail_service.listen import ListenAddress, parse_listen
+from manager.configuration import EmbeddedStore, ManagerConfiguration, ManifestsSource, load_manager_configuration
+
+
+class AgentPlaces(msgspec.Struct, frozen=True):
+    """Where the agent of this process keeps its ports, and the Unix socket for the plugin."""
+
+    ports_dir: str
+    socket: str
+
+
+class NodeSettings(msgspec.Struct, frozen=True):
+    """What `node` composes; `agent` is None where the manager runs alone."""
+
+    configuration: ManagerConfiguration
+    manifests: str
+    store: str
+    listen: ListenAddress
+    metrics_listen: ListenAddress | None
+    agent: AgentPlaces | None
+
+
+def node_settings(
+    *,
+    configuration_file: str | None,
+    embedded: bool,
+    manifests: str | None = None,
+    data_dir: str | None = None,
+    listen: str | None = None,
+) -> NodeSettings:
+    """Returns the settings: command-line values, where they are given, over those of the file.
+
+    Raises ConfigurationError.
+    """
+    configuration = load_manager_configuration(configuration_file)
+    if embedded and data_dir is None:
+        raise ConfigurationError("--data-dir is needed with --embedded")
+    data = None if data_dir is None else os.path.abspath(data_dir)
+    metrics = configuration.metrics_listen
+    return NodeSettings(
+        configuration=configuration,
+        manifests=_manifests(configuration, manifests),
+        store=_store(configuration, data),
+        listen=parse_listen(listen or configuration.listen, key="--listen" if listen else "listen"),
+        metrics_listen=None if metrics is None else parse_listen(metrics, key="metrics-listen"),
+        agent=None if data is None else AgentPlaces(os.path.join(data, "ports"), os.path.join(data, "agent.sock")),
+    )
+
+
+def _manifests(configuration: ManagerConfiguration, given: str | None) -> str:
+    source = configuration.source
+    path = given or (source.path if isinstance(source, ManifestsSource) else None)
+    if path is None:
+        raise ConfigurationError("--manifests with --embedded, or source.path in the configuration, is needed")
+    return path
+
+
+def _store(configuration: ManagerConfiguration, data_dir: str | None) -> str:
+    store = configuration.store
+    stated = store.path if isinstance(store, EmbeddedStore) else None
+    if data_dir is not None:
+        return os.path.join(data_dir, "store.sqlite")
+    if stated is None:
+        raise ConfigurationError("store.path in the configuration is needed, or --data-dir with --embedded")
+    return stated
