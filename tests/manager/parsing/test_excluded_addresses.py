@@ -1,0 +1,99 @@
+"""`opencontrail.org/exclude`: addresses, CIDRs and ranges, kept as the fewest CIDRs that cover them."""
+
+from ipaddress import IPv4Address, IPv6Address, ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manager.parsing.findings import Findings, Stated
+from manager.parsing.subnets import read_subnets
+from tests.manager.parsing.conftest import Define, ProblemsOf
+
+FIRST = int(IPv4Address("10.1.0.0"))
+
+
+@pytest.mark.parametrize(
+    ("exclude", "excluded"),
+    [
+        ("10.1.1.5", ("10.1.1.5",)),
+        ("10.1.1.4/30", ("10.1.1.4/30",)),
+        ("10.1.1.9/32", ("10.1.1.9",)),
+        ("10.1.1.5 - 10.1.1.5", ("10.1.1.5",)),
+        ("10.1.1.1-10.1.1.4", ("10.1.1.1", "10.1.1.2/31", "10.1.1.4")),
+        ('["10.1.1.8/29", "10.1.1.0-10.1.1.7"]', ("10.1.1.0/28",)),
+        ("10.1.1.6,10.1.1.5,10.1.1.6", ("10.1.1.5", "10.1.1.6")),
+    ],
+)
+def test_exclusions_become_the_fewest_addresses_and_cidrs(
+    exclude: str, excluded: tuple[str, ...], define: Define
+) -> None:
+    assert define(cidr="10.1.1.0/24", exclude=exclude).subnets[0].excluded == excluded
+
+
+def test_exclusions_belong_to_the_subnet_in_which_they_lie(define: Define) -> None:
+    subnets = define(cidr="10.1.1.0/24,10.1.2.0/24,fd00::/64", exclude="fd00::5,10.1.2.7,10.1.1.3").subnets
+    assert [subnet.excluded for subnet in subnets] == [("10.1.1.3",), ("10.1.2.7",), ("fd00::5",)]
+
+
+def test_half_an_ipv6_subnet_is_one_entry(define: Define) -> None:
+    (subnet,) = define(cidr="fd00::/64", exclude="fd00::-fd00::7fff:ffff:ffff:ffff").subnets
+    assert subnet.excluded == ("fd00::/65",)
+
+
+@pytest.mark.parametrize(
+    ("exclude", "problem"),
+    [
+        ("10.1.3.1", "'10.1.3.1' lies in none of the subnets 10.1.1.0/24, 10.1.2.0/24"),
+        ("10.1.1.200-10.1.2.5", "'10.1.1.200-10.1.2.5' lies in none of the subnets 10.1.1.0/24, 10.1.2.0/24"),
+        ("10.1.0.0/16", "'10.1.0.0/16' lies in none of the subnets 10.1.1.0/24, 10.1.2.0/24"),
+        ("10.1.1.9-10.1.1.1", "'10.1.1.9-10.1.1.1' is no range from a lower to a higher address"),
+        ("10.1.1.9-fd00::1", "'10.1.1.9-fd00::1' is no range from a lower to a higher address"),
+        ("10.1.1.5/30", "'10.1.1.5/30' has host bits set: write 10.1.1.4/30"),
+        ("10.1.1.1-", "'' is no IP address"),
+        ("x", "'x' is no IP address"),
+    ],
+)
+def test_an_exclusion_that_cannot_be_is_named(exclude: str, problem: str, problems_of: ProblemsOf) -> None:
+    assert problems_of(cidr="10.1.1.0/24,10.1.2.0/24", exclude=exclude) == (f"opencontrail.org/exclude: {problem}",)
+
+
+offsets = st.integers(0, 1023)
+ranges = st.lists(st.tuples(offsets, offsets).map(lambda both: (min(both), max(both))), max_size=6)
+
+
+@given(ranges)
+def test_exactly_the_stated_addresses_are_excluded(stated: list[tuple[int, int]]) -> None:
+    texts = [f"{IPv4Address(FIRST + low)}-{IPv4Address(FIRST + high)}" for low, high in stated]
+    findings = Findings()
+    (subnet,) = read_subnets(
+        findings, cidrs=Stated("cidr", ["10.1.0.0/22"]), gateways=Stated("gateway"), excluded=Stated("exclude", texts)
+    )
+    assert not findings.problems
+    expected = {offset for low, high in stated for offset in range(low, high + 1)}
+    assert {int(address) - FIRST for cidr in subnet.excluded for address in ip_network(cidr)} == expected
+    assert sum(ip_network(cidr).num_addresses for cidr in subnet.excluded) == len(expected)
+
+
+cidrs = st.builds(
+    lambda number, length: str(ip_network((number, length), strict=False)),
+    st.integers(FIRST, FIRST + 0xFFFF),
+    st.integers(18, 32),
+) | st.builds(
+    lambda number, length: str(ip_network((int(IPv6Address("fd00::")) + number, length), strict=False)),
+    st.integers(0, 0xFFFF),
+    st.integers(114, 128),
+)
+
+
+@given(st.lists(cidrs, max_size=6))
+def test_subnets_are_refused_if_and_only_if_two_of_them_overlap(texts: list[str]) -> None:
+    findings = Findings()
+    read_subnets(findings, cidrs=Stated("cidr", texts), gateways=Stated("gateway"), excluded=Stated("exclude"))
+    networks = [ip_network(text) for text in texts]
+    overlapping = any(
+        one.version == other.version and one.overlaps(other)
+        for position, one in enumerate(networks)
+        for other in networks[position + 1 :]
+    )
+    assert bool(findings.problems) == overlapping

@@ -1,0 +1,63 @@
+"""`opencontrail.org/network` on definitions, pods and namespaces: a network that exists already."""
+
+import pytest
+
+from manager.parsing.errors import AnnotationError
+from manager.parsing.reference import parse_reference
+from tests.manager.parsing.conftest import Define, ProblemsOf
+
+REFERENCE = '{"domain": "default-domain", "project": "k8s-extns", "name": "k8s-extns-pod-network"}'
+FQ_NAME = ("default-domain", "k8s-extns", "k8s-extns-pod-network")
+
+
+@pytest.mark.parametrize("text", [REFERENCE, REFERENCE.replace('"', "'"), f"\n {REFERENCE} "])
+def test_a_reference_is_json_or_a_python_literal_as_upstream_took_it(text: str) -> None:
+    assert parse_reference(text) == FQ_NAME
+
+
+def test_a_definition_can_refer_to_a_network(define: Define) -> None:
+    definition = define(network=REFERENCE)
+    assert definition.reference == FQ_NAME
+    assert definition.subnets == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"domain": "d", "project": "p"}', "lacks name"),
+        ('{"project": "p", "name": "n"}', "lacks domain"),
+        ('{"domain": "d", "project": 5, "name": "n"}', "project 5 is no part of a network's name"),
+        ('{"domain": "", "project": "p", "name": "n"}', "domain '' is no part of a network's name"),
+        ('{"domain": "d", "project": "p:q", "name": "n"}', "project 'p:q' is no part of a network's name"),
+        ('{"domain": "d", "project": "p", "name": "a\\u0000b"}', "name 'a\\x00b' is no part of a network's name"),
+        ('["d", "p", "n"]', "is no JSON object"),
+        ("d:p:n", "is no valid JSON: line 1, column 1"),
+        ("", "is no valid JSON: line 1, column 1"),
+        ("{“domain”: 1}", "“ (U+201C) at line 1, column 2 is a typographic quote"),
+    ],
+)
+def test_a_malformed_reference_is_named(text: str, reason: str, problems_of: ProblemsOf) -> None:
+    with pytest.raises(AnnotationError) as caught:
+        parse_reference(text)
+    assert str(caught.value).startswith("opencontrail.org/network: ")
+    assert reason in str(caught.value)
+    assert problems_of(network=text) == (str(caught.value),)
+
+
+def test_subnets_and_a_reference_together_are_refused(problems_of: ProblemsOf) -> None:
+    (problem,) = problems_of(cidr="10.1.1.0/24", network=REFERENCE)
+    assert problem.startswith("opencontrail.org/cidr '10.1.1.0/24' and opencontrail.org/network '{")
+    assert problem.endswith("only one can say which network this is")
+
+
+def test_neither_subnets_nor_a_reference_is_refused(problems_of: ProblemsOf) -> None:
+    assert problems_of() == (
+        "opencontrail.org/cidr, opencontrail.org/network: neither is there: one must say which network this is",
+    )
+
+
+@pytest.mark.parametrize("key", ["gateway", "exclude"])
+def test_what_belongs_to_subnets_is_refused_beside_a_reference(key: str, problems_of: ProblemsOf) -> None:
+    assert problems_of(network=REFERENCE, **{key: "10.1.1.1"}) == (
+        f"opencontrail.org/{key}: '10.1.1.1' has no subnet to belong to: it goes with opencontrail.org/cidr",
+    )

@@ -1,0 +1,70 @@
+"""`routes` in the configuration: checked as the kernel will check them at every ADD."""
+
+import json
+from typing import Any
+
+import pytest
+
+from contrail_config.objects import Route
+from tests.manager.parsing.conftest import Define, ProblemsOf
+
+REFERENCE = '{"domain": "d", "project": "p", "name": "n"}'
+
+
+def config(*routes: Any) -> str:
+    return json.dumps({"type": "contrail-k8s-cni", "routes": routes})
+
+
+def test_routes_lead_through_a_gateway_or_lie_on_the_link(define: Define) -> None:
+    routes = [{"dst": "192.168.0.0/16", "gw": "10.1.1.9"}, {"dst": "192.0.2.1/32"}, {"dst": "fd01::/64", "gw": None}]
+    assert define(config(*routes), cidr="10.1.1.0/24").routes == (
+        Route(dst="192.168.0.0/16", gw="10.1.1.9"),
+        Route(dst="192.0.2.1/32"),
+        Route(dst="fd01::/64"),
+    )
+
+
+@pytest.mark.parametrize(
+    "routes",
+    [
+        [{"dst": "fd01::/64", "gw": "fe80::1"}],
+        [{"dst": "fd02::1/128"}, {"dst": "fd01::/64", "gw": "fd02::1"}],
+    ],
+    ids=["link-local", "behind an earlier route"],
+)
+def test_a_gateway_on_the_link_can_be_reached(routes: list[Any], define: Define) -> None:
+    assert len(define(config(*routes), cidr="fd00::/64").routes) == len(routes)
+
+
+@pytest.mark.parametrize(
+    ("route", "reason"),
+    [
+        ({}, "{} lacks dst"),
+        ("10.0.0.0/8", "'10.0.0.0/8' is no JSON object"),
+        ({"dst": "10.2.0.0"}, "'10.2.0.0' is no CIDR"),
+        ({"dst": "10.2.0.1/16"}, "'10.2.0.1/16' has host bits set: write 10.2.0.0/16"),
+        ({"dst": "10.2.0.0/16", "gw": "x"}, "'x' is no IP address"),
+        ({"dst": "10.2.0.0/16", "gw": "fd00::1"}, "dst 10.2.0.0/16 and gw fd00::1 are of different families"),
+        ({"dst": "10.2.0.0/16", "gw": "10.3.0.1"}, "gw 10.3.0.1 lies neither in a subnet of the network"),
+        ({"dst": "10.1.1.0/24"}, "dst 10.1.1.0/24 is the network's own subnet"),
+        ({"dst": "0.0.0.0/0"}, "dst 0.0.0.0/0: the default route is the pod's choice (opencontrail.org/default-gw)"),
+        ({"dst": "::/0"}, "dst ::/0: the default route is the pod's choice"),
+        (
+            {"dst": "10.2.0.0/16", "table": 5, "mtu": 3},
+            "{'dst': '10.2.0.0/16', 'mtu': 3, 'table': 5}: mtu, table is not",
+        ),
+        ({"dst": "172.16.0.0/12"}, "dst 172.16.0.0/12 has a route already"),
+    ],
+)
+def test_a_route_that_cannot_be_is_named_by_its_position(route: Any, reason: str, problems_of: ProblemsOf) -> None:
+    (problem,) = problems_of(config({"dst": "172.16.0.0/12"}, route), cidr="10.1.1.0/24")
+    assert problem.startswith(f"spec.config, routes[1]: {reason}")
+
+
+def test_routes_must_be_a_list(problems_of: ProblemsOf) -> None:
+    text = json.dumps({"type": "contrail-k8s-cni", "routes": {"dst": "10.2.0.0/16"}})
+    assert problems_of(text, cidr="10.1.1.0/24") == ("spec.config, routes: {'dst': '10.2.0.0/16'} is no JSON list",)
+
+
+def test_gateways_are_not_looked_for_in_a_network_that_is_known_by_reference(define: Define) -> None:
+    assert define(config({"dst": "10.2.0.0/16", "gw": "10.3.0.1"}), network=REFERENCE).routes

@@ -1,0 +1,104 @@
+"""`opencontrail.org/cidr`, `/gateway` and `/exclude`."""
+
+import pytest
+
+from contrail_config.objects import Subnet
+from tests.manager.parsing.conftest import Define, ProblemsOf
+
+SUBNET = Subnet(cidr="10.1.1.0/24", gateway="10.1.1.1")
+V6_SUBNET = Subnet(cidr="fd00::/64", gateway="fd00::1")
+
+
+@pytest.mark.parametrize(
+    "text", ["10.1.1.0/24", " 10.1.1.0/24\n", '["10.1.1.0/24"]', "['10.1.1.0/24']", '[ "10.1.1.0/24 " ]']
+)
+def test_a_subnet_may_be_stated_alone_or_in_a_list(text: str, define: Define) -> None:
+    assert define(cidr=text).subnets == (SUBNET,)
+
+
+@pytest.mark.parametrize("text", ["10.1.1.0/24,fd00::/64", " 10.1.1.0/24 , fd00::/64", '["10.1.1.0/24", "fd00::/64"]'])
+def test_both_families_may_be_stated_as_a_comma_list_or_as_json(text: str, define: Define) -> None:
+    assert define(cidr=text).subnets == (SUBNET, V6_SUBNET)
+
+
+def test_subnets_stay_in_their_order_and_become_canonical(define: Define) -> None:
+    cidrs = [subnet.cidr for subnet in define(cidr="FD00:0::/64,10.2.0.0/16,10.1.0.0/16").subnets]
+    assert cidrs == ["fd00::/64", "10.2.0.0/16", "10.1.0.0/16"]
+
+
+@pytest.mark.parametrize(
+    ("cidr", "gateway"),
+    [("10.1.1.0/24", "10.1.1.1"), ("10.1.1.0/31", "10.1.1.0"), ("10.1.1.7/32", None), ("fd00::/127", "fd00::")],
+)
+def test_the_first_usable_address_is_the_gateway_by_default(cidr: str, gateway: str | None, define: Define) -> None:
+    assert define(cidr=cidr).subnets[0].gateway == gateway
+
+
+def test_a_stated_gateway_belongs_to_the_subnet_in_which_it_lies(define: Define) -> None:
+    subnets = define(cidr="10.1.1.0/24,10.1.2.0/24,fd00::/64", gateway="fd00::fe,10.1.2.254").subnets
+    assert [subnet.gateway for subnet in subnets] == ["10.1.1.1", "10.1.2.254", "fd00::fe"]
+
+
+@pytest.mark.parametrize(
+    ("cidr", "problem"),
+    [
+        ("10.1.1.5/24", "'10.1.1.5/24' has host bits set: write 10.1.1.0/24"),
+        ("fd00::1/64", "'fd00::1/64' has host bits set: write fd00::/64"),
+        ("10.1.1.0", "'10.1.1.0' is no CIDR"),
+        ("10.1.1.0/255.255.255.0", "'10.1.1.0/255.255.255.0' is no CIDR"),
+        ("10.1.1.0/33", "'10.1.1.0/33' is no CIDR"),
+        ("10.1.1.0/24 10.1.2.0/24", "'10.1.1.0/24 10.1.2.0/24' is no CIDR"),
+        ("224.1.0.0/16", "'224.1.0.0/16' overlaps 224.0.0.0/4 (multicast)"),
+        ("127.0.0.0/24", "'127.0.0.0/24' overlaps 127.0.0.0/8 (loopback)"),
+        ("0.0.0.0/0", "'0.0.0.0/0' overlaps 127.0.0.0/8 (loopback)"),
+        ("fe80::/64", "'fe80::/64' overlaps fe80::/10 (link-local, which every IPv6 interface has anyway)"),
+        ("::/64", "'::/64' overlaps ::1/128 (loopback)"),
+        ("", "'' holds no CIDR"),
+        ("[]", "'[]' holds no CIDR"),
+        ("10.1.1.0/24,", "'10.1.1.0/24,' is no list of texts, none of them empty"),
+        ("[24]", "'[24]' is no list of texts, none of them empty"),
+    ],
+)
+def test_a_subnet_that_cannot_be_is_named(cidr: str, problem: str, problems_of: ProblemsOf) -> None:
+    assert problems_of(cidr=cidr) == (f"opencontrail.org/cidr: {problem}",)
+
+
+def test_a_list_that_is_no_json_is_told_with_line_and_column(problems_of: ProblemsOf) -> None:
+    (problem,) = problems_of(cidr="[“10.1.1.0/24”]")
+    assert problem.startswith("opencontrail.org/cidr: '[“10.1.1.0/24”]' is no valid JSON: line 1, column 2:")
+    assert "“ (U+201C) at line 1, column 2 is a typographic quote" in problem
+
+
+def test_subnets_that_overlap_are_both_named(problems_of: ProblemsOf) -> None:
+    assert problems_of(cidr="10.1.2.0/24, 10.0.0.0/24, 10.1.0.0/16, fd00::/64, fd00::/64, 10.1.1.0/24") == (
+        "opencontrail.org/cidr: 10.1.0.0/16 and 10.1.1.0/24 overlap",
+        "opencontrail.org/cidr: 10.1.0.0/16 and 10.1.2.0/24 overlap",
+        "opencontrail.org/cidr: fd00::/64 and fd00::/64 overlap",
+    )
+
+
+@pytest.mark.parametrize(
+    ("gateway", "problem"),
+    [
+        ("10.1.2.1", "'10.1.2.1' lies in none of the subnets 10.1.1.0/24"),
+        ("fd00::1", "'fd00::1' lies in none of the subnets 10.1.1.0/24"),
+        ("10.1.1.0", "'10.1.1.0' cannot be the gateway of 10.1.1.0/24: it is the network address"),
+        ("10.1.1.255", "'10.1.1.255' cannot be the gateway of 10.1.1.0/24: it is the broadcast address"),
+        ("10.1.1.1,10.1.1.2", "'10.1.1.2' is one too many: 10.1.1.0/24 has gateway 10.1.1.1"),
+        ("10.1.1.1/24", "'10.1.1.1/24' is no IP address"),
+        ("none", "'none' is no IP address"),
+    ],
+)
+def test_a_gateway_that_cannot_be_is_named(gateway: str, problem: str, problems_of: ProblemsOf) -> None:
+    assert problems_of(cidr="10.1.1.0/24", gateway=gateway) == (f"opencontrail.org/gateway: {problem}",)
+
+
+def test_gateways_and_exclusions_are_not_judged_while_the_subnets_are_unknown(problems_of: ProblemsOf) -> None:
+    assert problems_of(cidr="10.1.1.0/24,x", gateway="10.9.9.9", exclude="10.9.9.9") == (
+        "opencontrail.org/cidr: 'x' is no CIDR",
+    )
+
+
+@pytest.mark.parametrize("key", ["gateway", "exclude"])
+def test_a_blank_annotation_beside_the_subnets_says_nothing(key: str, define: Define) -> None:
+    assert define(cidr="10.1.1.0/24", **{key: " "}).subnets == (SUBNET,)

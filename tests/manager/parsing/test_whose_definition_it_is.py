@@ -1,0 +1,85 @@
+"""`spec.config` says whose a definition is: ours, or another plugin's, which we count and never serve."""
+
+import pytest
+
+from manager.parsing.definition import ForeignDefinition, NetworkDefinition
+from manager.parsing.errors import NadError
+from manager.parsing.nad import parse_nad
+from tests.manager.parsing.conftest import MakeNad
+
+SUBNET = {"opencontrail.org/cidr": "10.1.1.0/24"}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        '{"type": "contrail-k8s-cni"}',
+        '{"cniVersion": "0.3.1", "plugins": [{"type": "contrail-k8s-cni"}, {"type": "tuning"}]}',
+        '{"plugins": [{"type": "tuning"}, {"type": "contrail-k8s-cni"}]}',
+        '{"type": "contrail-k8s-cni", "plugins": null}',
+    ],
+)
+def test_it_is_ours_if_our_plugin_is_named_alone_or_in_a_list(config: str, make_nad: MakeNad) -> None:
+    definition = parse_nad(make_nad(SUBNET, config), default_mtu=1500)
+    assert isinstance(definition, NetworkDefinition)
+    assert definition.config_name == "net-a"
+
+
+@pytest.mark.parametrize(
+    ("config", "plugin"),
+    [
+        ('{"type": "bridge"}', "bridge"),
+        ('{"plugins": [{"type": "macvlan"}, {"type": "tuning"}]}', "macvlan"),
+        ('{"plugins": []}', ""),
+    ],
+)
+def test_another_plugins_definition_is_foreign_whatever_it_is_annotated_with(
+    config: str, plugin: str, make_nad: MakeNad
+) -> None:
+    nad = make_nad({"opencontrail.org/cidr": "nonsense"}, config)
+    assert parse_nad(nad, default_mtu=1500) == ForeignDefinition(config_name="net-a", plugin=plugin)
+
+
+@pytest.mark.parametrize("config", [None, "", " \n"])
+def test_a_definition_without_configuration_names_a_file_on_the_nodes_disk(
+    config: str | None, make_nad: MakeNad
+) -> None:
+    assert parse_nad(make_nad(SUBNET, config), default_mtu=1500) == ForeignDefinition(config_name="net-a", plugin="")
+
+
+@pytest.mark.parametrize("kind", ["contrail-k8s-cni", "bridge"])
+def test_a_configurations_own_name_is_kept(kind: str, make_nad: MakeNad) -> None:
+    nad = make_nad(SUBNET, f'{{"name": "blue", "type": "{kind}"}}')
+    assert parse_nad(nad, default_mtu=1500).config_name == "blue"
+
+
+@pytest.mark.parametrize("name", ["null", '""'])
+def test_an_empty_name_counts_as_none(name: str, make_nad: MakeNad) -> None:
+    nad = make_nad(SUBNET, f'{{"name": {name}, "type": "contrail-k8s-cni"}}')
+    assert parse_nad(nad, default_mtu=1500).config_name == "net-a"
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ("[]", "[] is no JSON object"),
+        ("{}", "{} has no plugin's name as type, but None"),
+        ('{"type": 5}', "has no plugin's name as type, but 5"),
+        ('{"plugins": {}}', "{} is no JSON list"),
+        ('{"plugins": ["x"]}', "'x' is no JSON object"),
+        ('{"plugins": [{"name": "x"}]}', "has no plugin's name as type, but None"),
+        ('{"type": "bridge", "name": 5}', "name 5 is no text"),
+        ('{"type": "contrail-k8s-cni",}', "is no valid JSON: line 1, column "),
+        ("type: contrail-k8s-cni", "is no valid JSON: line 1, column 1"),
+    ],
+)
+def test_what_is_no_configuration_is_refused(config: str, reason: str, make_nad: MakeNad) -> None:
+    with pytest.raises(NadError) as caught:
+        parse_nad(make_nad(SUBNET, config), default_mtu=1500)
+    assert str(caught.value).startswith("spec.config: ")
+    assert reason in str(caught.value)
+
+
+def test_typographic_quotes_are_named_with_line_and_column(make_nad: MakeNad) -> None:
+    with pytest.raises(NadError, match=r"“ \(U\+201C\) at line 2, column 2 is a typographic quote"):
+        parse_nad(make_nad(SUBNET, '{\n “cniVersion”: “0.3.0”,\n "type": "contrail-k8s-cni"}'), default_mtu=1500)
