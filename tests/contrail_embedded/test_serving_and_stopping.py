@@ -1,0 +1,86 @@
+"""One address serves the manager's and the agent's pages; SIGTERM ends it all in time."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+from pathlib import Path
+
+from tests.support.embedded_process import EmbeddedProcess
+from tests.support.manifests import nad, pod, write
+from tests.support.ports import free_port
+
+
+def test_both_apis_are_on_one_address_and_the_agents_on_its_socket_too(node: EmbeddedProcess) -> None:
+    write(node.manifests / "all.yaml", nad("blue", cidr="10.1.0.0/24"), pod("web", networks="blue"))
+    node.start()
+    assert node.pod_states() == {"demo/web": "Ready"}
+    (_, second) = node.get("/vm-cfg/k8s__demo__web")
+    assert second["ip-address"] == "10.1.0.2"
+    assert _over_socket(node.socket, "/vm-cfg/k8s__demo__web") == node.get("/vm-cfg/k8s__demo__web")
+    assert node.socket.stat().st_mode & 0o777 == 0o600
+
+
+def test_status_pages_are_where_a_scraper_reaches_them(tmp_path: Path) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    config = tmp_path / "manager.yaml"
+    config.write_text(f"metrics-listen: {address}\n")
+    node = EmbeddedProcess(tmp_path, options=["--config", str(config)])
+    node.start()
+    try:
+        assert b"contrail" in _metrics(address)
+        node.listen = address
+        assert node.get("/healthz") == {"healthy": True}
+        assert node.get("/v1/pods") is None
+    finally:
+        assert node.stop() == 0
+
+
+def test_it_stops_in_time_while_clients_wait(node: EmbeddedProcess) -> None:
+    node.start()
+    answers: list[int] = []
+    waiting = [threading.Thread(target=_wait_for_a_pod, args=(node.listen, answers)) for _ in range(20)]
+    for thread in waiting:
+        thread.start()
+    node.wait_until(lambda: b" 20.0" in _metric(node, b"waiting"), what="waiting")
+    began = time.monotonic()
+    assert node.stop() == 0
+    assert time.monotonic() - began < 5
+    for thread in waiting:
+        thread.join(5)
+    assert len(answers) == 20, "each client got an answer or a closed connection"
+
+
+def _metric(node: EmbeddedProcess, name: bytes) -> bytes:
+    lines = _metrics(node.listen).splitlines()
+    return b"\n".join(line for line in lines if name in line and not line.startswith(b"#"))
+
+
+def _metrics(listen: str) -> bytes:
+    connection = http.client.HTTPConnection(listen, timeout=5)
+    connection.request("GET", "/metrics")
+    page = connection.getresponse().read()
+    connection.close()
+    return page
+
+
+def _wait_for_a_pod(listen: str, answers: list[int]) -> None:
+    connection = http.client.HTTPConnection(listen, timeout=20)
+    try:
+        connection.request("GET", "/vm-cfg/k8s__demo__never?wait=30")
+        answers.append(connection.getresponse().status)
+    except (OSError, http.client.HTTPException):
+        answers.append(0)
+    finally:
+        connection.close()
+
+
+def _over_socket(path: Path, page: str) -> object:
+    connection = http.client.HTTPConnection("localhost", timeout=5)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(str(path))
+    connection.request("GET", page)
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    return answer
