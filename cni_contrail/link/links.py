@@ -77,7 +77,8 @@ def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
     )
     host = packed_name(plan.host_name) + attribute(_IFLA_ADDRESS, _any_mac()) + mtu
     body = _INFO.pack(0, 0, 0, 0, 0) + host + pair
-    return Request(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, f"{plan.name}: make the link")
+    what = f"{plan.name}: make the link with MAC {plan.mac} and MTU {plan.mtu}"
+    return Request(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, what)
 
 
 def set_host_end(plan: InterfacePlan, *, ipv6: bool) -> Request:

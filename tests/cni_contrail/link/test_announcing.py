@@ -1,0 +1,115 @@
+"""Neighbours are told at once which MAC address has the addresses: seen on the wire, at the node's end."""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from cni_contrail.link.announce import announce
+from cni_contrail.link.errors import KernelError
+from cni_contrail.link.plan import Address, InterfacePlan
+from tests.cni_contrail.link.conftest import Make
+from tests.support.interface_plans import bare_plan, interface_plan
+from tests.support.netns import Netns
+
+ARP, IPV6 = b"\x08\x06", b"\x86\xdd"
+NEIGHBOUR_ADVERTISEMENT = 136
+OVERRIDE = 0x20
+SOLICITED = 0x40
+
+
+class Wire:
+    """Listens at the node's end of an interface."""
+
+    def __init__(self, node: Netns, name: str) -> None:
+        with node.inside():
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+            self.socket.bind((name, 3))
+        self.socket.settimeout(0.2)
+
+    def heard(self) -> list[bytes]:
+        """The frames that have come."""
+        frames = []
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline:
+            try:
+                frames.append(self.socket.recv(2000))
+            except TimeoutError:
+                return frames
+        return frames
+
+    def arp(self) -> list[bytes]:
+        return [frame for frame in self.heard() if frame[12:14] == ARP]
+
+    def advertisements(self) -> list[bytes]:
+        return [frame for frame in self.heard() if frame[12:14] == IPV6 and frame[54] == NEIGHBOUR_ADVERTISEMENT]
+
+
+@pytest.fixture
+def wire(node: Netns, make: Make) -> Iterator[Wire]:
+    """The wire of `eth1`, which has two addresses of each family, after it has come to rest."""
+    make(PLAN)
+    wire = Wire(node, PLAN.host_name)
+    yield wire
+    wire.socket.close()
+
+
+PLAN: InterfacePlan = interface_plan(
+    1,
+    mac="02:00:5e:00:53:01",
+    addresses=(Address("10.1.0.5", 24), Address("10.1.0.6", 24), Address("fd00:1::5", 64), Address("fd00:1::6", 128)),
+)
+MAC = bytes.fromhex("02005e005301")
+
+
+def test_each_ipv4_address_is_told_by_a_gratuitous_arp_request(wire: Wire, netns_fd: int) -> None:
+    announce(netns_fd, [PLAN])
+    frames = wire.arp()
+    request = bytes.fromhex("0001 0800 06 04 0001")
+    assert frames == [
+        b"\xff" * 6 + MAC + ARP + request + MAC + address + bytes(6) + address
+        for address in (bytes([10, 1, 0, 5]), bytes([10, 1, 0, 6]))
+    ]
+
+
+def test_each_ipv6_address_is_told_by_an_advertisement_that_overrides(wire: Wire, netns_fd: int) -> None:
+    announce(netns_fd, [PLAN])
+    frames = wire.advertisements()
+    told = {frame[62:78]: frame for frame in frames}
+    for address in ("fd00:1::5", "fd00:1::6"):
+        frame = told[socket.inet_pton(socket.AF_INET6, address)]
+        assert frame[22:38] == socket.inet_pton(socket.AF_INET6, address), "sent from the address itself"
+        assert frame[38:54] == socket.inet_pton(socket.AF_INET6, "ff02::1"), "to all nodes"
+        assert frame[58] & OVERRIDE
+        assert not frame[58] & SOLICITED
+        assert frame[78:86] == b"\2\1" + MAC, "with the target's link-layer address"
+
+
+def test_announcing_again_tells_again(wire: Wire, netns_fd: int) -> None:
+    announce(netns_fd, [PLAN])
+    announce(netns_fd, [PLAN])
+    assert len(wire.arp()) == 4
+
+
+def test_nothing_is_told_before(wire: Wire) -> None:
+    assert wire.arp() == []
+
+
+def test_an_interface_without_addresses_has_nothing_to_tell(make: Make, node: Netns, netns_fd: int) -> None:
+    make(bare_plan(2))
+    wire = Wire(node, "tapplan2")
+    announce(netns_fd, [bare_plan(2)])
+    assert wire.arp() == []
+    wire.socket.close()
+
+
+def test_links_that_are_gone_are_passed_over(wire: Wire, netns_fd: int) -> None:
+    announce(netns_fd, [interface_plan(7), PLAN, interface_plan(8)])
+    assert len(wire.arp()) == 2
+
+
+def test_another_refusal_is_told(make: Make, netns_fd: int) -> None:
+    make(bare_plan(2))
+    with pytest.raises(KernelError, match=r"^eth2: announce: Cannot assign requested address"):
+        announce(netns_fd, [bare_plan(2, mac="01:00:5e:00:00:01")])

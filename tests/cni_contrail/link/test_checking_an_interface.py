@@ -1,0 +1,230 @@
+"""CHECK: one sentence for each difference between plan and kernel, none for what a later plugin may change."""
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from cni_contrail.link import check
+from cni_contrail.link.check import check_interface
+from cni_contrail.link.errors import KernelError, NetnsError
+from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, Route
+from tests.cni_contrail.link.conftest import Make
+from tests.support.interface_plans import bare_plan, interface_plan
+from tests.support.netns import Netns
+
+Check = Callable[[InterfacePlan], list[str]]
+
+
+@pytest.fixture
+def differences(node: Netns, netns_fd: int) -> Check:
+    """Checks as the plugin does: by a thread in the node's namespace."""
+
+    def run(plan: InterfacePlan) -> list[str]:
+        with node.inside():
+            return check_interface(netns_fd, plan)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        interface_plan(),
+        bare_plan(),
+        interface_plan(1, routes=(Route("192.0.2.0/24", None), Route("2001:db8::/32", "fe80::1"))),
+        interface_plan(1, addresses=(Address("10.1.0.5", 32),), routes=(Route("10.0.0.0/8", "10.1.0.1"),)),
+        interface_plan(1, addresses=(Address("FD00:1:0::05", 128),), routes=()),
+        interface_plan(1, routes=(Route("2001:DB8:0::/32", "FD00:1::0001"),)),
+        interface_plan(mac="02:AA:BB:CC:DD:EE", alias=""),
+    ],
+)
+def test_what_was_just_made_is_as_planned(make: Make, differences: Check, plan: InterfacePlan) -> None:
+    make(plan)
+    assert differences(plan) == []
+
+
+def test_interfaces_on_one_subnet_are_told_apart(make: Make, differences: Check) -> None:
+    plans = [
+        bare_plan(
+            position,
+            addresses=(Address(f"10.0.0.{position + 5}", 24), Address(f"fd00::{position + 5}", 64)),
+            routes=(Route("10.100.0.0/16", "10.0.0.1"), Route("2001:db8::/32", "fd00::1")),
+        )
+        for position in range(4)
+    ]
+    make(*plans)
+    assert [differences(plan) for plan in plans] == [[], [], [], []]
+
+
+SPOILT = [
+    ("link set eth0 down", "eth0 is down."),
+    ("link set eth0 down", "eth0 does not have the route to 10.100.0.0/16 by way of 10.0.0.1."),
+    (
+        "link set eth0 address 02:00:00:00:00:99",
+        "eth0 has the MAC address 02:00:00:00:00:99 and not 02:00:5e:10:00:00.",
+    ),
+    ("link set eth0 mtu 1501", "eth0 has an MTU of 1501, more than 1500."),
+    ("addr del 10.0.0.5/24 dev eth0", "eth0 does not have the address 10.0.0.5/24."),
+    ("addr del fd00::5/64 dev eth0", "eth0 does not have the address fd00::5/64."),
+    ("route del 10.100.0.0/16", "eth0 does not have the route to 10.100.0.0/16 by way of 10.0.0.1."),
+    ("route del default", "The sandbox has no IPv4 default route, neither by eth0 nor otherwise."),
+    ("-6 route del default", "The sandbox has no IPv6 default route, neither by eth0 nor otherwise."),
+]
+
+
+@pytest.mark.parametrize(("command", "sentence"), SPOILT)
+def test_each_difference_in_the_sandbox_is_told(
+    make: Make, differences: Check, sandbox: Netns, command: str, sentence: str
+) -> None:
+    make(interface_plan())
+    sandbox.ip(*command.split())
+    assert sentence in differences(interface_plan())
+
+
+def test_an_interface_that_was_renamed_is_missing(make: Make, differences: Check, sandbox: Netns) -> None:
+    make(interface_plan())
+    sandbox.ip("link", "set", "eth0", "down")
+    sandbox.ip("link", "set", "eth0", "name", "eth7")
+    assert differences(interface_plan()) == ["eth0 does not exist in the sandbox."]
+
+
+SPOILT_ON_THE_HOST = [
+    ("link set tapplan0 down", ["tapplan0 is down."]),
+    ("link set tapplan0 alias mine", ["tapplan0 has the alias 'mine' and not 'contrail 0123456789ab default/pod 0'."]),
+    ("link set tapplan0 mtu 1400", ["tapplan0 has an MTU of 1400 and not 1500."]),
+    (
+        "link del tapplan0",
+        ["The host end tapplan0 of eth0 does not exist.", "eth0 does not exist in the sandbox."],
+    ),
+]
+
+
+@pytest.mark.parametrize(("command", "expected"), SPOILT_ON_THE_HOST)
+def test_each_difference_on_the_host_is_told(
+    make: Make, differences: Check, node: Netns, command: str, expected: list[str]
+) -> None:
+    make(interface_plan())
+    node.ip(*command.split())
+    assert differences(interface_plan()) == expected
+
+
+TOLERATED = [
+    ("an address more", ["addr", "add", "10.0.0.77/32", "dev", "eth0"]),
+    ("a route more", ["route", "add", "10.200.0.0/16", "via", "10.0.0.9"]),
+    ("a smaller MTU", ["link", "set", "eth0", "mtu", "1300"]),
+    ("another default route beside", ["route", "add", "default", "via", "10.0.0.9", "metric", "5"]),
+    ("another default route instead", ["route", "replace", "default", "via", "10.0.0.9"]),
+    ("an interface more", ["link", "add", "net9", "type", "veth", "peer", "name", "net8"]),
+]
+
+
+@pytest.mark.parametrize("command", [each[1] for each in TOLERATED], ids=[each[0] for each in TOLERATED])
+def test_what_a_later_plugin_may_do_is_no_difference(
+    make: Make, differences: Check, sandbox: Netns, command: list[str]
+) -> None:
+    make(interface_plan())
+    sandbox.ip(*command)
+    assert differences(interface_plan()) == []
+
+
+def test_a_route_that_was_moved_to_another_table_is_no_difference(
+    make: Make, differences: Check, sandbox: Netns
+) -> None:
+    """As the `sbr` plugin does."""
+    make(interface_plan())
+    sandbox.ip("route", "del", "10.100.0.0/16")
+    sandbox.ip("route", "add", "10.100.0.0/16", "via", "10.0.0.1", "table", "100")
+    assert differences(interface_plan()) == []
+
+
+def test_a_default_route_that_another_interface_had_first_is_no_difference(make: Make, differences: Check) -> None:
+    second = interface_plan(1, defaults=(DefaultRoute("10.1.0.1", asked=False),))
+    make(interface_plan(0))
+    make(second)
+    assert differences(second) == []
+
+
+def test_an_unreachable_default_is_no_default_route(make: Make, differences: Check, sandbox: Netns) -> None:
+    make(interface_plan())
+    sandbox.ip("route", "replace", "unreachable", "default")
+    assert differences(interface_plan()) == ["The sandbox has no IPv4 default route, neither by eth0 nor otherwise."]
+
+
+def test_ends_of_different_pairs_are_told(make: Make, differences: Check) -> None:
+    make(interface_plan(0), interface_plan(1))
+    crossed = interface_plan(0, host_name="tapplan1", alias=interface_plan(1).alias)
+    assert differences(crossed) == ["eth0 and tapplan1 are not the two ends of one pair."]
+
+
+def test_an_end_of_the_right_index_in_another_sandbox_is_told(
+    make: Make, differences: Check, node: Netns, sandbox: Netns, make_netns: Callable[[str], Netns]
+) -> None:
+    make(interface_plan())
+    other_sandbox, other_node = make_netns("pod"), make_netns("node")
+    ours = sandbox.ip("-o", "link", "show", "eth0").split(":")[0]
+    hosts = node.ip("-o", "link", "show", "tapplan0").split(":")[0]
+    sandbox.ip("link", "del", "eth0")
+    node.ip(*pair("tapplan0", hosts, "eth0", ours, other_sandbox))
+    sandbox.ip(*pair("eth0", ours, "tapplan0", hosts, other_node))
+    assert "eth0 and tapplan0 are not the two ends of one pair." in differences(interface_plan())
+
+
+def pair(name: str, index: str, peer: str, peer_index: str, netns: Netns) -> list[str]:
+    end = ["link", "add", name, "index", index, "type", "veth"]
+    return [*end, "peer", "name", peer, "index", peer_index, "netns", netns.name]
+
+
+def test_a_link_of_another_kind_is_told(make: Make, differences: Check, node: Netns) -> None:
+    make(interface_plan())
+    found = differences(interface_plan(host_name="lo", mtu=65536, alias=""))
+    assert "lo is a link of kind None and not veth." in found
+
+
+def test_a_failed_duplicate_address_detection_is_told(
+    make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(interface_plan())
+    look = check._look
+
+    def dad_failed(netns_fd: int, plan: InterfacePlan) -> check._Seen:
+        seen = look(netns_fd, plan)
+        for address in seen.addresses:
+            address["flags"] |= 0x08
+        return seen
+
+    monkeypatch.setattr(check, "_look", dad_failed)
+    sentence = "eth0 may not use fd00::5: another host has it (duplicate address detection)."
+    assert sentence in differences(interface_plan())
+
+
+def test_a_listing_that_the_kernel_cut_short_once_is_no_difference(
+    make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(interface_plan())
+    look = check._look
+    looks = 0
+
+    def cut_short(netns_fd: int, plan: InterfacePlan) -> check._Seen:
+        nonlocal looks
+        looks += 1
+        seen = look(netns_fd, plan)
+        return seen._replace(routes=[]) if looks == 1 else seen
+
+    monkeypatch.setattr(check, "_look", cut_short)
+    assert differences(interface_plan()) == []
+    assert looks == 2
+
+
+def test_a_sandbox_that_cannot_be_entered_is_an_error_and_no_difference(node: Netns) -> None:
+    with open("/dev/null") as file, node.inside(), pytest.raises((NetnsError, KernelError)):
+        check_interface(file.fileno(), interface_plan())
+
+
+def test_checking_leaves_no_descriptor_open(make: Make, differences: Check) -> None:
+    make(interface_plan())
+    differences(interface_plan())
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        differences(interface_plan())
+    assert len(os.listdir("/proc/self/fd")) == before

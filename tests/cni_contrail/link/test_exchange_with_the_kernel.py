@@ -1,0 +1,176 @@
+"""Requests and answers: which was refused and why, many at once, and an end to every wait."""
+
+import errno
+import struct
+import time
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from cni_contrail.link import exchange, links, message, routes
+from cni_contrail.link.addresses import add_address
+from cni_contrail.link.errors import KernelError
+from cni_contrail.link.exchange import RouteSocket
+from cni_contrail.link.links import End
+from cni_contrail.link.message import Request
+from cni_contrail.link.plan import Address, Route
+from tests.support.kernel_state import address_texts
+from tests.support.netns import Netns
+
+NLMSG_NOOP = 1
+
+
+@pytest.fixture
+def kernel(node: Netns) -> Iterator[RouteSocket]:
+    """A socket in a namespace that has the pair `left` and `right`."""
+    node.ip("link", "add", "left", "type", "veth", "peer", "name", "right")
+    with node.inside(), RouteSocket() as opened:
+        yield opened
+
+
+@pytest.fixture
+def left(kernel: RouteSocket) -> End:
+    index = kernel.index_of("left")
+    assert index is not None
+    return End("left", index)
+
+
+def test_what_was_not_refused_has_been_done(kernel: RouteSocket, left: End, node: Netns) -> None:
+    wanted = [Address("10.0.0.5", 24), Address("10.0.0.5", 24), Address("10.0.0.6", 24)]
+    refusals = kernel.carry_out([add_address(left, address) for address in wanted])
+    assert list(refusals) == [1]
+    assert str(refusals[1]).startswith("left: add address 10.0.0.5/24: File exists")
+    assert address_texts(node, "left") == ["10.0.0.5/24", "10.0.0.6/24"]
+
+
+def test_the_first_refusal_is_the_one_raised(kernel: RouteSocket, left: End) -> None:
+    wanted = [add_address(left, Address(text, 24)) for text in ("10.0.0.5", "224.0.0.5", "10.0.0.5")]
+    with pytest.raises(KernelError, match=r"10\.0\.0\.5/24: File exists"):
+        kernel.carry_out_all([wanted[0], wanted[2], wanted[0]])
+
+
+def test_a_refusal_has_the_kernels_own_words(kernel: RouteSocket, left: End) -> None:
+    with pytest.raises(KernelError) as caught:
+        kernel.carry_out_all([routes.add_route(left, Route("10.1.2.3/16", None), ())])
+    assert caught.value.errno == errno.EINVAL
+    assert str(caught.value).startswith("left: add route 10.1.2.3/16: Invalid argument (Invalid prefix")
+
+
+def test_a_refusal_without_words_has_the_error_numbers_meaning(kernel: RouteSocket) -> None:
+    (refusal,) = kernel.get([links.get("nowhere")])
+    assert isinstance(refusal, KernelError)
+    assert (refusal.errno, str(refusal)) == (errno.ENODEV, "find link nowhere: No such device")
+
+
+def test_answers_and_refusals_keep_the_order_of_the_questions(kernel: RouteSocket, left: End) -> None:
+    first, second, third = kernel.get([links.get("left"), links.get("nowhere"), links.get("lo")])
+    assert not isinstance(first, KernelError)
+    assert isinstance(second, KernelError)
+    assert not isinstance(third, KernelError)
+    assert (links.found(first).ifindex, links.found(third).ifindex) == (left.ifindex, 1)
+
+
+def test_more_refusals_than_the_receive_buffer_holds_are_all_told(kernel: RouteSocket, left: End) -> None:
+    kernel.carry_out_all([add_address(left, Address("10.0.0.5", 24))])
+    refusals = kernel.carry_out([add_address(left, Address("10.0.0.5", 24))] * 1000)
+    assert list(refusals) == list(range(1000))
+    assert {refusal.errno for refusal in refusals.values()} == {errno.EEXIST}
+
+
+def test_nothing_to_do_asks_nothing(kernel: RouteSocket) -> None:
+    assert kernel.carry_out([]) == {}
+    assert kernel.get([]) == []
+
+
+def test_names_and_indexes_are_found(kernel: RouteSocket, left: End) -> None:
+    assert kernel.name_of(left.ifindex) == "left"
+    assert kernel.index_of("lo") == 1
+    assert kernel.name_of(4711) is None
+    assert kernel.index_of("nowhere") is None
+
+
+def test_a_listing_holds_all_even_if_it_takes_several_datagrams(kernel: RouteSocket, left: End, node: Netns) -> None:
+    node.ip("link", "set", "left", "up")
+    wanted = [Route(f"10.{number // 250}.{number % 250}.0/24", None) for number in range(2000)]
+    kernel.carry_out_all([routes.add_route(left, route, ()) for route in wanted])
+    assert len(kernel.dump(routes.dump_routes())) >= 2000
+
+
+def test_a_listing_that_is_refused_is_told(kernel: RouteSocket) -> None:
+    unknown = Request(kind=0x7FE, flags=message.DUMP, body=bytes(4), what="read nonsense")
+    with pytest.raises(KernelError, match=r"^read nonsense: Operation not supported"):
+        kernel.dump(unknown)
+
+
+class Interrupted:
+    """Marks the first so many listings as changed meanwhile."""
+
+    def __init__(self, kernel: RouteSocket, patch: pytest.MonkeyPatch, *, times: int) -> None:
+        self.left = times
+        self.attempts = 0
+        self.kernel = kernel
+        self._receive = RouteSocket._receive
+        patch.setattr(RouteSocket, "_receive", self.receive)
+
+    def receive(self, what: str) -> bytes:
+        data = bytearray(self._receive(self.kernel, what))
+        if any(each.kind == message.DONE for each in message.messages(bytes(data))):
+            self.attempts += 1
+            if self.attempts <= self.left:
+                data[6] |= message.DUMP_INTERRUPTED
+        return bytes(data)
+
+
+def test_a_listing_that_changed_meanwhile_is_asked_for_again(
+    kernel: RouteSocket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted = Interrupted(kernel, monkeypatch, times=3)
+    kernel.dump(routes.dump_routes())
+    assert interrupted.attempts == 4
+
+
+def test_a_listing_that_always_changes_is_given_up(kernel: RouteSocket, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted = Interrupted(kernel, monkeypatch, times=1000)
+    with pytest.raises(KernelError, match=r"^read routes: changed during each of 10 attempts"):
+        kernel.dump(routes.dump_routes())
+    assert interrupted.attempts == 10
+
+
+def test_an_answer_that_never_comes_is_not_waited_for(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
+    def say_nothing(requests: Sequence[Request], first: int) -> bytes:
+        return struct.pack("=IHHII", 16, NLMSG_NOOP, 1, first, 0)
+
+    monkeypatch.setattr(exchange, "_TIMEOUT_S", 1)
+    monkeypatch.setattr(message, "datagram", say_nothing)
+    started = time.monotonic()
+    with (
+        node.inside(),
+        RouteSocket() as kernel,
+        pytest.raises(KernelError, match="did not answer within 1 s") as caught,
+    ):
+        kernel.carry_out_all([links.get("lo")])
+    assert caught.value.errno == errno.ETIMEDOUT
+    assert time.monotonic() - started < 3
+
+
+def test_answers_to_others_are_passed_over(kernel: RouteSocket, left: End) -> None:
+    """A late answer to a question that was given up must not be taken for this one's."""
+    kernel._socket.send(message.datagram([links.get("lo")], 77_000))
+    (answer,) = kernel.get([links.get("left")])
+    assert not isinstance(answer, KernelError)
+    assert links.found(answer).ifindex == left.ifindex
+    kernel._socket.send(message.datagram([links.get("lo")], 78_000))
+    assert len(kernel.dump(routes.dump_routes())) > 0
+
+
+def test_a_socket_that_fails_is_told_with_what_was_asked(kernel: RouteSocket) -> None:
+    kernel._socket.close()
+    with pytest.raises(KernelError, match=r"^find link lo: Bad file descriptor$"):
+        kernel.get([links.get("lo")])
+    with pytest.raises(KernelError, match=r"^find link lo: Bad file descriptor$"):
+        kernel._receive("find link lo")
+
+
+def test_a_request_that_the_kernel_may_not_carry_out_is_told(kernel: RouteSocket) -> None:
+    with pytest.raises(KernelError, match=r"^left: Bad address$"):
+        kernel._interface_request(exchange._SIOCETHTOOL, b"left".ljust(40, b"\0"), "left")

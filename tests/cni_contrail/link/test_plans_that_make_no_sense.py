@@ -1,0 +1,46 @@
+"""What cannot be said to the kernel at all is refused before anything is made, with interface and value."""
+
+import pytest
+
+from cni_contrail.link.errors import LinkError
+from cni_contrail.link.plan import Address, DefaultRoute, Route
+from tests.cni_contrail.link.conftest import Make
+from tests.support.interface_plans import interface_plan
+from tests.support.netns import Netns
+
+NONSENSE = [
+    ({"mac": "02:00:5e:10:00"}, "'02:00:5e:10:00' is no MAC address"),
+    ({"mac": "02:00:5e:10:00:0g"}, "'02:00:5e:10:00:0g' is no MAC address"),
+    ({"mac": ""}, "'' is no MAC address"),
+    ({"mtu": -1}, "-1 is no unsigned 32-bit number"),
+    ({"mtu": 1 << 32}, "4294967296 is no unsigned 32-bit number"),
+    ({"name": ""}, "'' is no name for a link"),
+    ({"name": "eth%d"}, "'eth%d' is no name for a link"),
+    ({"name": "all"}, "'all' is no name for a link"),
+    ({"name": "eth0\0"}, "'eth0\\x00' is no name for a link"),
+    ({"host_name": "tap%d"}, "'tap%d' is no name for a link"),
+    ({"name": "eth\ud800"}, "surrogates not allowed"),
+    ({"addresses": (Address("10.0.0.256", 24),)}, "'10.0.0.256' is no IP address"),
+    ({"addresses": (Address("10.0.0.5/24", 24),)}, "'10.0.0.5/24' is no IP address"),
+    ({"addresses": (Address("fd00::5%eth0", 64),)}, "'fd00::5%eth0' is no IP address"),
+    ({"addresses": (Address("10.0.0.5", 33),)}, "33 is no prefix length of an address of 32 bits"),
+    ({"addresses": (Address("fd00::5", -1),)}, "-1 is no prefix length of an address of 128 bits"),
+    ({"routes": (Route("10.0.0.0", None),)}, "'10.0.0.0' is no network with a prefix length"),
+    ({"routes": (Route("10.0.0.0/x", None),)}, "'10.0.0.0/x' is no network with a prefix length"),
+    ({"routes": (Route("10.0.0.0/33", None),)}, "33 is no prefix length of an address of 32 bits"),
+    ({"routes": (Route("somewhere/8", None),)}, "'somewhere' is no IP address"),
+    ({"routes": (Route("10.0.0.0/8", "gateway"),)}, "'gateway' is no IP address"),
+    ({"defaults": (DefaultRoute("", asked=False),)}, "'' is no IP address"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), NONSENSE, ids=[repr(each[1]) for each in NONSENSE])
+def test_nonsense_is_refused_before_anything_is_made(
+    make: Make, node: Netns, sandbox: Netns, changes: dict[str, object], message: str
+) -> None:
+    plan = interface_plan(1)._replace(**changes)
+    with pytest.raises(LinkError) as caught:
+        make(interface_plan(0), plan)
+    assert str(caught.value).startswith(f"{plan.name}: ")
+    assert str(caught.value).endswith(message)
+    assert (node.links(), sandbox.links()) == ([], [])

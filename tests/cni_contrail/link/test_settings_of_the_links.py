@@ -1,0 +1,168 @@
+"""Sysctls: what is set on either side, through which mount, and what is said where it cannot be."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cni_contrail.link.errors import LinkError, SysctlError
+from cni_contrail.link.plan import Address
+from tests.cni_contrail.link.conftest import Make
+from tests.support.interface_plans import bare_plan, interface_plan
+from tests.support.kernel_state import address_texts, read_sysctl, write_sysctl
+from tests.support.netns import Netns
+
+ONLY_IPV4 = (Address("10.0.0.5", 24),)
+SETTINGS = {
+    "net/ipv6/conf/eth0/disable_ipv6": "0",
+    "net/ipv6/conf/lo/disable_ipv6": "0",
+    "net/ipv6/conf/eth0/accept_ra": "0",
+    "net/ipv6/conf/eth0/accept_dad": "0",
+    "net/ipv6/conf/eth0/keep_addr_on_down": "1",
+    "net/ipv6/conf/eth0/ndisc_notify": "1",
+    "net/ipv4/conf/eth0/arp_notify": "1",
+}
+
+
+@pytest.mark.parametrize(("key", "value"), SETTINGS.items())
+def test_a_sandbox_end_with_ipv6_is_settled(make: Make, sandbox: Netns, key: str, value: str) -> None:
+    make(interface_plan())
+    assert read_sysctl(sandbox, key) == value
+
+
+def test_a_sandbox_end_without_ipv6_only_takes_no_router_advertisements(make: Make, sandbox: Netns) -> None:
+    make(bare_plan(addresses=ONLY_IPV4))
+    assert read_sysctl(sandbox, "net/ipv6/conf/eth0/accept_ra") == "0"
+    assert read_sysctl(sandbox, "net/ipv6/conf/eth0/accept_dad") == "1"
+
+
+def test_the_settings_of_the_sandbox_for_all_links_stay(make: Make, sandbox: Netns) -> None:
+    kinds = ("disable_ipv6", "accept_ra", "accept_dad", "ndisc_notify")
+    keys = [f"net/ipv6/conf/{which}/{kind}" for which in ("all", "default") for kind in kinds]
+    before = [read_sysctl(sandbox, key) for key in keys]
+    make(interface_plan())
+    assert [read_sysctl(sandbox, key) for key in keys] == before
+
+
+def test_addresses_survive_a_link_that_goes_down_and_up(make: Make, sandbox: Netns) -> None:
+    make(interface_plan())
+    sandbox.ip("link", "set", "eth0", "down")
+    sandbox.ip("link", "set", "eth0", "up")
+    assert address_texts(sandbox, "eth0") == ["10.0.0.5/24", "fd00::5/64"]
+
+
+def test_the_host_end_takes_no_router_advertisements(make: Make, node: Netns) -> None:
+    write_sysctl(node, "net/ipv6/conf/default/accept_ra", "2")
+    make(interface_plan(), interface_plan(1, addresses=ONLY_IPV4))
+    for name in ("tapplan0", "tapplan1"):
+        assert read_sysctl(node, f"net/ipv6/conf/{name}/accept_ra") == "0"
+
+
+def settings_folder(folder: Path, *keys: str) -> str:
+    for key in keys:
+        path = folder / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("1\n")
+    return str(folder)
+
+
+def test_settings_are_written_below_the_given_folder(make: Make, sandbox: Netns, tmp_path: Path) -> None:
+    keys = [key for key in SETTINGS if "ipv6" in key]
+    folder = settings_folder(tmp_path, *keys, "net/ipv6/conf/tapplan0/accept_ra")
+    make(interface_plan(), sysctl_dir=folder)
+    assert {key: (tmp_path / key).read_text().strip() for key in keys} == {key: SETTINGS[key] for key in keys}
+    assert (tmp_path / "net/ipv6/conf/tapplan0/accept_ra").read_text().strip() == "0"
+    assert read_sysctl(sandbox, "net/ipv6/conf/eth0/accept_ra") == "1", "the real one is not touched"
+
+
+def test_a_setting_that_is_not_there_is_named_with_key_and_path(make: Make, tmp_path: Path) -> None:
+    folder = settings_folder(tmp_path, "net/ipv6/conf/tapplan0/accept_ra")
+    with pytest.raises(SysctlError) as caught:
+        make(interface_plan(), sysctl_dir=folder)
+    assert str(caught.value) == (
+        "eth0: set net.ipv6.conf.eth0.accept_ra to 0: "
+        f"{tmp_path}/net/ipv6/conf/eth0/accept_ra: No such file or directory"
+    )
+
+
+def test_a_folder_without_settings_is_named(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(SysctlError, match=f"^{tmp_path} holds no kernel settings: {tmp_path}/net is not there$"):
+        make(interface_plan(), sysctl_dir=str(tmp_path))
+
+
+# On a read-only mount: prints the error, or "made".
+READ_ONLY = """
+import os, sys
+from cni_contrail.link.errors import SysctlError
+from cni_contrail.link.make import make_interfaces
+from tests.support.interface_plans import interface_plan
+fd = os.open(sys.argv[1], os.O_RDONLY)
+try:
+    make_interfaces(fd, [interface_plan()])
+except SysctlError as error:
+    print(error)
+else:
+    print("made")
+"""
+
+
+def make_on_read_only_mount(node: Netns, sandbox: Netns) -> str:
+    mount = 'mount -o bind,ro /proc/sys /proc/sys && exec "$@"'
+    done = node.run("unshare", "--mount", "sh", "-c", mount, "-", sys.executable, "-c", READ_ONLY, sandbox.path)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_read_only_mount_is_told(node: Netns, sandbox: Netns) -> None:
+    assert make_on_read_only_mount(node, sandbox) == (
+        "eth0: set net.ipv6.conf.tapplan0.accept_ra to 0: "
+        "/proc/sys/net/ipv6/conf/tapplan0/accept_ra: Read-only file system"
+    )
+    assert (node.links(), sandbox.links()) == ([], [])
+
+
+def test_a_read_only_mount_is_enough_where_the_settings_are_right_already(node: Netns, sandbox: Netns) -> None:
+    write_sysctl(node, "net/ipv6/conf/default/accept_ra", "0")
+    for kind, value in {"accept_ra": "0", "accept_dad": "0", "keep_addr_on_down": "1", "ndisc_notify": "1"}.items():
+        write_sysctl(sandbox, f"net/ipv6/conf/default/{kind}", value)
+    assert make_on_read_only_mount(node, sandbox) == "made"
+    assert address_texts(sandbox, "eth0") == ["10.0.0.5/24", "fd00::5/64"]
+
+
+def test_a_kernel_without_ipv6_is_fine_where_the_plan_has_none(make: Make, sandbox: Netns, tmp_path: Path) -> None:
+    (tmp_path / "net/ipv4").mkdir(parents=True)
+    make(bare_plan(addresses=ONLY_IPV4), sysctl_dir=str(tmp_path))
+    assert address_texts(sandbox, "eth0") == ["10.0.0.5/24"]
+
+
+def test_a_kernel_without_ipv6_is_told_where_the_plan_has_some(make: Make, node: Netns, tmp_path: Path) -> None:
+    (tmp_path / "net/ipv4").mkdir(parents=True)
+    with pytest.raises(LinkError, match=r"^eth0: cannot have an IPv6 address: IPv6 is disabled in the kernel \("):
+        make(interface_plan(), sysctl_dir=str(tmp_path))
+    assert node.links() == []
+
+
+def test_an_mtu_too_small_for_ipv6_is_fine_where_the_plan_has_none(make: Make, sandbox: Netns) -> None:
+    make(bare_plan(addresses=ONLY_IPV4, mtu=1279))
+    assert address_texts(sandbox, "eth0") == ["10.0.0.5/24"]
+
+
+def test_an_mtu_too_small_for_ipv6_is_told_where_the_plan_has_some(make: Make, node: Netns) -> None:
+    with pytest.raises(LinkError, match=r"^eth0: cannot have an IPv6 address: its MTU of 1279 is below 1280"):
+        make(interface_plan(mtu=1279))
+    assert node.links() == []
+
+
+def test_the_smallest_mtu_of_ipv6_is_enough(make: Make, sandbox: Netns) -> None:
+    make(interface_plan(mtu=1280))
+    assert address_texts(sandbox, "eth0") == ["10.0.0.5/24", "fd00::5/64"]
+
+
+def test_the_threads_namespace_decides_and_not_the_mount(make: Make, node: Netns, sandbox: Netns) -> None:
+    """Both sides are written through one mount of /proc/sys, which is why a host's one can stand anywhere."""
+    make(interface_plan(name="same", host_name="same"))
+    assert read_sysctl(node, "net/ipv6/conf/same/ndisc_notify") == "0"
+    assert read_sysctl(sandbox, "net/ipv6/conf/same/ndisc_notify") == "1"
+    here = subprocess.run(["ls", "/proc/sys/net/ipv6/conf"], capture_output=True, text=True, check=True)
+    assert "same" not in here.stdout
