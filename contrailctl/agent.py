@@ -85,11 +85,15 @@ class Agent:
 
     def plugged(self, machine: VirtualMachine) -> dict[str, str]:
         """Uuid to host interface of those of its interfaces that are plugged."""
+        found = (self._plugged_one(machine.uuid, interface.uuid) for interface in machine.interfaces)
+        return {item.id: item.system_name for items in found for item in items}
+
+    def _plugged_one(self, vm_uuid: str, vmi_uuid: str) -> list[_PluggedItem]:
+        """Asks for one interface: of a machine whose interfaces are not all plugged, an agent tells none together."""
         try:
-            items = self._decode(f"/vm/{machine.uuid}", _PluggedItem)
+            return self._decode(f"/vm/{vm_uuid}/{vmi_uuid}", _PluggedItem)
         except NotFoundError:
-            return {}
-        return {item.id: item.system_name for item in items}
+            return []
 
     def _decode(self, path: str, item: type[Item]) -> list[Item]:
         body = self._endpoint.get(path)

@@ -5,11 +5,11 @@ Exit status: 0 all held, 1 something did not, 2 wrong use, 130 interrupted.
 
 import argparse
 import os
-import signal
 import sys
 
 from cni_contrail.runtime.errors import CniRuntimeError
 from contrail_embedded.demo.errors import DemoError
+from contrail_embedded.demo.interrupts import clean_up_on_sigterm
 from contrail_embedded.demo.node import stop_kept_node
 from contrail_embedded.demo.place import Place
 from contrail_embedded.demo.play import play
@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     if os.geteuid() != 0:
         print("demo: network namespaces need root: run it with sudo", file=sys.stderr)
         return EXIT_FAILED
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # cleans up like Ctrl-C
+    clean_up_on_sigterm()
     place = Place(arguments.name)
     try:
         with place.locked():

@@ -1,6 +1,6 @@
 """Compares what the kernel says about a pod's sandbox with what the manager says about the pod."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from contrail_config.objects import VirtualMachineInterface
@@ -21,7 +21,7 @@ def differences(
     yield from _of_routes(_expected_routes(interfaces, names), set(routes))
 
 
-def result_differences(result: dict[str, Any], links: Sequence[Link]) -> Iterator[str]:
+def result_differences(result: Mapping[str, Any], links: Sequence[Link]) -> Iterator[str]:
     """The same for the plugin's result, which tells the runtime of the first interface alone."""
     named = [interface["name"] for interface in result.get("interfaces", ()) if interface.get("sandbox")]
     if named != [link.name for link in links[:1]]:

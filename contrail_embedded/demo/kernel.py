@@ -29,6 +29,11 @@ class KernelRoute(NamedTuple):
     link: str
 
 
+def raise_loopback(namespace: str) -> None:
+    """Brings up the loopback of a named network namespace, which is made with it down."""
+    _ip(namespace, "link", "set", "lo", "up")
+
+
 def read_links(namespace: str) -> list[Link]:
     """Links of a named network namespace but the loopback, in the order in which they were made."""
     links = [link for link in _ip(namespace, "address", "show") if link["ifname"] != "lo"]

@@ -1,11 +1,13 @@
-"""The embedded node as a process: manager, store and agent in one, started on a folder of manifests."""
+"""The embedded node as a process: manager, store and agent in one, started on a folder of manifests.
+
+It is started in the network namespace of the caller, which stands for the node: its API is reached there alone.
+"""
 
 import contextlib
 import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -22,6 +24,7 @@ from contrailctl.fetch import Endpoint
 
 READY_TIMEOUT = 30.0
 STOP_TIMEOUT = 8.0  # it has 5 seconds
+_ADDRESS = "127.0.0.1:8083"
 _POLL = 0.1
 _REQUEST_TIMEOUT = 5.0
 _LOG_LINES = 15
@@ -35,12 +38,11 @@ class Node:
 
     def __init__(self, place: Place, manifests: str) -> None:
         self._place = place
-        address = f"127.0.0.1:{_free_port()}"
-        self.endpoint = Endpoint(f"http://{address}", _REQUEST_TIMEOUT)
+        self.endpoint = Endpoint(f"http://{_ADDRESS}", _REQUEST_TIMEOUT)
         command = [os.path.join(BIN_DIR, "contrail-manager"), "--embedded", "--manifests", manifests]
         with open(place.log_file, "wb") as log:
             self._process = subprocess.Popen(
-                [*command, "--data-dir", place.data_dir, "--listen", address],
+                [*command, "--data-dir", place.data_dir, "--listen", _ADDRESS],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -100,10 +102,3 @@ def identify(pid: int) -> Mapping[str, Any]:
     with open(f"/proc/{pid}/stat") as file:
         start = file.read().rpartition(")")[2].split()[19]
     return {"pid": pid, "start": start}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

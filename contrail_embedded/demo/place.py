@@ -5,9 +5,9 @@ one run of a name at a time.
 """
 
 import contextlib
-import fcntl
 import os
 import shutil
+import socket
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -90,10 +90,10 @@ class Place(NamedTuple):
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Holds the lock of this name. Raises DemoError if another run does."""
-        with open(f"{self.directory}.lock", "w") as file:
+        """Holds the name: an abstract socket, which ends with its process. Raises DemoError if another run has it."""
+        with socket.socket(socket.AF_UNIX) as lock:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
+                lock.bind(f"\0{self.name}")
+            except OSError as error:
                 raise DemoError(f"another run named {self.name} is going on") from error
             yield

@@ -2,12 +2,13 @@
 
 import os
 import secrets
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cni_contrail.runtime.attachment import Attachment
 from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.configuration import NetworkList
-from cni_contrail.runtime.sandbox import NETNS_DIR, inside, make_sandbox, remove_sandbox
+from cni_contrail.runtime.sandbox import make_sandbox, remove_sandbox
 from contrail_config.views import PodView
 from contrail_embedded.demo.node import BIN_DIR
 from contrail_embedded.demo.place import Place
@@ -24,12 +25,11 @@ class Sandbox(NamedTuple):
 
 
 class RuntimePlayer:
-    """Makes and removes sandboxes on one node, and runs its network configuration on them."""
+    """Makes and removes sandboxes, and runs a network configuration on them, in the network namespace of the caller."""
 
     def __init__(self, place: Place, network: NetworkList) -> None:
         self._place = place
         self._network = network
-        self._node = os.path.join(NETNS_DIR, place.node_namespace)
         environment = {**os.environ, _SETTINGS_VARIABLE: place.plugin_settings}
         self._runtime = Runtime([BIN_DIR], cache_dir=place.result_cache, environment=environment)
 
@@ -47,20 +47,22 @@ class RuntimePlayer:
         path = make_sandbox(namespace)
         return Sandbox(pod, namespace, Attachment(container_id, path, "eth0", args=tuple(args.items())))
 
-    def attach(self, sandbox: Sandbox) -> dict[str, Any]:
-        """ADD: returns the plugin's result. Raises CniRuntimeError."""
-        with inside(self._node):
-            return self._runtime.add(self._network, sandbox.attachment)
+    def attach(self, sandbox: Sandbox) -> None:
+        """ADD. Raises CniRuntimeError."""
+        self._runtime.add(self._network, sandbox.attachment)
+
+    def result(self, sandbox: Sandbox) -> Mapping[str, Any]:
+        """The result of ADD as the runtime cached it; empty if there is none. Raises CniRuntimeError."""
+        entry = self._runtime.cached(self._network, sandbox.attachment)
+        return {} if entry is None else entry.result
 
     def check(self, sandbox: Sandbox) -> None:
         """CHECK. Raises CniRuntimeError."""
-        with inside(self._node):
-            self._runtime.check(self._network, sandbox.attachment)
+        self._runtime.check(self._network, sandbox.attachment)
 
     def detach(self, sandbox: Sandbox) -> None:
         """DEL, which a failed ADD is followed by too. Raises CniRuntimeError."""
-        with inside(self._node):
-            self._runtime.delete(self._network, sandbox.attachment)
+        self._runtime.delete(self._network, sandbox.attachment)
 
     def remove(self, sandbox: Sandbox) -> None:
         """Removes the network namespace: after the last plugin."""

@@ -20,7 +20,7 @@ def sandbox_table(sandboxes: Iterable[Sandbox]) -> str:
 def how_to_look(place: Place, url: str, sandboxes: Sequence[Sandbox]) -> str:
     """Returns commands for what was kept."""
     pod = sandboxes[-1].pod
-    command = f".venv/bin/contrailctl --manager {url} --agent {url}"
+    command = f"ip netns exec {place.node_namespace} .venv/bin/contrailctl --manager {url} --agent {url}"
     return "\n".join(
         [
             "The node runs on, and the pods keep their interfaces. Look at them with",

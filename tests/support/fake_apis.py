@@ -57,7 +57,7 @@ class AgentProcess(Process):
         return [
             *super().routes(),
             web.get("/vm-cfg/{name}", self._vm_cfg),
-            web.get(f"/vm/{views.ROUTER_UID}", self._vm),
+            web.get(f"/vm/{views.ROUTER_UID}/{views.INTERFACES[0].uuid}", self._vm),
         ]
 
     async def _vm_cfg(self, request: web.Request) -> web.Response:

@@ -21,7 +21,6 @@ def place() -> Iterator[Place]:
     place = Place(f"ct-demo-{uuid.uuid4().hex[:8]}")
     yield place
     place.remove()
-    Path(f"{place.directory}.lock").unlink(missing_ok=True)
 
 
 @pytest.fixture
