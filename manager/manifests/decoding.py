@@ -90,17 +90,23 @@ def _items(document: Any) -> list[Any] | None:
 
 
 def _kind(document: Any) -> tuple[str, _Kind | None]:
-    """The kind's name, and the kind if it is one of ours. Raises UnusableError."""
+    """The kind's name, and the kind if it is one of ours. Raises UnusableError.
+
+    An API version may be left out, as the multi-network design's own example does.
+    """
     if not isinstance(document, dict):
         raise UnusableError(f"{shown(document)} is no Kubernetes object")
-    for key in ("apiVersion", "kind"):
-        if not isinstance(document.get(key), str) or not document[key]:
-            raise UnusableError(f"{key}: {shown(document.get(key))} is no text, so this is no Kubernetes object")
-    if document["kind"] == "List":
+    name, version = document.get("kind"), document.get("apiVersion", "")
+    if not isinstance(name, str) or not name:
+        raise UnusableError(f"kind: {shown(name)} is no text, so this is no Kubernetes object")
+    if not isinstance(version, str):
+        raise UnusableError(f"apiVersion: {shown(version)} is no text")
+    if name == "List":
         raise UnusableError("kind: a List within a List")
-    kind = _KINDS.get(document["kind"])
-    group, slash, _ = document["apiVersion"].partition("/")
-    return document["kind"], kind if kind is not None and kind.group == (group if slash else "") else None
+    kind = _KINDS.get(name)
+    group, slash, _ = version.partition("/")
+    is_ours = kind is not None and (not version or kind.group == (group if slash else ""))
+    return name, kind if is_ours else None
 
 
 def _identify(document: Any, kind: _Kind) -> tuple[str, str]:
