@@ -1,6 +1,7 @@
 """All or nothing: whatever step fails, namespaces and routes are afterwards what they were before."""
 
 import errno
+from typing import Any
 
 import pytest
 
@@ -63,14 +64,14 @@ REFUSED = [
 ]
 
 
-def four(**changes_of_third: object) -> list[InterfacePlan]:
+def four(**changes_of_third: Any) -> list[InterfacePlan]:
     plans = [interface_plan(position) for position in range(4)]
     return [*plans[:2], plans[2]._replace(**changes_of_third), plans[3]]
 
 
 @pytest.mark.parametrize(("changes", "message"), [each[1:] for each in REFUSED], ids=[each[0] for each in REFUSED])
 def test_a_refusal_at_the_third_of_four_interfaces_leaves_nothing_of_any(
-    make: Make, node: Netns, sandbox: Netns, changes: dict[str, object], message: str
+    make: Make, node: Netns, sandbox: Netns, changes: dict[str, Any], message: str
 ) -> None:
     before = everything(node), everything(sandbox)
     with pytest.raises(KernelError, match=f"^{message}"):

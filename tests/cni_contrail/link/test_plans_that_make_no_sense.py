@@ -1,5 +1,7 @@
 """What cannot be said to the kernel at all is refused before anything is made, with interface and value."""
 
+from typing import Any
+
 import pytest
 
 from cni_contrail.link.errors import LinkError
@@ -36,7 +38,7 @@ NONSENSE = [
 
 @pytest.mark.parametrize(("changes", "message"), NONSENSE, ids=[repr(each[1]) for each in NONSENSE])
 def test_nonsense_is_refused_before_anything_is_made(
-    make: Make, node: Netns, sandbox: Netns, changes: dict[str, object], message: str
+    make: Make, node: Netns, sandbox: Netns, changes: dict[str, Any], message: str
 ) -> None:
     plan = interface_plan(1)._replace(**changes)
     with pytest.raises(LinkError) as caught:

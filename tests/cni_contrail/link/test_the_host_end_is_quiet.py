@@ -54,8 +54,9 @@ def await_icmp(node: Netns) -> None:
 
 def received_icmp(node: Netns) -> int:
     """How many ICMPv6 messages the node's namespace has looked at."""
-    lines = node.run("cat", "/proc/net/snmp6").stdout.splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("Icmp6InMsgs"))
+    lines: list[str] = node.run("cat", "/proc/net/snmp6").stdout.splitlines()
+    (count,) = [line.split()[1] for line in lines if line.startswith("Icmp6InMsgs")]
+    return int(count)
 
 
 def router_advertisement() -> bytes:

@@ -1,0 +1,285 @@
+"""Whatever plan our encoder writes, pyroute2's decoder reads exactly that from it, and nothing else."""
+
+import ipaddress
+import socket
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as some
+from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+from pyroute2.netlink.rtnl.rtmsg import rtmsg
+
+from cni_contrail.link import links, message, routes
+from cni_contrail.link.addresses import add_address
+from cni_contrail.link.links import End
+from cni_contrail.link.message import Request
+from cni_contrail.link.plan import Address, DefaultRoute, Route
+from cni_contrail.link.routes import FoundDefault
+from tests.support.interface_plans import interface_plan
+
+REQUEST, ACKNOWLEDGE = 0x1, 0x4
+EXCLUSIVELY = REQUEST | ACKNOWLEDGE | 0x400 | 0x200
+APPENDING = REQUEST | ACKNOWLEDGE | 0x400 | 0x800
+UP = 0x1
+
+indexes = some.integers(1, (1 << 31) - 1)
+names = some.from_regex(r"[A-Za-z0-9_.-]{1,15}", fullmatch=True).filter(lambda name: name not in ("all", "default"))
+aliases = some.text(some.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60)
+macs = some.binary(min_size=6, max_size=6).map(lambda mac: mac.hex(":"))
+ends = some.builds(End, names, indexes)
+ipv4 = some.ip_addresses(v=4)
+ipv6 = some.ip_addresses(v=6)
+ips = ipv4 | ipv6
+
+
+@some.composite
+def addresses(draw: some.DrawFn) -> Address:
+    ip = draw(ips)
+    return Address(str(ip), draw(some.integers(0, ip.max_prefixlen)))
+
+
+@some.composite
+def networks(draw: some.DrawFn) -> Any:
+    ip = draw(ips)
+    return ipaddress.ip_network((ip, draw(some.integers(0, ip.max_prefixlen))), strict=False)
+
+
+def decoded(request: Request, kind: type) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the library reads: the fixed fields with the header's in them, and the attributes."""
+    read = kind(message.datagram([request], 77))
+    read.decode()
+    header = read["header"]
+    assert (header["sequence_number"], header["pid"]) == (77, 0)
+    assert header["length"] == len(message.datagram([request], 77))
+    fields = {name: read[name] for name, _ in kind.fields if name != "__align"}  # type: ignore[attr-defined]  # pyroute2's
+    return {**fields, "type_": header["type"], "flags_": header["flags"]}, plain(read)
+
+
+def plain(read: Any) -> dict[str, Any]:
+    """Attributes by name, nested ones too; each kind at most once."""
+    names = [cell[0] for cell in read["attrs"]]
+    assert len(names) == len(set(names))
+    return {
+        cell[0]: plain(cell[1]) if isinstance(cell[1], dict) and "attrs" in cell[1] else cell[1]
+        for cell in read["attrs"]
+    }
+
+
+def link_fields(**changes: int) -> dict[str, int]:
+    return {"family": 0, "ifi_type": 0, "index": 0, "flags": 0, "change": 0, **changes}
+
+
+@given(names, names, macs, some.integers(0, (1 << 32) - 1), some.integers(0, (1 << 31) - 1))
+def test_a_pair(name: str, host_name: str, mac: str, mtu: int, netns_fd: int) -> None:
+    plan = interface_plan(name=name, host_name=host_name, mac=mac, mtu=mtu)
+    fields, attributes = decoded(links.create_pair(plan, netns_fd), ifinfmsg)
+    assert fields == link_fields(type_=16, flags_=EXCLUSIVELY)
+    host_mac = attributes.pop("IFLA_ADDRESS")
+    assert int(host_mac[:2], 16) == 2, "locally administered, unicast"
+    peer = {"IFLA_IFNAME": name, "IFLA_ADDRESS": mac, "IFLA_MTU": mtu, "IFLA_NET_NS_FD": netns_fd}
+    assert attributes == {
+        "IFLA_IFNAME": host_name,
+        "IFLA_MTU": mtu,
+        "IFLA_LINKINFO": {"IFLA_INFO_KIND": "veth", "IFLA_INFO_DATA": {"VETH_INFO_PEER": peer}},
+    }
+
+
+@given(names, aliases, some.booleans())
+def test_a_host_end(host_name: str, alias: str, ipv6: bool) -> None:
+    plan = interface_plan(host_name=host_name, alias=alias)
+    fields, attributes = decoded(links.set_host_end(plan, ipv6=ipv6), ifinfmsg)
+    assert fields == link_fields(type_=19, flags_=REQUEST | ACKNOWLEDGE, flags=UP, change=UP)
+    settings = {"IFLA_AF_SPEC": {"AF_INET6": {"IFLA_INET6_ADDR_GEN_MODE": 1}}} if ipv6 else {}
+    assert attributes == {"IFLA_IFNAME": host_name, "IFLA_IFALIAS": alias, **settings}
+
+
+@given(ends)
+def test_a_sandbox_end(end: End) -> None:
+    fields, attributes = decoded(links.set_sandbox_end(end), ifinfmsg)
+    assert fields == link_fields(type_=19, flags_=REQUEST | ACKNOWLEDGE, index=end.ifindex, flags=UP, change=UP)
+    assert list(attributes) == ["IFLA_AF_SPEC"]  # the library does not decode what is set for IPv4
+
+
+@given(names, macs)
+def test_an_announcement(name: str, mac: str) -> None:
+    fields, attributes = decoded(links.set_mac(interface_plan(name=name, mac=mac)), ifinfmsg)
+    assert fields == link_fields(type_=19, flags_=REQUEST | ACKNOWLEDGE)
+    assert attributes == {"IFLA_IFNAME": name, "IFLA_ADDRESS": mac}
+
+
+@given(ends)
+def test_a_deletion(end: End) -> None:
+    fields, attributes = decoded(links.delete(end), ifinfmsg)
+    assert fields == link_fields(type_=17, flags_=REQUEST | ACKNOWLEDGE, index=end.ifindex)
+    assert attributes == {}
+
+
+@given(names)
+def test_a_question_for_a_link(name: str) -> None:
+    fields, attributes = decoded(links.get(name), ifinfmsg)
+    assert fields == link_fields(type_=18, flags_=REQUEST | ACKNOWLEDGE)
+    assert attributes == {"IFLA_IFNAME": name, "IFLA_EXT_MASK": 8}
+
+
+@given(ends, addresses())
+def test_an_address(end: End, address: Address) -> None:
+    fields, attributes = decoded(add_address(end, address), ifaddrmsg)
+    interface = ipaddress.ip_interface(f"{address.address}/{address.prefix_length}")
+    is_ipv6 = interface.version == 6
+    assert fields == {
+        "family": socket.AF_INET6 if is_ipv6 else socket.AF_INET,
+        "prefixlen": address.prefix_length,
+        "flags": 0x02 if is_ipv6 else 0,
+        "scope": 0,
+        "index": end.ifindex,
+        "type_": 20,
+        "flags_": EXCLUSIVELY,
+    }
+    broadcast = attributes.pop("IFA_BROADCAST", None)
+    has_broadcast = not is_ipv6 and address.prefix_length < 31
+    assert broadcast == (str(interface.network.broadcast_address) if has_broadcast else None)
+    assert {name: ipaddress.ip_address(value) for name, value in attributes.items()} == {
+        "IFA_LOCAL": interface.ip,
+        "IFA_ADDRESS": interface.ip,
+    }
+
+
+def route_fields(version: int, **changes: int) -> dict[str, int]:
+    common = {"src_len": 0, "tos": 0, "table": 254, "proto": 4, "type": 1, "dst_len": 0, "scope": 0, "flags": 0}
+    return {"family": socket.AF_INET6 if version == 6 else socket.AF_INET, **common, **changes}
+
+
+def is_beyond(gateway: Any, own: tuple[Address, ...]) -> bool:
+    subnets = [ipaddress.ip_interface(f"{each.address}/{each.prefix_length}").network for each in own]
+    link_local = gateway.version == 6 and gateway in ipaddress.ip_network("fe80::/10")
+    return not link_local and not any(gateway in subnet for subnet in subnets)
+
+
+def hop(family: int, ifindex: int, gateway: Any, metric: int) -> dict[str, Any]:
+    """The attributes of where a route leads, as the library has them."""
+    attributes: dict[str, Any] = {"RTA_OIF": ifindex}
+    if metric:
+        attributes["RTA_PRIORITY"] = metric
+    if gateway is not None and (gateway.version == 6) == (family == socket.AF_INET6):
+        attributes["RTA_GATEWAY"] = gateway
+    elif gateway is not None:
+        of = socket.AF_INET6 if gateway.version == 6 else socket.AF_INET
+        attributes["RTA_VIA"] = {"family": of, "addr": gateway}
+    return attributes
+
+
+def with_ips(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The same with addresses as such, since one address can be written in several ways."""
+    read: dict[str, Any] = {
+        name: ipaddress.ip_address(value) if name in ("RTA_DST", "RTA_GATEWAY") else value
+        for name, value in attributes.items()
+    }
+    if "RTA_VIA" in read:
+        read["RTA_VIA"] = {**read["RTA_VIA"], "addr": ipaddress.ip_address(read["RTA_VIA"]["addr"])}
+    return read
+
+
+@given(ends, networks(), some.none() | ips, some.lists(addresses(), max_size=3).map(tuple))
+def test_a_route(end: End, network: Any, gateway: Any, own: tuple[Address, ...]) -> None:
+    end = end._replace(ifindex=end.ifindex >> 1)  # the metric of IPv6 is the index and more, in 32 bits
+    route = Route(str(network), None if gateway is None else str(gateway))
+    fields, attributes = decoded(routes.add_route(end, route, own), rtmsg)
+    beyond = gateway is not None and is_beyond(gateway, own)
+    assert fields == route_fields(
+        network.version,
+        dst_len=network.prefixlen,
+        scope=253 if gateway is None and network.version == 4 else 0,
+        flags=4 if beyond else 0,
+        type_=24,
+        flags_=APPENDING,
+    )
+    metric = 1024 + end.ifindex if network.version == 6 else 0
+    assert with_ips(attributes) == {
+        "RTA_DST": network.network_address,
+        **hop(fields["family"], end.ifindex, gateway, metric),
+    }
+
+
+@given(ends, ips, some.lists(addresses(), max_size=3).map(tuple), some.booleans())
+def test_a_default_route(end: End, gateway: Any, own: tuple[Address, ...], asked: bool) -> None:
+    fields, attributes = decoded(routes.add_default(end, DefaultRoute(str(gateway), asked), own), rtmsg)
+    flags = 4 if is_beyond(gateway, own) else 0
+    assert fields == route_fields(gateway.version, flags=flags, type_=24, flags_=EXCLUSIVELY)
+    metric = 1024 if gateway.version == 6 else 0
+    assert with_ips(attributes) == hop(fields["family"], end.ifindex, gateway, metric)
+
+
+@some.composite
+def found_defaults(draw: some.DrawFn) -> FoundDefault:
+    family = draw(some.sampled_from([socket.AF_INET, socket.AF_INET6]))
+    gateway = draw(some.none() | (ips if family == socket.AF_INET else ipv6))
+    metric = draw(some.integers(1 if family == socket.AF_INET6 else 0, (1 << 32) - 1))
+    onlink = gateway is not None and draw(some.booleans())
+    return FoundDefault(family, draw(indexes), None if gateway is None else as_read(gateway), metric, onlink)
+
+
+def as_read(ip: Any) -> str:
+    """The address as the C library writes it, which is not always Python's way."""
+    return socket.inet_ntop(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, ip.packed)
+
+
+@given(found_defaults())
+def test_a_default_route_that_is_put_back(route: FoundDefault) -> None:
+    fields, attributes = decoded(routes.put_back(route), rtmsg)
+    on_link = route.gateway is None and route.family == socket.AF_INET
+    assert fields == route_fields(
+        6 if route.family == socket.AF_INET6 else 4,
+        scope=253 if on_link else 0,
+        flags=4 if route.onlink else 0,
+        type_=24,
+        flags_=APPENDING,
+    )
+    gateway = None if route.gateway is None else ipaddress.ip_address(route.gateway)
+    assert with_ips(attributes) == hop(route.family, route.ifindex, gateway, route.metric)
+
+
+@given(found_defaults())
+def test_a_default_route_that_is_deleted(route: FoundDefault) -> None:
+    fields, attributes = decoded(routes.delete_default(route), rtmsg)
+    version = 6 if route.family == socket.AF_INET6 else 4
+    assert fields == route_fields(version, proto=0, scope=255, type_=25, flags_=REQUEST | ACKNOWLEDGE)
+    gateway = None if route.gateway is None else ipaddress.ip_address(route.gateway)
+    assert with_ips(attributes) == hop(route.family, route.ifindex, gateway, route.metric)
+
+
+@given(found_defaults())
+def test_a_default_route_that_is_put_back_would_be_read_as_what_it_was(route: FoundDefault) -> None:
+    assert list(routes.found_defaults(routes.put_back(route).body)) == [route]
+
+
+@given(ends, addresses(), some.integers(1, 20))
+def test_a_datagram_is_its_messages_numbered_and_the_last_acknowledged(end: End, address: Address, count: int) -> None:
+    requests = [add_address(end, address)] * count
+    read = list(message.messages(message.datagram(requests, 100)))
+    assert [each.sequence for each in read] == list(range(100, 100 + count))
+    assert [bool(each.flags & ACKNOWLEDGE) for each in read] == [False] * (count - 1) + [True]
+    assert [each.body for each in read] == [request.body for request in requests]
+
+
+@given(some.binary(max_size=200))
+def test_reading_ends_whatever_the_bytes(data: bytes) -> None:
+    for each in message.messages(data):
+        message.attributes(each.body)
+    message.attributes(data)
+
+
+@given(some.dictionaries(some.integers(1, 0x3FFF), some.binary(max_size=50), max_size=8))
+def test_attributes_are_read_as_they_were_written(attributes: dict[int, bytes]) -> None:
+    data = b"".join(message.attribute(kind, value) for kind, value in attributes.items())
+    assert len(data) % 4 == 0
+    assert message.attributes(data) == attributes
+
+
+@given(aliases, indexes)
+def test_the_answer_for_a_link_is_read(alias: str, ifindex: int) -> None:
+    answer = ifinfmsg()
+    answer["index"] = ifindex
+    answer["attrs"] = [("IFLA_IFNAME", "tap0"), ("IFLA_IFALIAS", alias), ("IFLA_MTU", 1500)]
+    answer.encode()
+    assert links.found(bytes(answer.data[16:])) == (ifindex, alias)

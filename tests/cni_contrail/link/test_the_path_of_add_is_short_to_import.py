@@ -1,0 +1,43 @@
+"""What is imported before a pod gets its interfaces is a part of every pod's start."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = str(Path(__file__).parents[3])
+PATH = ["make", "remove", "defaults", "announce", "plan", "netns"]
+DEAR = [
+    "typing",
+    "re",
+    "ipaddress",
+    "dataclasses",
+    "logging",
+    "contextlib",
+    "ctypes",
+    "pathlib",
+    "subprocess",
+    "pyroute2",
+]
+
+
+def imported_by(statement: str) -> set[str]:
+    code = f"import sys; sys.path.insert(0, {ROOT!r})\n{statement}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize("module", PATH)
+def test_no_dear_module_is_imported(module: str) -> None:
+    assert imported_by(f"import cni_contrail.link.{module}").isdisjoint(DEAR)
+
+
+def test_little_is_imported_beyond_sockets() -> None:
+    ours = imported_by("import cni_contrail.link.make, cni_contrail.link.remove, cni_contrail.link.defaults")
+    beyond = ours - imported_by("import socket, struct, errno, fcntl, array")
+    assert {name for name in beyond if not name.startswith("cni_contrail")} <= {"__future__", "functools"}
+
+
+def test_checking_imports_the_library_only_when_it_checks() -> None:
+    assert "pyroute2" not in imported_by("import cni_contrail.link.check")
