@@ -9,9 +9,18 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from agent_api.configuration import load_agent_configuration
+from agent_api.configuration import EmbeddedStore, KubernetesStore, VncStore, load_agent_configuration
 from contrail_service.errors import ConfigurationError
 from contrail_service.process import EXIT_WRONG_USE
+
+_NOT_YET: dict[type, str] = {
+    EmbeddedStore: (
+        "store.kind: embedded belongs to one process: its agent is part of `contrail-manager --embedded`;"
+        " an agent of its own is not supported yet"
+    ),
+    KubernetesStore: "store.kind: kubernetes is not supported yet",
+    VncStore: "store.kind: vnc is not supported yet",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,17 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", metavar="FILE", required=True, help="the configuration, YAML")
     options = parser.parse_args(arguments)
     try:
-        kind = load_agent_configuration(options.config).store.kind
+        refusal = _NOT_YET[type(load_agent_configuration(options.config).store)]
     except ConfigurationError as error:
-        return _refuse(str(error))
-    if kind == "embedded":
-        return _refuse(
-            "store.kind: embedded belongs to one process: its agent is part of `contrail-manager --embedded`;"
-            " an agent of its own is not supported yet"
-        )
-    return _refuse(f"store.kind: {kind} is not supported yet")
-
-
-def _refuse(message: str) -> int:
-    print(f"contrail-agent: {message}", file=sys.stderr)
+        refusal = str(error)
+    print(f"contrail-agent: {refusal}", file=sys.stderr)
     return EXIT_WRONG_USE

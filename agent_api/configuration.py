@@ -13,62 +13,63 @@ metrics-listen: null                  # /healthz, /readyz and /metrics alone, wh
 
 import os
 import socket
-from typing import Literal
 
 import msgspec
 
 from contrail_service.configuration import load_configuration
 from contrail_service.errors import ConfigurationError
-from contrail_service.listen import ListenAddress, parse_listen
+from contrail_service.listen import parse_listen
 
 
-class StoreChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Which store to follow; `path` is the embedded one's file, `kubeconfig` and `url` those of the others."""
+class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """What all sections have in common."""
 
-    kind: Literal["embedded", "kubernetes", "vnc"] = "embedded"
+
+class EmbeddedStore(_Section, frozen=True, tag_field="kind", tag="embedded"):
+    """The SQLite file of a process on this machine."""
+
     path: str | None = None
+
+
+class KubernetesStore(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
+    """Custom resources in a cluster."""
+
     kubeconfig: str | None = None
+
+
+class VncStore(_Section, frozen=True, tag_field="kind", tag="vnc"):
+    """A Contrail API server."""
+
     url: str | None = None
 
 
-class AgentConfiguration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The file's keys. `load_agent_configuration` has checked what the types do not tell."""
+class AgentConfiguration(_Section, frozen=True):
+    """The whole file."""
 
     node: str = msgspec.field(default_factory=socket.gethostname)
     listen: str = "127.0.0.1:9091"
     socket: str = "/run/contrail/agent.sock"
     tcp_writes: bool = True
     ports_dir: str = "/var/lib/contrail/ports"
-    store: StoreChoice = StoreChoice()
+    store: EmbeddedStore | KubernetesStore | VncStore = EmbeddedStore()
     metrics_listen: str | None = None
-
-    @property
-    def listen_address(self) -> ListenAddress:
-        """Where the API is served over TCP. Raises ConfigurationError."""
-        return parse_listen(self.listen, key="listen")
-
-    @property
-    def metrics_address(self) -> ListenAddress | None:
-        """Where the status pages are served alone, None if nowhere. Raises ConfigurationError."""
-        return None if self.metrics_listen is None else parse_listen(self.metrics_listen, key="metrics-listen")
 
 
 def load_agent_configuration(path: str) -> AgentConfiguration:
     """Returns the file's contents. Raises ConfigurationError with file, key and value."""
     configuration = load_configuration(path, AgentConfiguration)
-    try:
-        _check(configuration)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}: {error}") from error
+    _check(configuration, origin=path)
     return configuration
 
 
-def _check(configuration: AgentConfiguration) -> None:
-    addresses = (configuration.listen_address, configuration.metrics_address)
-    if addresses[0] == addresses[1] and addresses[0].port:
-        raise ConfigurationError(f"metrics-listen: {configuration.metrics_listen} is taken by listen")
+def _check(configuration: AgentConfiguration, *, origin: str) -> None:
+    listen = parse_listen(configuration.listen, key=f"{origin}: listen")
+    if configuration.metrics_listen is not None:
+        metrics = parse_listen(configuration.metrics_listen, key=f"{origin}: metrics-listen")
+        if metrics == listen and listen.port:
+            raise ConfigurationError(f"{origin}: metrics-listen: {metrics} is taken by listen")
     if not configuration.node.strip():
-        raise ConfigurationError("node: is empty")
+        raise ConfigurationError(f"{origin}: node: is empty")
     for key, value in (("socket", configuration.socket), ("ports-dir", configuration.ports_dir)):
         if not os.path.isabs(value):
-            raise ConfigurationError(f"{key}: {value!r} is no absolute path")
+            raise ConfigurationError(f"{origin}: {key}: {value!r} is no absolute path")

@@ -1,4 +1,4 @@
-"""The routes that CNI plugins use: `/vm-cfg` and `/vm`, wire-compatible with upstream's agent.
+"""The routes that CNI plugins use: `/vm-cfg` and `/vm`, wire-compatible with upstream's agent; `/openapi.json`.
 
 A uuid in a path is lower case, or the route is not there, as upstream has it. What upstream's plugin does not know
 (`wait`, `uid`, `vm-id`, an array posted) stands in queries and bodies that upstream ignores or refuses.
@@ -17,6 +17,7 @@ from agent_api.errors import BadRequestError
 from agent_api.machines import Machines
 from agent_api.metrics import time_not_counted
 from agent_api.middlewares import UPSTREAM_JSON
+from agent_api.openapi import openapi_document
 from agent_api.ports.request import parse_ports
 from agent_api.ports.table import PortTable
 
@@ -39,6 +40,7 @@ def vm_routes(machines: Machines, ports: PortTable, *, body_deadline: float) -> 
         web.post("/vm", pages.plug),
         *(web.get(path, pages.show_plugged, allow_head=False) for path in (_VM, _VMI)),
         *(web.delete(path, pages.unplug) for path in (_VM, _VMI)),
+        web.get("/openapi.json", pages.describe, allow_head=False),
     ]
 
 
@@ -73,6 +75,9 @@ class _Pages:
         path = request.match_info
         await self._ports.unplug(path["vm"], vmi_uuid=path.get("vmi"), container=container)
         return web.Response(body=b"{}", headers=_HEADERS)
+
+    async def describe(self, _request: web.Request) -> web.Response:
+        return web.Response(body=openapi_document(), headers=_HEADERS)
 
     def _plugged(self, vm_uuid: str, vmi_uuid: str | None) -> list[VmItem]:
         """All interfaces of the machine, or the one: whole or not at all, as upstream has it."""

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from agent_api.errors import NotReadyError, PortsError
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.port import Port
+from contrail_service.logs import log_about
 
 log = logging.getLogger(__name__)
 
@@ -136,11 +137,17 @@ class PortTable:
 
     def _tell(self, change: _Change) -> None:
         for port in change.plug:
-            log.info(
-                "plugged %s of %s: container %s, device %s", port.vmi_uuid, port.vm_name, port.vm_id, port.host_ifname
-            )
+            with log_about(**_about(port)):
+                log.info("plugged, device %s", port.host_ifname)
         for port in change.free:
-            log.info("freed %s of %s: container %s", port.vmi_uuid, port.vm_name, port.vm_id)
+            with log_about(**_about(port)):
+                log.info("freed, device %s", port.host_ifname)
         if change.free:
             for callback in self._callbacks:
                 callback([port.vmi_uuid for port in change.free])
+
+
+def _about(port: Port) -> dict[str, str]:
+    """Whom a line of the log is about; the machine's name is `<cluster>__<namespace>__<pod>`."""
+    pod = "/".join(port.vm_name.split("__")[1:]) or port.vm_name
+    return {"pod": pod, "container": port.vm_id, "vmi": port.vmi_uuid}

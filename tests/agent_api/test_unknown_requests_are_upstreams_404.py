@@ -5,8 +5,10 @@ import json
 
 import pytest
 
+from contrail_config.embedded.store import SqliteStore
+from tests.agent_api.conftest import Settle
 from tests.support.agent import DEADLINE, ServedAgent
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
+from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, make_machine
 
 UNKNOWN = [
     ("GET", "/"),
@@ -43,7 +45,9 @@ async def ask(served: ServedAgent, method: str, path: str) -> tuple[int, str, by
     """Status, content type and body of a request whose path is sent as it stands."""
     reader, writer = await asyncio.open_connection(*served.address)
     async with asyncio.timeout(DEADLINE):
-        writer.write(f"{method} {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n".encode())
+        writer.write(
+            f"{method} {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n".encode()
+        )
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         writer.close()
         await writer.wait_closed()
@@ -67,3 +71,12 @@ async def test_a_name_that_means_a_place_elsewhere_is_only_a_name_that_is_not_th
 ) -> None:
     status, _, body = await ask(served, "GET", path)
     assert (status, json.loads(body)) == (404, {"error": "{ Not Found }"})
+
+
+async def test_a_uid_of_strange_bytes_is_nobodys(served: ServedAgent, store: SqliteStore, settle: Settle) -> None:
+    machine = make_machine()
+    await store.put_machine(machine)
+    await settle()
+    for uid in ("%ff", "%00", "%ED%B3%BF", "%C3%BC"):
+        status, _, body = await ask(served, "GET", f"/vm-cfg/{machine.name}?uid={uid}")
+        assert (status, json.loads(body)) == (404, {"error": "{ Not Found }"}), uid
