@@ -4,7 +4,7 @@ Everything here blocks and is called by one thread at a time.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from manager.manifests.decoding import Found, decode_document
 from manager.manifests.documents import read_documents
@@ -48,6 +48,7 @@ class ManifestFolder:
         snapshot = scan(self._folder)
         due = self._settling.due(self._files(snapshot))
         self.gather = max(self.gather, _SHARE_OF_TIME * (self._clock() - started))
+        self._follow_renamed(due)
         for path, signature in due.items():
             self._take(path, signature)
         state = (snapshot.unreadable, self._settling.at_rest)
@@ -65,6 +66,17 @@ class ManifestFolder:
         """Files as they are; those that cannot be looked at, as they were."""
         hidden = {path: taken for path, taken in self._settling.taken.items() if snapshot.hides(path)}
         return hidden | snapshot.files
+
+    def _follow_renamed(self, due: Mapping[str, Signature | None]) -> None:
+        """A file that is renamed keeps what it gave, even if it is broken at the same moment.
+
+        An inode that was freed and given to another file looks the same; that file then keeps it until it can be read.
+        """
+        taken = self._settling.taken
+        gone = {taken[path][:2]: path for path, signature in due.items() if signature is None}
+        for path, signature in due.items():
+            if signature is not None and path not in taken and signature[:2] in gone:
+                self._inventory.rename(gone[signature[:2]], path)
 
     def _take(self, path: str, signature: Signature | None) -> None:
         try:
@@ -99,7 +111,7 @@ class ManifestFolder:
 
     def _view(self, snapshot: Snapshot) -> View:
         view = self._inventory.view()
-        unreadable = [self._unreadable(path, reason) for path, reason in snapshot.unreadable.items()]
+        unreadable = [self._unreadable(path, reason) for path, reason in sorted(snapshot.unreadable.items())]
         complete = view.complete and self._settling.at_rest and not unreadable
         return View(view.objects, (*unreadable, *view.problems), complete)
 

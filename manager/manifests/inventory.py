@@ -48,6 +48,11 @@ class Inventory:
         """Takes note that a file is gone."""
         self._contents.pop(path, None)
 
+    def rename(self, old: str, new: str) -> None:
+        """Takes note that a file has another path now."""
+        if contents := self._contents.pop(old, None):
+            self._contents[new] = contents
+
     def view(self) -> View:
         """What counts: of an object in several places that in the file which held it before, else in the first."""
         contents = [self._contents[path] for path in sorted(self._contents)]
