@@ -23,6 +23,5 @@ def leftovers(place: Place, pods: Sequence[PodView], agent: Agent) -> Iterator[s
 
 
 def _files(directory: str) -> Iterator[str]:
-    """Files below a directory; locks hold nothing."""
     for parent, _, names in os.walk(directory):
-        yield from (os.path.join(parent, name) for name in names if not name.endswith(".lock"))
+        yield from (os.path.join(parent, name) for name in names)

@@ -6,11 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 import yaml
+from aiohttp import web
 
 from contrail_config.views import InterfaceView, NetworkView, PodView
 from tests.support import views
 from tests.support.command import Run
-from tests.support.fake_apis import ManagerProcess
+from tests.support.fake_apis import ManagerProcess, served
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -111,3 +112,24 @@ class TestAskingAnAgent:
         ended = await contrailctl("--agent", agent, "--cluster-name", "c2", "get", "interfaces", "-n", "shop", "router")
         assert ended.status == 1
         assert ended.err == f"contrailctl: pod shop/router is not known to {agent} (as c2__shop__router)\n"
+
+    @pytest.mark.parametrize(
+        ("keys", "addresses"),
+        [
+            ({}, "-"),  # upstream's tells addresses of plugged ports alone
+            ({"v6-ip-address": "fd00::5", "v6-plen": 64}, "fd00::5/64"),
+            ({"v6-ip-address": "fd00::5"}, "fd00::5/64"),  # nor does it tell their prefix
+        ],
+    )
+    async def test_a_stock_agent_is_understood_too(
+        self, contrailctl: Run, keys: dict[str, str | int], addresses: str
+    ) -> None:
+        item = {"id": "i", "vm-uuid": "m", "vn-id": "n", "vn-name": "d:p:blue", "mac-address": "02:00:00:00:00:01"}
+
+        async def vm_cfg(_request: web.Request) -> web.Response:
+            return web.json_response([item | keys])
+
+        async with served([web.get("/vm-cfg/k8s__shop__web", vm_cfg)]) as stock:
+            ended = await contrailctl("--agent", stock, "get", "interfaces", "-n", "shop", "web")
+        row = ["shop", "web", "0", "eth0", "blue", addresses, "02:00:00:00:00:01", "1500"]
+        assert ended.out.splitlines()[1].split() == row

@@ -68,6 +68,12 @@ async def test_a_version_that_is_not_told_is_unknown(
     assert row(ended, "agent") == [agent, "Ready", "unknown", "-"]
 
 
+async def test_a_process_without_such_a_page_too(contrailctl: Run, manager: str) -> None:
+    async with served(AgentProcess().routes()[:1]) as agent:
+        ended = await contrailctl("--manager", manager, "--agent", agent, "status")
+    assert (ended.status, row(ended, "agent")) == (0, [agent, "Ready", "unknown", "-"])
+
+
 async def test_a_stock_agent_has_no_such_pages(contrailctl: Run, manager: str) -> None:
     async with served([]) as stock:
         ended = await contrailctl("--manager", manager, "--agent", stock, "status")

@@ -2,15 +2,19 @@
 
 import os
 import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from cni_contrail.runtime.errors import SandboxError
 from cni_contrail.runtime.sandbox import NETNS_DIR, inside, make_sandbox, remove_sandbox
+
+ROOT = Path(__file__).parents[3]
 
 
 def own_namespace() -> str:
@@ -124,3 +128,21 @@ class TestInside:
     def test_what_is_no_namespace_is_told(self, path: str) -> None:
         with pytest.raises(SandboxError, match=f"{path}: cannot be entered"), inside(path):
             pass
+
+
+def test_the_first_one_of_a_machine_makes_the_directory_a_shared_mount(name: str) -> None:
+    """In a mount namespace whose /run is fresh, as after a boot."""
+    program = (
+        "from cni_contrail.runtime.sandbox import make_sandbox, remove_sandbox;"
+        f"first, second = make_sandbox({name!r}), make_sandbox({name + '-2'!r});"
+        "print(open('/proc/self/mountinfo').read());"
+        "remove_sandbox(first); remove_sandbox(second)"
+    )
+    fresh = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && exec "$0" -c "$1"']
+    ended = subprocess.run(
+        [*fresh, sys.executable, program], capture_output=True, text=True, check=True, timeout=30, cwd=ROOT
+    )
+    mounts = [line for line in ended.stdout.splitlines() if line]
+    newest = [line for line in mounts if line.split()[4] == NETNS_DIR][-1]
+    assert " shared:" in newest
+    assert sum(name in line for line in mounts) == 2
