@@ -117,6 +117,7 @@ class WorkQueue(Generic[K]):
             self._busy[key] = asyncio.create_task(self._work_off(key), context=self._context.copy())
 
     async def _work_off(self, key: K) -> None:
+        self._again.discard(key)  # what was added before this first step is seen by the work that begins here
         try:
             await self._work(key)
         except Exception as error:  # noqa: BLE001 - whatever went wrong, the key is tried again and the others go on

@@ -17,7 +17,7 @@ def families(network: VirtualNetwork) -> tuple[int, ...]:
 
 def room(network: VirtualNetwork, *, family: int) -> int:
     """Number of addresses of the family that the network can give."""
-    return sum(bounds.last - bounds.first + 1 - len(bounds.reserved) for bounds in _bounds(network, family))
+    return sum(bounds.room for bounds in _bounds(network, family))
 
 
 def never_given(network: VirtualNetwork, address: str) -> str | None:
@@ -28,7 +28,7 @@ def never_given(network: VirtualNetwork, address: str) -> str | None:
     number = parse_address(address, family=family)
     for bounds in _bounds(network, family):
         if number in bounds:
-            return bounds.reserved.get(number)
+            return bounds.never_given(number)
     return f"it is in no subnet of the network ({', '.join(subnet.cidr for subnet in network.subnets)})"
 
 

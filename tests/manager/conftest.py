@@ -1,0 +1,47 @@
+"""A manager on a real store, and everything that blocks the event loop is an error."""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+
+from contrail_config.embedded.store import SqliteStore
+from manager.configuration import ManagerConfiguration
+from manager.source import Source
+from tests.support.running_manager import RunningManager, running_manager
+
+Start = Callable[..., Awaitable[RunningManager]]
+
+
+@pytest.fixture(autouse=True)
+def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
+    with blockbuster_ctx(["manager", "contrail_config", "contrail_service"]) as blockbuster:
+        yield blockbuster
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(tmp_path / "store" / "config.db")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def start(store: SqliteStore) -> AsyncIterator[Start]:
+    """Starts a manager on the store, with a configuration and a source if they are given."""
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def start_one(
+            configuration: ManagerConfiguration | None = None, *, source: Source | None = None
+        ) -> RunningManager:
+            return await stack.enter_async_context(running_manager(store, configuration, source=source))
+
+        yield start_one
+
+
+@pytest.fixture
+async def running(start: Start) -> RunningManager:
+    """A manager with the default configuration."""
+    return await start()

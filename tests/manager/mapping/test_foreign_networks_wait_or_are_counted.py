@@ -1,0 +1,46 @@
+"""NADs of other plugins: nobody serves them in thick mode; under Multus they are its own to make, but counted."""
+
+import pytest
+
+from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings
+from manager.mapping.errors import PodRefusedError, PodWaitsError
+from manager.needs import nad_need
+from manager.reasons import Reason
+from tests.support.catalogues import draft
+from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod
+
+NADS = (make_nad("net-a"), make_nad("mac", config=FOREIGN_CONFIG), make_nad("disk", config=None))
+
+
+def under_multus(default_networks: int = 0) -> ManagerConfiguration:
+    return ManagerConfiguration(meta_plugin=MetaPluginSettings(MetaPlugin.MULTUS, default_networks))
+
+
+@pytest.mark.parametrize(
+    ("networks", "culprit"), [("net-a,mac", "blue/mac is of plugin 'macvlan'"), ("disk", "blue/disk is of another")]
+)
+def test_without_a_meta_plugin_the_pod_waits(networks: str, culprit: str) -> None:
+    with pytest.raises(PodWaitsError, match=culprit) as caught:
+        draft(make_pod(networks=networks), *NADS)
+    assert caught.value.reason is Reason.FOREIGN_NETWORK
+    assert all(need in {nad_need("blue/mac"), nad_need("blue/disk")} for need in caught.value.needs)
+
+
+def test_under_multus_they_are_left_out_but_counted() -> None:
+    pod = make_pod(networks="mac,net-a,disk,net-a@left,mac,net-a")
+    interfaces = draft(pod, *NADS, configuration=under_multus()).interfaces
+    assert [each.nad for each in interfaces] == [None, "blue/net-a", "blue/net-a", "blue/net-a"]
+    assert [each.attachment for each in interfaces] == [None, "net2", "left", "net6"]
+
+
+def test_under_multus_its_default_networks_are_counted_first() -> None:
+    interfaces = draft(make_pod(networks="mac,net-a"), *NADS, configuration=under_multus(3)).interfaces
+    assert interfaces[1].attachment == "net5"
+
+
+def test_what_only_other_plugins_can_give_may_be_asked_of_them_alone() -> None:
+    multus = under_multus()
+    asked = '[{{"name": "{}", "bandwidth": {{"ingressRate": 1}}}}]'
+    assert len(draft(make_pod(networks=asked.format("mac")), *NADS, configuration=multus).interfaces) == 1
+    with pytest.raises(PodRefusedError, match="blue/net-a: bandwidth"):
+        draft(make_pod(networks=asked.format("net-a")), *NADS, configuration=multus)

@@ -1,0 +1,59 @@
+"""Two interfaces of one sandbox that want one name are refused before anything is written."""
+
+import pytest
+
+from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings
+from manager.mapping.errors import PodRefusedError
+from manager.reasons import Reason
+from tests.support.catalogues import DEFAULTS, draft
+from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod
+
+NADS = (make_nad("net-a"), make_nad("net-b", cidr="10.2.0.0/16"), make_nad("mac", config=FOREIGN_CONFIG))
+
+
+def under_multus(default_networks: int = 0) -> ManagerConfiguration:
+    return ManagerConfiguration(meta_plugin=MetaPluginSettings(MetaPlugin.MULTUS, default_networks))
+
+
+@pytest.mark.parametrize(
+    ("configuration", "networks"),
+    [
+        (DEFAULTS, "net-a@left,net-b@right"),
+        (DEFAULTS, "net-a@eth7,net-b"),
+        (DEFAULTS, "net-a@eth1,net-b"),
+        (DEFAULTS, "net-a@net2,net-b"),
+        (DEFAULTS, "net-a@fifteen-bytes-x,net-b"),
+        (under_multus(), "net-a@eth1,net-b@eth2"),
+        (under_multus(), "net-a@net3,net-b"),
+        (under_multus(2), "net-a@net5,net-b"),
+    ],
+)
+def test_names_that_differ_are_served(configuration: ManagerConfiguration, networks: str) -> None:
+    assert len(draft(make_pod(networks=networks), *NADS, configuration=configuration).interfaces) == 3
+
+
+@pytest.mark.parametrize(
+    ("configuration", "networks", "culprit"),
+    [
+        (DEFAULTS, "net-a@eth2,net-b", "'eth2'"),
+        (DEFAULTS, "net-a,net-b@eth1", "'eth1'"),
+        (DEFAULTS, "net-a@left,net-b@left", "'left'"),
+        (DEFAULTS, "net-a@eth0", "'eth0'"),
+        (DEFAULTS, "net-a@lo", "'lo'"),
+        (DEFAULTS, "net-a@sixteen-bytes-xx", "15"),
+        (under_multus(), "net-a@net2,net-b", "'net2'"),
+        (under_multus(), "mac,net-b@net1", "'net1'"),
+        (under_multus(), "mac@net2,net-b", "'net2'"),
+        (under_multus(2), "net-a@net1", "default network 1 of Multus"),
+        (under_multus(2), "net-a@net4,net-b", "'net4'"),
+    ],
+)
+def test_names_that_are_taken_are_refused(configuration: ManagerConfiguration, networks: str, culprit: str) -> None:
+    with pytest.raises(PodRefusedError, match=culprit) as caught:
+        draft(make_pod(networks=networks), *NADS, configuration=configuration)
+    assert caught.value.reason is Reason.ANNOTATION_INVALID
+
+
+def test_both_culprits_are_named() -> None:
+    with pytest.raises(PodRefusedError, match="element 2 would be named 'eth2', as element 1 is"):
+        draft(make_pod(networks="net-a@eth2,net-b"), *NADS)

@@ -1,0 +1,118 @@
+"""Rule 4: index 0 in the pod network, then one interface for each reference, in their order."""
+
+import json
+
+import pytest
+
+from manager.mapping.catalogue import UnusableNad
+from manager.mapping.drafts import draft_interfaces
+from manager.mapping.errors import PodRefusedError, PodWaitsError
+from manager.needs import nad_need, network_need
+from manager.reasons import Reason
+from tests.support.catalogues import DEFAULTS, build, draft, make_catalogue
+from tests.support.pods import make_nad, make_pod, reference
+
+NAD_A = make_nad("net-a", cidr="10.1.0.0/16")
+NAD_B = make_nad("net-b", cidr="10.2.0.0/16")
+NAD_C = make_nad("net-c", namespace="other-ns", cidr="10.3.0.0/16")
+
+
+@pytest.mark.parametrize(
+    ("networks", "nads"),
+    [
+        (None, []),
+        ("", []),
+        ("net-a,net-b", ["blue/net-a", "blue/net-b"]),
+        ("net-b,net-a", ["blue/net-b", "blue/net-a"]),
+        ("net-a, net-a,net-a", ["blue/net-a", "blue/net-a", "blue/net-a"]),
+        ("net-b,other-ns/net-c@left,net-b", ["blue/net-b", "other-ns/net-c", "blue/net-b"]),
+        ('[{"name": "net-a"}, {"name": "other-ns/net-c"}]', ["blue/net-a", "other-ns/net-c"]),
+        ('[{"name": "net-c", "namespace": "other-ns"}]', ["other-ns/net-c"]),
+    ],
+)
+def test_there_is_one_interface_for_each_reference(networks: str | None, nads: list[str]) -> None:
+    interfaces = draft(make_pod(networks=networks), NAD_A, NAD_B, NAD_C).interfaces
+    assert [each.nad for each in interfaces] == [None, *nads]
+    assert interfaces[0].network.fq_name == ("default-domain", "k8s-default", "k8s-default-pod-network")
+
+
+def test_networks_are_named_as_upstream_names_them() -> None:
+    machine = build(make_pod(networks="net-a,other-ns/net-c"), NAD_A, NAD_C)
+    assert [":".join(interface.network) for interface in machine.interfaces] == [
+        "default-domain:k8s-default:k8s-default-pod-network",
+        "default-domain:k8s-blue:k8s-net-a-pod-network",
+        "default-domain:k8s-other-ns:k8s-net-c-pod-network",
+    ]
+
+
+def test_what_multus_calls_an_attachment_is_on_it() -> None:
+    """Its own count, the name that was asked for, and the name of the configuration, which need not be the NAD's."""
+    named = make_nad("net-a", config='{"type": "contrail-k8s-cni", "name": "left-network"}')
+    interfaces = draft(make_pod(networks="net-a,net-b@right,net-a"), named, NAD_B).interfaces
+    assert [each.attachment for each in interfaces] == [None, "net1", "right", "net3"]
+    assert [each.interface for each in interfaces] == [None, None, "right", None]
+    assert [each.config_name for each in interfaces] == [None, "left-network", "net-b", "left-network"]
+
+
+def test_a_nad_that_refers_to_a_network_puts_its_pods_there() -> None:
+    nad = make_nad("alias", cidr=None, network=reference("k8s-blue", "k8s-net-a-pod-network"))
+    interfaces = draft(make_pod(networks="alias"), NAD_A, nad).interfaces
+    assert interfaces[1].network.nad == "blue/net-a"
+    assert interfaces[1].nad == "blue/alias"
+
+
+def test_everything_that_is_not_there_is_told_at_once() -> None:
+    with pytest.raises(PodWaitsError) as caught:
+        draft(make_pod(networks="net-a,nope,other-ns/neither,nope"), NAD_A)
+    assert caught.value.reason is Reason.NETWORK_NOT_FOUND
+    assert str(caught.value) == (
+        "network attachment definition blue/nope is not there; "
+        "network attachment definition other-ns/neither is not there"
+    )
+    assert caught.value.needs == (nad_need("blue/nope"), nad_need("other-ns/neither"))
+
+
+def test_a_reference_to_a_network_that_is_not_there_makes_pods_wait_for_it() -> None:
+    nad = make_nad("alias", cidr=None, network=reference("p", "n", domain="d"))
+    with pytest.raises(PodWaitsError) as caught:
+        draft(make_pod(networks="alias"), nad)
+    assert caught.value.reason is Reason.NETWORK_NOT_FOUND
+    assert str(caught.value) == "network attachment definition blue/alias: network d:p:n is not there"
+    assert set(caught.value.needs) == {nad_need("blue/alias"), network_need(("d", "p", "n"))}
+
+
+def test_a_nad_that_takes_no_pods_says_why() -> None:
+    catalogue = make_catalogue()
+    catalogue.nads["blue/net-a"] = UnusableNad("opencontrail.org/cidr: 'x' is no CIDR")
+    with pytest.raises(PodWaitsError, match=r"blue/net-a takes no pods: opencontrail.org/cidr: 'x' is no CIDR"):
+        draft_interfaces(make_pod(networks="net-a"), catalogue=catalogue, configuration=DEFAULTS)
+
+
+@pytest.mark.parametrize(
+    ("networks", "culprit"),
+    [
+        ("net-a,", "element 2"),
+        ("NET_A", "'NET_A'"),
+        ('[{"nam": "net-a"}]', "name is missing"),
+        ('[{"name": "net-a", "mac": "02:00"}]', "'02:00'"),
+        ('[{"name": "net-a", "ips": ["10.1.0"]}]', "'10.1.0'"),
+        ('{"name": "net-a"}', "JSON list"),
+        ("[", "valid JSON"),
+    ],
+)
+def test_a_malformed_annotation_is_refused_with_its_key_and_value(networks: str, culprit: str) -> None:
+    with pytest.raises(PodRefusedError, match=r"k8s\.v1\.cni\.cncf\.io/networks") as caught:
+        draft(make_pod(networks=networks), NAD_A)
+    assert caught.value.reason is Reason.ANNOTATION_INVALID
+    assert culprit in str(caught.value)
+
+
+def test_what_our_networks_cannot_give_is_refused() -> None:
+    pod = make_pod(networks=json.dumps([{"name": "net-a", "bandwidth": {"ingressRate": 1000}}]))
+    with pytest.raises(PodRefusedError, match="bandwidth") as caught:
+        draft(pod, NAD_A)
+    assert caught.value.reason is Reason.ANNOTATION_INVALID
+
+
+def test_a_static_pod_keeps_the_hash_that_its_runtime_knows_it_by() -> None:
+    assert build(make_pod(config_hash="cafe")).config_hash == "cafe"

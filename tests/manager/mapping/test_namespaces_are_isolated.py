@@ -1,0 +1,73 @@
+"""With namespace isolation on, a pod sees its own namespace's networks and those of the global ones."""
+
+import pytest
+
+from contrail_config.objects import FqName
+from manager.configuration import ManagerConfiguration, NamespaceIsolation
+from manager.mapping.errors import PodRefusedError
+from manager.mapping.isolation import may_refer
+from manager.reasons import Reason
+from manager.source import Pod
+from tests.support.catalogues import draft
+from tests.support.pods import make_nad, make_pod, reference
+
+ISOLATED = ManagerConfiguration(
+    namespace_isolation=NamespaceIsolation(enabled=True, global_namespaces=("default", "shared"))
+)
+NADS = (
+    make_nad("own"),
+    make_nad("net", namespace="shared", cidr="10.2.0.0/16"),
+    make_nad("net", namespace="red", cidr="10.3.0.0/16"),
+)
+POD_NETWORK = reference("k8s-default", "k8s-default-pod-network")
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        make_pod(networks="own,shared/net"),
+        make_pod(default_network="shared/net"),
+        make_pod(network=reference("k8s-shared", "k8s-net-pod-network")),
+        make_pod(network=POD_NETWORK),
+        make_pod(networks="net", namespace="red"),
+    ],
+)
+def test_own_and_global_networks_are_served(pod: Pod) -> None:
+    assert draft(pod, *NADS, configuration=ISOLATED).interfaces
+
+
+@pytest.mark.parametrize(
+    ("pod", "culprit"),
+    [
+        (make_pod(networks="own,red/net"), "k8s.v1.cni.cncf.io/networks: .* blue from NAD red/net"),
+        (make_pod(networks="red/nothing-there"), "from NAD red/nothing-there"),
+        (make_pod(default_network="red/net"), "v1.multus-cni.io/default-network: .* from NAD red/net"),
+        (
+            make_pod(network=reference("k8s-red", "k8s-net-pod-network")),
+            "opencontrail.org/network: .* from network default-domain:k8s-red:k8s-net-pod-network",
+        ),
+        (make_pod(network=reference("k8s-blue", "own", domain="elsewhere")), "elsewhere:k8s-blue:own"),
+    ],
+)
+def test_a_foreign_namespaces_network_is_refused_with_the_culprit(pod: Pod, culprit: str) -> None:
+    with pytest.raises(PodRefusedError, match=culprit) as caught:
+        draft(pod, *NADS, configuration=ISOLATED)
+    assert caught.value.reason is Reason.NETWORK_FORBIDDEN
+
+
+def test_without_isolation_every_namespace_is_open() -> None:
+    assert len(draft(make_pod(networks="own,red/net"), *NADS).interfaces) == 3
+
+
+@pytest.mark.parametrize(
+    ("own", "network", "allowed"),
+    [
+        ("blue", ("default-domain", "k8s-blue", "any"), True),
+        ("blue", ("default-domain", "k8s-default", "any"), True),
+        ("blue", ("default-domain", "k8s-red", "any"), False),
+        ("blue", ("default-domain", "k8s-blue-2", "any"), False),
+        ("shared", ("default-domain", "k8s-red", "any"), False),
+    ],
+)
+def test_a_definition_is_bound_as_its_namespaces_pods_are(own: str, network: FqName, allowed: bool) -> None:
+    assert may_refer(ISOLATED, own=own, network=network) is allowed

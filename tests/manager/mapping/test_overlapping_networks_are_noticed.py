@@ -1,0 +1,51 @@
+"""Networks are isolated, so a pod may join two that overlap; its owner is told, since it is seldom meant."""
+
+from ipaddress import ip_network
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contrail_config.objects import Subnet, VirtualNetwork
+from manager.mapping.overlap import overlaps
+from manager.reasons import Reason
+from tests.support.catalogues import draft
+from tests.support.pods import make_nad, make_pod
+
+
+def network(number: int, *cidrs: str) -> VirtualNetwork:
+    subnets = tuple(Subnet(cidr, None) for cidr in cidrs)
+    return VirtualNetwork(fq_name=("d", "p", f"n{number}"), uuid=str(number), subnets=subnets)
+
+
+def test_the_pod_gets_both_and_a_warning() -> None:
+    nads = (make_nad("net-a", cidr="10.1.0.0/16"), make_nad("net-b", cidr="10.1.128.0/17"))
+    pod_draft = draft(make_pod(networks="net-a,net-b"), *nads)
+    assert len(pod_draft.interfaces) == 3
+    (notice,) = pod_draft.notices
+    assert notice.reason is Reason.OVERLAPPING_NETWORKS
+    assert notice.message == (
+        "networks overlap: default-domain:k8s-blue:k8s-net-a-pod-network 10.1.0.0/16 "
+        "and default-domain:k8s-blue:k8s-net-b-pod-network 10.1.128.0/17"
+    )
+
+
+def test_one_network_twice_overlaps_nothing() -> None:
+    assert draft(make_pod(networks="net-a,net-a"), make_nad("net-a")).notices == ()
+
+
+def test_families_are_kept_apart() -> None:
+    """As numbers these are equal."""
+    assert overlaps([network(1, "0.0.0.0/8"), network(2, "::/120")]) == []
+
+
+_CIDRS = st.tuples(st.integers(0, 255), st.integers(24, 32)).map(
+    lambda drawn: str(ip_network(f"10.0.0.{drawn[0]}/{drawn[1]}", strict=False))
+)
+
+
+@given(st.lists(_CIDRS, max_size=8))
+def test_an_overlap_is_found_exactly_if_there_is_one(cidrs: list[str]) -> None:
+    networks = [network(number, cidr) for number, cidr in enumerate(cidrs)]
+    nets = [ip_network(cidr) for cidr in cidrs]
+    expected = any(one.overlaps(other) for i, one in enumerate(nets) for other in nets[:i])
+    assert bool(overlaps(networks)) is expected

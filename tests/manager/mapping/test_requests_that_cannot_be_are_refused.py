@@ -1,0 +1,93 @@
+"""Addresses and MACs that a pod asks for: honoured, or refused with a reason, never ignored."""
+
+import json
+from typing import Any
+
+import pytest
+
+from manager.mapping.errors import PodRefusedError
+from manager.mapping.machine import address_requests
+from manager.reasons import Reason
+from tests.support.catalogues import build, draft
+from tests.support.pods import make_nad, make_pod
+
+NADS = (
+    make_nad("net-a", cidr="10.1.0.0/16", exclude="10.1.0.100-10.1.0.110"),
+    make_nad("net-d", cidr="10.4.0.0/16,10.5.0.0/16,fd00:4::/64"),
+    make_nad("tiny", cidr="10.6.0.0/30"),
+    make_nad("tiny6", cidr="10.7.0.0/24,fd00:7::/126"),
+)
+
+
+def elements(*described: dict[str, Any]) -> str:
+    return json.dumps(described)
+
+
+def test_what_was_asked_for_is_given() -> None:
+    element = {"name": "net-d", "ips": ["fd00:4::7/64", "10.5.0.7"], "mac": "02-00-5E-00-53-AF"}
+    (_, interface) = build(make_pod(networks=elements(element)), *NADS).interfaces
+    assert interface.mac == "02:00:5e:00:53:af"
+    assert [address.address for address in interface.addresses] == ["10.5.0.7", "fd00:4::7"]
+
+
+def test_a_family_without_a_wish_gets_an_address_all_the_same() -> None:
+    (_, interface) = build(make_pod(networks=elements({"name": "net-d", "ips": ["fd00:4::7"]})), *NADS).interfaces
+    assert [address.family for address in interface.addresses] == [4, 6]
+
+
+def test_wishes_are_asked_for_first() -> None:
+    """Else the address could be given to an earlier interface of the same pod, which does not care."""
+    pod = make_pod(networks=elements({"name": "net-a"}, {"name": "net-a", "ips": ["10.1.0.2"]}))
+    requests = address_requests(pod.uid, draft(pod, *NADS).interfaces)
+    assert [request.wish for request in requests] == ["10.1.0.2", None, None]
+
+
+@pytest.mark.parametrize(
+    ("described", "reason", "culprit"),
+    [
+        (
+            [{"name": "net-a", "ips": ["10.2.0.1"]}],
+            Reason.ADDRESS_UNAVAILABLE,
+            r"blue/net-a: address 10\.2\.0\.1 cannot be given: it is in no subnet of the network \(10\.1\.0\.0/16\)",
+        ),
+        ([{"name": "net-a", "ips": ["fd00:4::7"]}], Reason.ADDRESS_UNAVAILABLE, "fd00:4::7.* no IPv6 subnet"),
+        ([{"name": "net-a", "ips": ["10.1.0.1"]}], Reason.ADDRESS_UNAVAILABLE, "it is the gateway"),
+        ([{"name": "net-a", "ips": ["10.1.0.0"]}], Reason.ADDRESS_UNAVAILABLE, "it is the network address"),
+        ([{"name": "net-a", "ips": ["10.1.255.255"]}], Reason.ADDRESS_UNAVAILABLE, "it is the broadcast address"),
+        ([{"name": "net-a", "ips": ["10.1.0.105"]}], Reason.ADDRESS_UNAVAILABLE, "it is excluded"),
+        ([{"name": "net-a", "ips": ["10.1.0.7", "10.1.0.8"]}], Reason.ANNOTATION_INVALID, "more than one IPv4"),
+        ([{"name": "net-a", "ips": ["10.1.0.300"]}], Reason.ANNOTATION_INVALID, r"10\.1\.0\.300"),
+        ([{"name": "net-a", "ips": ["224.0.0.1"]}], Reason.ANNOTATION_INVALID, r"224\.0\.0\.1"),
+        ([{"name": "net-a", "ips": ["10.1.0.7"]}] * 2, Reason.ADDRESS_UNAVAILABLE, "two interfaces of the pod"),
+        ([{"name": "net-a", "mac": "02:00:00:00:00:07"}] * 2, Reason.MAC_ADDRESS_TAKEN, "02:00:00:00:00:07"),
+        ([{"name": "net-a", "mac": "01:00:5e:00:00:01"}], Reason.ANNOTATION_INVALID, "01:00:5e:00:00:01"),
+        ([{"name": "net-a", "mac": "00:00:00:00:00:00"}], Reason.ANNOTATION_INVALID, "00:00:00:00:00:00"),
+        ([{"name": "tiny"}] * 2, Reason.ADDRESSES_EXHAUSTED, "tiny-pod-network has room for 1 IPv4 interfaces, not"),
+        ([{"name": "tiny6"}] * 3, Reason.ADDRESSES_EXHAUSTED, "tiny6-pod-network has room for 2 IPv6 interfaces"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_with_its_reason(
+    described: list[dict[str, Any]], reason: Reason, culprit: str
+) -> None:
+    with pytest.raises(PodRefusedError, match=culprit) as caught:
+        draft(make_pod(networks=elements(*described)), *NADS)
+    assert caught.value.reason is reason
+
+
+def test_one_mac_in_two_networks_is_no_conflict() -> None:
+    described = [{"name": name, "mac": "02:00:00:00:00:07"} for name in ("net-a", "net-d")]
+    assert len(draft(make_pod(networks=elements(*described)), *NADS).interfaces) == 3
+
+
+def test_the_mac_that_another_interface_of_the_pod_has_by_itself_is_refused() -> None:
+    pod = make_pod(networks="net-a,net-a")
+    derived = build(pod, *NADS).interfaces[2].mac
+    with pytest.raises(PodRefusedError, match=derived):
+        draft(make_pod(networks=elements({"name": "net-a", "mac": derived}, {"name": "net-a"})), *NADS)
+
+
+def test_a_gateway_that_does_not_fit_the_address_that_was_given_is_refused() -> None:
+    """A network may have several subnets: which one an address comes from shows only when it is there."""
+    element = {"name": "net-d", "default-route": ["10.5.0.9"]}
+    with pytest.raises(PodRefusedError, match=r"10\.5\.0\.9 cannot be the gateway of blue/net-d, .* 10\.4\.0\.2/16"):
+        build(make_pod(networks=elements(element)), *NADS)

@@ -1,0 +1,119 @@
+"""From a pod to its list in the store: order, addresses, what the owner is told, and the end."""
+
+import json
+
+import pytest
+
+from contrail_config.errors import NotFoundError
+from contrail_config.objects import EventType
+from contrail_config.views import PodState
+from manager.configuration import ManagerConfiguration, PodNetworkSettings
+from tests.manager.conftest import Start
+from tests.support.pods import make_nad, make_namespace, make_pod, reference
+from tests.support.running_manager import RunningManager
+
+NET_A = make_nad("net-a", cidr="10.1.0.0/16,fd00:1::/64")
+NET_B = make_nad("net-b", namespace="other", cidr="10.2.0.0/24")
+
+
+async def test_a_pod_gets_its_whole_list_and_its_owner_is_told(running: RunningManager) -> None:
+    pod = make_pod(networks="net-a,other/net-b@left,net-a")
+    await running.tell_all(NET_A, NET_B, pod)
+    machine = await running.machine(pod)
+    assert [interface.nad for interface in machine.interfaces] == [None, "blue/net-a", "other/net-b", "blue/net-a"]
+    assert [[address.address for address in interface.addresses] for interface in machine.interfaces] == [
+        ["10.32.0.2"],
+        ["10.1.0.2", "fd00:1::2"],
+        ["10.2.0.2"],
+        ["10.1.0.3", "fd00:1::3"],
+    ]
+    (event,) = await running.store.events(kind="Pod")
+    assert (event.type, event.reason, event.uid) == (EventType.NORMAL, "InterfacesAssigned", pod.uid)
+    assert "left 10.2.0.2 (other/net-b)" in event.message
+    assert (await running.view(pod)).state is PodState.READY
+
+
+async def test_a_pod_that_goes_is_freed_whole(running: RunningManager) -> None:
+    pod = make_pod(networks="net-a,net-a")
+    await running.tell_all(NET_A, pod)
+    assert await running.given() == 3
+    await running.remove(pod)
+    with pytest.raises(NotFoundError):
+        await running.machine(pod)
+    assert await running.given() == 0
+    assert running.manager._pods.records == {}
+
+
+async def test_a_pod_in_a_terminal_phase_is_gone(running: RunningManager) -> None:
+    pod = make_pod()
+    await running.tell_all(pod)
+    await running.apply(make_pod(gone=True))
+    assert await running.given() == 0
+    await running.apply(make_pod(gone=True))
+    await running.remove(make_pod(gone=True))
+    assert await running.store.machines() == []
+
+
+async def test_a_host_network_pod_gets_no_interface(running: RunningManager) -> None:
+    pod = make_pod(networks="nowhere", host_network=True)
+    await running.tell_all(pod)
+    view = await running.view(pod)
+    assert (view.state, view.reason, view.machine) == (PodState.HOST_NETWORK, None, None)
+    assert await running.given() == 0
+    assert await running.told(pod) == []
+    await running.remove(pod)
+    assert await running.store.machines() == []
+
+
+async def test_a_pod_made_anew_under_its_name_replaces_its_predecessor(running: RunningManager) -> None:
+    """A StatefulSet does so; whether the end of the first is told before or after, or not at all."""
+    first, second, third = (make_pod(networks="net-a", generation=generation) for generation in (1, 2, 3))
+    await running.tell_all(NET_A, first)
+    await running.apply(second)
+    await running.remove(first)
+    await running.apply(third)
+    (machine,) = await running.store.machines()
+    assert machine.uuid == third.uid
+    assert await running.given() == 2
+
+
+async def test_what_was_asked_for_is_given(running: RunningManager) -> None:
+    element = {"name": "net-a", "ips": ["10.1.7.7"], "mac": "02:00:00:00:00:07", "default-route": ["10.1.9.9"]}
+    pod = make_pod(networks=json.dumps([element]))
+    await running.tell_all(NET_A, pod)
+    (_, interface) = (await running.machine(pod)).interfaces
+    assert interface.mac == "02:00:00:00:00:07"
+    assert [(address.address, address.gateway) for address in interface.addresses] == [
+        ("10.1.7.7", "10.1.9.9"),
+        ("fd00:1::2", "fd00:1::1"),
+    ]
+
+
+async def test_warnings_about_a_pod_that_is_served_come_once(running: RunningManager) -> None:
+    overlapping = make_nad("net-o", cidr="10.1.128.0/17")
+    pod = make_pod(networks="net-a,net-o")
+    await running.tell_all(NET_A, overlapping, pod)
+    await running.tell_all(NET_A, overlapping, pod)
+    assert await running.reasons(pod) == ["InterfacesAssigned", "OverlappingNetworks"]
+    assert [event.count for event in await running.store.events(kind="Pod")] == [1, 1]
+
+
+async def test_the_namespace_chooses_index_0(running: RunningManager) -> None:
+    chosen = make_namespace("blue", network=reference("k8s-blue", "k8s-net-a-pod-network"))
+    pod, other = make_pod(), make_pod(namespace="red")
+    await running.tell_all(chosen, NET_A, pod, other)
+    assert (await running.machine(pod)).interfaces[0].network[2] == "k8s-net-a-pod-network"
+    assert (await running.machine(other)).interfaces[0].network[2] == "k8s-default-pod-network"
+
+
+async def test_the_pod_network_is_as_configured(start: Start) -> None:
+    settings = PodNetworkSettings(subnets=("10.40.0.0/24", "fd40::/64"), gateway=("10.40.0.254",), dns=("10.40.0.53",))
+    running = await start(ManagerConfiguration(cluster_name="prod", pod_network=settings))
+    pod = make_pod()
+    await running.tell_all(pod)
+    ipv4, ipv6 = (await running.machine(pod)).interfaces[0].addresses
+    assert (ipv4.gateway, ipv4.dns) == ("10.40.0.254", ("10.40.0.53",))
+    assert ipv6.gateway == "fd40::1"
+    network = await running.network("prod-default-pod-network")
+    assert network is not None
+    assert network.vni > 0

@@ -1,0 +1,102 @@
+"""A table of what users do wrong: each gives exactly one event that names the culprit, and nothing is left behind."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from contrail_config.objects import EventType
+from contrail_config.views import PodState
+from manager.source import Pod
+from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference
+from tests.support.running_manager import RunningManager
+
+NADS = (
+    make_nad("net-a", cidr="10.1.0.0/16"),
+    make_nad("two", cidr="10.3.0.0/16,10.4.0.0/16"),
+    make_nad("tiny", cidr="10.6.0.0/30"),
+    make_nad("broken", cidr="10.7.0.0/33"),
+    make_nad("alias", cidr=None, network=reference("nobody", "nothing")),
+    make_nad("mac", config=FOREIGN_CONFIG),
+)
+
+
+def one(**described: Any) -> Pod:
+    return make_pod(networks=json.dumps([{"name": "net-a", **described}]))
+
+
+@pytest.mark.parametrize(
+    ("pod", "state", "reason", "culprit"),
+    [
+        (make_pod(networks="nope"), PodState.WAITING, "NetworkNotFound", "blue/nope is not there"),
+        (make_pod(networks="net-a,red/x"), PodState.WAITING, "NetworkNotFound", "red/x"),
+        (make_pod(networks="alias"), PodState.WAITING, "NetworkNotFound", "default-domain:nobody:nothing"),
+        (make_pod(network=reference("p", "n")), PodState.WAITING, "NetworkNotFound", "default-domain:p:n"),
+        (make_pod(networks="broken"), PodState.WAITING, "NetworkUnusable", r"blue/broken .* '10\.7\.0\.0/33'"),
+        (make_pod(networks="net-a,mac"), PodState.WAITING, "ForeignNetwork", "blue/mac .* 'macvlan'"),
+        (make_pod(networks="net-a,,"), PodState.REFUSED, "AnnotationInvalid", "element 2"),
+        (make_pod(networks='[{"name": 7}]'), PodState.REFUSED, "AnnotationInvalid", "7"),
+        (make_pod(networks="net-a@eth2,net-a"), PodState.REFUSED, "AnnotationInvalid", "'eth2'"),
+        (make_pod(default_gw="nope"), PodState.REFUSED, "AnnotationInvalid", "'nope'"),
+        (make_pod(network="nope"), PodState.REFUSED, "AnnotationInvalid", "opencontrail.org/network: 'nope'"),
+        (one(mac="ff:ff:ff:ff:ff:ff"), PodState.REFUSED, "AnnotationInvalid", "ff:ff:ff:ff:ff:ff"),
+        (one(ips=["10.2.0.1"]), PodState.REFUSED, "AddressUnavailable", r"10\.2\.0\.1"),
+        (one(ips=["10.1.0.1"]), PodState.REFUSED, "AddressUnavailable", "gateway"),
+        (one(ips=["fd00::1"]), PodState.REFUSED, "AddressUnavailable", "no IPv6 subnet"),
+        (one(**{"default-route": ["10.9.0.1"]}), PodState.REFUSED, "AnnotationInvalid", r"10\.9\.0\.1"),
+        (
+            make_pod(networks='[{"name": "two", "default-route": ["10.4.0.9"]}]'),
+            PodState.REFUSED,
+            "AnnotationInvalid",
+            r"10\.4\.0\.9 cannot be the gateway of blue/two",
+        ),
+        (make_pod(networks="tiny,tiny"), PodState.REFUSED, "AddressesExhausted", "k8s-tiny-pod-network has room for 1"),
+    ],
+)
+async def test_it_is_told_and_nothing_is_left(
+    running: RunningManager, pod: Pod, state: PodState, reason: str, culprit: str
+) -> None:
+    await running.tell_all(*NADS, pod)
+    ((told, message),) = await running.told(pod)
+    assert told == reason
+    assert re.search(culprit, message), message
+    (event,) = await running.store.events(kind="Pod")
+    assert (event.type, event.count) == (EventType.WARNING, 1)
+    view = await running.view(pod)
+    assert (view.state, view.reason, view.message, view.machine) == (state, reason, message, None)
+    assert await running.given() == 0
+    assert await running.store.machines() == []
+    await running.remove(pod)
+    assert running.manager._pods.records == {}
+
+
+async def test_what_is_told_again_and_again_is_recorded_once(running: RunningManager) -> None:
+    pod = make_pod(networks="nope")
+    await running.tell_all(pod)
+    await running.apply(make_nad("unrelated"), pod)
+    await running.tell_all(pod, make_nad("unrelated"))
+    (event,) = await running.store.events(kind="Pod")
+    assert event.count == 1
+
+
+async def test_another_reason_is_told_anew(running: RunningManager) -> None:
+    pod = make_pod(networks="nope")
+    await running.tell_all(pod)
+    await running.apply(make_nad("nope", cidr="nonsense"))
+    assert await running.reasons(pod) == ["NetworkNotFound", "NetworkUnusable"]
+
+
+async def test_a_refused_pod_is_served_once_its_annotation_is_mended(running: RunningManager) -> None:
+    """Nothing was assigned yet, so nothing changes after the fact."""
+    await running.tell_all(*NADS, make_pod(default_gw="nope"))
+    mended = make_pod(default_gw="default")
+    await running.apply(mended)
+    assert (await running.view(mended)).state is PodState.READY
+
+
+async def test_one_wrong_pod_holds_up_no_other(running: RunningManager) -> None:
+    wrong = [make_pod(f"wrong-{number}", networks="nope") for number in range(300)]
+    right = [make_pod(f"right-{number}") for number in range(20)]
+    await running.tell_all(*wrong, *right)
+    assert len(await running.store.machines()) == 20

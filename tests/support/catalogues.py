@@ -1,0 +1,68 @@
+"""What pods can refer to, made from NADs as the manager would."""
+
+from contrail_config.addressing.notation import format_address
+from contrail_config.objects import InterfaceAddress, VirtualMachine
+from contrail_config.store import AddressRequest
+from manager.configuration import ManagerConfiguration
+from manager.mapping.addresses import bounds_of, families
+from manager.mapping.catalogue import Catalogue, ForeignNad, ServedNad
+from manager.mapping.draft import InterfaceDraft
+from manager.mapping.drafts import PodDraft, draft_interfaces
+from manager.mapping.machine import address_requests, build_machine
+from manager.mapping.network import nad_network, pod_network
+from manager.parsing.definition import ForeignDefinition
+from manager.parsing.nad import parse_nad
+from manager.source import Nad, Pod
+
+DEFAULTS = ManagerConfiguration()
+
+
+def make_catalogue(*nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -> Catalogue:
+    """The pod network and the NADs, all of them there."""
+    catalogue = Catalogue()
+    network = pod_network(configuration)
+    catalogue.networks[network.fq_name] = network
+    for nad in nads:
+        add_nad(catalogue, nad, configuration=configuration)
+    return catalogue
+
+
+def add_nad(catalogue: Catalogue, nad: Nad, *, configuration: ManagerConfiguration = DEFAULTS) -> None:
+    """Adds a NAD, and its network if it makes one."""
+    definition = parse_nad(nad, default_mtu=configuration.pod_network.mtu)
+    if isinstance(definition, ForeignDefinition):
+        catalogue.nads[nad.key] = ForeignNad(definition.plugin)
+        return
+    network = nad_network(nad, definition, configuration)
+    if definition.reference is None:
+        catalogue.networks[network.fq_name] = network
+    catalogue.nads[nad.key] = ServedNad(definition.config_name, definition.reference or network.fq_name)
+
+
+def draft(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -> PodDraft:
+    """What the pod asks for, with these NADs there."""
+    catalogue = make_catalogue(*nads, configuration=configuration)
+    return draft_interfaces(pod, catalogue=catalogue, configuration=configuration)
+
+
+def build(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -> VirtualMachine:
+    """The pod's machine, with addresses as a store would give them to the first pod there is."""
+    drafts = draft(pod, *nads, configuration=configuration).interfaces
+    requests = address_requests(pod.uid, drafts)
+    answers = zip((request.owner for request in requests), _give(requests, drafts), strict=True)
+    return build_machine(pod, drafts, answers, cluster=configuration.cluster_name)
+
+
+def _give(requests: list[AddressRequest], drafts: tuple[InterfaceDraft, ...]) -> list[InterfaceAddress]:
+    networks = {each.network.uuid: each.network for each in drafts}
+    taken: set[tuple[str, str]] = set()
+    given = []
+    for request in requests:
+        assert request.family in families(networks[request.network_uuid])
+        subnets = [s for s in networks[request.network_uuid].subnets if (":" in s.cidr) == (request.family == 6)]
+        bounds = bounds_of(subnets[0])
+        free = (format_address(number, family=request.family) for number in range(bounds.first + 2, bounds.last))
+        address = request.wish or next(each for each in free if (request.network_uuid, each) not in taken)
+        taken.add((request.network_uuid, address))
+        given.append(InterfaceAddress(address, bounds.prefix_length, bounds.gateway))
+    return given
