@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds."""
 
-_UNKNOWN_ROUTE = "unknown"
+_UNKNOWN = "unknown"  # one label for whatever method and path a client makes up
 _HUNG_UP = "hung up"
 
 _waited: ContextVar[float] = ContextVar("waited")
@@ -79,7 +79,7 @@ class Metrics:
 
     def _observe(self, request: web.Request, status: int | str, seconds: float) -> None:
         resource = request.match_info.route.resource
-        key = (request.method, resource.canonical if resource else _UNKNOWN_ROUTE, status)
+        key = (request.method, resource.canonical, status) if resource else (_UNKNOWN, _UNKNOWN, status)
         if key not in self._known:  # to look a child up by its labels takes longer than all else here
             self._known[key] = self._requests.labels(*key), self._seconds.labels(key[1])
         requests, duration = self._known[key]

@@ -1,10 +1,14 @@
 """What holds for all routes of a listener: errors in upstream's shape, and whether writes are taken."""
 
+import logging
+
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from agent_api.errors import AgentError, BadRequestError, NotReadyError
+from agent_api.errors import AgentError, BadRequestError, MachineUnservableError, NotReadyError
 from contrail_service.pages import json_response
+
+log = logging.getLogger(__name__)
 
 UPSTREAM_JSON = "application/json; charset=UTF-8"
 """How upstream's agent names the type of its answers."""
@@ -21,6 +25,8 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     try:
         return await handler(request)
     except AgentError as error:
+        if isinstance(error, MachineUnservableError):
+            log.error("%s %s: %s", request.method, request.path, error)  # noqa: TRY400 - the message says all
         return json_response({"error": str(error)}, status=_STATUS.get(type(error), 500))
 
 

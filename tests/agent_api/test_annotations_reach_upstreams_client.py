@@ -85,7 +85,7 @@ def test_a_value_is_told_as_it_is_or_not_at_all(machine: VirtualMachine) -> None
 
 @pytest.mark.parametrize("value", ["a:b", 'a"b', "a}", "{a", "a\\b", "a\nb", "a\x00b"])
 async def test_a_machine_with_a_value_that_would_be_spoiled_is_an_error_that_names_it(
-    store: SqliteStore, served: ServedAgent, value: str
+    store: SqliteStore, served: ServedAgent, value: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine = make_machine(interfaces=(msgspec.structs.replace(sample_interface(), interface=value),))
     await store.put_machine(machine)
@@ -95,3 +95,4 @@ async def test_a_machine_with_a_value_that_would_be_spoiled_is_an_error_that_nam
     assert "annotation interface cannot be told" in error
     assert machine.name in error
     assert repr(value) in error
+    assert error in caplog.text

@@ -45,9 +45,7 @@ async def ask(served: ServedAgent, method: str, path: str) -> tuple[int, str, by
     """Status, content type and body of a request whose path is sent as it stands."""
     reader, writer = await asyncio.open_connection(*served.address)
     async with asyncio.timeout(DEADLINE):
-        writer.write(
-            f"{method} {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n".encode()
-        )
+        writer.write(f"{method} {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n".encode())
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         writer.close()
         await writer.wait_closed()
