@@ -80,7 +80,7 @@ def _capability_args(text: str) -> dict[str, object]:
 
 
 def _as_added(runtime: Runtime, network: NetworkList, attachment: Attachment) -> Attachment:
-    """The parameters of the ADD where the command line states none: they must be the same (section 2)."""
+    """Takes the parameters of the ADD where the command line states none, since they must be the same."""
     try:
         entry = runtime.cached(network, attachment)
     except ResultError:
