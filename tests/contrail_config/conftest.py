@@ -1,0 +1,47 @@
+"""Fixtures for the tests of config objects and stores."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+
+from contrail_config.store import Store
+from tests.support.clock import FakeClock
+from tests.support.stores import STORES, OpenStore, StoreFactory
+
+
+@pytest.fixture(autouse=True)
+def blockbuster() -> Iterator[BlockBuster]:
+    """Fails a test in which our code blocks the event loop."""
+    with blockbuster_ctx("contrail_config") as blockbuster:
+        yield blockbuster
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture(params=STORES)
+def store_factory(request: pytest.FixtureRequest) -> StoreFactory:
+    return STORES[request.param]
+
+
+@pytest.fixture
+async def open_store(store_factory: StoreFactory, tmp_path: Path, clock: FakeClock) -> AsyncIterator[OpenStore]:
+    """Whatever it opens is closed after the test."""
+    opened: list[Store] = []
+
+    async def open_one() -> Store:
+        opened.append(await store_factory(tmp_path, clock))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        await store.close()
+
+
+@pytest.fixture
+async def store(open_store: OpenStore) -> Store:
+    return await open_store()

@@ -1,0 +1,128 @@
+"""Whatever is asked, freed and waited for: no address is given twice, and a refusal is always true."""
+
+import ipaddress
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, rule
+
+from contrail_config.errors import AddressUnavailableError, ExhaustedError, StoreError
+from contrail_config.objects import InterfaceAddress, VirtualNetwork, interface_uuid
+from contrail_config.store import DEFAULT_HOLD, AddressRequest
+from tests.contrail_config.model import StoreMachine, check
+from tests.support.networks import make_network
+from tests.support.stores import StoreFactory
+
+OWNERS = [interface_uuid("pod", index) for index in range(9)]
+NETWORKS = [make_network("small", "10.1.0.0/29", "fd00:1::/126"), make_network("two", "10.2.0.0/30", "10.2.9.0/31")]
+ADDRESSES = [str(a) for network in NETWORKS for s in network.subnets for a in ipaddress.ip_network(s.cidr)]
+
+REQUESTS = st.builds(
+    AddressRequest,
+    network_uuid=st.sampled_from([network.uuid for network in NETWORKS]),
+    family=st.sampled_from([4, 6]),
+    owner=st.sampled_from(OWNERS),
+    wish=st.none() | st.none() | st.sampled_from(ADDRESSES),
+)
+
+
+@dataclass
+class Model:
+    """Addresses that are not free, by (network, address): their owner, and until when they are held if they are."""
+
+    taken: dict[tuple[str, str], tuple[str, float | None]] = field(default_factory=dict)
+
+    def owned(self, request: AddressRequest) -> str | None:
+        for (network, address), (owner, held_until) in self.taken.items():
+            family = 6 if ":" in address else 4
+            if (network, owner, held_until, family) == (request.network_uuid, request.owner, None, request.family):
+                return address
+        return None
+
+    def free(self, network: VirtualNetwork, family: int, now: float) -> set[str]:
+        self.taken = {key: value for key, value in self.taken.items() if value[1] is None or value[1] > now}
+        usable: set[str] = set()
+        for subnet in network.subnets:
+            cidr = ipaddress.ip_network(subnet.cidr)
+            if cidr.version == family:
+                usable |= {str(a) for a in (cidr if cidr.num_addresses == 2 else cidr.hosts())} - {subnet.gateway or ""}
+        return {address for address in usable if (network.uuid, address) not in self.taken}
+
+
+class AddressMachine(StoreMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Model()
+
+    @initialize()
+    def make_networks(self) -> None:
+        for network in NETWORKS:
+            self.run(self.store.put_network(network))
+
+    @rule(requests=st.lists(REQUESTS, min_size=1, max_size=4))
+    def allocate(self, requests: list[AddressRequest]) -> None:
+        planned = Model(dict(self.model.taken))
+        given = self.run(self.answer(requests))
+        if isinstance(given, StoreError):
+            assert any(self.cannot_be(planned, request, given) for request in requests)
+            return
+        for request, address in zip(requests, given, strict=True):
+            self.take(planned, request, address.address)
+        self.model = planned
+
+    async def answer(self, requests: list[AddressRequest]) -> list[InterfaceAddress] | StoreError:
+        try:
+            return await self.store.allocate(requests)
+        except (ExhaustedError, AddressUnavailableError) as error:
+            return error
+
+    def take(self, model: Model, request: AddressRequest, address: str) -> None:
+        network = next(network for network in NETWORKS if network.uuid == request.network_uuid)
+        assert request.wish in (None, address)
+        owned = model.owned(request)
+        if owned != address:
+            assert owned is None or request.wish is not None
+            assert address in model.free(network, request.family, self.clock())
+            if owned is not None:
+                model.taken[network.uuid, owned] = (request.owner, self.clock() + DEFAULT_HOLD)
+        model.taken[network.uuid, address] = (request.owner, None)
+
+    def cannot_be(self, model: Model, request: AddressRequest, error: Exception) -> bool:
+        """Walks the requests as the store does, and tells whether this one is where it had to stop."""
+        network = next(network for network in NETWORKS if network.uuid == request.network_uuid)
+        owned, free = model.owned(request), model.free(network, request.family, self.clock())
+        if request.wish is not None:
+            if request.wish != owned and request.wish not in free:
+                return isinstance(error, AddressUnavailableError) and error.address == request.wish
+            self.take(model, request, request.wish)
+            return False
+        if owned is None and not free:
+            return isinstance(error, ExhaustedError) and error.network == network.name
+        if owned is None:
+            self.take(model, request, min(free))  # which one it was does not matter to how many are left
+        return False
+
+    @rule(owners=st.lists(st.sampled_from(OWNERS), max_size=5), hold=st.sampled_from([0.0, 1.0, 10.0, 300.0]))
+    def release(self, owners: list[str], hold: float) -> None:
+        self.run(self.store.release(owners, hold=hold))
+        for key, (owner, held_until) in self.model.taken.items():
+            if owner in owners:
+                until = self.clock() + hold
+                self.model.taken[key] = (owner, until if held_until is None else min(held_until, until))
+
+    @rule(seconds=st.sampled_from([0.5, 1.0, 10.0, 290.0]))
+    def wait(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    @rule()
+    def restart(self) -> None:
+        self.reopen()
+
+    @invariant()
+    def owners_are_those_of_the_model(self) -> None:
+        expected = {owner for owner, held_until in self.model.taken.values() if held_until is None}
+        assert self.run(self.store.address_owners()) == expected
+
+
+def test_addresses_follow_their_model(store_factory: StoreFactory) -> None:
+    check(AddressMachine, store_factory, examples=50, steps=30)

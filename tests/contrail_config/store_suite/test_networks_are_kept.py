@@ -1,0 +1,153 @@
+"""Networks: one for each uuid and for each name, each with a number (vni) of its own."""
+
+import msgspec
+import pytest
+
+from contrail_config.errors import ConflictError, InUseError, NotFoundError, StoreError
+from contrail_config.objects import Route, Subnet
+from contrail_config.store import Store
+from tests.support.networks import give, make_network, new_owner, request, start_pod
+from tests.support.stores import OpenStore
+
+
+async def test_a_network_is_kept_whole(store: Store, open_store: OpenStore) -> None:
+    kept = await store.put_network(
+        make_network(
+            "left",
+            "10.1.0.0/24",
+            "fd00:1::/64",
+            excluded=("10.1.0.9",),
+            dns=("10.1.0.2", "fd00:1::2"),
+            mtu=9000,
+            routes=(Route("10.9.0.0/16", "10.1.0.3"), Route("10.8.0.0/16")),
+            ip_fabric_snat=True,
+            nad="default/left",
+        )
+    )
+    assert await store.networks() == [kept]
+    await store.close()
+    assert await (await open_store()).networks() == [kept]
+
+
+async def test_networks_are_listed_by_name(store: Store) -> None:
+    for name in ("b", "a", "c"):
+        await store.put_network(make_network(name))
+    assert [network.fq_name[2] for network in await store.networks()] == ["a", "b", "c"]
+
+
+async def test_each_network_gets_the_lowest_number_that_is_free(store: Store) -> None:
+    kept = [await store.put_network(make_network(name)) for name in "abcd"]
+    assert [network.vni for network in kept] == [1, 2, 3, 4]
+    await store.delete_network(kept[1].uuid)
+    assert (await store.put_network(make_network("e"))).vni == 2
+    assert (await store.put_network(make_network("f"))).vni == 5
+
+
+async def test_a_replaced_network_keeps_its_number(store: Store) -> None:
+    first = await store.put_network(make_network("a"))
+    replaced = await store.put_network(make_network("a", mtu=9000))
+    assert replaced == msgspec.structs.replace(first, mtu=9000)
+    assert await store.networks() == [replaced]
+
+
+async def test_a_number_that_was_asked_for_is_given_unless_another_network_has_it(store: Store) -> None:
+    assert (await store.put_network(make_network("a", vni=7))).vni == 7
+    with pytest.raises(ConflictError, match=r"network \S+:b cannot have vni 7: network \S+:a has it"):
+        await store.put_network(make_network("b", vni=7))
+
+
+async def test_a_name_belongs_to_one_uuid(store: Store) -> None:
+    kept = await store.put_network(make_network("a"))
+    with pytest.raises(ConflictError, match=rf"{kept.name} is there already, with uuid {kept.uuid}"):
+        await store.put_network(make_network("a", uuid=new_owner()))
+    assert await store.networks() == [kept]
+
+
+async def test_a_network_can_take_another_name(store: Store) -> None:
+    first = await store.put_network(make_network("a"))
+    await store.put_network(make_network("b", uuid=first.uuid))
+    assert [network.fq_name[2] for network in await store.networks()] == ["b"]
+    assert (await store.put_network(make_network("a", uuid=new_owner()))).vni == 2
+
+
+async def test_deleting_a_network_that_is_not_there_is_no_error(store: Store) -> None:
+    await store.delete_network(new_owner())
+
+
+async def test_a_network_with_interfaces_cannot_be_deleted(store: Store) -> None:
+    network = await store.put_network(make_network())
+    machine = await start_pod(store, [network])
+    with pytest.raises(InUseError, match=network.name):
+        await store.delete_network(network.uuid)
+    assert await store.networks() == [network]
+    await store.delete_machine(machine.uuid)
+    await store.delete_network(network.uuid)
+    assert await store.networks() == []
+
+
+async def test_a_deleted_network_has_no_addresses(store: Store) -> None:
+    network = await store.put_network(make_network())
+    await store.delete_network(network.uuid)
+    with pytest.raises(NotFoundError, match=network.uuid):
+        await give(store, network)
+
+
+async def test_a_network_may_not_lose_the_subnet_of_a_given_address(store: Store) -> None:
+    kept = await store.put_network(make_network("a", "10.1.0.0/24", "10.2.0.0/24"))
+    await give(store, kept, wish="10.2.0.9")
+    with pytest.raises(ConflictError, match=r"cannot lose the subnet of 10\.2\.0\.9"):
+        await store.put_network(make_network("a", "10.1.0.0/24"))
+    assert await store.networks() == [kept]
+    assert await give(store, kept) == "10.1.0.2"
+
+
+async def test_a_network_may_lose_a_subnet_without_given_addresses(store: Store) -> None:
+    kept = await store.put_network(make_network("a", "10.1.0.0/24", "10.2.0.0/24"))
+    owner = new_owner()
+    await give(store, kept, owner, wish="10.1.0.9")
+    await store.release([owner])
+    await store.put_network(make_network("a", "10.2.0.0/24"))
+    assert await give(store, kept) == "10.2.0.2"
+
+
+async def test_a_network_may_get_larger_round_its_given_addresses(store: Store) -> None:
+    kept = await store.put_network(make_network("a", "10.1.0.0/30"))
+    owner = new_owner()
+    assert await give(store, kept, owner) == "10.1.0.2"
+    await store.put_network(make_network("a", "10.1.0.0/16"))
+    (again,) = await store.allocate([request(kept, owner)])
+    assert (again.address, again.prefix_length) == ("10.1.0.2", 16)
+    assert await give(store, kept) == "10.1.0.3"
+
+
+async def test_a_given_address_may_not_become_the_gateway(store: Store) -> None:
+    kept = await store.put_network(make_network("a"))
+    address = await give(store, kept)
+    moved = Subnet(cidr="10.1.0.0/24", gateway=address)
+    with pytest.raises(ConflictError, match=f"cannot have the gateway {address}"):
+        await store.put_network(make_network("a", subnets=(moved,)))
+
+
+async def test_a_given_address_may_be_excluded_from_being_given_again(store: Store) -> None:
+    kept = await store.put_network(make_network("a", "10.1.0.0/29"))
+    owner = new_owner()
+    address = await give(store, kept, owner)
+    await store.put_network(make_network("a", "10.1.0.0/29", excluded=(address,)))
+    assert await give(store, kept, owner) == address
+    await store.release([owner], hold=0)
+    assert address not in [await give(store, kept) for _ in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("subnets", "reason"),
+    [
+        ((Subnet(cidr="10.1.0.5/24", gateway=None),), "has host bits set"),
+        ((Subnet(cidr="nonsense", gateway=None),), "nonsense"),
+        ((Subnet(cidr="10.1.0.0/24", gateway="fd00::1"),), "fd00::1"),
+        ((Subnet(cidr="10.1.0.0/24", gateway=None), Subnet(cidr="10.1.0.0/28", gateway=None)), "overlap"),
+    ],
+)
+async def test_malformed_subnets_are_refused(store: Store, subnets: tuple[Subnet, ...], reason: str) -> None:
+    with pytest.raises(StoreError, match=reason):
+        await store.put_network(make_network("a", subnets=subnets))
+    assert await store.networks() == []

@@ -1,0 +1,103 @@
+"""A wished address is given, or refused with the reason."""
+
+import pytest
+
+from contrail_config.errors import AddressUnavailableError
+from contrail_config.objects import VirtualNetwork
+from contrail_config.store import DEFAULT_HOLD, Store
+from tests.support.clock import FakeClock
+from tests.support.networks import give, make_network, new_owner, request
+
+
+@pytest.fixture
+async def network(store: Store) -> VirtualNetwork:
+    return await store.put_network(make_network("left", "10.1.0.0/24", "fd00:1::/64", excluded=("10.1.0.9",)))
+
+
+async def refusal(store: Store, network: VirtualNetwork, wish: str, *, family: int = 4) -> AddressUnavailableError:
+    with pytest.raises(AddressUnavailableError) as refused:
+        await give(store, network, wish=wish, family=family)
+    assert (refused.value.address, refused.value.network) == (wish, network.name)
+    return refused.value
+
+
+async def test_a_free_address_is_given(store: Store, network: VirtualNetwork) -> None:
+    assert await give(store, network, wish="10.1.0.77") == "10.1.0.77"
+    assert await give(store, network, wish="fd00:1:0:0::77", family=6) == "fd00:1::77"
+
+
+@pytest.mark.parametrize(
+    ("wish", "family", "reason"),
+    [
+        ("10.2.0.5", 4, "it is in no subnet of the network"),
+        ("10.1.0.0", 4, "it is the network address"),
+        ("10.1.0.1", 4, "it is the gateway"),
+        ("10.1.0.9", 4, "it is excluded"),
+        ("10.1.0.255", 4, "it is the broadcast address"),
+        ("fd00:1::", 6, "it is the subnet-router anycast address"),
+        ("fd00:1::1", 6, "it is the gateway"),
+        ("fd00:1::1", 4, "it is no IPv4 address"),
+        ("10.1.0.7", 6, "it is no IPv6 address"),
+        ("10.1.0.7/24", 4, "it is no IPv4 address"),
+    ],
+)
+async def test_an_address_that_can_never_be_given_is_refused(
+    store: Store, network: VirtualNetwork, wish: str, family: int, reason: str
+) -> None:
+    refused = await refusal(store, network, wish, family=family)
+    assert (refused.reason, refused.free_in) == (reason, None)
+
+
+async def test_a_taken_address_is_refused(store: Store, network: VirtualNetwork) -> None:
+    await give(store, network, wish="10.1.0.7")
+    refused = await refusal(store, network, "10.1.0.7")
+    assert (refused.reason, refused.free_in) == ("it is taken by another interface", None)
+
+
+async def test_a_held_address_is_refused_with_the_time_to_wait(
+    store: Store, network: VirtualNetwork, clock: FakeClock
+) -> None:
+    owner = new_owner()
+    await give(store, network, owner, wish="10.1.0.7")
+    await store.release([owner], hold=30)
+    clock.advance(12)
+    refused = await refusal(store, network, "10.1.0.7")
+    assert (refused.reason, refused.free_in) == ("it is still held back after its release", 18)
+    clock.advance(18)
+    assert await give(store, network, wish="10.1.0.7") == "10.1.0.7"
+
+
+async def test_two_wishes_for_one_address_in_a_call_are_refused_both(store: Store, network: VirtualNetwork) -> None:
+    asked = [request(network, wish="10.1.0.7"), request(network, wish="10.1.0.7")]
+    with pytest.raises(AddressUnavailableError, match="taken by another interface"):
+        await store.allocate(asked)
+    assert await store.address_owners() == set()
+
+
+async def test_an_owner_that_wishes_what_it_has_keeps_it(store: Store, network: VirtualNetwork) -> None:
+    owner = new_owner()
+    for _ in range(2):
+        assert await give(store, network, owner, wish="10.1.0.7") == "10.1.0.7"
+    assert await give(store, network, owner) == "10.1.0.7"
+
+
+async def test_an_owner_that_wishes_another_address_gives_the_old_one_back(
+    store: Store, network: VirtualNetwork, clock: FakeClock
+) -> None:
+    owner = new_owner()
+    assert await give(store, network, owner) == "10.1.0.2"
+    assert await give(store, network, owner, wish="10.1.0.7") == "10.1.0.7"
+    assert await give(store, network, owner) == "10.1.0.7"
+    assert (await refusal(store, network, "10.1.0.2")).free_in == DEFAULT_HOLD
+    clock.advance(DEFAULT_HOLD)
+    assert await give(store, network, wish="10.1.0.2") == "10.1.0.2"
+
+
+async def test_an_owner_whose_new_wish_is_refused_keeps_what_it_has(store: Store, network: VirtualNetwork) -> None:
+    owner = new_owner()
+    await give(store, network, wish="10.1.0.7")
+    assert await give(store, network, owner) == "10.1.0.8"
+    with pytest.raises(AddressUnavailableError):
+        await give(store, network, owner, wish="10.1.0.7")
+    assert await give(store, network, owner) == "10.1.0.8"
+    assert (await refusal(store, network, "10.1.0.8")).reason == "it is taken by another interface"

@@ -1,0 +1,136 @@
+"""A state machine for watches: what each watcher saw, replayed, is what the store holds."""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+
+import msgspec
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from contrail_config.objects import VirtualMachine
+from contrail_config.store import Change, ChangeType, WatchStart
+from tests.contrail_config.model import StoreMachine
+from tests.support.machines import make_machine
+
+NODES = ["n1", "n2"]
+PODS = [f"p{n}" for n in range(12)]
+
+Machines = dict[str, VirtualMachine]
+"""By uuid."""
+
+
+class Watched:
+    """A watcher, what it was told, and what it must have been told if it started without a list."""
+
+    def __init__(
+        self,
+        context: AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]],
+        *,
+        node: str | None,
+        start: WatchStart,
+        present: Machines,
+    ) -> None:
+        self.context = context
+        self.node = node
+        self.start = start
+        self.seen: Machines = self.own(present) if start is WatchStart.NOW else {}
+        self.told: list[tuple[ChangeType, str]] = []
+        self.expected: list[tuple[ChangeType, str]] = []
+
+    def own(self, machines: Machines) -> Machines:
+        return {uuid: machine for uuid, machine in machines.items() if self.node in (None, machine.node)}
+
+    def expect(self, before: Machines, after: Machines) -> None:
+        old, new = self.own(before), self.own(after)
+        for uuid in old.keys() | new.keys():
+            if old.get(uuid) != new.get(uuid):
+                here = ChangeType.MODIFIED if uuid in old else ChangeType.ADDED
+                self.expected.append((here if uuid in new else ChangeType.DELETED, uuid))
+
+    def take(self, change: Change[VirtualMachine]) -> None:
+        """Replays a change, which must fit what was seen before."""
+        if change.object is None:
+            assert change.type is ChangeType.SYNCED
+            assert self.start is WatchStart.LIST
+            return
+        uuid = change.object.uuid
+        self.told.append((change.type, uuid))
+        if change.type is ChangeType.DELETED:
+            assert self.seen.pop(uuid) == change.object
+        else:
+            assert (uuid in self.seen) == (change.type is ChangeType.MODIFIED)
+            assert self.seen.get(uuid) != change.object
+            self.seen[uuid] = change.object
+
+
+class WatchMachine(StoreMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.machines: Machines = {}
+        self.watchers: list[tuple[Watched, AsyncIterator[Change[VirtualMachine]]]] = []
+
+    @rule(pod=st.sampled_from(PODS), node=st.sampled_from(NODES), config_hash=st.sampled_from(["a", "b"]))
+    def put(self, pod: str, node: str, config_hash: str) -> None:
+        """Makes the pod's machine, or changes it, or its node, or nothing."""
+        old = next((machine for machine in self.machines.values() if machine.pod == pod), None)
+        machine = msgspec.structs.replace(old or make_machine(pod), node=node, config_hash=config_hash)
+        self.run(self.store.put_machine(machine))
+        self.change({**self.machines, machine.uuid: machine})
+
+    @rule(pod=st.sampled_from(PODS))
+    def delete(self, pod: str) -> None:
+        for machine in [machine for machine in self.machines.values() if machine.pod == pod]:
+            self.run(self.store.delete_machine(machine.uuid))
+            self.change({uuid: kept for uuid, kept in self.machines.items() if uuid != machine.uuid})
+
+    @precondition(lambda self: len(self.watchers) < 6)
+    @rule(start=st.sampled_from(WatchStart), node=st.sampled_from([None, *NODES]))
+    def watch(self, start: WatchStart, node: str | None) -> None:
+        context = self.store.watch_machines(start=start, node=node)
+        watched = Watched(context, start=start, node=node, present=self.machines)
+        self.watchers.append((watched, self.run(context.__aenter__())))
+
+    @precondition(lambda self: self.watchers)
+    @rule(data=st.data(), count=st.integers(1, 8))
+    def read_some(self, data: st.DataObject, count: int) -> None:
+        """Reads from one watcher, as long as something is there for it for certain."""
+        watched, changes = data.draw(st.sampled_from(self.watchers))
+        for _ in range(count):
+            if watched.seen == watched.own(self.machines):
+                return
+            watched.take(self.run(anext(changes)))
+
+    @precondition(lambda self: self.watchers)
+    @rule(data=st.data())
+    def stop_watching(self, data: st.DataObject) -> None:
+        pair = data.draw(st.sampled_from(self.watchers))
+        self.watchers.remove(pair)
+        self.run(pair[0].context.__aexit__(None, None, None))
+
+    @rule()
+    def read_all(self) -> None:
+        """Marks the present moment by a machine on each node that comes, and reads up to it."""
+        marks = {node: make_machine(f"mark-{node}", node=node) for node in NODES}
+        for mark in marks.values():
+            self.run(self.store.put_machine(mark))
+            self.change({**self.machines, mark.uuid: mark})
+        for watched, changes in self.watchers:
+            last = marks[watched.node or NODES[-1]]
+            while watched.seen.get(last.uuid) != last or watched.seen != watched.own(self.machines):
+                watched.take(self.run(anext(changes)))
+            if watched.start is WatchStart.NOW:
+                assert watched.told == watched.expected
+        for mark in marks.values():
+            self.run(self.store.delete_machine(mark.uuid))
+            self.change({uuid: kept for uuid, kept in self.machines.items() if uuid != mark.uuid})
+
+    def change(self, machines: Machines) -> None:
+        for watched, _ in self.watchers:
+            watched.expect(self.machines, machines)
+        self.machines = machines
+
+    def teardown(self) -> None:
+        self.read_all()
+        for watched, _ in self.watchers:
+            self.run(watched.context.__aexit__(None, None, None))
+        super().teardown()
