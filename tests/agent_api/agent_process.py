@@ -1,29 +1,20 @@
-"""An agent in a process of its own, for tests that kill it: `python -m tests.agent_api.agent_process FOLDER SOCKET`."""
+"""An agent in a process of its own, for tests that kill it: `python -m tests.agent_api.agent_process FOLDER`."""
 
 import asyncio
 import sys
 from pathlib import Path
 
-from prometheus_client import CollectorRegistry
-
-from agent_api.agent import Agent
-from agent_api.application import agent_application, agent_runner
-from agent_api.unix_socket import serve_unix
 from contrail_config.embedded.store import SqliteStore
-from tests.support.machines import NODE
+from tests.support.agent import serve_agent
 
 
-async def main(folder: Path, socket: str) -> None:
+async def main(folder: Path) -> None:
     store = await SqliteStore.open(folder / "store" / "config.db")
-    agent = Agent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=CollectorRegistry())
-    await agent.load_ports()
-    runner = agent_runner(agent_application(agent, take_writes=True))
-    await runner.setup()
-    async with serve_unix(runner, socket):
-        sys.stdout.write("ready\n")
+    async with serve_agent(store, folder) as served:
+        sys.stdout.write(f"{served.socket}\n")
         sys.stdout.flush()
-        await agent.run()
+        await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+    asyncio.run(main(Path(sys.argv[1])))

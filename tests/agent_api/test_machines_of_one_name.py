@@ -103,6 +103,16 @@ def test_a_list_that_broke_off_drops_nothing(machines: Machines, old: VirtualMac
     assert answering(machines, old) == old
 
 
+def test_an_end_of_a_list_that_never_began_drops_nothing(machines: Machines, old: VirtualMachine) -> None:
+    take(machines, ChangeType.SYNCED)
+    assert answering(machines, old) == old
+
+
+def test_the_deletion_of_a_machine_that_nobody_knows_is_nothing(machines: Machines, old: VirtualMachine) -> None:
+    take(machines, ChangeType.DELETED, make_machine())
+    assert answering(machines, old) == old
+
+
 class ModelOfMachines(RuleBasedStateMachine):
     """Any sequence of changes: by uid everybody is found, by name the one that was added last of those still there."""
 

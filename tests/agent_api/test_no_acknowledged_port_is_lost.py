@@ -53,14 +53,13 @@ async def plug_and_free(client: aiohttp.ClientSession, told: Acknowledged) -> No
 
 async def start_agent(folder: Path) -> tuple[asyncio.subprocess.Process, str]:
     """Starts an agent in a process of its own, and returns its socket once it listens."""
-    socket = str(folder / "agent.sock")
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.agent_api.agent_process", str(folder), socket, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-m", "tests.agent_api.agent_process", str(folder), stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     async with asyncio.timeout(DEADLINE):
-        assert await process.stdout.readline() == b"ready\n"
-    return process, socket
+        socket = await process.stdout.readline()
+    return process, socket.decode().strip()
 
 
 @pytest.mark.parametrize("round_", range(3))
