@@ -21,7 +21,7 @@ from contrail_service.logs import log_about
 log = logging.getLogger(__name__)
 
 UnpluggedCallback = Callable[[Sequence[str]], None]
-"""Told the uuids of interfaces whose ports were freed, after it is on disk; called on the event loop, must not raise."""
+"""Told the uuids of interfaces whose ports were freed, once it is on disk; called on the loop, must not raise."""
 
 
 class _Change(NamedTuple):
