@@ -1,9 +1,10 @@
 """The pages that every process serves: `/healthz`, `/readyz` and `/metrics`; and errors as JSON on all pages.
 
-`/healthz` says that the event loop turns, no more: a process that waits for a peer is healthy. `/readyz` says whether
-it can do its work, and if not, why.
+`/healthz` says that the event loop turns, and in which version, no more: a process that waits for a peer is healthy.
+`/readyz` says whether it can do its work, and if not, why.
 """
 
+import importlib.metadata
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -26,8 +27,10 @@ def json_response(content: object, *, status: int = 200) -> web.Response:
 def status_routes(readiness: Readiness, registry: CollectorRegistry) -> list[web.RouteDef]:
     """Returns the routes of `/healthz`, `/readyz` (503 with reasons while not ready) and `/metrics`."""
 
+    version = importlib.metadata.version("contrail-multinet")
+
     async def healthz(_request: web.Request) -> web.Response:
-        return json_response({"healthy": True})
+        return json_response({"healthy": True, "version": version})
 
     async def readyz(_request: web.Request) -> web.Response:
         reasons = readiness()
