@@ -55,14 +55,10 @@ class Watcher(Generic[T_co]):
         return Change(type=kind, object=None if body is None else self._decode(body))
 
     def take(self, items: Sequence[Item]) -> None:
-        """Appends changes, unless the watcher has ended."""
-        if self._ended:
-            return
+        """Appends changes, unless the watcher has ended or falls too far behind by them."""
         if len(self._items) + len(items) > MAX_BEHIND:
             self.cut(StoreUnavailableError(f"the watcher fell more than {MAX_BEHIND} changes behind"))
-            return
-        self._items.extend(items)
-        self._news.set()
+        self._append(items)
 
     def take_page(self, items: Sequence[Item], error: Exception | None) -> None:
         """Appends the page that was asked for, or ends with the error that it met."""
@@ -71,7 +67,7 @@ class Watcher(Generic[T_co]):
             return
         self._asked = False
         self._listing = items[-1][0] is not ChangeType.SYNCED
-        self.take(items)
+        self._append(items)
 
     def end(self, error: Exception | None = None) -> None:
         """Ends the iteration after what waits, with an error if there is one. Repeatable: the first one counts."""
@@ -84,3 +80,8 @@ class Watcher(Generic[T_co]):
         """Ends the iteration at once: what waits is dropped."""
         self._items.clear()
         self.end(error)
+
+    def _append(self, items: Sequence[Item]) -> None:
+        if not self._ended:
+            self._items.extend(items)
+            self._news.set()

@@ -1,0 +1,63 @@
+"""Writes to a store as fast as it can until it is killed, and says on stdout what it was told is done.
+
+Lines: `opening`, `open`, `put UUID` after a machine is written, `going UUID` before it is deleted, `gone UUID` after.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.objects import VirtualNetwork
+from tests.support.networks import make_network, start_pod
+
+LANES = 32
+NETWORKS = [make_network("left", "10.1.0.0/16"), make_network("right", "10.1.0.0/16"), make_network("third")]
+PLACES = [NETWORKS[0], NETWORKS[1], NETWORKS[0]]
+"""Where each pod has its interfaces."""
+
+
+def say(line: str) -> None:
+    os.write(1, f"{line}\n".encode())  # unbuffered: what was said before the kill is in the pipe
+
+
+async def write(store: SqliteStore, networks: list[VirtualNetwork], numbers: "itertools.count[int]") -> None:
+    for number in numbers:
+        machine = await start_pod(store, networks, f"p{number}")
+        say(f"put {machine.uuid}")
+        if number % 3 == 0:
+            say(f"going {machine.uuid}")
+            await store.delete_machine(machine.uuid)
+            say(f"gone {machine.uuid}")
+
+
+async def main(path: str) -> None:
+    say("opening")
+    store = await SqliteStore.open(path)
+    for network in NETWORKS:
+        await store.put_network(network)
+    say("open")
+    numbers = itertools.count()
+    await asyncio.gather(*(write(store, PLACES, numbers) for _ in range(LANES)))
+
+
+@contextlib.contextmanager
+def heavy_writer(path: Path) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """Such a process with its stdout, killed at the end."""
+    command = [sys.executable, "-m", "tests.contrail_config.embedded.heavy_writer", str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout
+        finally:
+            process.kill()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,28 @@
+"""The uids that a source gave to objects whose manifests state none."""
+
+from pathlib import Path
+
+from contrail_config.embedded.store import SqliteStore
+
+
+async def test_an_identity_outlives_a_restart(store: SqliteStore, path: Path) -> None:
+    await store.remember_identity("Pod", "default", "web", "uid-1")
+    await store.remember_identity("Namespace", "", "default", "uid-2")
+    await store.close()
+    reopened = await SqliteStore.open(path)
+    assert await reopened.identities() == {("Pod", "default", "web"): "uid-1", ("Namespace", "", "default"): "uid-2"}
+    await reopened.close()
+
+
+async def test_the_newest_uid_counts(store: SqliteStore) -> None:
+    await store.remember_identity("Pod", "default", "web", "uid-1")
+    await store.remember_identity("Pod", "default", "web", "uid-2")
+    assert await store.identities() == {("Pod", "default", "web"): "uid-2"}
+
+
+async def test_a_forgotten_identity_is_gone_and_may_be_forgotten_twice(store: SqliteStore) -> None:
+    await store.remember_identity("Pod", "default", "web", "uid-1")
+    await store.remember_identity("Pod", "other", "web", "uid-2")
+    for _ in range(2):
+        await store.forget_identity("Pod", "default", "web")
+    assert await store.identities() == {("Pod", "other", "web"): "uid-2"}

@@ -1,0 +1,134 @@
+"""Many operations in one transaction: each whole by itself, whatever happens to its neighbours."""
+
+import asyncio
+
+import pytest
+
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.errors import ConflictError, ExhaustedError, NotFoundError, StoreUnavailableError
+from contrail_config.objects import VirtualMachine
+from contrail_config.store import ChangeType, WatchStart
+from tests.support.machines import make_machine
+from tests.support.networks import give, make_network, new_owner, request, start_pod
+
+
+@pytest.fixture
+async def statements(store: SqliteStore) -> list[str]:
+    """What the connection runs, as it runs it."""
+    told: list[str] = []
+    await store._read(store._engine.database.connection.set_trace_callback, told.append)
+    return told
+
+
+async def run_sql(store: SqliteStore, statement: str) -> None:
+    def execute() -> None:
+        store._engine.database.connection.execute(statement).fetchall()
+
+    await store._read(execute)
+
+
+async def test_what_waits_together_is_committed_together(store: SqliteStore, statements: list[str]) -> None:
+    await asyncio.gather(*(store.put_machine(make_machine(f"p{n}")) for n in range(200)))
+    assert statements.count("COMMIT") <= 3
+
+
+async def test_a_refused_operation_leaves_its_neighbours_alone(store: SqliteStore, statements: list[str]) -> None:
+    network = await store.put_network(make_network("tiny", "10.1.0.0/30"))
+    await store.put_machine(make_machine("taken"))
+    statements.clear()
+    results = await asyncio.gather(
+        store.put_machine(make_machine("one")),
+        store.put_machine(make_machine("taken")),
+        store.put_machine(make_machine("two")),
+        store.allocate([request(network), request(network)]),
+        store.allocate([request(network)]),
+        store.delete_network("no such"),
+        store.machine("no such"),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in results] == [
+        type(None), ConflictError, type(None), ExhaustedError, list, type(None), NotFoundError
+    ]  # fmt: skip
+    assert [machine.pod for machine in await store.machines()] == ["one", "taken", "two"]
+    assert statements.count("COMMIT") <= 2
+    assert statements.count("ROLLBACK") == 0
+
+
+@pytest.fixture
+async def doomed(store: SqliteStore) -> VirtualMachine:
+    """A machine whose deletion fails in its last step, when the retired network that only it is in is to go too."""
+    network = await store.put_network(make_network("retired", retired=True))
+    machine = await start_pod(store, [network], "doomed")
+    await run_sql(store, "CREATE TRIGGER no BEFORE DELETE ON networks BEGIN SELECT RAISE(ABORT, 'not today'); END")
+    return machine
+
+
+async def test_an_operation_that_fails_halfway_is_taken_back_alone(store: SqliteStore, doomed: VirtualMachine) -> None:
+    network = await store.put_network(make_network("left"))
+    async with store.watch_machines(start=WatchStart.NOW) as changes:
+        results = await asyncio.gather(
+            store.put_machine(make_machine("before")),
+            give(store, network),
+            store.delete_machine(doomed.uuid),
+            give(store, network),
+            store.put_machine(make_machine("after")),
+            return_exceptions=True,
+        )
+        assert isinstance(results[2], StoreUnavailableError)
+        assert [results[1], results[3]] == ["10.1.0.2", "10.1.0.3"]
+        told = [await anext(changes), await anext(changes)]
+        assert [change.object.pod for change in told if change.object] == ["before", "after"]
+    assert [machine.pod for machine in await store.machines()] == ["after", "before", "doomed"]
+
+
+async def test_memory_is_as_the_rows_are_after_a_failure(store: SqliteStore, doomed: VirtualMachine) -> None:
+    network = (await store.networks())[0]
+    with pytest.raises(StoreUnavailableError, match="not today"):
+        await store.delete_machine(doomed.uuid, hold=0)
+    assert await store.address_owners() == {doomed.interfaces[0].uuid}
+    assert await give(store, network) == "10.1.0.3"
+    await run_sql(store, "DROP TRIGGER no")
+    await store.delete_machine(doomed.uuid, hold=0)
+    assert await store.machines() == []
+    assert await give(store, network, wish="10.1.0.2") == "10.1.0.2"
+
+
+@pytest.fixture
+async def full_store(store: SqliteStore) -> SqliteStore:
+    """A store whose file cannot grow any more."""
+    await run_sql(store, "PRAGMA max_page_count = 1")  # SQLite takes the present size for it
+    return store
+
+
+async def test_a_full_disk_fails_what_needs_room_and_nothing_else(full_store: SqliteStore) -> None:
+    network = await full_store.put_network(make_network())
+    owner = new_owner()
+    assert await give(full_store, network, owner) == "10.1.0.2"
+    async with full_store.watch_machines() as changes:
+        results = await asyncio.gather(
+            *(start_pod(full_store, [network], f"p{n}") for n in range(50)), return_exceptions=True
+        )
+        failed = [result for result in results if isinstance(result, BaseException)]
+        assert failed
+        assert all(isinstance(error, StoreUnavailableError) and "full" in str(error) for error in failed)
+        machines = await full_store.machines()
+        seen = [await anext(changes) for _ in range(len(machines) + 1)]
+        assert {change.object.uuid for change in seen if change.object} == {machine.uuid for machine in machines}
+    await run_sql(full_store, "PRAGMA max_page_count = 1000000")
+    await start_pod(full_store, [network], "later")
+    machines = await full_store.machines()
+    given = [address.address for m in machines for interface in m.interfaces for address in interface.addresses]
+    assert len(given) == len(set(given))
+    assert await give(full_store, network, owner) == "10.1.0.2"
+
+
+async def test_a_change_is_told_only_when_it_is_committed(store: SqliteStore) -> None:
+    """Reading on another connection, as an operator would, whoever hears of a machine finds it there."""
+    async with store.watch_machines(start=WatchStart.NOW) as changes:
+        for n in range(20):
+            machine = make_machine(f"p{n}")
+            writing = asyncio.ensure_future(store.put_machine(machine))
+            change = await anext(changes)
+            assert change.type is ChangeType.ADDED
+            assert await store.machine(machine.uuid) == machine
+            await writing
