@@ -19,8 +19,13 @@ _POD_NAMESPACE = uuid.UUID("0e5f1bb4-7a41-4d8e-b0d5-9c1c3f2a6d94")
 _NETWORK_NAMESPACE = uuid.UUID("a1f4d3f6-2b77-4c0e-9f0e-64d1d3c58b21")
 
 
-class ConfigObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
-    """What all config objects have in common."""
+class ConfigObject(
+    msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
+    """What all config objects have in common.
+
+    Immutable, so never part of a cycle: the garbage collector need not walk through hundreds of thousands of them.
+    """
 
 
 class DefaultGateway(StrEnum):

@@ -10,6 +10,9 @@ from contrail_service.errors import ConfigurationError, ListenError
 _ADDRESS = re.compile(r"^(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<host>[^\[\]:/\s]+)):(?P<port>\d{1,5})$")
 
 
+_BACKLOG = 1024  # a node that boots starts its pods all at once
+
+
 class ListenAddress(NamedTuple):
     """A host name or address and a port."""
 
@@ -31,7 +34,7 @@ def parse_listen(text: str, *, key: str) -> ListenAddress:
 
 async def serve_tcp(runner: web.AppRunner, address: ListenAddress) -> ListenAddress:
     """Serves a set-up application there and returns the address with the port really taken. Raises ListenError."""
-    site = web.TCPSite(runner, address.host, address.port)
+    site = web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG)
     try:
         await site.start()
     except OSError as error:
