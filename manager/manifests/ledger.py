@@ -59,9 +59,10 @@ class Ledger:
 
     async def _changed(self, view: View) -> dict[ObjectKey, Object]:
         stated = {key: found.object for key, found in view.objects.items()}
-        changed = {key: one for key, one in stated.items() if self._stated.get(key) != one}
+        restated = {key: one for key, one in stated.items() if self._stated.get(key) != one}
         self._stated = stated
-        return {key: await self._identify(key, one) for key, one in changed.items()}
+        identified = {key: await self._identify(key, one) for key, one in restated.items()}
+        return {key: one for key, one in identified.items() if self._told.get(key) != one}
 
     async def _identify(self, key: ObjectKey, stated: Object) -> Object:
         """The object with its uid: a UUID, stated or given."""

@@ -137,7 +137,7 @@ def listen(folder: Path, store: SqliteStore) -> Listen:
 
     @contextlib.asynccontextmanager
     async def listen(**options: Any) -> AsyncIterator[Listener]:
-        settings = {"node": "worker-1", "identities": store, "settle": SETTLE} | options
+        settings: dict[str, Any] = {"node": "worker-1", "identities": store, "settle": SETTLE} | options
         async with ManifestSource(str(folder), **settings).events() as stream:
             yield Listener(stream, folder)
 

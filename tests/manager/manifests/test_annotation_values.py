@@ -1,0 +1,39 @@
+"""Annotations are texts; what the multi-network design writes as YAML values counts as their JSON text."""
+
+from typing import Any
+
+import pytest
+
+from manager.manifests.annotations import annotation_texts
+from manager.parsing.errors import BadValueError
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("text", "text"),
+        ("", ""),
+        (True, "true"),
+        (False, "false"),
+        (5, "5"),
+        (1.5, "1.5"),
+        (["10.1.1.0/24"], '["10.1.1.0/24"]'),
+        ([], "[]"),
+        (["é"], '["é"]'),
+    ],
+)
+def test_simple_values_count_as_their_json_text(value: Any, text: str) -> None:
+    assert annotation_texts({"key": value}) == {"key": text}
+
+
+def test_no_annotations_are_none() -> None:
+    assert annotation_texts(None) == {}
+
+
+@pytest.mark.parametrize("value", [None, {}, {"a": "b"}, [5], [["x"]], [None], float("inf"), float("nan")])
+def test_anything_else_is_refused_by_key_and_value(value: Any) -> None:
+    with pytest.raises(BadValueError) as caught:
+        annotation_texts({"good": "x", "opencontrail.org/cidr": value})
+    assert (
+        str(caught.value) == f"metadata.annotations: opencontrail.org/cidr: {value!r} is no text: put quotes around it"
+    )

@@ -1,0 +1,108 @@
+"""YAML as kubectl takes it, with JSON's types alone; any bytes are read or refused."""
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manager.manifests.documents import DEEPEST, read_documents
+from manager.manifests.errors import UnusableError
+
+
+def read_yaml(text: str) -> list[Any]:
+    return read_documents(text.encode(), is_json=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("12:30", "12:30"),
+        ("1:30:15.5", "1:30:15.5"),
+        ("2024-01-01", "2024-01-01"),
+        ("2024-01-01T10:00:00Z", "2024-01-01T10:00:00Z"),
+        ("=", "="),
+        ("0x10", 16),
+        ("1_000", 1000),
+        ("1.5", 1.5),
+        ("yes", True),
+        ("False", False),
+        ("~", None),
+        ("'5'", "5"),
+    ],
+)
+def test_plain_values_are_what_json_has(text: str, value: Any) -> None:
+    assert read_yaml(f"a: {text}") == [{"a": value}]
+
+
+@pytest.mark.parametrize("tag", ["!!bool x", "!!int x", "!!float x", "!!timestamp 2024-01-01", "!!binary YQ==", "!x y"])
+def test_explicit_tags_beyond_json_are_refused(tag: str) -> None:
+    with pytest.raises(UnusableError):
+        read_yaml(f"a: {tag}")
+
+
+def test_aliases_and_merged_keys_are_followed() -> None:
+    text = "base: &base {a: 1, b: 2}\nmore: {<<: *base, b: 3}\nagain: *base\n"
+    assert read_yaml(text) == [{"base": {"a": 1, "b": 2}, "more": {"a": 1, "b": 3}, "again": {"a": 1, "b": 2}}]
+
+
+@pytest.mark.parametrize("text", ["a: 1\na: 2", "{a: 1, b: 2, a: 3}", "base: &b {x: 1}\nmore: {<<: *b, y: 1, y: 2}"])
+def test_a_key_twice_in_one_mapping_is_refused(text: str) -> None:
+    with pytest.raises(UnusableError, match="occurs twice"):
+        read_yaml(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}]}}\n" for i in range(1, 40)),
+        "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 1000)),
+        "- " * 1_000_000 + "a",
+        "{a: " * 1_000_000,
+        "[" + "a," * 1_000_001 + "]",
+    ],
+    ids=["merged", "chained", "nested", "flow", "wide"],
+)
+def test_texts_that_would_exhaust_us_are_refused(text: str) -> None:
+    with pytest.raises(UnusableError, match=r"is nested deeper than|holds more than"):
+        read_yaml(text)
+
+
+def test_nesting_is_allowed_up_to_the_limit() -> None:
+    assert read_yaml("[" * DEEPEST + "]" * DEEPEST)
+    with pytest.raises(UnusableError):
+        read_yaml("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1))
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a": ' + "9" * 5000 + "}", '{"a": "\\ud800"}', '{"a": NaN}', "{} {}"]
+)
+def test_json_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UnusableError):
+        read_documents(text.encode(), is_json=True)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(categories=("L", "N", "P", "Zs"))),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc0:-~ ", max_size=5), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.lists(json_values, max_size=3))
+def test_what_yaml_and_json_write_is_read_back(documents: list[Any]) -> None:
+    assert read_yaml(yaml.safe_dump_all(documents, allow_unicode=True)) == documents
+    for document in documents:
+        assert read_documents(json.dumps(document).encode(), is_json=True) == [document]
+
+
+@given(
+    st.binary(max_size=200) | st.text(alphabet="a1:-[]{}&*!|>'\"\n\t #,?%<~", max_size=80).map(str.encode),
+    st.booleans(),
+)
+def test_any_bytes_are_read_or_refused(content: bytes, is_json: bool) -> None:
+    with contextlib.suppress(UnusableError):
+        read_documents(content, is_json=is_json)
