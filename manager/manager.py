@@ -164,6 +164,6 @@ class Manager:
 
     async def _finish(self) -> None:
         await self._chores.close()
-        await self._nads.queue.close()
+        await self._nads.close()
         await self._pods.close()
         await self._recorder.flushed()

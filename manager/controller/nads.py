@@ -70,6 +70,7 @@ class NadController:
         wake: Callable[[Need], None],
     ) -> None:
         self.queue = WorkQueue(self._work_off, limit=_AT_ONCE, passing=StoreError)
+        self.astray = WorkQueue(self._tell_astray, limit=_AT_ONCE)
         self.networks = NetworkTable(store, catalogue.networks, changed=self._network_changed)
         self._configuration = configuration
         self._catalogue = catalogue
@@ -100,6 +101,11 @@ class NadController:
             key = network.nad
             if key is not None and key not in self._records and network.fq_name == self._name(key):
                 self.queue.add(key)
+
+    async def close(self) -> None:
+        """Finishes what was begun and begins no more."""
+        await self.queue.close()
+        await self.astray.close()
 
     def _network_changed(self, name: FqName) -> None:
         self._wake(network_need(name))
@@ -134,6 +140,7 @@ class NadController:
             return await self._refuse(record, Reason.NETWORK_INVALID, record.problem)
         if own is not None and (own.retired or record.replaces) and own.subnets != definition.subnets:
             if not await self.networks.retire(own):
+                self._followers[own.fq_name].add(key)
                 message = f"pods still use the old network {own.name}: this one is made when the last of them is gone"
                 return await self._refuse(record, Reason.NETWORK_STILL_IN_USE, message)
             own = None
@@ -162,8 +169,18 @@ class NadController:
         if reference in self._catalogue.networks:
             record.told = None
         else:
-            await self._tell(record, Reason.NETWORK_NOT_FOUND, f"network {':'.join(reference)} is not there")
+            self.astray.add(record.nad.key)
         return ServedNad(definition.config_name, reference)
+
+    async def _tell_astray(self, key: str) -> None:
+        """Tells that the network which a NAD refers to is not there: not before other NADs had the time to make it."""
+        await self.queue.settled()
+        record = self._records.get(key)
+        if record is None or not isinstance(record.definition, NetworkDefinition):
+            return
+        reference = record.definition.reference
+        if reference is not None and reference not in self._catalogue.networks:
+            await self._tell(record, Reason.NETWORK_NOT_FOUND, f"network {':'.join(reference)} is not there")
 
     async def _make(self, record: _NadRecord, definition: NetworkDefinition, own: VirtualNetwork | None) -> KnownNad:
         wanted = nad_network(record.nad, definition, self._configuration)

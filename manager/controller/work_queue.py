@@ -46,6 +46,7 @@ class WorkQueue(Generic[K]):
         self._failures: dict[K, int] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._pauses = 0
+        self._closed = False
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
@@ -58,6 +59,8 @@ class WorkQueue(Generic[K]):
 
     def add(self, key: K) -> None:
         """Has the key worked off soon: once, however often it is added before that."""
+        if self._closed:
+            return
         if timer := self._timers.pop(key, None):
             timer.cancel()
         if key in self._busy:
@@ -71,7 +74,7 @@ class WorkQueue(Generic[K]):
         """Has the key worked off after `delay` seconds, or sooner if it is added meanwhile."""
         due = asyncio.get_running_loop().time() + delay
         timer = self._timers.get(key)
-        if key in self._queued or (timer is not None and timer.when() <= due):
+        if self._closed or key in self._queued or (timer is not None and timer.when() <= due):
             return
         if timer is not None:
             timer.cancel()
@@ -99,10 +102,13 @@ class WorkQueue(Generic[K]):
             self._start_more()
 
     async def close(self) -> None:
-        """Finishes what was begun and begins no more."""
-        self._pauses += 1
+        """Finishes what was begun, forgets the rest, and takes no more keys."""
+        self._closed = True
+        self._waiting.clear()
+        self._queued.clear()
         for timer in self._timers.values():
             timer.cancel()
+        self._changed.set()
         while self._busy:
             await self._change()
 

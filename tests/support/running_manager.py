@@ -89,7 +89,13 @@ class RunningManager:
     async def settled(self) -> None:
         """Returns when the manager has nothing to do, but for what waits."""
         manager = self.manager
-        queues: list[Queue] = [manager._nads.queue, manager._pods.queue, manager._pods._unplugged, manager._chores]
+        queues: list[Queue] = [
+            manager._nads.queue,
+            manager._nads.astray,
+            manager._pods.queue,
+            manager._pods._unplugged,
+            manager._chores,
+        ]
         while any(len(queue) for queue in queues):
             for queue in queues:
                 await queue.settled()

@@ -165,8 +165,11 @@ async def test_closing_finishes_what_was_begun_and_begins_no_more() -> None:
     asyncio.get_running_loop().call_soon(work.gate.set)
     async with asyncio.timeout(DEADLINE):
         await work.queue.close()
-    await asyncio.sleep(0)
+    work.queue.add("d")
+    work.queue.add_later("e", 0.0)
+    await work.settled()
     assert work.done == ["a"]
+    assert len(work.queue) == 0
 
 
 async def test_work_is_done_in_the_context_of_the_queue_not_of_who_added_the_key() -> None:

@@ -1,0 +1,240 @@
+"""From a NAD to its network: made, changed, refused, retired, revived, and gone."""
+
+import pytest
+
+from contrail_config.objects import EventType, Route, Subnet, VirtualNetwork
+from manager.configuration import ManagerConfiguration, NamespaceIsolation
+from manager.source import Nad
+from tests.manager.conftest import Start
+from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference
+from tests.support.running_manager import RunningManager
+
+NET_A = make_nad("net-a", cidr="10.1.0.0/16")
+WIDER = make_nad("net-a", cidr="10.0.0.0/15")
+ALIAS = make_nad("alias", cidr=None, network=reference("k8s-blue", "k8s-net-a-pod-network"))
+NAME = "k8s-net-a-pod-network"
+
+
+async def kept(running: RunningManager, name: str = NAME) -> VirtualNetwork:
+    network = await running.network(name)
+    assert network is not None
+    return network
+
+
+async def addresses(running: RunningManager, name: str, *, index: int = 1) -> list[str]:
+    """Addresses of an interface of the pod `name`."""
+    (machine,) = [each for each in await running.store.machines() if each.pod == name]
+    return [address.address for address in machine.interfaces[index].addresses]
+
+
+class TestMaking:
+    async def test_a_definition_makes_its_network(self, running: RunningManager) -> None:
+        config = '{"type": "contrail-k8s-cni", "mtu": 1400, "dns": {"nameservers": ["10.1.0.53"]}}'
+        await running.tell_all(make_nad("net-a", cidr="10.1.0.0/16,fd00:1::/64", gateway="10.1.0.254", config=config))
+        network = await kept(running)
+        assert network.name == "default-domain:k8s-blue:k8s-net-a-pod-network"
+        assert network.subnets == (Subnet("10.1.0.0/16", "10.1.0.254"), Subnet("fd00:1::/64", "fd00:1::1"))
+        assert (network.mtu, network.dns, network.nad) == (1400, ("10.1.0.53",), "blue/net-a")
+        assert network.vni > 0
+
+    async def test_its_owner_is_told_once(self, running: RunningManager) -> None:
+        await running.tell_all(NET_A)
+        await running.tell_all(NET_A)
+        assert await running.told(NET_A) == [
+            (
+                "NetworkCreated",
+                "network default-domain:k8s-blue:k8s-net-a-pod-network with subnets 10.1.0.0/16 (gateway 10.1.0.1)",
+            )
+        ]
+        (event,) = await running.store.events()
+        assert (event.kind, event.type, event.count) == ("NetworkAttachmentDefinition", EventType.NORMAL, 1)
+
+    async def test_definitions_of_one_name_in_two_namespaces_have_networks_of_their_own(
+        self, running: RunningManager
+    ) -> None:
+        other = make_nad("net-a", namespace="red", cidr="10.1.0.0/16")
+        await running.tell_all(NET_A, other, make_pod(networks="net-a,red/net-a"))
+        first, second = (await running.store.machines())[0].interfaces[1:]
+        assert first.addresses == second.addresses
+        assert first.network_uuid != second.network_uuid
+        await running.remove(other)
+        assert (await kept(running)).nad is not None
+
+    @pytest.mark.parametrize(
+        ("nad", "reason", "culprit"),
+        [
+            (make_nad(cidr="10.1.0.1/16"), "NetworkInvalid", "'10.1.0.1/16'"),
+            (make_nad(cidr="10.1.0.0/16,10.1.2.0/24"), "NetworkInvalid", "10.1.2.0/24"),
+            (make_nad(cidr=None), "NetworkInvalid", "opencontrail.org/cidr"),
+            (make_nad(cidr="10.1.0.0/16", gateway="10.2.0.1"), "NetworkInvalid", "'10.2.0.1'"),
+            (make_nad(cidr="10.1.0.0/16", network=reference("p", "n")), "NetworkInvalid", "opencontrail.org/network"),
+            (make_nad(config="{"), "NetworkInvalid", "spec.config"),
+            (make_nad("default", namespace="default"), "NetworkNameTaken", "k8s-default-pod-network"),
+            (make_nad(cidr=None, network=reference("p", "n")), "NetworkNotFound", "default-domain:p:n"),
+        ],
+    )
+    async def test_a_wrong_one_is_told_and_the_rest_goes_on(
+        self, running: RunningManager, nad: Nad, reason: str, culprit: str
+    ) -> None:
+        await running.tell_all(nad, make_nad("fine", cidr="10.8.0.0/16"), make_pod(networks="fine"))
+        ((told, message),) = await running.told(nad)
+        assert told == reason
+        assert culprit in message
+        assert [network.nad for network in await running.store.networks()] == ["blue/fine", None]
+        assert await addresses(running, "web-0") == ["10.8.0.2"]
+
+    async def test_the_pod_network_keeps_its_name_and_its_pods(self, running: RunningManager) -> None:
+        """Upstream's kube-manager lets this definition stand for the pod network, and deletes that with it."""
+        nad = make_nad("default", namespace="default", cidr="10.9.0.0/16")
+        await running.tell_all(nad, make_pod())
+        await running.remove(nad)
+        assert (await kept(running, "k8s-default-pod-network")).subnets == (Subnet("10.32.0.0/12", "10.32.0.1"),)
+
+
+class TestChanging:
+    async def test_another_subnet_is_refused_and_the_old_one_stays(self, running: RunningManager) -> None:
+        await running.tell_all(NET_A)
+        await running.apply(WIDER, make_pod(networks="net-a"))
+        assert (await kept(running)).subnets == (Subnet("10.1.0.0/16", "10.1.0.1"),)
+        assert await addresses(running, "web-0") == ["10.1.0.2"]
+        (_, (reason, message)) = await running.told(WIDER)
+        assert reason == "SubnetChangeRefused"
+        assert "10.1.0.0/16 (gateway 10.1.0.1) stay" in message
+        assert "it does not get 10.0.0.0/15" in message
+
+    async def test_what_pods_do_not_have_addresses_of_is_taken_for_new_ones(self, running: RunningManager) -> None:
+        await running.tell_all(NET_A, make_pod("old", networks="net-a"))
+        config = '{"type": "contrail-k8s-cni", "mtu": 9000, "routes": [{"dst": "192.168.0.0/16"}]}'
+        await running.apply(make_nad("net-a", config=config), make_pod("new", networks="net-a"))
+        network = await kept(running)
+        assert (network.mtu, network.routes) == (9000, (Route("192.168.0.0/16"),))
+        new, old = await running.store.machines()
+        assert (new.interfaces[1].mtu, old.interfaces[1].mtu) == (9000, 1500)
+        assert await running.reasons(NET_A) == ["NetworkCreated"]
+
+    async def test_a_wrong_change_keeps_the_network_but_takes_no_new_pods(self, running: RunningManager) -> None:
+        await running.tell_all(NET_A, make_pod("old", networks="net-a"))
+        await running.apply(make_nad("net-a", cidr="nonsense"), make_pod("new", networks="net-a"))
+        assert [machine.pod for machine in await running.store.machines()] == ["old"]
+        assert not (await kept(running)).retired
+        await running.apply(NET_A)
+        assert await addresses(running, "new") == ["10.1.0.3"]
+
+    async def test_another_reference_is_refused_while_the_old_network_is_there(self, running: RunningManager) -> None:
+        net_b = make_nad("net-b", cidr="10.2.0.0/16")
+        to_b = make_nad("alias", cidr=None, network=reference("k8s-blue", "k8s-net-b-pod-network"))
+        await running.tell_all(NET_A, net_b, ALIAS)
+        await running.apply(to_b, make_pod(networks="alias"))
+        assert await addresses(running, "web-0") == ["10.1.0.2"]
+        ((reason, message),) = await running.told(to_b)
+        assert reason == "ReferenceChangeRefused"
+        assert "k8s-net-a-pod-network until it is made anew, not for" in message
+
+    async def test_a_reference_that_led_nowhere_can_be_mended(self, running: RunningManager) -> None:
+        astray = make_nad("alias", cidr=None, network=reference("k8s-blue", "typo"))
+        await running.tell_all(NET_A, astray, make_pod(networks="alias"))
+        await running.apply(ALIAS)
+        assert await addresses(running, "web-0") == ["10.1.0.2"]
+
+    @pytest.mark.parametrize(("before", "after"), [(NET_A, "reference"), (ALIAS, "cidr")])
+    async def test_from_a_subnet_to_a_reference_and_back_is_refused(
+        self, running: RunningManager, before: Nad, after: str
+    ) -> None:
+        net_b = make_nad("net-b", cidr="10.2.0.0/16")
+        to_b = reference("k8s-blue", "k8s-net-b-pod-network")
+        changed = (
+            make_nad(before.name, cidr=None, network=to_b)
+            if after == "reference"
+            else make_nad(before.name, cidr="10.9.0.0/16")
+        )
+        await running.tell_all(NET_A, net_b, ALIAS)
+        await running.apply(changed, make_pod(networks=before.name))
+        assert await addresses(running, "web-0") == ["10.1.0.2"]
+        assert (await running.reasons(changed))[-1] == "ReferenceChangeRefused"
+
+
+class TestEnding:
+    async def test_an_unused_network_goes_at_once(self, running: RunningManager) -> None:
+        await running.tell_all(NET_A)
+        await running.remove(NET_A)
+        assert await running.network(NAME) is None
+
+    async def test_a_used_one_takes_no_new_pods_and_goes_with_its_last_interface(self, running: RunningManager) -> None:
+        old, new = make_pod("old", networks="net-a"), make_pod("new", networks="net-a")
+        await running.tell_all(NET_A, old)
+        await running.remove(NET_A)
+        await running.apply(new)
+        assert (await kept(running)).retired
+        assert await running.reasons(new) == ["NetworkNotFound"]
+        assert await addresses(running, "old") == ["10.1.0.2"]
+        await running.remove(old)
+        await running.network_gone(NAME)
+
+    async def test_who_refers_to_it_is_told_when_it_is_gone(self, running: RunningManager) -> None:
+        pod = make_pod(networks="alias")
+        await running.tell_all(NET_A, ALIAS)
+        await running.remove(NET_A)
+        await running.apply(pod)
+        assert await running.reasons(ALIAS) == ["NetworkNotFound"]
+        assert await running.reasons(pod) == ["NetworkNotFound"]
+        await running.apply(make_nad("net-a", generation=2))
+        assert await addresses(running, "web-0") == ["10.1.0.2"]
+
+    async def test_one_that_becomes_another_plugins_goes_too(self, running: RunningManager) -> None:
+        await running.tell_all(NET_A)
+        await running.apply(make_nad("net-a", config=FOREIGN_CONFIG))
+        assert await running.network(NAME) is None
+
+    async def test_a_late_end_of_a_predecessor_is_nothing_to_its_successor(self, running: RunningManager) -> None:
+        await running.tell_all(NET_A)
+        await running.apply(make_nad("net-a", generation=2))
+        await running.remove(NET_A)
+        await running.apply(make_pod(networks="net-a"))
+        assert await addresses(running, "web-0") == ["10.1.0.2"]
+
+
+class TestComingAgain:
+    async def test_an_equal_one_revives_the_network(self, running: RunningManager) -> None:
+        await running.tell_all(NET_A, make_pod("old", networks="net-a"))
+        before = await kept(running)
+        await running.remove(NET_A)
+        await running.apply(make_nad("net-a", generation=2), make_pod("new", networks="net-a"))
+        assert await kept(running) == before
+        assert await addresses(running, "new") == ["10.1.0.3"]
+
+    @pytest.mark.parametrize(
+        "told_of_the_end", [True, False], ids=["its end was told", "it was replaced while nobody looked"]
+    )
+    async def test_a_different_one_waits_for_the_last_interface_of_the_old(
+        self, running: RunningManager, told_of_the_end: bool
+    ) -> None:
+        old, new = make_pod("old", networks="net-a"), make_pod("new", networks="net-a")
+        different = make_nad("net-a", cidr="10.77.0.0/16", generation=2)
+        await running.tell_all(NET_A, old)
+        if told_of_the_end:
+            await running.remove(NET_A)
+        await running.apply(different, new)
+        assert await running.reasons(different) == ["NetworkStillInUse"]
+        assert await running.reasons(new) == ["NetworkUnusable"]
+        await running.remove(old)
+        machine = await running.written(new)
+        assert machine.interfaces[1].addresses[0].address == "10.77.0.2"
+        await running.settled()
+        assert await running.reasons(different) == ["NetworkStillInUse", "NetworkCreated"]
+
+    async def test_a_different_one_proceeds_at_once_if_nobody_uses_the_old(self, running: RunningManager) -> None:
+        await running.tell_all(NET_A)
+        await running.apply(make_nad("net-a", cidr="10.77.0.0/16", generation=2))
+        assert (await kept(running)).subnets == (Subnet("10.77.0.0/16", "10.77.0.1"),)
+
+
+class TestIsolation:
+    async def test_a_tenants_definition_cannot_refer_out_of_its_namespace(self, start: Start) -> None:
+        running = await start(ManagerConfiguration(namespace_isolation=NamespaceIsolation(enabled=True)))
+        smuggled = make_nad("alias", namespace="red", cidr=None, network=reference("k8s-blue", NAME))
+        pod = make_pod(namespace="red", networks="alias")
+        await running.tell_all(NET_A, smuggled, pod)
+        ((reason, message),) = await running.told(smuggled)
+        assert reason == "NetworkForbidden"
+        assert message == f"namespace isolation keeps red from network default-domain:k8s-blue:{NAME}"
+        assert await running.given() == 0

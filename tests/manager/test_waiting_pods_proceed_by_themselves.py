@@ -1,0 +1,196 @@
+"""A pod that lacks something waits, and proceeds when it appears, in the order in which pods came."""
+
+import asyncio
+import json
+
+import pytest
+
+from contrail_config.objects import Subnet, VirtualNetwork, network_uuid
+from contrail_config.views import PodState
+from manager.controller import pod_writer
+from manager.source import Pod
+from tests.support.pods import FOREIGN_CONFIG, make_nad, make_namespace, make_pod, reference
+from tests.support.running_manager import DEADLINE, RunningManager
+
+NET_A = make_nad("net-a", cidr="10.1.0.0/16")
+TINY = make_nad("tiny", cidr="10.6.0.0/29")  # room for 5
+
+
+def asking(name: str, **described: object) -> Pod:
+    return make_pod(name, networks=json.dumps([{"name": "net-a", **described}]))
+
+
+@pytest.fixture
+def short_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Freed addresses are given again after a moment, not after ten seconds."""
+    monkeypatch.setattr(pod_writer, "DEFAULT_HOLD", 0.1)
+
+
+async def test_for_a_network_attachment_definition(running: RunningManager) -> None:
+    pod = make_pod(networks="net-a,net-b")
+    await running.tell_all(pod)
+    await running.apply(NET_A)
+    assert (await running.view(pod)).state is PodState.WAITING
+    await running.apply(make_nad("net-b", cidr="10.2.0.0/16"))
+    assert len((await running.machine(pod)).interfaces) == 3
+    assert await running.reasons(pod) == ["NetworkNotFound", "NetworkNotFound", "InterfacesAssigned"]
+    view = await running.view(pod)
+    assert (view.state, view.reason, view.message) == (PodState.READY, None, None)
+
+
+async def test_for_a_definition_to_be_mended(running: RunningManager) -> None:
+    pod = make_pod(networks="net-a")
+    await running.tell_all(make_nad("net-a", cidr="nonsense"), pod)
+    assert await running.reasons(pod) == ["NetworkUnusable"]
+    await running.apply(NET_A)
+    assert (await running.view(pod)).state is PodState.READY
+
+
+async def test_for_a_definition_to_become_ours(running: RunningManager) -> None:
+    pod = make_pod(networks="net-a")
+    await running.tell_all(make_nad("net-a", config=FOREIGN_CONFIG), pod)
+    assert await running.reasons(pod) == ["ForeignNetwork"]
+    await running.apply(NET_A)
+    assert (await running.view(pod)).state is PodState.READY
+
+
+async def test_for_a_network_that_another_definition_makes(running: RunningManager) -> None:
+    by_nad, by_name = make_pod("by-nad", networks="alias"), make_pod("by-name", network=_to("net-a"))
+    await running.tell_all(make_nad("alias", cidr=None, network=_to("net-a")), by_nad, by_name)
+    assert await running.given() == 0
+    await running.apply(NET_A)
+    assert (await running.machine(by_nad)).interfaces[1].network[2] == "k8s-net-a-pod-network"
+    assert (await running.machine(by_name)).interfaces[0].network[2] == "k8s-net-a-pod-network"
+
+
+async def test_for_a_network_that_somebody_else_makes(running: RunningManager) -> None:
+    name = ("default-domain", "k8s-extns", "made-elsewhere")
+    pod = make_pod(networks="alias")
+    nad = make_nad("alias", cidr=None, network=reference("k8s-extns", "made-elsewhere"))
+    await running.tell_all(nad, pod)
+    network = VirtualNetwork(fq_name=name, uuid=network_uuid(name), subnets=(Subnet("10.9.0.0/24", "10.9.0.1"),))
+    await running.store.put_network(network)
+    machine = await running.written(pod)
+    assert machine.interfaces[1].addresses[0].address == "10.9.0.2"
+    await running.settled()
+    assert await running.reasons(nad) == ["NetworkNotFound"]
+
+
+async def test_for_the_annotation_of_its_namespace_to_be_mended(running: RunningManager) -> None:
+    pod = make_pod()
+    await running.tell_all(make_namespace(network="nonsense"), pod)
+    ((reason, message),) = await running.told(pod)
+    assert reason == "AnnotationInvalid"
+    assert "namespace blue" in message
+    await running.apply(make_namespace())
+    assert (await running.view(pod)).state is PodState.READY
+
+
+async def test_for_a_uid_that_another_pod_bears(running: RunningManager) -> None:
+    first, second = make_pod("first"), make_pod("second", uid=make_pod("first").uid)
+    await running.tell_all(first, second)
+    assert await _last(running, second) == ("UidTaken", f"its uid {first.uid} is that of pod blue/first too")
+    await running.remove(first)
+    assert (await running.machine(second)).pod == "second"
+
+
+async def test_for_a_mac_that_another_pod_asked_for(running: RunningManager) -> None:
+    first, second = asking("first", mac="02:00:00:00:00:07"), asking("second", mac="02:00:00:00:00:07")
+    await running.tell_all(NET_A, first, second)
+    reason, message = await _last(running, second)
+    assert reason == "MacAddressTaken"
+    assert "pod blue/first has MAC 02:00:00:00:00:07 in network default-domain:k8s-blue:k8s-net-a" in message
+    await running.remove(first)
+    assert (await running.machine(second)).interfaces[1].mac == "02:00:00:00:00:07"
+
+
+@pytest.mark.usefixtures("short_holds")
+async def test_for_an_address_that_another_pod_has(running: RunningManager) -> None:
+    first, second = asking("first", ips=["10.1.0.7"]), asking("second", ips=["10.1.0.7"])
+    await running.tell_all(NET_A, first, second)
+    reason, message = await _last(running, second)
+    assert reason == "AddressUnavailable"
+    assert "10.1.0.7" in message
+    await running.remove(first)
+    machine = await running.written(second)
+    assert machine.interfaces[1].addresses[0].address == "10.1.0.7"
+
+
+@pytest.mark.usefixtures("short_holds")
+async def test_for_a_free_address_first_come_first_served(running: RunningManager) -> None:
+    served = [make_pod(f"served-{number}", networks="tiny") for number in range(5)]
+    waiting = [make_pod(f"waiting-{number}", networks="tiny") for number in range(4)]
+    await running.tell_all(TINY, *served, *waiting)
+    assert await _last(running, waiting[0]) == (
+        "AddressesExhausted",
+        "network default-domain:k8s-blue:k8s-tiny-pod-network has no free IPv4 address",
+    )
+    assert (await running.view(waiting[3])).state is PodState.WAITING
+    arrivals = asyncio.create_task(_arrivals(running, 3))
+    for pod in served[:3]:
+        await running.remove(pod)
+    async with asyncio.timeout(DEADLINE):
+        assert await arrivals == ["waiting-0", "waiting-1", "waiting-2"]
+    await running.settled()
+    assert (await running.view(waiting[3])).state is PodState.WAITING
+    assert await running.given() == 2 * 5
+
+
+@pytest.mark.usefixtures("short_holds")
+async def test_a_latecomer_does_not_overtake_who_waits(running: RunningManager) -> None:
+    served = [make_pod(f"served-{number}", networks="tiny") for number in range(5)]
+    await running.tell_all(TINY, *served, make_pod("waiting", networks="tiny"))
+    arrivals = asyncio.create_task(_arrivals(running, 1))
+    await running.send()
+    await running.remove(served[0])
+    await running.apply(make_pod("latecomer", networks="tiny"))
+    async with asyncio.timeout(DEADLINE):
+        assert await arrivals == ["waiting"]
+    await running.settled()
+    assert "other pods came before" in (await running.told(make_pod("latecomer")))[0][1]
+
+
+@pytest.mark.usefixtures("short_holds")
+async def test_who_gives_up_waiting_does_not_hold_up_the_others(running: RunningManager) -> None:
+    served = [make_pod(f"served-{number}", networks="tiny") for number in range(5)]
+    first, second = make_pod("first", networks="tiny"), make_pod("second", networks="tiny")
+    await running.tell_all(TINY, *served, first, second)
+    await running.remove(first, served[0])
+    assert (await running.written(second)).pod == "second"
+
+
+async def test_a_waiting_pod_that_goes_leaves_nothing_behind(running: RunningManager) -> None:
+    pods = [make_pod("lost", networks="nope"), *(make_pod(f"p{number}", networks="tiny") for number in range(7))]
+    await running.tell_all(TINY, *pods)
+    await running.remove(*pods)
+    controller = running.manager._pods
+    assert controller.records == {}
+    assert (controller._room._needs, controller._claims._claimed) == ({}, {})
+    lines = controller._desk._lines
+    assert (lines._lines, lines._places, lines._tickets) == ({}, {}, {})
+    assert await running.given() == 0
+
+
+def _to(nad: str) -> str:
+    return reference("k8s-blue", f"k8s-{nad}-pod-network")
+
+
+async def _last(running: RunningManager, pod: Pod) -> tuple[str, str]:
+    """(reason, message) of the pod's newest event; its uid may be another pod's too."""
+    events = await running.store.events(namespace=pod.namespace, name=pod.name)
+    return events[-1].reason, events[-1].message
+
+
+async def _arrivals(running: RunningManager, number: int) -> list[str]:
+    """The next pods whose machines are written, in order."""
+    known = {machine.pod for machine in await running.store.machines()}
+    names: list[str] = []
+    async with running.store.watch_machines() as changes:
+        async for change in changes:
+            machine = change.object
+            if machine is not None and change.type == "ADDED" and machine.pod not in known:
+                known.add(machine.pod)
+                names.append(machine.pod)
+            if len(names) == number:
+                break
+    return names

@@ -1,0 +1,71 @@
+"""Rule 5: once a pod's list is written, nothing but the pod's end changes it."""
+
+from contrail_config.views import PodState
+from tests.support.pods import make_nad, make_namespace, make_pod, reference
+from tests.support.running_manager import RunningManager
+
+NET_A = make_nad("net-a")
+NET_B = make_nad("net-b", cidr="10.2.0.0/16")
+BEFORE = make_pod(networks="net-a")
+
+
+async def test_a_change_is_told_once_and_alters_nothing(running: RunningManager) -> None:
+    await running.tell_all(NET_A, NET_B, BEFORE)
+    written = await running.machine(BEFORE)
+    after = make_pod(networks="net-a,net-b")
+    await running.apply(after)
+    await running.apply(after)
+    await running.tell_all(NET_A, NET_B, after)
+    assert await running.machine(BEFORE) == written
+    (_, (reason, message)) = await running.told(BEFORE)
+    assert reason == "NetworksChanged"
+    assert message == ("the networks of a pod stay as they were when it was made: 3 interfaces instead of 2")
+    view = await running.view(BEFORE)
+    assert (view.state, view.reason, view.message) == (PodState.READY, reason, message)
+
+
+async def test_each_change_is_told(running: RunningManager) -> None:
+    await running.tell_all(NET_A, NET_B, BEFORE)
+    await running.apply(make_pod(networks="net-b"))
+    await running.apply(make_pod(networks="net-a", default_gw="net-a"))
+    assert [message.rpartition("made: ")[2] for _, message in (await running.told(BEFORE))[1:]] == [
+        "index 1: network blue/net-b instead of blue/net-a",
+        "index 1: default-gw true instead of none",
+    ]
+
+
+async def test_back_to_what_it_was_is_fine_again(running: RunningManager) -> None:
+    await running.tell_all(NET_A, NET_B, BEFORE)
+    await running.apply(make_pod(networks="net-b"))
+    await running.apply(BEFORE)
+    view = await running.view(BEFORE)
+    assert (view.state, view.reason) == (PodState.READY, None)
+    assert len(await running.told(BEFORE)) == 2
+
+
+async def test_a_change_to_nonsense_is_told_as_such(running: RunningManager) -> None:
+    await running.tell_all(NET_A, BEFORE)
+    await running.apply(make_pod(networks="net-a,,"))
+    await running.apply(make_pod(networks="net-a,nope"))
+    assert [message.rpartition("made: ")[2] for _, message in (await running.told(BEFORE))[1:]] == [
+        "k8s.v1.cni.cncf.io/networks, element 2: is empty: a comma too many?",
+        "network attachment definition blue/nope is not there",
+    ]
+    assert len((await running.machine(BEFORE)).interfaces) == 2
+
+
+async def test_other_words_for_the_same_and_other_annotations_are_no_change(running: RunningManager) -> None:
+    await running.tell_all(NET_A, BEFORE)
+    await running.apply(make_pod(networks=' [{"name": "net-a", "namespace": "blue"}] '))
+    assert await running.reasons(BEFORE) == ["InterfacesAssigned"]
+
+
+async def test_what_happens_to_its_networks_is_nothing_to_a_pod_that_has_them(running: RunningManager) -> None:
+    await running.tell_all(NET_A, BEFORE)
+    written = await running.machine(BEFORE)
+    chosen = make_namespace(network=reference("k8s-blue", "k8s-net-a-pod-network"))
+    await running.apply(make_nad("net-a", cidr="nonsense"), chosen)
+    await running.remove(NET_A)
+    await running.apply(make_pod(networks="blue/net-a"))
+    assert await running.machine(BEFORE) == written
+    assert await running.reasons(BEFORE) == ["InterfacesAssigned"]
