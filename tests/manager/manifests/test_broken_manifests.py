@@ -41,6 +41,7 @@ def problem_in(events: list[SourceEvent]) -> Problem:
         ("bad.yaml", "kind: Pod\napiVersion: 1", "document 1: apiVersion: 1 is no text"),
         ("bad.yaml", "kind: List\nitems: {}", "document 1: items: {} is no list"),
         ("bad.yaml", "kind: List\nitems: [{kind: List, items: []}]", "document 1, item 1: kind: a List within a List"),
+        ("bad.yaml", "kind: List\nitems: [x]", "document 1, item 1: 'x' is no Kubernetes object"),
         ("bad.yaml", "kind: Pod\nmetadata: {}", "document 1: metadata.name is missing"),
         ("bad.yaml", "kind: Pod", "document 1: metadata.name is missing"),
         ("bad.yaml", "kind: Pod\nmetadata: na", "document 1: metadata: Expected `object`, got `str`"),

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from manager.manifests.errors import UnsettledError
 from manager.manifests.folder import ManifestFolder
 from manager.manifests.inventory import View
-from manager.manifests.scanning import Signature, scan
+from manager.manifests.scanning import Signature, read, scan
 from manager.manifests.settling import Settling
 from tests.manager.manifests.conftest import pod
 
@@ -156,6 +157,15 @@ def test_a_file_that_changes_between_list_and_read_is_left_for_later(
     assert reader.refresh() is None
     clock.advance(SETTLE)
     assert names(reader.refresh()) == {"db"}
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "pod.yaml").write_text(pod("web"))
+    expected = scan(str(folder)).files["pod.yaml"]
+    states = iter([expected, expected._replace(size=expected.size + 1)])
+    monkeypatch.setattr("manager.manifests.scanning._signature", lambda _: next(states))
+    with pytest.raises(UnsettledError, match="changed while it was read"):
+        read(str(folder), "pod.yaml", expected)
 
 
 def test_a_dropped_file_that_is_gone_meanwhile_is_due_as_gone(clock: Clock) -> None:
