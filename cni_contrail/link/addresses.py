@@ -9,12 +9,13 @@ import socket
 import struct
 
 from cni_contrail.link.links import End
-from cni_contrail.link.message import CREATE, EXCLUSIVE, Request, attribute
+from cni_contrail.link.message import CREATE, EXCLUSIVE, Message, Request, attribute, attributes
 from cni_contrail.link.plan import Address
 
 _RTM_NEWADDR = 20
 _HEADER = struct.Struct("=BBBBi")  # struct ifaddrmsg: family, prefix length, flags, scope, link index
 _NO_DAD = 0x02  # IFA_F_NODAD: whoever gave out the address knows that nobody else has it
+IPV6_ADDRESSES = 9  # RTNLGRP_IPV6_IFADDR: notifications of addresses
 _IFA_ADDRESS = 1
 _IFA_LOCAL = 2
 _IFA_BROADCAST = 4
@@ -57,6 +58,13 @@ def add_address(end: End, address: Address) -> Request:
     flags = _NO_DAD if family == socket.AF_INET6 else 0
     body = _HEADER.pack(family, length, flags, 0, end.ifindex) + b"".join(parts)
     return Request(_RTM_NEWADDR, CREATE | EXCLUSIVE, body, f"{end.name}: add address {address.address}/{length}")
+
+
+def ready_address(notification: Message) -> bytes | None:
+    """Reads which address a notification says to be ready; None if it says something else."""
+    if notification.kind != _RTM_NEWADDR:
+        return None
+    return attributes(notification.body[_HEADER.size :]).get(_IFA_ADDRESS)
 
 
 def covers(network: Address, address: bytes) -> bool:

@@ -13,6 +13,7 @@ import fcntl
 import os
 import socket
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 
 _NETLINK_ROUTE = 0
 _SOL_NETLINK = 270
+_NETLINK_ADD_MEMBERSHIP = 1
 _NETLINK_CAP_ACK = 10  # refusals do not quote the whole request
 _NETLINK_EXT_ACK = 11  # refusals say why in words
+_NOTIFICATION = 0  # its sequence number
 _TIMEOUT_S = 5
 _RECEIVE_BYTES = 65536  # the kernel sends at most 32 KiB at once
 
@@ -56,9 +59,10 @@ class RouteSocket:
     Not for use by several threads at once.
     """
 
-    __slots__ = ("_sequence", "_socket")
+    __slots__ = ("_heard", "_sequence", "_socket")
 
     def __init__(self) -> None:
+        self._heard: list[Message] = []
         self._sequence = 1
         try:
             self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_ROUTE)
@@ -102,6 +106,18 @@ class RouteSocket:
             if bodies is not None:
                 return bodies
         raise KernelError(request.what, errno.EINTR, f"changed during each of {_DUMP_ATTEMPTS} attempts to read them")
+
+    def listen(self, group: int) -> None:
+        """Has the kernel send the notifications of a group from now on."""
+        self._socket.setsockopt(_SOL_NETLINK, _NETLINK_ADD_MEMBERSHIP, group)
+
+    def heard(self, what: str) -> Iterator[Message]:
+        """Yields the notifications since `listen`, and waits for more; KernelError if that takes longer than 5 s."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while time.monotonic() < deadline:
+            yield from self._heard
+            self._heard = list(message.messages(self._receive(what)))
+        raise _silence(what)
 
     def index_of(self, name: str) -> int | None:
         """Returns the index of the link of this name, None if there is none."""
@@ -175,6 +191,9 @@ class RouteSocket:
         """Yields messages up to and including the one that ends the answer to request `last`."""
         while True:
             for answer in message.messages(self._receive(what)):
+                if answer.sequence == _NOTIFICATION:
+                    self._heard.append(answer)
+                    continue
                 yield answer
                 if answer.sequence == last and answer.kind in (message.ERROR, message.DONE):
                     return
@@ -183,7 +202,7 @@ class RouteSocket:
         try:
             return self._socket.recv(_RECEIVE_BYTES)
         except BlockingIOError as error:
-            raise KernelError(what, errno.ETIMEDOUT, f"the kernel did not answer within {_TIMEOUT_S} s") from error
+            raise _silence(what) from error
         except OSError as error:
             raise _failure(what, error) from error
 
@@ -192,6 +211,10 @@ def route_socket_in(netns_fd: int) -> RouteSocket:
     """Opens an rtnetlink socket in the network namespace `netns_fd`; raises NetnsError."""
     with Inside(netns_fd):
         return RouteSocket()
+
+
+def _silence(what: str) -> KernelError:
+    return KernelError(what, errno.ETIMEDOUT, f"the kernel did not answer within {_TIMEOUT_S} s")
 
 
 def _failure(what: str, error: OSError) -> KernelError:

@@ -5,7 +5,8 @@ All interfaces go through each step together, since a step costs the kernel one 
 1. Host: veth pairs, the other end straight in the sandbox, in the order of the plans, so that the indexes have it too.
 2. Host: sysctls, then alias and up. The host end is up first, so that the sandbox end has its carrier, and sends,
    the moment it is up itself.
-3. Sandbox: sysctls; then links up, addresses, and when these are all there, routes.
+3. Sandbox: sysctls; then links up, addresses, and when these are all there, routes. Then both ends and all addresses
+   are waited for until they serve.
 4. Sandbox: default routes, the only thing that may touch what other plugins made; so nothing can fail behind them.
 
 The calling thread is in the host's network namespace and is there again afterwards.
@@ -27,6 +28,7 @@ from cni_contrail.link.message import Request
 from cni_contrail.link.netns import Inside
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.plan_check import check_plan
+from cni_contrail.link.readiness import Readiness
 from cni_contrail.link.remove import delete_links
 from cni_contrail.link.routes import add_route
 from cni_contrail.link.sysctls import Sysctls
@@ -104,10 +106,9 @@ def _finish_sandbox_ends(host: RouteSocket, netns_fd: int, plans: Sequence[Inter
         sandbox = RouteSocket()
     with sandbox:
         ends = [(_end(sandbox, plan), plan) for plan in plans]
+        readiness = Readiness(sandbox, plans)
         sandbox.carry_out_all([*_links_and_addresses(ends), *_routes(ends)])
-        for plan in plans:
-            sandbox.settle_carrier(plan.name)
-            host.settle_carrier(plan.host_name)
+        readiness.wait(host)
         take_defaults(sandbox, ends)
 
 

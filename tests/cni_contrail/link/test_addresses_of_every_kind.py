@@ -70,15 +70,29 @@ def test_a_runtime_that_disables_ipv6_in_new_sandboxes_is_no_obstacle(make: Make
     assert len(link_local(sandbox, "eth0")) == 1
 
 
+def reaches_itself(sandbox: Netns, address: str) -> bool:
+    with sandbox.inside(), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as server:
+        server.settimeout(0.5)
+        server.bind((address, 0))
+        server.sendto(b"to myself", server.getsockname())
+        try:
+            return server.recv(100) == b"to myself"
+        except TimeoutError:
+            return False
+
+
 def test_a_pod_reaches_its_own_ipv6_address_where_the_runtime_disabled_ipv6(make: Make, sandbox: Netns) -> None:
     for which in ("all", "default"):
         write_sysctl(sandbox, f"net/ipv6/conf/{which}/disable_ipv6", "1")
     make(interface_plan())
-    with sandbox.inside(), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as server:
-        server.settimeout(5)
-        server.bind(("fd00::5", 0))
-        server.sendto(b"to myself", server.getsockname())
-        assert server.recv(100) == b"to myself"
+    assert reaches_itself(sandbox, "fd00::5")
+
+
+def test_packets_to_ipv6_addresses_are_taken_in_from_the_moment_the_call_returns(make: Make, sandbox: Netns) -> None:
+    """The kernel makes the route for that in a thread of its own, some time after it has accepted the address."""
+    positions = range(1, 16)
+    make(*(interface_plan(position) for position in positions))
+    assert [position for position in positions if not reaches_itself(sandbox, f"fd00:{position}::5")] == []
 
 
 def test_several_addresses_of_one_family_come_in_their_order(make: Make, sandbox: Netns) -> None:

@@ -1,6 +1,7 @@
 """Requests and answers: which was refused and why, many at once, and an end to every wait."""
 
 import errno
+import socket
 import struct
 import time
 from collections.abc import Iterator, Sequence
@@ -8,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from cni_contrail.link import exchange, links, message, routes
-from cni_contrail.link.addresses import add_address
+from cni_contrail.link.addresses import IPV6_ADDRESSES, add_address, ready_address
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import End
@@ -151,6 +152,44 @@ def test_an_answer_that_never_comes_is_not_waited_for(node: Netns, monkeypatch: 
         kernel.carry_out_all([links.get("lo")])
     assert caught.value.errno == errno.ETIMEDOUT
     assert time.monotonic() - started < 3
+
+
+def test_notifications_that_come_among_the_answers_are_kept(kernel: RouteSocket, left: End, node: Netns) -> None:
+    node.ip("link", "set", "left", "up")
+    kernel.listen(IPV6_ADDRESSES)
+    kernel.carry_out_all([add_address(left, Address("fd00::5", 64)), add_address(left, Address("fd00::6", 64))])
+    kernel.dump(routes.dump_routes())
+    heard = kernel.heard("hear")
+    addresses = {ready_address(next(heard)) for _ in range(2)}
+    assert addresses == {socket.inet_pton(socket.AF_INET6, text) for text in ("fd00::5", "fd00::6")}
+
+
+def test_other_notifications_say_nothing_of_addresses(kernel: RouteSocket, left: End, node: Netns) -> None:
+    node.ip("link", "set", "left", "up")
+    kernel.listen(IPV6_ADDRESSES)
+    kernel.carry_out_all([add_address(left, Address("fd00::5", 64))])
+    heard = kernel.heard("hear")
+    assert ready_address(next(heard)) is not None
+    node.ip("addr", "del", "fd00::5/64", "dev", "left")
+    assert ready_address(next(heard)) is None
+
+
+def test_a_notification_that_never_comes_is_not_waited_for(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "_TIMEOUT_S", 1)
+    with node.inside(), RouteSocket() as kernel:
+        kernel.listen(IPV6_ADDRESSES)
+        with pytest.raises(KernelError, match=r"^hear: the kernel did not answer within 1 s$"):
+            next(kernel.heard("hear"))
+
+
+def test_notifications_that_never_end_are_not_listened_to_for_ever(
+    kernel: RouteSocket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise = struct.pack("=IHHII", 16, NLMSG_NOOP, 0, 0, 0)
+    monkeypatch.setattr(exchange, "_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(RouteSocket, "_receive", lambda *_: noise)
+    with pytest.raises(KernelError, match=r"^hear: the kernel did not answer within 0\.1 s$"):
+        list(kernel.heard("hear"))
 
 
 def test_answers_to_others_are_passed_over(kernel: RouteSocket, left: End) -> None:
