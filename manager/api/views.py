@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from contrail_config.errors import NotFoundError
 from contrail_config.objects import Event, VirtualMachine
 from contrail_config.store import EventLog, Store
 from contrail_config.views import InterfaceView, NetworkView, PodView
@@ -75,11 +76,18 @@ class ManagerViews:
     async def _machines(self, selection: Selection) -> list[VirtualMachine]:
         """Of one pod it is one read, of more of them all are read."""
         if selection.namespace is not None and selection.name is not None:
-            record = self._records.get(f"{selection.namespace}/{selection.name}")
-            held = None if record is None else record.held
-            return [] if held is None else [await self._store.machine(held.uuid)]
+            return await self._machine_of(f"{selection.namespace}/{selection.name}")
         machines = await self._store.machines()
         return [machine for machine in machines if selection.takes(namespace=machine.namespace, name=machine.pod)]
+
+    async def _machine_of(self, pod: str) -> list[VirtualMachine]:
+        record = self._records.get(pod)
+        if record is None or record.held is None:
+            return []
+        try:
+            return [await self._store.machine(record.held.uuid)]
+        except NotFoundError:
+            return []  # it is being deleted just now
 
 
 def _pod_view(record: PodRecord, machines: Mapping[str, VirtualMachine]) -> PodView:

@@ -192,7 +192,7 @@ async def test_it_may_end_between_any_two_calls_of_the_store(store: SqliteStore,
     interrupted: Any = Interrupted(store, after=calls)
     before = RunningManager(interrupted, ManagerConfiguration())
     task = asyncio.create_task(before.manager.run())
-    before.played.send(*(Applied(each) for each in (NET_A, NET_B, *PODS)), Listed())
+    before.played.send(Applied(NET_A), Applied(NET_B), *(Applied(pod) for pod in PODS), Listed())
     async with asyncio.timeout(DEADLINE):
         await interrupted.struck.wait()
     running = await start()

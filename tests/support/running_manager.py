@@ -139,6 +139,15 @@ class RunningManager:
                     return change.object
         raise AssertionError("the watch ended")
 
+    async def machine_gone(self, name: str) -> None:
+        """Returns as soon as no pod of this name has a machine."""
+        async with asyncio.timeout(DEADLINE), self.store.watch_machines(start=WatchStart.NOW) as changes:
+            if all(machine.pod != name for machine in await self.store.machines()):
+                return
+            async for change in changes:
+                if change.object and change.object.pod == name and change.type is ChangeType.DELETED:
+                    return
+
     async def network_gone(self, name: str) -> None:
         """Returns as soon as no network has this last part of its name."""
         async with asyncio.timeout(DEADLINE), self.store.watch_networks(start=WatchStart.NOW) as changes:

@@ -1,0 +1,165 @@
+"""The read-only API, over HTTP: items, their choice, and errors."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient
+from pytest_aiohttp.plugin import AiohttpClient
+
+from contrail_config.objects import Event
+from contrail_config.views import InterfaceView, NetworkView, PodState, PodView
+from contrail_service.pages import errors_as_json
+from manager.api.routes import api_routes
+from tests.support.pods import make_nad, make_pod
+from tests.support.running_manager import RunningManager
+
+Client = TestClient[web.Request, web.Application]
+Get = Callable[[str], Awaitable[Any]]
+
+OBJECTS = (
+    make_nad("net-a"),
+    make_nad("net-b", namespace="red", cidr="10.2.0.0/16"),
+    make_pod("web-0", networks="net-a,net-a@left"),
+    make_pod("web-0", namespace="red"),
+    make_pod("waits", networks="nope"),
+    make_pod("host", host_network=True),
+)
+
+
+@pytest.fixture
+async def client(running: RunningManager, aiohttp_client: AiohttpClient) -> Client:
+    await running.tell_all(*OBJECTS)
+    application = web.Application(middlewares=[errors_as_json])
+    application.add_routes(api_routes(running.manager.views))
+    return await aiohttp_client(application)
+
+
+@pytest.fixture
+def get(client: Client) -> Get:
+    """The items of a page."""
+
+    async def get_items(path: str) -> Any:
+        response = await client.get(path)
+        assert response.status == 200
+        assert response.content_type == "application/json"
+        body = await response.json()
+        assert list(body) == ["items"]
+        return body["items"]
+
+    return get_items
+
+
+async def test_networks_come_with_the_number_of_their_interfaces(get: Get) -> None:
+    networks = msgspec.convert(await get("/v1/networks"), list[NetworkView])
+    assert [(view.network.nad, view.interfaces) for view in networks] == [
+        ("blue/net-a", 2),
+        (None, 2),
+        ("red/net-b", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "nads"),
+    [
+        ("namespace=red", ["red/net-b"]),
+        ("namespace=blue&name=net-a", ["blue/net-a"]),
+        ("name=k8s-default-pod-network", [None]),
+        ("namespace=blue&name=net-b", []),
+    ],
+)
+async def test_networks_are_chosen_by_the_place_of_their_definition(
+    get: Get, query: str, nads: list[str | None]
+) -> None:
+    assert [item["network"].get("nad") for item in await get(f"/v1/networks?{query}")] == nads
+
+
+async def test_pods_come_with_their_state_and_machine(get: Get) -> None:
+    pods = msgspec.convert(await get("/v1/pods"), list[PodView])
+    assert [(view.namespace, view.name, view.state) for view in pods] == [
+        ("blue", "host", PodState.HOST_NETWORK),
+        ("blue", "waits", PodState.WAITING),
+        ("blue", "web-0", PodState.READY),
+        ("red", "web-0", PodState.READY),
+    ]
+    _, waiting, ready, _ = pods
+    assert (waiting.reason, waiting.machine) == ("NetworkNotFound", None)
+    assert waiting.message == "network attachment definition blue/nope is not there"
+    assert (ready.reason, ready.message, ready.uid, ready.node) == (None, None, OBJECTS[2].uid, "node-1")
+    assert ready.machine is not None
+    assert len(ready.machine.interfaces) == 3
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("namespace=red", ["red/web-0"]),
+        ("name=web-0", ["blue/web-0", "red/web-0"]),
+        ("namespace=blue&name=web-0", ["blue/web-0"]),
+        ("namespace=blue&name=waits", ["blue/waits"]),
+        ("namespace=blue&name=nobody", []),
+    ],
+)
+async def test_pods_are_chosen_by_namespace_and_name(get: Get, query: str, names: list[str]) -> None:
+    items = await get(f"/v1/pods?{query}")
+    assert [f"{item['namespace']}/{item['name']}" for item in items] == names
+    assert all(("machine" in item) == (item["state"] == "Ready") for item in items)
+
+
+async def test_interfaces_come_with_the_name_that_they_have_in_the_sandbox(get: Get) -> None:
+    views = msgspec.convert(await get("/v1/interfaces"), list[InterfaceView])
+    assert [(view.namespace, view.pod, view.index, view.name) for view in views] == [
+        ("blue", "web-0", 0, "eth0"),
+        ("blue", "web-0", 1, "eth1"),
+        ("blue", "web-0", 2, "left"),
+        ("red", "web-0", 0, "eth0"),
+    ]
+    assert views[0].pod_uid == OBJECTS[2].uid
+    assert views[1].interface.nad == "blue/net-a"
+    assert len(await get("/v1/interfaces?namespace=red&name=web-0")) == 1
+
+
+async def test_events_come_with_what_they_are_about(get: Get) -> None:
+    events = msgspec.convert(await get("/v1/events?namespace=blue&name=waits"), list[Event])
+    assert [(event.kind, event.reason, event.count) for event in events] == [("Pod", "NetworkNotFound", 1)]
+    assert {item["reason"] for item in await get("/v1/events")} == {
+        "InterfacesAssigned",
+        "NetworkCreated",
+        "NetworkNotFound",
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "error"),
+    [
+        ("/v1/pods?nam=web-0", 400, "unknown query key 'nam': there are namespace and name"),
+        ("/v1/events?name=a&name=b", 400, "query key 'name' is there more than once"),
+        ("/v1/pod", 404, "404: Not Found"),
+        ("/v2/pods", 404, "404: Not Found"),
+    ],
+)
+async def test_a_wrong_request_is_told(client: Client, path: str, status: int, error: str) -> None:
+    response = await client.get(path)
+    assert response.status == status
+    assert await response.json() == {"error": error}
+
+
+async def test_nothing_can_be_written(client: Client) -> None:
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        response = await client.request(method, "/v1/pods")
+        assert response.status == 405
+
+
+async def test_a_store_that_cannot_answer_is_told(client: Client, running: RunningManager) -> None:
+    await running.store.close()
+    response = await client.get("/v1/pods")
+    assert response.status == 503
+    assert "the store cannot answer" in (await response.json())["error"]
+
+
+async def test_a_pod_whose_machine_is_being_deleted_is_shown_without_it(get: Get, running: RunningManager) -> None:
+    await running.store.delete_machine(OBJECTS[2].uid)
+    (item,) = await get("/v1/pods?namespace=blue&name=web-0")
+    assert "machine" not in item
