@@ -4,11 +4,12 @@ Made by hand, since importing `logging` takes as long as half of an ADD's kernel
 of processes that share a file do not mix. Logging never makes a call fail.
 """
 
+from __future__ import annotations
+
 import os
 import time
-from typing import Final
 
-LEVELS: Final = ("debug", "info", "warning", "error")
+LEVELS = ("debug", "info", "warning", "error")
 
 _STANDARD_ERROR = 2
 
@@ -21,7 +22,7 @@ class Journal:
         self._level = level
         self._context = context
 
-    def bind(self, **context: str) -> "Journal":
+    def bind(self, **context: str) -> Journal:
         """The same journal, with `key=value` of each added to its lines; what is empty is left out."""
         words = [f"{key}={value}" for key, value in context.items() if value]
         return Journal(self._path, self._level, " ".join(filter(None, [self._context, *words])))

@@ -4,13 +4,15 @@ What standard output holds is the whole of what a runtime learns, so nothing els
 here is an answer too: error 999, with the trace in the log.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.journal import Journal
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.pod import Pod, pod_of
 from cni_contrail.protocol.environment import Call, read_call
 from cni_contrail.protocol.netconf import NetworkConfig, read_config

@@ -5,9 +5,10 @@ pod then. The container ID, not the name, is what attachments are kept by: a pod
 predecessor's name.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
 
 from cni_contrail.errors import Code, PluginError
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.protocol.environment import IDENTIFIER, Call
 
 

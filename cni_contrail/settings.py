@@ -5,18 +5,24 @@ sets, a network configuration may repeat but not change, but for `mtu` and `nad`
 configuration can say: the environment variable CONTRAIL_CNI_CONFIG does, which the runtime's owner sets.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.journal import LEVELS, Journal
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.protocol.environment import IDENTIFIER
 from cni_contrail.protocol.netconf import NetworkConfig, object_at
 
-NODE_FILE: Final = "/etc/contrail/cni.json"
-NODE_FILE_VARIABLE: Final = "CONTRAIL_CNI_CONFIG"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NODE_FILE = "/etc/contrail/cni.json"
+NODE_FILE_VARIABLE = "CONTRAIL_CNI_CONFIG"
 
 _SECTION = "section contrail of the network configuration"
 _TENANT_MAY_CHANGE = ("mtu", "nad")
@@ -186,7 +192,7 @@ def _log_level(value: object) -> str:
     return _choice(*LEVELS)(value)
 
 
-_READERS: Final[Mapping[str, Callable[[object], Any]]] = {
+_READERS: Mapping[str, Callable[[object], Any]] = {
     "mode": _mode,
     "network-name": _name,
     "nad": _nad,

@@ -4,14 +4,19 @@ Answers are decoded here and read in `cni_contrail.interfaces.served`. "Not ther
 (503) is `UnreachableError` like no answer at all; any other failure is `RefusedError`.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cni_contrail.agent.http import Answer, Endpoint, exchange
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, RefusedError, UnreachableError
 from cni_contrail.settings import Settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 Port = Mapping[str, str]
 """The body of `POST /vm`: upstream's keys, all strings."""

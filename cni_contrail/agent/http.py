@@ -6,12 +6,14 @@ This speaks just what an agent answers to a client that closes: a status line, h
 chunks, or up to the end.
 """
 
+from __future__ import annotations
+
 import contextlib
 import socket
-from typing import NamedTuple
 
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, UnreachableError
+from cni_contrail.link.named_tuple import NamedTuple
 
 _LARGEST_HEAD = 64 * 1024
 _LARGEST_BODY = 4 * 1024 * 1024
@@ -88,7 +90,7 @@ def _request(endpoint: Endpoint, method: str, target: str, body: bytes) -> bytes
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def _read_answer(stream: "_Stream", endpoint: Endpoint) -> Answer:
+def _read_answer(stream: _Stream, endpoint: Endpoint) -> Answer:
     try:
         status_line, *header_lines = stream.until(b"\r\n\r\n", _LARGEST_HEAD).decode("latin-1").split("\r\n")
         _, status, *_ = status_line.split(" ", 2)
@@ -99,7 +101,7 @@ def _read_answer(stream: "_Stream", endpoint: Endpoint) -> Answer:
         raise PluginError(Code.AGENT_NONSENSE, f"what answers at {endpoint} does not speak HTTP: {error}") from error
 
 
-def _read_body(stream: "_Stream", headers: dict[str, str]) -> bytes:
+def _read_body(stream: _Stream, headers: dict[str, str]) -> bytes:
     if headers.get("transfer-encoding", "").lower() == "chunked":
         return b"".join(iter(stream.chunk, b""))
     if "content-length" in headers:

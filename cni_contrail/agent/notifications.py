@@ -4,16 +4,18 @@ Each is bound to the container that it is about, so that it can come late withou
 container still owns, and towards a stock agent, which knows no owners, it waits until no port file of the VM is left.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from cni_contrail.agent.client import Agent
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError, TryAgainError
 from cni_contrail.journal import Journal
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.state.files import file_name, names_in, read_if_there, remove_if_there, write_whole
 from cni_contrail.state.lock import locked_directory
 

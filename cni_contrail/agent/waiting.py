@@ -4,8 +4,9 @@ A pod's list may come later than the call, in parts, and un-annotated at first; 
 is waited for, within one deadline; what was missing at its end is the error.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TypeVar
 
 from cni_contrail.agent.client import Agent, Port
 from cni_contrail.deadline import Deadline
@@ -14,12 +15,16 @@ from cni_contrail.interfaces.served import ServedAddress, ServedList, read_list,
 from cni_contrail.journal import Journal
 from cni_contrail.pod import Pod
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    Found = TypeVar("Found")
+
 _FIRST_PAUSE = 0.05  # seconds
 _LONGEST_HELD = 20.0  # seconds that one answer may be held: a connection that died silently is noticed after them
 _LONGEST_ANSWER = 10.0  # seconds that an answer may take which is not held
 _GRACE = 1.0  # seconds that an answer held to the very end may be late
-
-Found = TypeVar("Found")
 
 
 class Patience:

@@ -1,11 +1,12 @@
 """CHECK: whether what ADD made is still there. Reads the kernel alone; no agent is asked.
 
-What the result of the whole chain no longer lists, a later plugin has taken upon itself, and is not missed: the MTU and
-MAC that it states count, and the default routes that it still has.
+What the result of the whole chain says goes over what this plugin made: a later one may have changed the MAC, or taken
+the default routes away.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
 
 from cni_contrail.commands.request import LOCK_PATIENCE, Request, open_sandbox
 from cni_contrail.errors import Code, PluginError
@@ -15,6 +16,10 @@ from cni_contrail.link.errors import LinkError
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.protocol.results import previous_result
 from cni_contrail.state.records import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def check(request: Request) -> None:
@@ -59,6 +64,5 @@ def _expected(plan: InterfacePlan, previous: Mapping[str, Any]) -> InterfacePlan
     families = {destinations.get(route.get("dst")) for route in previous.get("routes") or ()}
     return plan._replace(
         mac=now.get("mac") or plan.mac,
-        mtu=now.get("mtu") or plan.mtu,
         defaults=tuple(each for each in plan.defaults if family_of(each.gateway) in families),
     )

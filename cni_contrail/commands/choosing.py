@@ -1,12 +1,14 @@
 """Which interfaces an ADD makes, and how they are called in the sandbox."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from cni_contrail.commands.request import Request
 from cni_contrail.interfaces.names import sandbox_names
 from cni_contrail.interfaces.selection import select_interface
 from cni_contrail.interfaces.served import ServedInterface, ServedList
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.state.records import Record
 
 

@@ -1,15 +1,17 @@
 """All that a command knows about its call before it does anything."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from cni_contrail.agent.client import Agent, agent_of
 from cni_contrail.agent.notifications import PendingNotifications
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.journal import Journal
 from cni_contrail.link.errors import NetnsError
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import is_own_netns, open_netns
 from cni_contrail.pod import Pod, machine_name
 from cni_contrail.protocol.environment import Call

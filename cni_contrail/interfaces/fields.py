@@ -1,12 +1,17 @@
 """Reads the keys of one item that an agent answered, each by its type; anything else is an error with code 100."""
 
+from __future__ import annotations
+
 import json
 import re
-from typing import Any
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.addresses import canonical_address, canonical_cidr, family_of, is_unspecified
 from cni_contrail.link.plan import Route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 """A uuid as agents write it, and URLs and file names hold it."""

@@ -5,11 +5,17 @@ annotation, a part of the list) is no nonsense: `ServedList.missing` says it, an
 known by its items: they bear none of the address keys that ours adds.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 from cni_contrail.interfaces.fields import UUID, Fields
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address, Route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _OUR_KEYS = ("ip-address", "v6-ip-address", "mtu")
 _STOCK_V6_PREFIX_LENGTH = 64  # a stock agent tells none

@@ -5,14 +5,19 @@ is only seen to that no request is silently dropped. Sources in the order of the
 `args.cni`, CNI_ARGS.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.addresses import canonical_address
 from cni_contrail.interfaces.served import ServedInterface
 from cni_contrail.protocol.environment import Call
 from cni_contrail.protocol.netconf import NetworkConfig, object_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def refuse_unmet_wishes(interface: ServedInterface, config: NetworkConfig, call: Call) -> None:

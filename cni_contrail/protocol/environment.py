@@ -4,12 +4,14 @@ Checked in the order of the reference library (`skel`): variable by variable, a 
 missing together in one error. CNI_PATH is required as there, though nothing is looked up in it.
 """
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from cni_contrail.errors import Code, PluginError
+from cni_contrail.link.named_tuple import NamedTuple
 
 IDENTIFIER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*", re.ASCII)
 """What container IDs and network names look like."""

@@ -1,11 +1,17 @@
 """The network configuration that a runtime writes to the plugin's standard input."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from cni_contrail.errors import Code, PluginError
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.protocol.environment import IDENTIFIER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _VERSION_IF_ABSENT = "0.1.0"  # as the reference library reads a configuration without one
 _DNS_LISTS = ("nameservers", "search", "options")

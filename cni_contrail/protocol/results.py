@@ -4,13 +4,19 @@
 1.0.0 has lists without it. A chained call passes the previous result on with ours added to it.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from cni_contrail.errors import Code, PluginError
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.protocol.netconf import NetworkConfig
 from cni_contrail.protocol.versions import allows_chains
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _WITH_FAMILY = ("0.3.0", "0.3.1", "0.4.0")
 _LISTS = ("interfaces", "ips", "routes")

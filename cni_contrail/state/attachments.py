@@ -1,10 +1,19 @@
 """The records of one node, read and written by container; callers hold the container's lock."""
 
+import contextlib
 import os
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 
 from cni_contrail.journal import Journal
-from cni_contrail.state.files import file_name, names_in, read_if_there, remove_if_there, write_whole
+from cni_contrail.state.files import (
+    file_name,
+    make_private_directory,
+    names_in,
+    read_if_there,
+    remove_if_there,
+    remove_parts,
+    write_whole,
+)
 from cni_contrail.state.lock import locked_directory
 from cni_contrail.state.records import DamagedRecordError, Record, decode_record, encode_record
 
@@ -19,9 +28,13 @@ class Attachments:
         self.state_dir = state_dir
         self._journal = journal
 
-    def lock(self, container_id: str, patience: float) -> AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def lock(self, container_id: str, patience: float) -> Iterator[None]:
         """Holds the container's lock, waiting for it for up to `patience` seconds."""
-        return locked_directory(self._directory(container_id), patience)
+        directory = self._directory(container_id)
+        with locked_directory(directory, patience):
+            remove_parts(directory)
+            yield
 
     def has_container(self, container_id: str) -> bool:
         """Whether there is anything about the container."""
@@ -73,7 +86,7 @@ class Attachments:
     def _set_aside(self, path: str, name: str, error: DamagedRecordError) -> None:
         aside = os.path.join(self.state_dir, _DAMAGED, name)
         try:
-            os.makedirs(os.path.dirname(aside), mode=0o700, exist_ok=True)
+            make_private_directory(os.path.dirname(aside))
             os.rename(path, aside)
         except OSError as failure:
             aside = f"nowhere, {failure.strerror}"

@@ -6,6 +6,7 @@ import os
 from cni_contrail.errors import Code, PluginError
 
 _LONGEST_NAME = 128
+_PART = ".part"
 
 
 def write_whole(path: str, data: bytes) -> None:
@@ -13,9 +14,9 @@ def write_whole(path: str, data: bytes) -> None:
 
     Two processes may not write the same path at the same time: callers hold a lock.
     """
-    part = f"{path}.part"
+    part = path + _PART
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_private_directory(os.path.dirname(path))
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "wb") as file:
             file.write(data)
@@ -24,6 +25,16 @@ def write_whole(path: str, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise PluginError(Code.IO_FAILURE, f"{path} cannot be written: {error.strerror}") from error
+
+
+def make_private_directory(path: str) -> None:
+    """Makes a directory, and those above it, for root alone; what is there already stays as it is. Raises `OSError`."""
+    with contextlib.suppress(FileExistsError):
+        try:
+            os.mkdir(path, 0o700)
+        except FileNotFoundError:
+            make_private_directory(os.path.dirname(path))
+            os.mkdir(path, 0o700)
 
 
 def read_if_there(path: str) -> bytes | None:
@@ -43,6 +54,13 @@ def names_in(directory: str) -> list[str]:
         return sorted(os.listdir(directory))
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def remove_parts(directory: str) -> None:
+    """Removes what killed calls had begun to write; the caller holds the lock of those that write here."""
+    for name in names_in(directory):
+        if name.endswith(_PART):
+            remove_if_there(os.path.join(directory, name))
 
 
 def remove_if_there(path: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, TryAgainError
+from cni_contrail.state.files import make_private_directory
 
 _FIRST_PAUSE = 0.005  # seconds
 _LONGEST_PAUSE = 0.1
@@ -38,13 +39,9 @@ def _locked(path: str, patience: float) -> int:
 
 def _try(path: str) -> int | None:
     """The descriptor that holds the lock; None if another holds it, or removed the directory just now."""
-    try:
-        os.makedirs(path, mode=0o700, exist_ok=True)
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError:
+    descriptor = _open(path)
+    if descriptor is None:
         return None
-    except OSError as error:
-        raise PluginError(Code.IO_FAILURE, f"{path} cannot be made: {error.strerror}") from error
     with contextlib.ExitStack() as undo:
         undo.callback(os.close, descriptor)
         try:
@@ -55,3 +52,17 @@ def _try(path: str) -> int | None:
         except (BlockingIOError, FileNotFoundError):
             return None
     return None
+
+
+def _open(path: str) -> int | None:
+    """The descriptor of the directory; None if another call removed it just now."""
+    try:
+        make_private_directory(path)
+    except OSError as error:
+        raise PluginError(Code.IO_FAILURE, f"{path} cannot be made: {error.strerror}") from error
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PluginError(Code.IO_FAILURE, f"{path} cannot be opened: {error.strerror}") from error

@@ -4,12 +4,14 @@ Written by this plugin only towards a stock agent, which does not do it in time 
 upstream's plugin made are known by them alone.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.state.files import names_in, read_if_there, remove_if_there, write_whole
 
 

@@ -3,11 +3,17 @@
 Written before the first link is made, so that whatever a killed ADD leaves can be found; `finished` is set last.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _VERSION = 1
 
