@@ -106,7 +106,8 @@ def test_empty_dns_leaves_the_agents(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     serve_pod(agent)
-    for number, dns in enumerate((None, {}, {"nameservers": []})):
+    empty: tuple[Any, ...] = (None, {}, {"nameservers": []})
+    for number, dns in enumerate(empty):
         result = plugin.add(pod, f"eth{number}", dns=dns).succeeded().document
         assert result["dns"] == {"nameservers": ["10.1.0.2", "fd00:1:1::2"]}
         plugin.delete(pod, f"eth{number}").succeeded()

@@ -130,26 +130,27 @@ class Plugin:
 
     def call(self, environment: Mapping[str, str], stdin: str | bytes) -> Outcome:
         """Runs one call to its end."""
-        process = self.start(environment, stdin)
-        stdout, stderr = process.communicate(timeout=50)
+        process = self.start(environment)
+        stdout, stderr = process.communicate(stdin.encode() if isinstance(stdin, str) else stdin, timeout=50)
         return Outcome(process.returncode, stdout.decode(), stderr.decode())
 
-    def start(self, environment: Mapping[str, str], stdin: str | bytes) -> subprocess.Popen[bytes]:
-        """Starts one call; its standard input is written and closed."""
+    def start(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """Starts one call, which then waits for its standard input."""
         with self.node.inside():
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 COMMAND,
                 env={**environment, "CONTRAIL_CNI_CONFIG": str(self.node_file)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )
+
+    def start_with(self, environment: Mapping[str, str], stdin: str) -> subprocess.Popen[bytes]:
+        """Starts one call and gives it its whole input."""
+        process = self.start(environment)
         assert process.stdin is not None
-        try:
-            process.stdin.write(stdin.encode() if isinstance(stdin, str) else stdin)
-            process.stdin.close()
-        except BrokenPipeError:
-            pass  # it answered without reading
+        process.stdin.write(stdin.encode())
+        process.stdin.close()
         process.stdin = None
         return process
 

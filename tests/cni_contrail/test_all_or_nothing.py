@@ -1,0 +1,221 @@
+"""ADD makes everything or leaves nothing: a failure is put into each of its steps in turn."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import Reply, ScriptedAgent, Seen, ServePod, Subnet
+from tests.support.netns import Netns
+from tests.support.plugin import Plugin, PodSandbox
+
+
+@pytest.fixture
+def nothing_is_left(plugin: Plugin, sandbox: Netns, agent: ScriptedAgent) -> Callable[[], None]:
+    def check() -> None:
+        assert (plugin.node.links(), sandbox.links(), plugin.files()) == ([], [], [])
+        assert agent.ports == {}
+        assert "default" not in sandbox.ip("route")
+
+    return check
+
+
+def test_the_agent_refuses_the_ports(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
+) -> None:
+    serve_pod(agent, 3)
+    agent.refuse("POST", text="Invalid VN uuid")
+    message = plugin.add(pod).failed(101)
+    assert "POST /vm" in message
+    assert "Invalid VN uuid" in message
+    nothing_is_left()
+
+
+def test_the_agent_takes_the_ports_and_its_answer_is_lost(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
+) -> None:
+    serve_pod(agent, 2)
+
+    def take_and_break(seen: Seen) -> Reply | None:
+        if seen.method == "POST":
+            agent.usual(seen)
+            return Reply(503, {"error": "{ restarting }"})
+        return None
+
+    agent.before(take_and_break)
+    assert "restarting" in plugin.add(pod).failed(11)
+    nothing_is_left()
+
+
+def test_a_name_is_taken_in_the_sandbox(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+) -> None:
+    serve_pod(agent, 3)
+    sandbox.ip("link", "add", "eth1", "type", "veth", "peer", "name", "other")
+    assert "eth1" in plugin.add(pod).failed(102)
+    assert sorted(sandbox.links()) == ["eth1", "other"]
+    assert (plugin.node.links(), plugin.files(), agent.asked("POST")) == ([], [], [])
+
+
+@pytest.mark.parametrize("alias", ["", "somebody's"])
+def test_a_name_is_taken_on_the_host_and_that_link_stays(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod, alias: str
+) -> None:
+    serve_pod(agent, 2)
+    name = plugin.add(pod).succeeded().document["interfaces"][0]["name"]
+    plugin.delete(pod).succeeded()
+    plugin.node.ip("link", "add", name, "type", "veth", "peer", "name", "other")
+    plugin.node.ip("link", "set", name, "alias", alias)
+    assert name in plugin.add(pod).failed(102)
+    assert sorted(plugin.node.links()) == sorted([name, "other"])
+    assert (sandbox.links(), plugin.files()) == ([], [])
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_the_kernel_refuses_a_part_of_one_interface(
+    agent: ScriptedAgent,
+    plugin: Plugin,
+    pod: PodSandbox,
+    serve_pod: ServePod,
+    nothing_is_left: Callable[[], None],
+    position: int,
+) -> None:
+    vmis = serve_pod(agent, 3)
+    unreachable = ({"dst": "10.9.0.1/16", "gw": "10.1.0.9"},)  # host bits: the kernel takes no such destination
+    vmis[position] = replace(vmis[position], routes=unreachable)
+    agent.serve(pod.machine_name, vmis)
+    message = plugin.add(pod).failed(104)
+    assert f"eth{position}" in message
+    assert "10.9.0.1/16" in message
+    nothing_is_left()
+
+
+def test_a_setting_of_the_kernel_cannot_be_written(
+    agent: ScriptedAgent,
+    plugin: Plugin,
+    pod: PodSandbox,
+    serve_pod: ServePod,
+    nothing_is_left: Callable[[], None],
+    tmp_path: Path,
+) -> None:
+    serve_pod(agent, 2)
+    empty = tmp_path / "sys"
+    (empty / "net/ipv6").mkdir(parents=True)
+    assert str(empty) in plugin.add(pod, settings={"sysctl-dir": str(empty)}).failed(104)
+    nothing_is_left()
+
+
+def test_the_state_directory_cannot_be_made(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
+) -> None:
+    serve_pod(agent)
+    assert "/proc/nothing" in plugin.add(pod, settings={"state-dir": "/proc/nothing/here"}).failed(5)
+    nothing_is_left()
+
+
+def test_the_record_cannot_be_written(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, sandbox: Netns
+) -> None:
+    serve_pod(agent)
+    blocked = plugin.record_path(pod)
+    blocked.mkdir(parents=True)
+    assert str(blocked) in plugin.add(pod).failed(5)
+    assert (plugin.node.links(), sandbox.links(), plugin.files()) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("change", "culprit"),
+    [
+        ({"mac-address": "02:00:00:00:00"}, "mac-address"),
+        ({"ip-address": "10.1.0.256"}, "ip-address"),
+        ({"plen": 33}, "plen"),
+        ({"v6-gateway": "10.1.0.1"}, "v6-gateway"),
+        ({"annotations": ["{index:1/2}", "{default-gw:both}"]}, "default-gw"),
+    ],
+)
+def test_the_agent_answers_nonsense_about_one_of_several(
+    agent: ScriptedAgent,
+    plugin: Plugin,
+    pod: PodSandbox,
+    serve_pod: ServePod,
+    nothing_is_left: Callable[[], None],
+    change: dict[str, Any],
+    culprit: str,
+) -> None:
+    vmis = serve_pod(agent, 2)
+
+    def answer(seen: Seen) -> Reply | None:
+        reply = agent.usual(seen)
+        reply.document[1].update(change)
+        return reply
+
+    agent.before(answer)
+    message = plugin.add(pod).failed(100)
+    assert "item 1" in message
+    assert vmis[1].uuid in message
+    assert culprit in message
+    nothing_is_left()
+
+
+def test_the_version_cannot_express_the_result(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
+) -> None:
+    serve_pod(agent, 2, change=lambda vmi: replace(vmi, subnets=()))
+    plugin.add(pod, version="0.1.0").failed(7)
+    nothing_is_left()
+
+
+def test_an_ipv6_address_on_a_link_that_can_have_none(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
+) -> None:
+    serve_pod(agent, change=lambda vmi: replace(vmi, mtu=1000, subnets=(Subnet("fd00::5", 64),)))
+    assert "eth0" in plugin.add(pod).failed(104)
+    nothing_is_left()
+
+
+def test_the_sandbox_goes_while_the_agent_is_asked(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+) -> None:
+    """The descriptor keeps the namespace alive: ADD succeeds into the void, and DEL cleans up."""
+    serve_pod(agent, 2)
+    agent.before(lambda seen: sandbox.delete() if seen.method == "GET" else None)
+    plugin.add(pod).succeeded()
+    plugin.delete(pod).succeeded()
+    assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
+
+
+def test_a_failed_add_can_be_followed_by_a_good_one(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+) -> None:
+    vmis = serve_pod(agent, 2)
+    agent.refuse("POST")
+    plugin.add(pod).failed(101)
+    plugin.delete(pod).succeeded()
+    agent.behave()
+    plugin.add(pod).succeeded()
+    assert sandbox.links() == ["eth0", "eth1"]
+    assert agent.owners() == {vmi.uuid: pod.container for vmi in vmis}
+
+
+def test_macvlan_is_not_supported_yet(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
+) -> None:
+    serve_pod(agent)
+    settings = {"vif-type": "macvlan", "parent-interface": "ens3"}
+    assert plugin.add(pod, settings=settings).failed(2) == 'vif-type "macvlan" is not supported yet'
+    plugin.delete(pod, settings=settings).succeeded()
+    nothing_is_left()
+
+
+def test_the_callers_standard_output_holds_one_document_or_nothing(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+) -> None:
+    serve_pod(agent)
+    added = plugin.add(pod)
+    assert json.loads(added.stdout)
+    assert added.stdout.count("\n") == 1
+    assert plugin.check(pod, previous=added.document).stdout == ""
+    assert plugin.delete(pod).stdout == ""

@@ -1,0 +1,152 @@
+"""CHECK: good after ADD, and each damage has a message of its own."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.agents import ScriptedAgent, ServePod, Vmi
+from tests.support.netns import Netns
+from tests.support.plugin import Outcome, Plugin, PodSandbox
+
+Damage = Callable[[Netns, Netns], object]
+
+
+@pytest.fixture
+def vmis(agent: ScriptedAgent, serve_pod: ServePod) -> list[Vmi]:
+    return serve_pod(agent, 2)
+
+
+@pytest.fixture
+def result(plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]) -> Any:
+    """What ADD answered."""
+    return plugin.add(pod).succeeded().document
+
+
+def test_it_is_good_right_after_add_and_says_nothing(plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+    outcome = plugin.check(pod, previous=result).succeeded()
+    assert outcome.stdout == ""
+
+
+@pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
+def test_every_version_that_has_it(plugin: Plugin, pod: PodSandbox, vmis: list[Vmi], version: str) -> None:
+    result = plugin.add(pod, version=version).succeeded().document
+    plugin.check(pod, previous=result, version=version).succeeded()
+
+
+def test_no_agent_is_needed(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+    agent.__exit__()
+    plugin.check(pod, previous=result).succeeded()
+
+
+def test_nothing_is_changed_by_it(plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
+    before = (plugin.files(), sandbox.ip("address"), sandbox.ip("route"), plugin.node.ip("link"))
+    plugin.check(pod, previous=result).succeeded()
+    assert (plugin.files(), sandbox.ip("address"), sandbox.ip("route"), plugin.node.ip("link")) == before
+
+
+def test_a_delegated_attachment_is_checked_by_itself(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi]
+) -> None:
+    config: dict[str, Any] = {"settings": {"mode": "delegated"}}
+    primary = plugin.add(pod, **config).succeeded().document
+    second = plugin.add(pod, "net1", name="net-1", **config).succeeded().document
+    sandbox.ip("address", "flush", "dev", "net1")
+    plugin.check(pod, previous=primary, **config).succeeded()
+    assert "net1" in plugin.check(pod, "net1", previous=second, name="net-1", **config).failed(105)
+
+
+def rename(pod: Netns, old: str, new: str) -> None:
+    pod.ip("link", "set", old, "down")
+    pod.ip("link", "set", old, "name", new)
+
+
+OTHER_MAC = "02:00:00:00:00:99"
+
+DAMAGES: dict[str, tuple[Damage, list[str]]] = {
+    "the interface": (lambda pod, node: pod.ip("link", "delete", "eth0"), ["eth0"]),
+    "a secondary one": (lambda pod, node: pod.ip("link", "delete", "eth1"), ["eth1"]),
+    "the host end": (lambda pod, node: node.ip("link", "delete", node.links()[0]), ["eth0"]),
+    "up": (lambda pod, node: pod.ip("link", "set", "eth0", "down"), ["eth0", "down"]),
+    "host end up": (lambda pod, node: node.ip("link", "set", node.links()[0], "down"), ["down"]),
+    "an address": (lambda pod, node: pod.ip("address", "del", "10.1.0.5/24", "dev", "eth0"), ["10.1.0.5"]),
+    "an IPv6 one": (lambda pod, node: pod.ip("address", "del", "fd00:1:1::5/64", "dev", "eth0"), ["fd00:1:1::5"]),
+    "the MAC": (lambda pod, node: pod.ip("link", "set", "eth0", "address", OTHER_MAC), [OTHER_MAC]),
+    "the name": (lambda pod, node: rename(pod, "eth1", "other"), ["eth1"]),
+    "the default route": (lambda pod, node: pod.ip("route", "del", "default"), ["default"]),
+}
+
+
+@pytest.mark.parametrize(("damage", "words"), DAMAGES.values(), ids=DAMAGES)
+def test_each_damage_is_named(
+    plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any, damage: Damage, words: list[str]
+) -> None:
+    damage(sandbox, plugin.node)
+    message = plugin.check(pod, previous=result).failed(105)
+    for word in words:
+        assert word in message
+
+
+def test_several_damages_are_all_named(plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
+    sandbox.ip("address", "del", "10.1.0.5/24", "dev", "eth0")
+    sandbox.ip("link", "delete", "eth1")
+    message = plugin.check(pod, previous=result).failed(105)
+    assert "10.1.0.5" in message
+    assert "eth1" in message
+
+
+class TestAfterALaterPluginOfTheChain:
+    """What the chain's result says goes over what we made."""
+
+    def changed(self, plugin: Plugin, pod: PodSandbox, result: Any, **interface: Any) -> Outcome:
+        host_end, sandbox_end = result["interfaces"]
+        return plugin.check(pod, previous={**result, "interfaces": [host_end, {**sandbox_end, **interface}]})
+
+    def test_a_changed_mac_is_expected(self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
+        sandbox.ip("link", "set", "eth0", "address", "02:00:00:00:00:99")
+        self.changed(plugin, pod, result, mac="02:00:00:00:00:99").succeeded()
+        self.changed(plugin, pod, result, mac="02:00:00:00:00:98").failed(105)
+
+    def test_a_smaller_mtu_is_tolerated(self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
+        sandbox.ip("link", "set", "eth0", "mtu", "1300")
+        plugin.check(pod, previous=result).succeeded()
+
+    def test_a_default_route_that_it_took_away_is_not_missed(
+        self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any
+    ) -> None:
+        sandbox.ip("route", "del", "default")
+        left = [route for route in result["routes"] if route["dst"] != "0.0.0.0/0"]
+        plugin.check(pod, previous={**result, "routes": left}).succeeded()
+
+    def test_more_addresses_routes_and_links_are_its_own_matter(
+        self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any
+    ) -> None:
+        sandbox.ip("address", "add", "192.0.2.5/24", "dev", "eth0")
+        sandbox.ip("route", "add", "198.51.100.0/24", "via", "10.1.0.9")
+        sandbox.ip("link", "add", "more", "type", "veth", "peer", "name", "more-end")
+        plugin.check(pod, previous=result).succeeded()
+
+
+class TestWhatIsNotThere:
+    def test_prev_result_is_needed(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+        message = plugin.call(plugin.environment("CHECK", pod), json.dumps(plugin.config())).failed(7)
+        assert "prevResult" in message
+
+    def test_an_attachment_that_was_never_made(self, plugin: Plugin, pod: PodSandbox) -> None:
+        message = plugin.check(pod, previous={}).failed(105)
+        assert pod.container in message
+        assert "eth0" in message
+        assert plugin.files() == []
+
+    def test_one_of_another_name(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+        assert "eth7" in plugin.check(pod, "eth7", previous=result).failed(105)
+
+    def test_one_whose_add_did_not_end(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+        path = plugin.record_path(pod)
+        path.write_text(json.dumps({**json.loads(path.read_text()), "finished": False}))
+        assert "finished" in plugin.check(pod, previous=result).failed(105)
+
+    def test_a_sandbox_that_is_gone(self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
+        sandbox.delete()
+        assert pod.netns in plugin.check(pod, previous=result).failed(4)

@@ -1,0 +1,247 @@
+"""DEL: in whatever circumstances, what the attachment had is gone, and nothing else is."""
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.agents import ScriptedAgent, ServePod, make_vmis
+from tests.support.netns import Netns
+from tests.support.plugin import Plugin, PodSandbox
+
+
+@pytest.fixture
+def attached(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod) -> PodSandbox:
+    """A pod with three interfaces, attached thick."""
+    serve_pod(agent, 3)
+    plugin.add(pod).succeeded()
+    return pod
+
+
+def nothing_is_left(plugin: Plugin, agent: ScriptedAgent) -> bool:
+    return (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
+
+
+def test_all_interfaces_go(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns) -> None:
+    outcome = plugin.delete(attached).succeeded()
+    assert outcome.stdout == ""
+    assert nothing_is_left(plugin, agent)
+    assert sandbox.links() == []
+    [told] = agent.asked("DELETE")
+    assert (told.path, told.query) == (f"/vm/{attached.uid}", {"vm-id": attached.container})
+    assert not os.path.exists(plugin.state_dir / attached.container)
+
+
+def test_a_delegated_interface_goes_alone(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+) -> None:
+    vmis = serve_pod(agent, 3)
+    for number in (1, 2):
+        plugin.add(pod, f"net{number}", name=f"net-{number}").succeeded()
+    plugin.delete(pod, "net1", name="net-1").succeeded()
+    assert sandbox.links() == ["net2"]
+    [told] = agent.asked("DELETE")
+    assert told.path == f"/vm/{pod.uid}/{vmis[1].uuid}"
+    plugin.delete(pod, "net2", name="net-2").succeeded()
+    assert nothing_is_left(plugin, agent)
+
+
+def test_twice_and_again_is_the_same(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
+    for _ in range(3):
+        plugin.delete(attached).succeeded()
+    assert nothing_is_left(plugin, agent)
+    assert len(agent.asked("DELETE")) == 1
+
+
+@pytest.mark.parametrize("netns", ["", "/run/netns/not-there", "/etc/hostname"])
+def test_the_sandbox_need_not_be_named_rightly(
+    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, netns: str
+) -> None:
+    plugin.delete(attached, netns=netns).succeeded()
+    assert nothing_is_left(plugin, agent)
+
+
+def test_the_sandbox_may_be_gone(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns) -> None:
+    sandbox.delete()
+    plugin.delete(attached).succeeded()
+    assert nothing_is_left(plugin, agent)
+
+
+def test_nobody_need_say_what_add_answered(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
+    for previous in (None, {"cniVersion": "0.4.0"}, "garbage", {"interfaces": 5}):
+        plugin.delete(attached, prevResult=previous).succeeded()
+    assert nothing_is_left(plugin, agent)
+
+
+def test_of_what_was_never_added_succeeds(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
+    plugin.delete(pod).succeeded()
+    assert plugin.files() == []
+    assert agent.seen == []
+    assert not plugin.state_dir.exists()
+
+
+def test_a_link_that_is_gone_already_is_no_error(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
+    plugin.node.ip("link", "delete", plugin.node.links()[1])
+    plugin.delete(attached).succeeded()
+    assert nothing_is_left(plugin, agent)
+
+
+def test_a_link_that_somebody_else_made_of_the_name_stays(
+    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin
+) -> None:
+    name = plugin.node.links()[0]
+    plugin.node.ip("link", "delete", name)
+    plugin.node.ip("link", "add", name, "type", "veth", "peer", "name", "other")
+    plugin.node.ip("link", "set", name, "alias", "somebody's")
+    outcome = plugin.delete(attached).succeeded()
+    assert sorted(plugin.node.links()) == sorted([name, "other"])
+    assert name in outcome.stderr
+    assert plugin.files() == []
+
+
+def test_a_newer_container_of_the_same_pod_is_not_touched(
+    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
+) -> None:
+    """kubelet makes a new sandbox first and has the old one deleted afterwards."""
+    netns = make_netns("pod")
+    newer = PodSandbox(netns.path, name=attached.name, uid=attached.uid)
+    plugin.add(newer).succeeded()
+    plugin.delete(attached).succeeded()
+    assert netns.links() == ["eth0", "eth1", "eth2"]
+    assert len(plugin.node.links()) == 3
+    assert set(agent.owners().values()) == {newer.container}
+    plugin.delete(attached).succeeded()
+    assert len(agent.ports) == 3
+
+
+def test_a_pod_made_again_under_its_name_is_not_touched(
+    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
+) -> None:
+    again = PodSandbox(make_netns("pod").path, name=attached.name)
+    agent.serve(again.machine_name, make_vmis(2, uid=again.uid, subnet=7))
+    plugin.add(again).succeeded()
+    plugin.delete(attached).succeeded()
+    assert len(plugin.node.links()) == 2
+    assert set(agent.owners().values()) == {again.container}
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"version": 99}', b"\xff", b"null"])
+def test_a_damaged_record_is_set_aside(
+    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, content: bytes
+) -> None:
+    plugin.record_path(attached).write_bytes(content)
+    outcome = plugin.delete(attached).succeeded()
+    assert "is damaged" in outcome.stderr
+    [aside] = plugin.files()
+    assert ".damaged" in aside
+    assert (plugin.folder / aside).read_bytes() == content
+
+
+def test_a_damaged_record_does_not_keep_the_attachment_from_being_made_again(
+    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns
+) -> None:
+    plugin.record_path(attached).write_bytes(b"")
+    assert "exists" in plugin.add(attached).failed(102)
+    for name in plugin.node.links():
+        plugin.node.ip("link", "delete", name)
+    plugin.add(attached).succeeded()
+    assert sandbox.links() == ["eth0", "eth1", "eth2"]
+
+
+def test_a_container_that_another_call_holds_is_for_later(
+    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through the function, with less patience than the ten seconds of a process."""
+    import cni_contrail.commands.delete as module
+    from cni_contrail.errors import TryAgainError
+    from cni_contrail.plugin import respond
+
+    monkeypatch.setattr(module, "LOCK_PATIENCE", 0.2)
+    held = os.open(plugin.state_dir / attached.container, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    environment = plugin.environment("DEL", attached)
+    environment["CONTRAIL_CNI_CONFIG"] = str(plugin.node_file)
+    config = json.dumps(plugin.config()).encode()
+    answer = respond(environment, lambda: config)
+    assert json.loads(answer.output)["code"] == TryAgainError("").code
+    assert attached.container in answer.output
+    assert len(plugin.node.links()) == 3
+
+    threading.Timer(0.05, os.close, [held]).start()
+    with plugin.node.inside():
+        assert respond(environment, lambda: config).status == 0
+    assert nothing_is_left(plugin, agent)
+
+
+def test_settings_that_no_add_accepts_do_not_keep_a_sandbox(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+) -> None:
+    serve_pod(agent)
+    plugin.node_file.write_text(json.dumps(plugin.settings))
+    for settings in ({"unknown": 5}, {"vrouter-port": "x"}, {"state-dir": "/elsewhere"}, {"mode": "both"}):
+        plugin.add(pod, settings=settings).failed(7)
+        plugin.delete(pod, settings=settings).succeeded()
+    plugin.add(pod).succeeded()
+    plugin.delete(pod, settings={"state-dir": "/elsewhere"}).succeeded()
+    assert nothing_is_left(plugin, agent)
+
+
+class TestWithoutTheAgent:
+    """The agent is told later; the sandbox goes now."""
+
+    def test_links_and_record_go_and_the_agent_is_told_by_a_later_call(
+        self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
+    ) -> None:
+        agent.__exit__()
+        plugin.delete(attached).succeeded()
+        assert plugin.node.links() == []
+        [kept] = plugin.files()
+        assert kept.startswith("state/.pending/")
+        agent.__enter__()
+        assert len(agent.ports) == 3
+        other = PodSandbox(make_netns("pod").path, name="other")
+        agent.serve(other.machine_name, make_vmis(1, uid=other.uid))
+        plugin.add(other).succeeded()
+        assert set(agent.owners().values()) == {other.container}
+        assert not (plugin.state_dir / ".pending").exists()
+
+    def test_an_agent_that_hangs_is_waited_for_two_seconds(
+        self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin
+    ) -> None:
+        came = agent.stall("DELETE")
+        plugin.delete(attached).succeeded()
+        assert came.is_set()
+        assert plugin.node.links() == []
+        assert len(plugin.files()) == 1
+
+    def test_a_refusal_is_logged_and_not_kept(self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
+        agent.refuse("DELETE", status=404, text="Unknown Request")
+        outcome = plugin.delete(attached).succeeded()
+        assert "Unknown Request" in outcome.stderr
+        assert plugin.files() == []
+
+    def test_what_is_told_late_never_takes_a_newer_containers_port(
+        self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
+    ) -> None:
+        agent.__exit__()
+        plugin.delete(attached).succeeded()
+        agent.__enter__()
+        newer = PodSandbox(make_netns("pod").path, name=attached.name, uid=attached.uid)
+        plugin.add(newer).succeeded()
+        assert len(agent.asked("DELETE")) == 1
+        assert set(agent.owners().values()) == {newer.container}
+
+    def test_a_container_that_is_attached_again_is_not_told_of_as_gone(
+        self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin
+    ) -> None:
+        agent.__exit__()
+        plugin.delete(attached).succeeded()
+        agent.__enter__()
+        plugin.add(attached).succeeded()
+        assert agent.asked("DELETE") == []
+        assert len(agent.ports) == 3
+        plugin.delete(attached).succeeded()
+        assert nothing_is_left(plugin, agent)

@@ -1,0 +1,126 @@
+"""What a call imports is most of what it takes: the standard library alone, and of that no more than is said here."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import ScriptedAgent, ServePod
+from tests.support.plugin import Plugin, PodSandbox
+
+BARE = set(
+    subprocess.run(
+        [sys.executable, "-I", "-S", "-c", "import sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+    ).stdout.split()
+)
+ALLOWED = {
+    "_collections_abc": "behind `collections`",
+    "_json": "behind `json`",
+    "_sre": "behind `re`",
+    "_socket": "behind `socket`",
+    "_struct": "behind `struct`",
+    "array": "behind `socket`",
+    "collections": "behind `re`, and the abstract types of annotations",
+    "contextlib": "context managers: locks, sandboxes, undoing",
+    "copyreg": "behind `re`",
+    "enum": "behind `re`; the table of error codes",
+    "errno": "error numbers of the kernel",
+    "fcntl": "the lock of a container; asks the kernel for links by name",
+    "functools": "behind `re`",
+    "gc": "is turned off",
+    "genericpath": "behind `os.path`",
+    "io": "behind `open`",
+    "itertools": "behind `collections`",
+    "json": "network configuration, results, records, the agent",
+    "keyword": "behind `collections`",
+    "math": "behind `selectors`",
+    "operator": "behind `collections`",
+    "os": "files, descriptors, the environment",
+    "posixpath": "behind `os.path`",
+    "re": "behind `json`; names and uuids",
+    "reprlib": "behind `collections`",
+    "select": "behind `selectors`",
+    "selectors": "behind `socket`",
+    "socket": "the agent, rtnetlink, addresses in canonical form",
+    "stat": "behind `os`",
+    "struct": "rtnetlink messages",
+    "time": "deadlines and log lines",
+    "types": "behind `enum`",
+    "__future__": "annotations that are not evaluated",
+    "_operator": "behind `operator`",
+    "_functools": "behind `functools`",
+    "_collections": "behind `collections`",
+    "_stat": "behind `stat`",
+    "cni_contrail": "the plugin itself",
+}
+OF_ADD = {
+    "hashlib": "names of host ends",
+    "_hashlib": "behind `hashlib`",
+    "_blake2": "behind `hashlib`",
+}
+OF_OLD_INTERPRETERS = {
+    "ctypes": "setns(2), which `os` has from Python 3.12 on",
+    "_ctypes": "behind `ctypes`",
+}
+FORBIDDEN = (
+    "argparse",
+    "asyncio",
+    "dataclasses",
+    "email",
+    "http",
+    "inspect",
+    "ipaddress",
+    "logging",
+    "ssl",
+    "subprocess",
+    "typing",
+)
+
+PROGRAM = """
+import os, sys
+sys.path.insert(0, {root!r})
+from cni_contrail.plugin import main
+status = main()
+with open({report!r}, "w") as report:
+    report.write(" ".join(sys.modules))
+os._exit(status)
+"""
+
+
+@pytest.fixture
+def modules(plugin: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., set[str]]:
+    """Runs a call and returns the modules of the standard library, top level, that it had to import."""
+    report = tmp_path / "modules"
+    root = str(Path(__file__).parents[2])
+    program = PROGRAM.format(root=root, report=str(report))
+    monkeypatch.setattr("tests.support.plugin.COMMAND", [sys.executable, "-I", "-S", "-c", program])
+
+    def modules(command: str, pod: PodSandbox) -> set[str]:
+        plugin.call(plugin.environment(command, pod), json.dumps(plugin.config())).succeeded()
+        return {name.partition(".")[0] for name in report.read_text().split()} - BARE
+
+    return modules
+
+
+def test_add_and_del_import_what_is_allowed_and_no_more(
+    agent: ScriptedAgent, pod: PodSandbox, serve_pod: ServePod, modules: Callable[..., set[str]]
+) -> None:
+    serve_pod(agent, 2)
+    old = set(OF_OLD_INTERPRETERS) if sys.version_info < (3, 12) else set()
+    assert modules("ADD", pod) <= {*ALLOWED, *OF_ADD, *old}
+    assert modules("DEL", pod) <= {*ALLOWED, *old}
+
+
+def test_what_costs_most_is_not_allowed() -> None:
+    assert not {*ALLOWED, *OF_ADD, *OF_OLD_INTERPRETERS} & set(FORBIDDEN)
+
+
+def test_version_needs_less_still(plugin: Plugin, pod: PodSandbox, modules: Callable[..., set[str]]) -> None:
+    assert not modules("VERSION", pod) & {"hashlib", "ctypes"}

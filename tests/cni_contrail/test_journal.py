@@ -1,0 +1,75 @@
+"""Log lines say when, how bad, and whom they are about, one write each."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from cni_contrail.journal import LEVELS, Journal
+from tests.support.agents import ScriptedAgent, ServePod
+from tests.support.plugin import Plugin, PodSandbox
+
+
+def test_a_line_says_time_level_and_context(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    Journal(str(path)).bind(container="c1", pod="demo/web-0", vmi="").bind(vmi="v1").info("attached\neth0")
+    line = path.read_text()
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO container=c1 pod=demo/web-0 vmi=v1 attached\\neth0\n", line
+    )
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_lines_below_the_level_are_not_written(tmp_path: Path, level: str) -> None:
+    path = tmp_path / "log"
+    journal = Journal(str(path), level)
+    for write in (journal.debug, journal.info, journal.warning, journal.error):
+        write("x")
+    assert path.read_text().count("\n") == len(LEVELS) - LEVELS.index(level)
+
+
+def test_lines_are_added_to_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    for number in range(3):
+        Journal(str(path)).info(str(number))
+    assert path.read_text().count("\n") == 3
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_file_that_cannot_be_opened_gives_way_to_standard_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    Journal(str(tmp_path / "none" / "log")).info("still said")
+    assert "still said" in capfd.readouterr().err
+
+
+def test_text_of_any_kind_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    Journal(str(path)).info("\udcff ä")
+    assert "\\udcff ä" in path.read_text()
+
+
+def test_nobody_to_tell_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", broken)
+    Journal().error("unheard")
+
+
+def test_every_line_of_a_call_names_container_and_pod(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, tmp_path: Path
+) -> None:
+    path = tmp_path / "cni.log"
+    settings = {"log-file": str(path), "log-level": "debug"}
+    vmis = serve_pod(agent, 2)
+    assert plugin.add(pod, settings=settings).succeeded().stderr == ""
+    plugin.add(pod, settings=settings).failed(102)
+    plugin.delete(pod, settings=settings).succeeded()
+    lines = path.read_text().splitlines()
+    assert len(lines) == 4
+    assert all(f"container={pod.container}" in line and "pod=demo/web-0" in line for line in lines)
+    assert all(f"vmi={vmi.uuid}" in line for vmi, line in zip(vmis, lines, strict=False))
+    assert "fails with code 102" in lines[2]
+    assert "detached eth0, eth1" in lines[3]

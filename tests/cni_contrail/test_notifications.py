@@ -1,0 +1,182 @@
+"""What the agent could not be told is kept, and told later within bounds."""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cni_contrail.agent.notifications as module
+from cni_contrail.agent.client import Agent
+from cni_contrail.agent.http import Endpoint
+from cni_contrail.agent.notifications import Notification, PendingNotifications
+from cni_contrail.errors import TryAgainError
+from cni_contrail.journal import Journal
+from tests.support.agents import OurAgent, Reply, ScriptedAgent
+
+MACHINE = "5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10"
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def pending(state: Path, tmp_path: Path) -> PendingNotifications:
+    return PendingNotifications(str(state), Journal(str(tmp_path / "log")))
+
+
+@pytest.fixture
+def client(agent_socket: str) -> Agent:
+    return Agent(Endpoint(agent_socket, "", 0))
+
+
+def kept(state: Path) -> list[str]:
+    folder = state / ".pending"
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+
+def of(container: str, interface: str = "") -> Notification:
+    return Notification(container, MACHINE, interface, "")
+
+
+def test_an_agent_that_is_there_is_told_at_once(
+    agent: ScriptedAgent, client: Agent, pending: PendingNotifications, state: Path
+) -> None:
+    pending.notify(client, of("c1", "5c1e7a52-0000-4f5e-8a43-0d6f3c1b7e10"), 1)
+    [seen] = agent.seen
+    assert (seen.method, seen.path) == ("DELETE", f"/vm/{MACHINE}/5c1e7a52-0000-4f5e-8a43-0d6f3c1b7e10")
+    assert seen.query == {"vm-id": "c1"}
+    assert kept(state) == []
+
+
+def test_one_that_is_away_is_told_later(
+    client: Agent, pending: PendingNotifications, state: Path, agent_socket: str
+) -> None:
+    for container in ("c1", "c2"):
+        pending.notify(client, of(container), 1)
+    assert kept(state) == [f"c1.{MACHINE}.json", f"c2.{MACHINE}.json"]
+    pending.send_some(client)
+    assert len(kept(state)) == 2
+    with OurAgent(agent_socket) as agent:
+        pending.send_some(client)
+        assert [seen.query["vm-id"] for seen in agent.seen] == ["c1", "c2"]
+    assert not (state / ".pending").exists()
+
+
+def test_only_so_many_are_told_by_one_call(
+    client: Agent, pending: PendingNotifications, state: Path, agent_socket: str
+) -> None:
+    for number in range(20):
+        pending.notify(client, of(f"c{number:02}"), 1)
+    with OurAgent(agent_socket) as agent:
+        pending.send_some(client)
+        assert len(agent.seen) == 16
+        pending.send_some(client)
+        assert len(agent.seen) == 20
+    assert kept(state) == []
+
+
+def test_only_so_long_is_spent_on_it(
+    client: Agent, pending: PendingNotifications, state: Path, agent_socket: str
+) -> None:
+    for number in range(3):
+        pending.notify(client, of(f"c{number}"), 1)
+    with OurAgent(agent_socket) as agent:
+        agent.stall("DELETE")
+        begin = time.monotonic()
+        pending.send_some(client)
+        assert time.monotonic() - begin < 2
+    assert len(kept(state)) == 3
+
+
+def test_one_refusal_does_not_hold_up_the_others(
+    client: Agent, pending: PendingNotifications, state: Path, tmp_path: Path, agent_socket: str
+) -> None:
+    for number in range(3):
+        pending.notify(client, of(f"c{number}"), 1)
+    with OurAgent(agent_socket) as agent:
+        agent.before(lambda seen: Reply(400, {"error": "what?"}) if seen.query["vm-id"] == "c1" else None)
+        pending.send_some(client)
+        assert len(agent.seen) == 3
+    assert kept(state) == []
+    assert "what?" in (tmp_path / "log").read_text()
+
+
+def test_a_damaged_one_is_dropped(
+    agent: ScriptedAgent, client: Agent, pending: PendingNotifications, state: Path
+) -> None:
+    (state / ".pending").mkdir(parents=True)
+    for number, content in enumerate(("", "{", "[]", '{"container_id": "c1"}')):
+        (state / ".pending" / f"{number}.json").write_text(content)
+    pending.send_some(client)
+    assert agent.seen == []
+    assert kept(state) == []
+
+
+def test_two_calls_do_not_tell_the_same(
+    agent: ScriptedAgent, client: Agent, pending: PendingNotifications, state: Path
+) -> None:
+    agent.__exit__()
+    pending.notify(client, of("c1"), 1)
+    agent.__enter__()
+    held = os.open(state / ".pending", os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    try:
+        pending.send_some(client)
+    finally:
+        os.close(held)
+    assert agent.seen == []
+    assert len(kept(state)) == 1
+
+
+class TestForgetting:
+    @pytest.fixture
+    def three(self, client: Agent, pending: PendingNotifications) -> Iterator[None]:
+        for notification in (of("c1", "a"), of("c1", "b"), of("c1.x")):
+            pending.notify(client, notification, 1)
+        return
+
+    def test_a_container_that_comes_again_takes_its_own_along(
+        self, three: None, pending: PendingNotifications, state: Path
+    ) -> None:
+        pending.forget("c1")
+        assert kept(state) == [f"c1.x.{MACHINE}.json"]
+        pending.forget("c9")
+        assert len(kept(state)) == 1
+
+    def test_while_they_are_being_sent_it_waits(
+        self, three: None, pending: PendingNotifications, state: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(module, "_LOCK_PATIENCE", 0.1)
+        held = os.open(state / ".pending", os.O_RDONLY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        try:
+            with pytest.raises(TryAgainError):
+                pending.forget("c1")
+        finally:
+            os.close(held)
+
+
+class TestBounds:
+    def test_beyond_so_many_one_is_lost_and_logged(
+        self,
+        client: Agent,
+        pending: PendingNotifications,
+        state: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(module, "_MOST_KEPT", 2)
+        for number in range(3):
+            pending.notify(client, of(f"c{number}"), 1)
+        assert len(kept(state)) == 2
+        assert "lost" in (tmp_path / "log").read_text()
+
+    def test_a_queue_that_cannot_be_written_is_logged_and_no_error(self, client: Agent, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        PendingNotifications("/proc/none", Journal(str(log))).notify(client, of("c1"), 1)
+        assert "lost" in log.read_text()

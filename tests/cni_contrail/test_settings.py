@@ -1,0 +1,237 @@
+"""Settings: their sources, their types, and what a tenant's network configuration may not change."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.journal import Journal
+from cni_contrail.protocol.netconf import NetworkConfig
+from cni_contrail.settings import NODE_FILE_VARIABLE, Settings, load_settings, load_settings_for_removal
+
+OTHER_VALUES: dict[str, Any] = {
+    "mode": "thick",
+    "network-name": "other",
+    "cluster-name": "other",
+    "agent-socket": "/other",
+    "vrouter-ip": "192.0.2.1",
+    "vrouter-port": 9999,
+    "poll-timeout": 5,
+    "poll-retries": 15,
+    "config-dir": "/other",
+    "state-dir": "/other",
+    "sysctl-dir": "/other",
+    "vif-type": "macvlan",
+    "parent-interface": "other",
+    "log-file": "/other",
+    "log-level": "error",
+    "meta-plugin": "other",
+}
+UPSTREAMS_FILE = {
+    "cluster-name": "k8s",
+    "meta-plugin": "multus",
+    "mode": "k8s",
+    "vif-type": "veth",
+    "parent-interface": "eth0",
+    "vrouter-ip": "127.0.0.1",
+    "vrouter-port": 9091,
+    "config-dir": "/var/lib/contrail/ports/vm",
+    "poll-timeout": 5,
+    "poll-retries": 15,
+    "log-file": "/var/log/contrail/cni/opencontrail.log",
+    "log-level": "4",
+}
+
+
+@pytest.fixture
+def node_file(tmp_path: Path) -> Path:
+    return tmp_path / "cni.json"
+
+
+def load(node_file: Path, section: Any = None, **kwargs: Any) -> Settings:
+    document = {} if section is None else {"contrail": section}
+    config = NetworkConfig(name="net", version="1.0.0", document=document)
+    return load_settings(config, {NODE_FILE_VARIABLE: str(node_file)})
+
+
+def refused(node_file: Path, section: Any) -> str:
+    with pytest.raises(PluginError) as caught:
+        load(node_file, section)
+    assert caught.value.code == Code.INVALID_CONFIG
+    return caught.value.message
+
+
+class TestSources:
+    def test_without_any_the_defaults_hold(self, node_file: Path) -> None:
+        assert load(node_file) == Settings() == load(node_file, {})
+        assert Settings().agent_patience == 60
+
+    def test_the_network_configuration_goes_over_the_defaults(self, node_file: Path) -> None:
+        settings = load(node_file, OTHER_VALUES)
+        for key, value in OTHER_VALUES.items():
+            assert getattr(settings, key.replace("-", "_")) == value
+
+    def test_so_does_the_node_wide_file(self, node_file: Path) -> None:
+        node_file.write_text(json.dumps(OTHER_VALUES))
+        assert load(node_file) == load(node_file, OTHER_VALUES)
+
+    def test_upstreams_file_is_taken_as_it_is(self, node_file: Path) -> None:
+        settings = load(node_file, UPSTREAMS_FILE)
+        assert settings.agent_patience == 75
+        assert (settings.mode, settings.log_level) == ("auto", "debug")
+
+    def test_its_log_levels_are_verbosities(self, node_file: Path) -> None:
+        assert load(node_file, {"log-level": "0"}).log_level == "info"
+        assert load(node_file, {"log-level": "debug"}).log_level == "debug"
+
+    def test_the_node_wide_file_cannot_be_named_by_a_network_configuration(self, node_file: Path) -> None:
+        for key in ("node-file", "config", "CONTRAIL_CNI_CONFIG"):
+            assert key in refused(node_file, {key: "/tmp/mine"})
+
+
+class TestWhatATenantMayNotChange:
+    @pytest.mark.parametrize("key", OTHER_VALUES)
+    def test_a_key_that_the_node_sets(self, node_file: Path, key: str) -> None:
+        default = getattr(Settings(), key.replace("-", "_"))
+        node_file.write_text(json.dumps({key: default}))
+        message = refused(node_file, {key: OTHER_VALUES[key]})
+        assert key in message
+        assert json.dumps(OTHER_VALUES[key]) in message
+        assert json.dumps(default) in message
+
+    @pytest.mark.parametrize("key", OTHER_VALUES)
+    def test_but_it_may_repeat_it(self, node_file: Path, key: str) -> None:
+        node_file.write_text(json.dumps({key: OTHER_VALUES[key]}))
+        assert load(node_file, {key: OTHER_VALUES[key]}) == load(node_file)
+
+    def test_mtu_and_nad_are_its_own(self, node_file: Path) -> None:
+        node_file.write_text(json.dumps({"mtu": 1500, "nad": "a/b"}))
+        settings = load(node_file, {"mtu": 9000, "nad": "demo/net-a"})
+        assert (settings.mtu, settings.nad) == (9000, "demo/net-a")
+
+    @pytest.mark.parametrize("word", ["auto", "k8s"])
+    def test_it_may_leave_the_mode_to_the_node(self, node_file: Path, word: str) -> None:
+        node_file.write_text('{"mode": "delegated"}')
+        assert load(node_file, {"mode": word}).mode == "delegated"
+
+    def test_two_words_for_one_mode_are_equal(self, node_file: Path) -> None:
+        node_file.write_text('{"mode": "k8s"}')
+        assert load(node_file, {"mode": "auto"}).mode == "auto"
+
+
+class TestModes:
+    @pytest.mark.parametrize(
+        ("mode", "network", "thick"),
+        [
+            ("auto", "contrail-k8s-cni", True),
+            ("auto", "net-a", False),
+            ("thick", "net-a", True),
+            ("delegated", "contrail-k8s-cni", False),
+        ],
+    )
+    def test_mode_and_name_say_whether_a_call_is_for_the_whole_pod(self, mode: str, network: str, thick: bool) -> None:
+        assert Settings(mode=mode).is_thick(network) is thick
+
+
+class TestWrongValues:
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            ("mode", "both"),
+            ("mode", 5),
+            ("network-name", ""),
+            ("network-name", "a b"),
+            ("nad", "net-a"),
+            ("nad", "a/b/c"),
+            ("cluster-name", "../x"),
+            ("agent-socket", "relative.sock"),
+            ("agent-socket", 5),
+            ("vrouter-ip", ""),
+            ("vrouter-ip", "a b"),
+            ("vrouter-ip", 127),
+            ("vrouter-port", "9091"),
+            ("vrouter-port", 0),
+            ("vrouter-port", 65536),
+            ("vrouter-port", True),
+            ("vrouter-port", 90.5),
+            ("poll-timeout", 0),
+            ("poll-timeout", -1),
+            ("poll-timeout", "3"),
+            ("poll-timeout", True),
+            ("poll-retries", 0),
+            ("poll-retries", 2.5),
+            ("config-dir", ""),
+            ("state-dir", "relative"),
+            ("state-dir", "/a\0b"),
+            ("sysctl-dir", None),
+            ("vif-type", "ipvlan"),
+            ("mtu", 67),
+            ("mtu", "1500"),
+            ("mtu", 65536),
+            ("log-file", "relative"),
+            ("log-level", "loud"),
+            ("log-level", 4),
+        ],
+    )
+    def test_key_and_value_are_named(self, node_file: Path, key: str, value: Any) -> None:
+        message = refused(node_file, {key: value})
+        assert key in message
+        assert json.dumps(value) in message
+        node_file.write_text(json.dumps({key: value}))
+        assert str(node_file) in refused(node_file, {})
+
+    def test_an_unknown_key_is_named_with_its_value(self, node_file: Path) -> None:
+        message = refused(node_file, {"pol-timeout": 5})
+        assert "pol-timeout" in message
+        assert "5" in message
+
+    @pytest.mark.parametrize("section", ["x", [], 5, True])
+    def test_the_section_is_an_object(self, node_file: Path, section: Any) -> None:
+        assert "contrail" in refused(node_file, section)
+
+    def test_null_is_no_section(self, node_file: Path) -> None:
+        config = NetworkConfig("net", "1.0.0", {"contrail": None})
+        assert load_settings(config, {NODE_FILE_VARIABLE: str(node_file)}) == Settings()
+
+    @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"5"])
+    def test_a_node_wide_file_that_is_none_is_named(self, node_file: Path, content: bytes) -> None:
+        node_file.write_bytes(content)
+        assert str(node_file) in refused(node_file, {})
+
+    def test_a_node_wide_file_that_cannot_be_read_is_named(self, tmp_path: Path) -> None:
+        assert str(tmp_path) in refused(tmp_path, {})
+
+    values = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+        max_leaves=3,
+    )
+
+    @given(st.sampled_from([*OTHER_VALUES, "mtu", "nad"]), values)
+    def test_whatever_stands_there_is_a_setting_or_one_clear_error(self, key: str, value: Any) -> None:
+        try:
+            settings = load(Path("/nowhere"), {key: value})
+        except PluginError as error:
+            message = error.message
+        else:
+            message = f"{key} {settings}"
+        assert key in message
+
+
+class TestForRemoval:
+    def test_what_is_refused_gives_way_to_the_nodes(self, node_file: Path) -> None:
+        node_file.write_text('{"state-dir": "/node"}')
+        for section in ({"state-dir": "/tenant"}, {"unknown": 5}, "x"):
+            config = NetworkConfig("net", "1.0.0", {"contrail": section})
+            environment = {NODE_FILE_VARIABLE: str(node_file)}
+            settings = load_settings_for_removal(config, environment, Journal(level="error"))
+            assert settings == Settings(state_dir="/node")
+
+    def test_what_is_good_is_taken(self, node_file: Path) -> None:
+        config = NetworkConfig("net", "1.0.0", {"contrail": {"state-dir": "/tenant"}})
+        environment = {NODE_FILE_VARIABLE: str(node_file)}
+        assert load_settings_for_removal(config, environment, Journal()).state_dir == "/tenant"
