@@ -3,7 +3,6 @@
 import fcntl
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -135,10 +134,9 @@ def test_two_calls_do_not_tell_the_same(
 
 class TestForgetting:
     @pytest.fixture
-    def three(self, client: Agent, pending: PendingNotifications) -> Iterator[None]:
+    def three(self, client: Agent, pending: PendingNotifications) -> None:
         for notification in (of("c1", "a"), of("c1", "b"), of("c1.x")):
             pending.notify(client, notification, 1)
-        return
 
     def test_a_container_that_comes_again_takes_its_own_along(
         self, three: None, pending: PendingNotifications, state: Path
