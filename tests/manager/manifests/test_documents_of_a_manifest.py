@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manager.manifests.documents import DEEPEST, read_documents
@@ -98,6 +98,7 @@ json_values = st.recursive(
 )
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.lists(json_values, max_size=3))
 def test_what_yaml_and_json_write_is_read_back(documents: list[Any]) -> None:
     assert read_yaml(yaml.safe_dump_all(documents, allow_unicode=True)) == documents
@@ -105,6 +106,7 @@ def test_what_yaml_and_json_write_is_read_back(documents: list[Any]) -> None:
         assert read_documents(json.dumps(document).encode(), is_json=True) == [document]
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(
     st.binary(max_size=200) | st.text(alphabet="a1:-[]{}&*!|>'\"\n\t #,?%<~", max_size=80).map(str.encode),
     st.booleans(),

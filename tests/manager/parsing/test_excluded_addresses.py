@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manager.parsing.findings import Findings, Stated
@@ -62,6 +62,7 @@ offsets = st.integers(0, 1023)
 ranges = st.lists(st.tuples(offsets, offsets).map(lambda both: (min(both), max(both))), max_size=6)
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(ranges)
 def test_exactly_the_stated_addresses_are_excluded(stated: list[tuple[int, int]]) -> None:
     texts = [f"{IPv4Address(FIRST + low)}-{IPv4Address(FIRST + high)}" for low, high in stated]
@@ -86,6 +87,7 @@ cidrs = st.builds(
 )
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.lists(cidrs, max_size=6))
 def test_subnets_are_refused_if_and_only_if_two_of_them_overlap(texts: list[str]) -> None:
     findings = Findings()

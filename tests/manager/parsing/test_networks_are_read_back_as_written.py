@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manager.parsing.errors import AnnotationError
@@ -64,12 +64,14 @@ def as_object(selection: NetworkSelection) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if value is not None}
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.lists(short, max_size=5).filter(can_stand_together))
 def test_the_short_form_is_read_back(selections: list[NetworkSelection]) -> None:
     text = ", ".join(as_short_form(selection) for selection in selections)
     assert parse_networks(text, namespace="shop") == tuple(selections)
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.lists(full, max_size=5).filter(can_stand_together), st.sampled_from([None, 2]))
 def test_the_json_form_is_read_back(selections: list[NetworkSelection], indent: int | None) -> None:
     text = json.dumps([as_object(selection) for selection in selections], indent=indent)
@@ -81,11 +83,13 @@ def refused_or_read(text: str) -> None:
         assert can_stand_together(parse_networks(text, namespace="shop"))
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
     refused_or_read(text)
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.text(alphabet='[]{}",:/@ \n“”.-_neta019%\\u', max_size=60))
 def test_any_text_that_looks_like_an_annotation_is_read_or_refused(text: str) -> None:
     refused_or_read(text)
@@ -94,6 +98,7 @@ def test_any_text_that_looks_like_an_annotation_is_read_or_refused(text: str) ->
 KEYS = ("name", "namespace", "interface", "mac", "ips", "default-route", "cni-args", "bandwidth", "x.y/z")
 
 
+@settings(deadline=None)  # the machine may be busy
 @given(st.lists(st.dictionaries(st.sampled_from(KEYS), json_values | labels, max_size=5) | json_values, max_size=3))
 def test_any_json_is_read_or_refused(elements: list[Any]) -> None:
     refused_or_read(json.dumps(elements))
