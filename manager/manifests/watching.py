@@ -2,6 +2,7 @@
 
 The kernel's word (inotify, through watchfiles) is a hint and no more: it may come twice, for nothing, or not at all,
 where inotify has no watches left or the folder was replaced as a whole. Then the folder is looked at every second.
+Its "Rust backend" is used as watchfiles documents it: the generators built on that take no timeout for a single wait.
 """
 
 import logging
