@@ -136,7 +136,7 @@ class RouteSocket:
         though it is up. Asking whether there is a carrier (ETHTOOL_GLINK) makes the kernel catch up first.
         """
         question = array.array("I", (_ETHTOOL_GLINK, 0))
-        request = struct.pack("=16sQ16x", name.encode(), question.buffer_info()[0])
+        request = struct.pack("@16sP16x", name.encode(), question.buffer_info()[0])
         self._interface_request(_SIOCETHTOOL, request, name)
 
     def _interface_request(self, number: int, request: bytes, what: str) -> bytes | None:
