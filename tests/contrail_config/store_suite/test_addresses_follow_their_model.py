@@ -17,13 +17,12 @@ OWNERS = [interface_uuid("pod", index) for index in range(9)]
 NETWORKS = [make_network("small", "10.1.0.0/29", "fd00:1::/126"), make_network("two", "10.2.0.0/30", "10.2.9.0/31")]
 ADDRESSES = [str(a) for network in NETWORKS for s in network.subnets for a in ipaddress.ip_network(s.cidr)]
 
-REQUESTS = st.builds(
-    AddressRequest,
-    network_uuid=st.sampled_from([network.uuid for network in NETWORKS]),
-    family=st.sampled_from([4, 6]),
-    owner=st.sampled_from(OWNERS),
-    wish=st.none() | st.none() | st.sampled_from(ADDRESSES),
-)
+
+def requests(wishes: st.SearchStrategy[str | None]) -> st.SearchStrategy[list[AddressRequest]]:
+    networks = st.sampled_from([network.uuid for network in NETWORKS])
+    families = st.sampled_from([4, 6])
+    one = st.builds(AddressRequest, networks, families, st.sampled_from(OWNERS), wishes)
+    return st.lists(one, min_size=1, max_size=4)
 
 
 @dataclass
@@ -59,7 +58,7 @@ class AddressMachine(StoreMachine):
         for network in NETWORKS:
             self.run(self.store.put_network(network))
 
-    @rule(requests=st.lists(REQUESTS, min_size=1, max_size=4))
+    @rule(requests=requests(st.none()) | requests(st.sampled_from(ADDRESSES)))
     def allocate(self, requests: list[AddressRequest]) -> None:
         planned = Model(dict(self.model.taken))
         given = self.run(self.answer(requests))
@@ -88,7 +87,11 @@ class AddressMachine(StoreMachine):
         model.taken[network.uuid, address] = (request.owner, None)
 
     def cannot_be(self, model: Model, request: AddressRequest, error: Exception) -> bool:
-        """Walks the requests as the store does, and tells whether this one is where it had to stop."""
+        """Walks the requests as the store does, and tells whether this one is where it had to stop.
+
+        Which address a request without a wish gets is the store's choice, so a call has wishes in all requests or in
+        none: else it could not be known which wish comes too late.
+        """
         network = next(network for network in NETWORKS if network.uuid == request.network_uuid)
         owned, free = model.owned(request), model.free(network, request.family, self.clock())
         if request.wish is not None:
@@ -99,7 +102,7 @@ class AddressMachine(StoreMachine):
         if owned is None and not free:
             return isinstance(error, ExhaustedError) and error.network == network.name
         if owned is None:
-            self.take(model, request, min(free))  # which one it was does not matter to how many are left
+            self.take(model, request, min(free))
         return False
 
     @rule(owners=st.lists(st.sampled_from(OWNERS), max_size=5), hold=st.sampled_from([0.0, 1.0, 10.0, 300.0]))
