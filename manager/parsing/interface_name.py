@@ -14,7 +14,10 @@ _TAKEN = {
     "all": "means every interface to the kernel",
     "default": "means interfaces to come to the kernel",
 }
-_FORBIDDEN = frozenset("/:%")  # a '%' makes the kernel look for a free number instead
+_FORBIDDEN = frozenset("/:%" + '{}"\\')
+"""What the kernel takes for something else (`%`: a free number), or upstream's plugin cannot read in an annotation."""
+
+_LISTED = " ".join(sorted(_FORBIDDEN))
 
 
 def interface_name(value: Any) -> str:
@@ -22,7 +25,7 @@ def interface_name(value: Any) -> str:
     if not isinstance(value, str) or not 1 <= len(value.encode(errors="replace")) <= _LONGEST:
         raise BadValueError(f"{shown(value)} is no interface name: 1 to {_LONGEST} bytes")
     if not all("!" <= character <= "~" for character in value) or not _FORBIDDEN.isdisjoint(value):
-        raise BadValueError(f"{shown(value)} is no interface name: printable ASCII without blank, '/', ':' and '%'")
+        raise BadValueError(f"{shown(value)} is no interface name: printable ASCII without blank and {_LISTED}")
     if value in _TAKEN:
         raise BadValueError(f"{shown(value)} {_TAKEN[value]}, so no interface can be named so")
     return value

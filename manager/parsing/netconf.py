@@ -1,5 +1,6 @@
 """A NAD's `spec.config`: a CNI network configuration, or a list of plugins (CNI specification 1.0.0, section 1)."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ PLUGIN = "contrail-k8s-cni"
 _LEAST_MTU = 68  # RFC 791
 _LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
 _LARGEST_MTU = 65535
+_NETWORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 class Configuration(NamedTuple):
@@ -67,4 +69,6 @@ def _name(config: Mapping[str, Any]) -> str | None:
     name = config.get("name")
     if name is not None and not isinstance(name, str):
         raise BadValueError(f"name {shown(name)} is no text")
+    if name and not _NETWORK_NAME.fullmatch(name):
+        raise BadValueError(f"name {shown(name)} is no network name: letters and digits, then '_', '.' and '-' too")
     return name or None

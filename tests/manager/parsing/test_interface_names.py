@@ -32,7 +32,8 @@ def test_a_name_that_the_kernel_refuses_is_refused(name: str, make_netns: Callab
 
 
 @pytest.mark.parametrize(
-    "value", ["", "a%d", "net\u00e9", "a\u00a0b", "a\x00b", "\ud800", "x" * 10_000, 5, None, ["a"]]
+    "value",
+    ["", "a%d", 'a"b', "a{b", "a}b", "a\\b", "net\u00e9", "a\u00a0b", "a\x00b", "\ud800", "x" * 10_000, 5, None, ["a"]],
 )
 def test_a_name_that_means_something_else_further_on_is_refused(value: Any) -> None:
     with pytest.raises(BadValueError, match="is no interface name"):

@@ -69,6 +69,8 @@ def test_an_empty_name_counts_as_none(name: str, make_nad: MakeNad) -> None:
         ('{"plugins": ["x"]}', "'x' is no JSON object"),
         ('{"plugins": [{"name": "x"}]}', "has no plugin's name as type, but None"),
         ('{"type": "bridge", "name": 5}', "name 5 is no text"),
+        ('{"type": "contrail-k8s-cni", "name": "a:b"}', "name 'a:b' is no network name"),
+        ('{"type": "contrail-k8s-cni", "name": "../a"}', "name '../a' is no network name"),
         ('{"type": "contrail-k8s-cni",}', "is no valid JSON: line 1, column "),
         ("type: contrail-k8s-cni", "is no valid JSON: line 1, column 1"),
     ],
