@@ -18,6 +18,7 @@ from cni_contrail.link.addresses import packed
 from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.exchange import RouteSocket, route_socket_in
 from cni_contrail.link.links import End
+from cni_contrail.link.lookup import index_of, name_of
 from cni_contrail.link.message import Request
 from cni_contrail.link.plan import DefaultRoute, InterfacePlan, ReplacedRoute
 from cni_contrail.link.routes import FoundDefault
@@ -29,7 +30,7 @@ def default_routes(netns_fd: int) -> tuple[ReplacedRoute, ...]:
     Raises NetnsError or KernelError.
     """
     with route_socket_in(netns_fd) as sandbox:
-        named = [(route, sandbox.name_of(route.ifindex)) for route in _read(sandbox)]
+        named = [(route, name_of(sandbox, route.ifindex)) for route in _read(sandbox)]
     return tuple(
         ReplacedRoute(route.family, route.gateway, name, route.metric, route.onlink)
         for route, name in named
@@ -47,7 +48,7 @@ def restore_defaults(netns_fd: int, replaced: Iterable[ReplacedRoute]) -> None:
         found = [
             FoundDefault(route.family, index, route.gateway, route.metric, route.onlink)
             for route in replaced
-            if (index := sandbox.index_of(route.interface)) is not None
+            if (index := index_of(sandbox, route.interface)) is not None
         ]
         _put_back(sandbox, found)
 

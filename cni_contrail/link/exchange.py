@@ -7,9 +7,7 @@ acknowledgement is enough for a whole datagram (see `message.datagram`). Refusal
 
 from __future__ import annotations
 
-import array
 import errno
-import fcntl
 import os
 import socket
 import struct
@@ -21,6 +19,7 @@ from cni_contrail.link import message
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.message import Message, Request
 from cni_contrail.link.netns import Inside
+from cni_contrail.link.refusal import refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,19 +38,6 @@ _RECEIVE_BYTES = 65536  # the kernel sends at most 32 KiB at once
 _REQUESTS_AT_ONCE = 128
 _DUMP_ATTEMPTS = 10
 
-_TLVS = 0x200  # NLM_F_ACK_TLVS: attributes follow
-_CAPPED = 0x100  # NLM_F_CAPPED: the request is quoted without its body
-_CODE = struct.Struct("=i")  # error number, negative; behind it the request is quoted
-_QUOTED_LENGTH = struct.Struct("=I")
-_QUOTED_HEADER = 16
-_REASON = 1  # NLMSGERR_ATTR_MSG
-
-_SIOCGIFNAME = 0x8910
-_SIOCGIFINDEX = 0x8933
-_SIOCETHTOOL = 0x8946
-_ETHTOOL_GLINK = 0x0A
-_IFREQ = struct.Struct("=16si20x")  # struct ifreq: name, index
-
 
 class RouteSocket:
     """An rtnetlink socket in the network namespace that the calling thread was in when it was opened.
@@ -67,7 +53,7 @@ class RouteSocket:
         try:
             self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_ROUTE)
         except OSError as error:
-            raise _failure("open a netlink socket", error) from error
+            raise failure("open a netlink socket", error) from error
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_CAP_ACK, 1)
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_EXT_ACK, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", _TIMEOUT_S, 0))
@@ -119,33 +105,9 @@ class RouteSocket:
             self._heard = list(message.messages(self._receive(what)))
         raise _silence(what)
 
-    def index_of(self, name: str) -> int | None:
-        """Returns the index of the link of this name, None if there is none."""
-        answer = self._interface_request(_SIOCGIFINDEX, _IFREQ.pack(name.encode(), 0), name)
-        return None if answer is None else int(_IFREQ.unpack(answer)[1])
-
-    def name_of(self, index: int) -> str | None:
-        """Returns the name of the link of this index, None if there is none."""
-        answer = self._interface_request(_SIOCGIFNAME, _IFREQ.pack(b"", index), f"link {index}")
-        return None if answer is None else bytes(_IFREQ.unpack(answer)[0]).rstrip(b"\0").decode()
-
-    def settle_carrier(self, name: str) -> None:
-        """Has the kernel act at once on a carrier that came: it does so up to a second late by itself.
-
-        Until then a link counts as down (no IFF_RUNNING, no link-local address; its host end drops what it shall send),
-        though it is up. Asking whether there is a carrier (ETHTOOL_GLINK) makes the kernel catch up first.
-        """
-        question = array.array("I", (_ETHTOOL_GLINK, 0))
-        request = struct.pack("@16sP16x", name.encode(), question.buffer_info()[0])
-        self._interface_request(_SIOCETHTOOL, request, name)
-
-    def _interface_request(self, number: int, request: bytes, what: str) -> bytes | None:
-        try:
-            return fcntl.ioctl(self._socket.fileno(), number, request)
-        except OSError as error:
-            if error.errno in (errno.ENODEV, errno.ENXIO):
-                return None
-            raise _failure(what, error) from error
+    def fileno(self) -> int:
+        """Returns the socket's descriptor."""
+        return self._socket.fileno()
 
     def _ask(self, requests: Sequence[Request]) -> tuple[dict[int, bytes], dict[int, KernelError]]:
         answers: dict[int, bytes] = {}
@@ -160,8 +122,8 @@ class RouteSocket:
                     continue
                 if answer.kind != message.ERROR:
                     answers[start + position] = answer.body
-                elif (refusal := _refusal(answer, part[position].what)) is not None:
-                    refusals[start + position] = refusal
+                elif (refused := refusal(answer, part[position].what)) is not None:
+                    refusals[start + position] = refused
         return answers, refusals
 
     def _dump_once(self, request: Request) -> list[bytes] | None:
@@ -174,8 +136,8 @@ class RouteSocket:
             interrupted = interrupted or bool(answer.flags & message.DUMP_INTERRUPTED)
             if answer.kind not in (message.ERROR, message.DONE):
                 bodies.append(answer.body)
-            elif (refusal := _refusal(answer, request.what)) is not None:
-                raise refusal
+            elif (refused := refusal(answer, request.what)) is not None:
+                raise refused
         return None if interrupted else bodies
 
     def _send(self, requests: Sequence[Request]) -> int:
@@ -184,7 +146,7 @@ class RouteSocket:
         try:
             self._socket.send(message.datagram(requests, first))
         except OSError as error:
-            raise _failure(requests[0].what, error) from error
+            raise failure(requests[0].what, error) from error
         return first
 
     def _until_answered(self, last: int, what: str) -> Iterator[Message]:
@@ -204,7 +166,7 @@ class RouteSocket:
         except BlockingIOError as error:
             raise _silence(what) from error
         except OSError as error:
-            raise _failure(what, error) from error
+            raise failure(what, error) from error
 
 
 def route_socket_in(netns_fd: int) -> RouteSocket:
@@ -217,28 +179,6 @@ def _silence(what: str) -> KernelError:
     return KernelError(what, errno.ETIMEDOUT, f"the kernel did not answer within {_TIMEOUT_S} s")
 
 
-def _failure(what: str, error: OSError) -> KernelError:
+def failure(what: str, error: OSError) -> KernelError:
+    """Returns a system call's failure as what it means for the request."""
     return KernelError(what, error.errno or 0, os.strerror(error.errno or 0))
-
-
-def _refusal(answer: Message, what: str) -> KernelError | None:
-    """Returns what an NLMSG_ERROR or NLMSG_DONE says; None if all went well."""
-    (code,) = _CODE.unpack_from(answer.body)
-    if code >= 0:
-        return None
-    reason = os.strerror(-code)
-    explained = message.attributes(answer.body[_attributes_at(answer) :]).get(_REASON)
-    if explained is not None:
-        reason += " (" + explained.rstrip(b"\0").decode() + ")"
-    return KernelError(what, -code, reason)
-
-
-def _attributes_at(answer: Message) -> int:
-    if not answer.flags & _TLVS:
-        return len(answer.body)
-    if answer.kind == message.DONE:
-        return _CODE.size
-    if answer.flags & _CAPPED:
-        return _CODE.size + _QUOTED_HEADER
-    (quoted,) = _QUOTED_LENGTH.unpack_from(answer.body, _CODE.size)
-    return _CODE.size + message.padded(int(quoted))

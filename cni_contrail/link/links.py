@@ -139,7 +139,7 @@ def packed_mac(text: str) -> bytes:
         mac = bytes.fromhex(text.replace(":", ""))
     except ValueError:
         mac = b""
-    if len(mac) != _MAC_BYTES:
+    if len(mac) != _MAC_BYTES or mac.hex(":") != text.lower():
         raise ValueError(f"{text!r} is no MAC address")
     return mac
 

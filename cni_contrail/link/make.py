@@ -24,6 +24,7 @@ from cni_contrail.link.defaults import take_defaults
 from cni_contrail.link.errors import KernelError, LinkError, LinkExistsError
 from cni_contrail.link.exchange import RouteSocket, route_socket_in
 from cni_contrail.link.links import End
+from cni_contrail.link.lookup import index_of
 from cni_contrail.link.message import Request
 from cni_contrail.link.netns import Inside
 from cni_contrail.link.plan import InterfacePlan
@@ -86,23 +87,21 @@ def _explained(refusal: KernelError, plan: InterfacePlan, host: RouteSocket, net
     """Finds out which of the two names is taken, if that is what the kernel says."""
     if refusal.errno != errno.EEXIST:
         return refusal
-    if host.index_of(plan.host_name) is not None:
+    if index_of(host, plan.host_name) is not None:
         return LinkExistsError(plan.name, plan.host_name, "host")
     with route_socket_in(netns_fd) as sandbox:
-        taken = sandbox.index_of(plan.name) is not None
+        taken = index_of(sandbox, plan.name) is not None
     return LinkExistsError(plan.name, plan.name, "sandbox") if taken else refusal
 
 
 def _finish_host_ends(host: RouteSocket, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> None:
-    for plan in plans:
-        sysctls.settle_host_end(plan)
+    sysctls.settle_host_ends(plans)
     host.carry_out_all([links.set_host_end(plan, ipv6=sysctls.has_ipv6(plan)) for plan in plans])
 
 
 def _finish_sandbox_ends(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> None:
     with Inside(netns_fd):
-        for plan in plans:
-            sysctls.settle_sandbox_end(plan)
+        sysctls.settle_sandbox_ends(plans)
         sandbox = RouteSocket()
     with sandbox:
         ends = [(_end(sandbox, plan), plan) for plan in plans]
@@ -113,7 +112,7 @@ def _finish_sandbox_ends(host: RouteSocket, netns_fd: int, plans: Sequence[Inter
 
 
 def _end(sandbox: RouteSocket, plan: InterfacePlan) -> End:
-    index = sandbox.index_of(plan.name)
+    index = index_of(sandbox, plan.name)
     if index is None:
         raise LinkError(f"{plan.name}: somebody removed it from the sandbox while it was made")
     return End(plan.name, index)
@@ -135,7 +134,7 @@ def _routes(ends: Sequence[tuple[End, InterfacePlan]]) -> Iterator[Request]:
 def _unmake(host: RouteSocket, plans: Sequence[InterfacePlan], cause: BaseException) -> None:
     """Deletes the links of the plans, all made by us; raises LinkError with both causes if that fails too."""
     try:
-        indexes = [(plan.host_name, host.index_of(plan.host_name)) for plan in plans]
+        indexes = [(plan.host_name, index_of(host, plan.host_name)) for plan in plans]
         delete_links(host, [End(name, index) for name, index in indexes if index is not None])
     except KernelError as error:
         raise LinkError(f"{cause}; nor could it be undone: {error}") from cause

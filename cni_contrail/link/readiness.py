@@ -1,6 +1,6 @@
 """Waits for what the kernel does only after it has said yes.
 
-- A link that got its carrier counts as down for up to a second (`RouteSocket.settle_carrier`).
+- A link that got its carrier counts as down for up to a second (`lookup.settle_carrier`).
 - An IPv6 address is there at once, but it is a kernel thread that makes the route by which packets to it are taken in.
   Then the kernel sends a notification of the address: usually some 20 us later, more where many pods start at once.
 """
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from cni_contrail.link.addresses import IPV6_ADDRESSES, packed, ready_address
 from cni_contrail.link.exchange import RouteSocket
+from cni_contrail.link.lookup import settle_carrier
 from cni_contrail.link.plan import InterfacePlan
 
 
@@ -29,8 +30,8 @@ class Readiness:
     def wait(self, host: RouteSocket) -> None:
         """Returns when all links and addresses serve; raises KernelError if the kernel does not get that far."""
         for plan in self._plans:
-            self._sandbox.settle_carrier(plan.name)
-            host.settle_carrier(plan.host_name)
+            settle_carrier(self._sandbox, plan.name)
+            settle_carrier(host, plan.host_name)
         heard = self._sandbox.heard("make IPv6 addresses ready")
         while self._unready:
             self._unready.discard(ready_address(next(heard)))

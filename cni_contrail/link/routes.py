@@ -31,6 +31,7 @@ from cni_contrail.link.message import (
     attribute,
     attributes,
     number,
+    padded,
     unpack_number,
 )
 from cni_contrail.link.named_tuple import NamedTuple
@@ -189,7 +190,7 @@ def _hops(found: dict[int, bytes], flags: int) -> Iterator[_Hop]:
             break
         inner = attributes(data[position + _HOP.size : position + length])
         yield _Hop(index, _gateway(inner), bool(hop_flags & _ONLINK))
-        position += (length + 3) & ~3
+        position += padded(length)
 
 
 def _gateway(found: dict[int, bytes]) -> str | None:

@@ -20,6 +20,7 @@ address; that is not changed for the sake of one interface, and the planned addr
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from cni_contrail.link.errors import LinkError, SysctlError
 from cni_contrail.link.plan import InterfacePlan
@@ -53,17 +54,21 @@ class Sysctls:
             reason = f"IPv6 is disabled in the kernel ({self._directory}/net/ipv6 is not there)"
         raise LinkError(f"{plan.name}: cannot have an IPv6 address: {reason}")
 
-    def settle_host_end(self, plan: InterfacePlan) -> None:
-        """Writes the settings of the host end; the calling thread is in the host's namespace."""
-        if self.has_ipv6(plan):
-            self._ensure(plan, plan.host_name, "accept_ra", "0")
+    def settle_host_ends(self, plans: Sequence[InterfacePlan]) -> None:
+        """Writes the settings of the host ends; the calling thread is in the host's namespace."""
+        for plan in plans:
+            if self.has_ipv6(plan):
+                self._ensure(plan, plan.host_name, "accept_ra", "0")
 
-    def settle_sandbox_end(self, plan: InterfacePlan) -> None:
-        """Writes the settings of the sandbox end; the calling thread is in the sandbox."""
-        if self.has_ipv6(plan):
-            self._ensure(plan, plan.name, "accept_ra", "0")
-        if _wants_ipv6(plan):
-            self._ensure(plan, "lo", "disable_ipv6", "0")
+    def settle_sandbox_ends(self, plans: Sequence[InterfacePlan]) -> None:
+        """Writes the settings of the sandbox ends; the calling thread is in the sandbox."""
+        for plan in plans:
+            if self.has_ipv6(plan):
+                self._ensure(plan, plan.name, "accept_ra", "0")
+        with_ipv6 = [plan for plan in plans if _wants_ipv6(plan)]
+        if with_ipv6:
+            self._ensure(with_ipv6[0], "lo", "disable_ipv6", "0")
+        for plan in with_ipv6:
             self._ensure(plan, plan.name, "disable_ipv6", "0")
             self._ensure(plan, plan.name, "accept_dad", "0")
             self._ensure(plan, plan.name, "keep_addr_on_down", "1")

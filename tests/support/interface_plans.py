@@ -16,9 +16,7 @@ def interface_plan(position: int = 0, **changes: Any) -> InterfacePlan:
         mtu=1500,
         addresses=(Address(f"10.{position}.0.5", 24), Address(f"{ipv6}5", 64)),
         routes=(Route(f"10.{100 + position}.0.0/16", f"10.{position}.0.1"),),
-        defaults=(DefaultRoute("10.0.0.1", asked=False), DefaultRoute("fd00::1", asked=False))
-        if position == 0
-        else (),
+        defaults=(DefaultRoute("10.0.0.1", asked=False), DefaultRoute("fd00::1", asked=False)) if position == 0 else (),
     )
     return plan._replace(**changes)
 

@@ -13,6 +13,7 @@ from cni_contrail.link.addresses import IPV6_ADDRESSES, add_address, ready_addre
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import End
+from cni_contrail.link.lookup import index_of
 from cni_contrail.link.message import Request
 from cni_contrail.link.plan import Address, Route
 from tests.support.kernel_state import address_texts
@@ -31,7 +32,7 @@ def kernel(node: Netns) -> Iterator[RouteSocket]:
 
 @pytest.fixture
 def left(kernel: RouteSocket) -> End:
-    index = kernel.index_of("left")
+    index = index_of(kernel, "left")
     assert index is not None
     return End("left", index)
 
@@ -81,13 +82,6 @@ def test_more_refusals_than_the_receive_buffer_holds_are_all_told(kernel: RouteS
 def test_nothing_to_do_asks_nothing(kernel: RouteSocket) -> None:
     assert kernel.carry_out([]) == {}
     assert kernel.get([]) == []
-
-
-def test_names_and_indexes_are_found(kernel: RouteSocket, left: End) -> None:
-    assert kernel.name_of(left.ifindex) == "left"
-    assert kernel.index_of("lo") == 1
-    assert kernel.name_of(4711) is None
-    assert kernel.index_of("nowhere") is None
 
 
 def test_a_listing_holds_all_even_if_it_takes_several_datagrams(kernel: RouteSocket, left: End, node: Netns) -> None:
@@ -208,8 +202,3 @@ def test_a_socket_that_fails_is_told_with_what_was_asked(kernel: RouteSocket) ->
         kernel.get([links.get("lo")])
     with pytest.raises(KernelError, match=r"^find link lo: Bad file descriptor$"):
         kernel._receive("find link lo")
-
-
-def test_a_request_that_the_kernel_may_not_carry_out_is_told(kernel: RouteSocket) -> None:
-    with pytest.raises(KernelError, match=r"^left: Bad address$"):
-        kernel._interface_request(exchange._SIOCETHTOOL, b"left".ljust(40, b"\0"), "left")

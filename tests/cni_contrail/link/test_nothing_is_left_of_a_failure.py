@@ -1,6 +1,7 @@
 """All or nothing: whatever step fails, namespaces and routes are afterwards what they were before."""
 
 import errno
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -105,10 +106,10 @@ def test_a_setting_that_cannot_be_written_leaves_nothing(
 def test_a_setting_of_the_sandbox_that_cannot_be_written_leaves_nothing(
     make: Make, node: Netns, sandbox: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self: Sysctls, plan: InterfacePlan) -> None:
-        raise SysctlError(f"{plan.name}: refused")
+    def refuse(self: Sysctls, plans: Sequence[InterfacePlan]) -> None:
+        raise SysctlError(f"{plans[0].name}: refused")
 
-    monkeypatch.setattr(Sysctls, "settle_sandbox_end", refuse)
+    monkeypatch.setattr(Sysctls, "settle_sandbox_ends", refuse)
     with pytest.raises(SysctlError, match=r"^eth0: refused"):
         make(*four())
     assert (node.links(), sandbox.links()) == ([], [])
@@ -117,11 +118,10 @@ def test_a_setting_of_the_sandbox_that_cannot_be_written_leaves_nothing(
 def test_a_link_that_vanishes_meanwhile_takes_the_others_with_it(
     make: Make, node: Netns, sandbox: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def remove_first(self: Sysctls, plan: InterfacePlan) -> None:
-        if plan.name == "eth0":
-            sandbox.ip("link", "del", "eth1")
+    def remove_one(self: Sysctls, plans: Sequence[InterfacePlan]) -> None:
+        sandbox.ip("link", "del", "eth1")
 
-    monkeypatch.setattr(Sysctls, "settle_sandbox_end", remove_first)
+    monkeypatch.setattr(Sysctls, "settle_sandbox_ends", remove_one)
     with pytest.raises(LinkError, match=r"^eth1: somebody removed it from the sandbox"):
         make(*four())
     assert (node.links(), sandbox.links()) == ([], [])

@@ -13,6 +13,8 @@ from tests.support.netns import Netns
 NONSENSE = [
     ({"mac": "02:00:5e:10:00"}, "'02:00:5e:10:00' is no MAC address"),
     ({"mac": "02:00:5e:10:00:0g"}, "'02:00:5e:10:00:0g' is no MAC address"),
+    ({"mac": "02005e100001"}, "'02005e100001' is no MAC address"),
+    ({"mac": "02 00 5e 10 00 01"}, "'02 00 5e 10 00 01' is no MAC address"),
     ({"mac": ""}, "'' is no MAC address"),
     ({"mtu": -1}, "-1 is no unsigned 32-bit number"),
     ({"mtu": 1 << 32}, "4294967296 is no unsigned 32-bit number"),

@@ -1,0 +1,52 @@
+"""Links are found by name and index, and their carriers settled, in the namespace of the socket."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from cni_contrail.link import lookup
+from cni_contrail.link.errors import KernelError
+from cni_contrail.link.exchange import RouteSocket
+from cni_contrail.link.lookup import index_of, name_of, settle_carrier
+from tests.support.kernel_state import link, link_local
+from tests.support.netns import Netns
+
+
+@pytest.fixture
+def kernel(node: Netns) -> Iterator[RouteSocket]:
+    """A socket in a namespace that has the pair `left` and `right`; the thread is elsewhere."""
+    node.ip("link", "add", "left", "type", "veth", "peer", "name", "right")
+    with node.inside():
+        opened = RouteSocket()
+    with opened:
+        yield opened
+
+
+def test_names_and_indexes_are_found(kernel: RouteSocket, node: Netns) -> None:
+    index = link(node, "left")["ifindex"]
+    assert index_of(kernel, "left") == index
+    assert name_of(kernel, index) == "left"
+
+
+def test_what_is_not_there_is_not_found(kernel: RouteSocket) -> None:
+    assert index_of(kernel, "nowhere") is None
+    assert name_of(kernel, 4711) is None
+
+
+def test_a_carrier_that_came_is_acted_on(kernel: RouteSocket, node: Netns) -> None:
+    for end in ("left", "right"):
+        node.ip("link", "set", end, "up")
+    for end in ("left", "right"):
+        settle_carrier(kernel, end)
+        assert link(node, end)["operstate"] == "UP"
+        assert len(link_local(node, end)) == 1
+
+
+def test_a_link_that_is_gone_has_nothing_to_settle(kernel: RouteSocket) -> None:
+    settle_carrier(kernel, "nowhere")
+
+
+def test_another_failure_is_told(kernel: RouteSocket) -> None:
+    nowhere = lookup._WITH_POINTER.pack(b"left", 0)
+    with pytest.raises(KernelError, match=r"^settle link left: Bad address$"):
+        lookup._ask(kernel, lookup._SIOCETHTOOL, nowhere, "settle link left")
