@@ -127,15 +127,12 @@ class PodController:
         No pod is worked on meanwhile, so none is in that state now.
         """
         async with self.queue.paused():
-            owners = await self._store.address_owners()
-            for machine in await self._store.machines():
-                owners.difference_update(interface.uuid for interface in machine.interfaces)
-            for record in self.records.values():
-                owners.difference_update(request.owner for request in record.unfinished)
-            if owners:
-                log.info("freeing the addresses of %d interfaces that were never finished", len(owners))
-                await self._store.release(list(owners), hold=0.0)
-        self._released({network.uuid for network in self._catalogue.networks.values()} if owners else ())
+            strays = await self._strays()
+            if strays:
+                log.info("freeing the addresses of %d interfaces that were never finished", len(strays))
+                await self._store.release(strays, hold=0.0)
+        if strays:
+            self._released([network.uuid for network in self._catalogue.networks.values()])
 
     def wake(self, need: Need) -> None:
         """Has the pods tried again that wait for this."""
@@ -246,6 +243,18 @@ class PodController:
         await self._recorder.record(about_pod(pod), EventType.NORMAL, Reason.INTERFACES_ASSIGNED, message)
         for notice in draft.notices:
             await self._recorder.record(about_pod(pod), EventType.WARNING, notice.reason, notice.message)
+
+    async def _strays(self) -> list[str]:
+        """Interfaces that have addresses, but neither a machine nor a pod that is about to have one."""
+        owners = await self._store.address_owners()
+        known = sum(len(record.held.networks) for record in self.records.values() if record.held is not None)
+        if len(owners) == known:
+            return []  # as after every orderly end; else all machines are read, which may be many
+        for machine in await self._store.machines():
+            owners.difference_update(interface.uuid for interface in machine.interfaces)
+        for record in self.records.values():
+            owners.difference_update(request.owner for request in record.unfinished)
+        return list(owners)
 
     def _released(self, networks: Iterable[str]) -> None:
         for network_uuid in networks:
