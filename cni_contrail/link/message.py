@@ -76,10 +76,8 @@ def attributes(data: bytes) -> dict[int, bytes]:
     position = 0
     while position + _ATTRIBUTE.size <= len(data):
         length, kind = _ATTRIBUTE.unpack_from(data, position)
-        if length < _ATTRIBUTE.size:
-            break
         found[kind & ~_NESTED] = data[position + _ATTRIBUTE.size : position + length]
-        position += padded(length)
+        position += padded(max(length, _ATTRIBUTE.size))
     return found
 
 
@@ -108,7 +106,5 @@ def messages(data: bytes) -> Iterator[Message]:
     position = 0
     while position + _HEADER.size <= len(data):
         length, kind, flags, sequence, _port = _HEADER.unpack_from(data, position)
-        if length < _HEADER.size:
-            break
         yield Message(kind, flags, sequence, data[position + _HEADER.size : position + length])
-        position += padded(length)
+        position += padded(max(length, _HEADER.size))

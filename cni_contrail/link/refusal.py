@@ -13,10 +13,8 @@ from cni_contrail.link.errors import KernelError
 from cni_contrail.link.message import Message
 
 _TLVS = 0x200  # NLM_F_ACK_TLVS: attributes follow
-_CAPPED = 0x100  # NLM_F_CAPPED: the request is quoted without its body
-_CODE = struct.Struct("=i")  # error number, negative; behind it the request is quoted
-_QUOTED_LENGTH = struct.Struct("=I")
-_QUOTED_HEADER = 16
+_CODE = struct.Struct("=i")  # error number, negative
+_QUOTED = 16  # bytes of the request behind it: its header, and no more since we set NETLINK_CAP_ACK
 _REASON = 1  # NLMSGERR_ATTR_MSG
 
 
@@ -35,9 +33,4 @@ def refusal(answer: Message, what: str) -> KernelError | None:
 def _attributes_at(answer: Message) -> int:
     if not answer.flags & _TLVS:
         return len(answer.body)
-    if answer.kind == message.DONE:
-        return _CODE.size
-    if answer.flags & _CAPPED:
-        return _CODE.size + _QUOTED_HEADER
-    (quoted,) = _QUOTED_LENGTH.unpack_from(answer.body, _CODE.size)
-    return _CODE.size + message.padded(int(quoted))
+    return _CODE.size + (_QUOTED if answer.kind == message.ERROR else 0)

@@ -186,11 +186,9 @@ def _hops(found: dict[int, bytes], flags: int) -> Iterator[_Hop]:
     position = 0
     while position + _HOP.size <= len(data):
         length, hop_flags, _, index = _HOP.unpack_from(data, position)
-        if length < _HOP.size:
-            break
         inner = attributes(data[position + _HOP.size : position + length])
         yield _Hop(index, _gateway(inner), bool(hop_flags & _ONLINK))
-        position += padded(length)
+        position += padded(max(length, _HOP.size))
 
 
 def _gateway(found: dict[int, bytes]) -> str | None:

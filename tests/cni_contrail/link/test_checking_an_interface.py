@@ -1,8 +1,10 @@
 """CHECK: one sentence for each difference between plan and kernel, none for what a later plugin may change."""
 
+import errno
 import os
 from collections.abc import Callable
 
+import pyroute2
 import pytest
 
 from cni_contrail.link import check
@@ -219,6 +221,18 @@ def test_a_listing_that_the_kernel_cut_short_once_is_no_difference(
 def test_a_sandbox_that_cannot_be_entered_is_an_error_and_no_difference(node: Netns) -> None:
     with open("/dev/null") as file, node.inside(), pytest.raises((NetnsError, KernelError)):
         check_interface(file.fileno(), interface_plan())
+
+
+def test_a_link_that_the_kernel_does_not_show_is_an_error_and_no_difference(
+    make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise pyroute2.NetlinkError(errno.EPERM)
+
+    make(interface_plan())
+    monkeypatch.setattr(pyroute2.IPRoute, "link", refuse, raising=False)
+    with pytest.raises(KernelError, match=r"^eth0: read it: Operation not permitted$"):
+        differences(interface_plan())
 
 
 def test_checking_leaves_no_descriptor_open(make: Make, differences: Check) -> None:

@@ -5,10 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
+from cni_contrail.link import routes
 from cni_contrail.link.defaults import default_routes, restore_defaults
 from cni_contrail.link.errors import KernelError
+from cni_contrail.link.message import Request
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route
 from cni_contrail.link.remove import HostLink, remove_links
+from cni_contrail.link.routes import FoundDefault
 from tests.cni_contrail.link.conftest import Make
 from tests.support.interface_plans import bare_plan, interface_plan
 from tests.support.kernel_state import defaults
@@ -265,3 +268,19 @@ def test_an_asked_for_one_comes_before_one_of_the_same_call_that_nobody_asked_fo
     make(interface_plan(0, routes=(Route("10.100.0.0/16", "10.0.0.1"),)), interface_plan(1, defaults=(asked,)))
     assert devices(sandbox, 4) == ["eth1"]
     assert devices(sandbox, 6) == ["eth0"]
+
+
+def test_a_default_route_that_will_not_give_way_is_told_and_ours_is_not_made(
+    make: Make, sandbox: Netns, other_default: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other_default(4)
+    before = defaults(sandbox, version=4)
+
+    def delete_nonsense(route: FoundDefault) -> Request:
+        return Request(kind=0x7FE, flags=0, body=bytes(12), what="delete default route")
+
+    monkeypatch.setattr(routes, "delete_default", delete_nonsense)
+    with pytest.raises(KernelError, match=r"^delete default route: Operation not supported"):
+        make(with_default(4, asked=True))
+    assert defaults(sandbox, version=4) == before
+    assert sandbox.links() == ["other0"]

@@ -4,7 +4,7 @@ import ipaddress
 import socket
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
@@ -22,6 +22,7 @@ REQUEST, ACKNOWLEDGE = 0x1, 0x4
 EXCLUSIVELY = REQUEST | ACKNOWLEDGE | 0x400 | 0x200
 APPENDING = REQUEST | ACKNOWLEDGE | 0x400 | 0x800
 UP = 0x1
+MULTIPATH = 9
 
 indexes = some.integers(1, (1 << 31) - 1)
 names = some.from_regex(r"[A-Za-z0-9_.-]{1,15}", fullmatch=True).filter(lambda name: name not in ("all", "default"))
@@ -263,10 +264,14 @@ def test_a_datagram_is_its_messages_numbered_and_the_last_acknowledged(end: End,
 
 
 @given(some.binary(max_size=200))
+@example(bytes(40))
 def test_reading_ends_whatever_the_bytes(data: bytes) -> None:
     for each in message.messages(data):
         message.attributes(each.body)
     message.attributes(data)
+    default = routes.dump_routes().body
+    header = bytes([socket.AF_INET]) + default[1:4] + bytes([254, 4, 0, 1]) + default[8:]
+    list(routes.found_defaults(header + message.attribute(MULTIPATH, bytes(8) + data)))
 
 
 @given(some.dictionaries(some.integers(1, 0x3FFF), some.binary(max_size=50), max_size=8))
