@@ -38,7 +38,7 @@ class PluginError(Exception):
     """The call fails with `code`; `details` is for people who read further."""
 
     def __init__(self, code: Code, message: str, details: str = "") -> None:
-        super().__init__(message)
+        super().__init__(f"{message}: {details}" if details else message)
         self.code = code
         self.message = message
         self.details = details

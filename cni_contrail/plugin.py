@@ -67,7 +67,7 @@ def respond(environment: Mapping[str, str], read_input: Callable[[], bytes]) -> 
         journal = request.journal
         return Answer(0, _carry_out(request))
     except PluginError as error:
-        journal.error(f"{environment.get('CNI_COMMAND')} fails with code {error.code}: {error.message} {error.details}")
+        journal.error(f"{environment.get('CNI_COMMAND')} fails with code {error.code}: {error}")
         return Answer(1, error_document(error, version))
     except Exception as error:  # noqa: BLE001 - a bug must not take the answer away from the runtime
         from traceback import format_exc

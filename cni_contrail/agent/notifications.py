@@ -50,9 +50,13 @@ class PendingNotifications:
         self._journal = journal
 
     def notify(self, agent: Agent, notification: Notification, patience: float) -> None:
-        """Tells the agent within `patience` (seconds), or keeps it for later; logs what can do neither."""
+        """Tells the agent within `patience` (seconds), and what was kept too; or keeps it for later.
+
+        Never fails: what can neither be told nor kept is logged.
+        """
         try:
             _send(agent, notification, Deadline(patience))
+            self.send_some(agent)
         except TryAgainError as error:
             self._journal.warning(f"{error.message}: it is told later")
             self._keep(notification)

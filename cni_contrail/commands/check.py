@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cni_contrail.commands.request import LOCK_PATIENCE, Request, open_sandbox
+from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.addresses import family_of
 from cni_contrail.link.check import check_interface
@@ -39,7 +39,7 @@ def _record(request: Request) -> Record:
     call = request.call
     record = None
     if request.attachments.has_container(call.container_id):
-        with request.attachments.lock(call.container_id, LOCK_PATIENCE):
+        with request.locked():
             record = request.attachments.read(call.container_id, call.ifname)
     if record is None or not record.finished:
         what = "no record" if record is None else "no finished record"

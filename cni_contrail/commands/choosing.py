@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from cni_contrail.commands.request import Request
 from cni_contrail.interfaces.names import sandbox_names
 from cni_contrail.interfaces.selection import select_interface
 from cni_contrail.interfaces.served import ServedInterface, ServedList
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.state.records import Record
 
 
 class Chosen(NamedTuple):
@@ -23,23 +20,23 @@ class Chosen(NamedTuple):
     primary_is_ours: bool
 
 
-def choose(request: Request, served: ServedList, others: Sequence[Record], before: Record | None) -> Chosen:
-    """Chooses from the pod's whole list; `others` are the container's other attachments.
+def choose(request: Request, served: ServedList, before: str) -> Chosen:
+    """Chooses from the pod's whole list; `before` is the interface that an ADD which did not end had, or empty.
 
-    `before` is the record that this attachment had in an ADD that did not end.
     Raises `PluginError` with code 7 or 103, before anything is made.
     """
     ifname = request.call.ifname
     if request.is_thick:
         names = sandbox_names(served.interfaces, ifname)
         return Chosen(served.interfaces, tuple(names), primary_is_ours=True)
+    others = [each for each in request.attachments.of_container(request.call.container_id) if each.ifname != ifname]
     selected = select_interface(
         served,
         {each.uuid: record.ifname for record in others for each in record.interfaces},
         network=request.config.name,
         ifname=ifname,
         settings=request.settings,
-        before=before.interfaces[0].uuid if before else "",
+        before=before,
     )
     primary_is_ours = selected.position == 0 or any(each.finished and each.holds_primary() for each in others)
     return Chosen((selected,), (ifname,), primary_is_ours)

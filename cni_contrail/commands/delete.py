@@ -5,7 +5,7 @@ removed is what this container's own record says: a newer container of the same 
 """
 
 from cni_contrail.agent.notifications import Notification
-from cni_contrail.commands.request import LOCK_PATIENCE, Request, open_sandbox
+from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.commands.takedown import NOTIFY_PATIENCE, remove_host_links, take_down
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.remove import HostLink
@@ -19,7 +19,7 @@ def delete(request: Request) -> None:
     if not request.attachments.has_container(call.container_id):
         _delete_upstream(request)
         return
-    with request.attachments.lock(call.container_id, LOCK_PATIENCE):
+    with request.locked():
         record = request.attachments.read(call.container_id, call.ifname)
         if record is None:
             _delete_upstream(request)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 from cni_contrail.agent.client import Agent, agent_of
 from cni_contrail.agent.notifications import PendingNotifications
@@ -61,6 +62,10 @@ class Request(NamedTuple):
     def port_files(self) -> PortFiles:
         """Upstream's files of the pod's ports."""
         return PortFiles(self.settings.config_dir, self.machine_name)
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Holds the container's lock; raises `TryAgainError` if another call has held it for too long."""
+        return self.attachments.lock(self.call.container_id, LOCK_PATIENCE)
 
 
 @contextlib.contextmanager

@@ -12,14 +12,16 @@ from cni_contrail.interfaces.served import ServedList
 from cni_contrail.state.records import Record
 
 
-def wire_stock(request: Request, netns: int, served: ServedList, chosen: Chosen, patience: Patience) -> str:
+def wire_stock(
+    request: Request, netns: int, served: ServedList, chosen: Chosen, begun: Record, patience: Patience
+) -> str:
     """Makes the chosen interfaces, tells the agent and returns the result; raises `PluginError`."""
-    bare = plan_record(request, netns, served, chosen)
+    bare = plan_record(request, netns, served, chosen, begun)
     request.attachments.write(bare)
     make_links(request, netns, bare)
     _tell(request, bare, chosen, patience)
     served, chosen = _with_addresses(request, served, chosen, patience)
-    record = plan_record(request, netns, served, chosen)
+    record = plan_record(request, netns, served, chosen, begun)
     result = form_result(request, chosen.interfaces[0], record)
     request.attachments.write(record)
     configure_links(request, netns, record)

@@ -10,7 +10,7 @@ from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.defaults import restore_defaults
 from cni_contrail.link.errors import LinkError, NetnsError
-from cni_contrail.link.netns import is_own_netns, open_netns
+from cni_contrail.link.netns import open_netns
 from cni_contrail.link.remove import HostLink, remove_links
 from cni_contrail.state.port_files import PortFiles
 from cni_contrail.state.records import Record
@@ -23,10 +23,10 @@ def take_down(request: Request, record: Record) -> None:
 
     Raises `PluginError` with code 104 if the kernel keeps a link; the record is still there then.
     """
-    remove_host_links(request, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
-    if record.replaced:
+    if record.interfaces:
+        remove_host_links(request, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
         _restore_defaults(request, record)
-    _release_ports(request, record)
+        _release_ports(request, record)
     request.attachments.remove(record)
 
 
@@ -41,15 +41,16 @@ def remove_host_links(request: Request, links: list[HostLink]) -> None:
 
 
 def _restore_defaults(request: Request, record: Record) -> None:
-    path = request.call.netns or record.netns
+    """Only in the sandbox that this call names: at the path of the record there may be somebody else's by now."""
+    if not record.replaced or not request.call.netns:
+        return
     try:
-        netns = open_netns(path)
+        netns = open_netns(request.call.netns)
     except NetnsError as error:
         request.journal.debug(f"default routes are not put back: {error}")
         return
     try:
-        if request.call.own_netns_allowed or not is_own_netns(netns):
-            restore_defaults(netns, record.replaced)
+        restore_defaults(netns, record.replaced)
     except LinkError as error:
         request.journal.warning(f"default routes are not put back: {error}")
     finally:

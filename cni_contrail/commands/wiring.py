@@ -27,13 +27,13 @@ _DEFAULT_DESTINATION = {4: "0.0.0.0/0", 6: "::/0"}
 _KERNEL_FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
-def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, patience: Patience) -> str:
+def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, begun: Record, patience: Patience) -> str:
     """Makes the chosen interfaces, tells the agent and returns the result; raises `PluginError`."""
     if served.stock:
         from cni_contrail.commands.stock import wire_stock
 
-        return wire_stock(request, netns, served, chosen, patience)
-    record = plan_record(request, netns, served, chosen)
+        return wire_stock(request, netns, served, chosen, begun, patience)
+    record = plan_record(request, netns, served, chosen, begun)
     result = form_result(request, chosen.interfaces[0], record)
     request.attachments.write(record)
     make_links(request, netns, record)
@@ -43,7 +43,7 @@ def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, patie
     return result
 
 
-def plan_record(request: Request, netns: int, served: ServedList, chosen: Chosen) -> Record:
+def plan_record(request: Request, netns: int, served: ServedList, chosen: Chosen, begun: Record) -> Record:
     """Plans all that shall be made, and notes which default routes will give way to asked-for ones."""
     plans = [
         plan_interface(
@@ -57,11 +57,7 @@ def plan_record(request: Request, netns: int, served: ServedList, chosen: Chosen
         )
         for interface, name in zip(chosen.interfaces, chosen.names, strict=True)
     ]
-    return Record(
-        container_id=request.call.container_id,
-        ifname=request.call.ifname,
-        netns=request.call.netns,
-        thick=request.is_thick,
+    return begun._replace(
         stock=served.stock,
         machine=served.machine,
         machine_name=request.machine_name,

@@ -15,7 +15,7 @@ from cni_contrail.state.files import (
     write_whole,
 )
 from cni_contrail.state.lock import locked_directory
-from cni_contrail.state.records import DamagedRecordError, Record, decode_record, encode_record
+from cni_contrail.state.records import Record, decode_record, encode_record
 
 _SUFFIX = ".json"
 _DAMAGED = ".damaged"
@@ -79,11 +79,11 @@ class Attachments:
             return None
         try:
             return decode_record(data)
-        except DamagedRecordError as error:
+        except ValueError as error:
             self._set_aside(path, f"{directory}.{name}", error)
             return None
 
-    def _set_aside(self, path: str, name: str, error: DamagedRecordError) -> None:
+    def _set_aside(self, path: str, name: str, error: ValueError) -> None:
         aside = os.path.join(self.state_dir, _DAMAGED, name)
         try:
             make_private_directory(os.path.dirname(aside))

@@ -1,6 +1,7 @@
 """The record of one attachment: all that DEL, CHECK and the next ADD of the container need to know of it.
 
-Written before the first link is made, so that whatever a killed ADD leaves can be found; `finished` is set last.
+Begun before the agent is asked; whole before the first link is made, so that whatever a killed ADD leaves can be found;
+`finished` last.
 """
 
 from __future__ import annotations
@@ -29,18 +30,20 @@ class AttachedInterface(NamedTuple):
 class Record(NamedTuple):
     """One attachment. `machine` is the VM's uuid, `machine_name` its name; `netns` is CNI_NETNS as it was given.
 
-    `stock`: the agent is a stock one, which forgets all ports of a VM at once and wants files for them. `replaced` are
-    the default routes that stood before asked-for ones took their place.
+    `attempt` is of the ADD that wrote it. Without interfaces, nothing has been made or told yet. `stock`: the agent is
+    a stock one, which forgets all ports of a VM at once and wants files for them. `replaced` are the default routes
+    that stood before asked-for ones took their place.
     """
 
     container_id: str
     ifname: str
+    attempt: str
     netns: str
     thick: bool
-    stock: bool
-    machine: str
-    machine_name: str
-    interfaces: tuple[AttachedInterface, ...]
+    stock: bool = False
+    machine: str = ""
+    machine_name: str = ""
+    interfaces: tuple[AttachedInterface, ...] = ()
     replaced: tuple[ReplacedRoute, ...] = ()
     finished: bool = False
 
@@ -49,26 +52,17 @@ class Record(NamedTuple):
         return any(each.position == 0 for each in self.interfaces)
 
 
-class DamagedRecordError(ValueError):
-    """What the file holds is no record of this version."""
-
-
 def encode_record(record: Record) -> bytes:
     """Forms the file's content."""
     return json.dumps({"version": _VERSION, **_document(record)}, indent=1).encode()
 
 
 def decode_record(data: bytes) -> Record:
-    """Reads the file's content; raises `DamagedRecordError`."""
+    """Reads the file's content; raises `ValueError` if it is no record of this version."""
     try:
-        document = json.loads(data)
-        if document.pop("version") != _VERSION:
-            raise DamagedRecordError("it is of another version")
-        interfaces = tuple(_interface(each) for each in document.pop("interfaces"))
-        replaced = tuple(ReplacedRoute(**each) for each in document.pop("replaced"))
-        return Record(**document, interfaces=interfaces, replaced=replaced)
+        return _record(json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DamagedRecordError(str(error)) from error
+        raise ValueError(f"no record of version {_VERSION}: {error}") from error
 
 
 def _document(value: Any) -> Any:
@@ -77,6 +71,14 @@ def _document(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_document(each) for each in value]
     return value
+
+
+def _record(document: dict[str, Any]) -> Record:
+    if document.pop("version") != _VERSION:
+        raise ValueError("the version differs")
+    interfaces = tuple(_interface(each) for each in document.pop("interfaces"))
+    replaced = tuple(ReplacedRoute(**each) for each in document.pop("replaced"))
+    return Record(**document, interfaces=interfaces, replaced=replaced)
 
 
 def _interface(document: Mapping[str, Any]) -> AttachedInterface:

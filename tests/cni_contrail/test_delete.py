@@ -5,9 +5,12 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from cni_contrail.link.errors import KernelError
+from cni_contrail.plugin import respond
 from tests.support.agents import ScriptedAgent, ServePod, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
@@ -155,18 +158,14 @@ def test_a_container_that_another_call_holds_is_for_later(
     attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through the function, with less patience than the ten seconds of a process."""
-    import cni_contrail.commands.delete as module
-    from cni_contrail.errors import TryAgainError
-    from cni_contrail.plugin import respond
-
-    monkeypatch.setattr(module, "LOCK_PATIENCE", 0.2)
+    monkeypatch.setattr("cni_contrail.commands.request.LOCK_PATIENCE", 0.2)
     held = os.open(plugin.state_dir / attached.container, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     environment = plugin.environment("DEL", attached)
     environment["CONTRAIL_CNI_CONFIG"] = str(plugin.node_file)
     config = json.dumps(plugin.config()).encode()
     answer = respond(environment, lambda: config)
-    assert json.loads(answer.output)["code"] == TryAgainError("").code
+    assert json.loads(answer.output)["code"] == 11
     assert attached.container in answer.output
     assert len(plugin.node.links()) == 3
 
@@ -174,6 +173,83 @@ def test_a_container_that_another_call_holds_is_for_later(
     with plugin.node.inside():
         assert respond(environment, lambda: config).status == 0
     assert nothing_is_left(plugin, agent)
+
+
+def test_an_add_that_waits_for_the_agent_is_not_waited_for_and_does_not_come_after(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+) -> None:
+    """The runtime gave up on the ADD without killing it."""
+    came = threading.Event()
+    agent.before(lambda seen: came.set())
+    settings = {"poll-timeout": 3, "poll-retries": 20}
+    adding = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config(settings=settings)))
+    assert came.wait(10)
+    plugin.delete(pod).succeeded()
+    assert plugin.files() == []
+    serve_pod(agent, 2)
+    stdout, _ = adding.communicate(timeout=20)
+    assert json.loads(stdout)["code"] == 11
+    assert "deleted" in json.loads(stdout)["msg"]
+    assert nothing_is_left(plugin, agent)
+    assert sandbox.links() == []
+
+
+def test_an_add_that_waits_does_not_take_the_place_of_a_later_one(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+) -> None:
+    came = threading.Event()
+    agent.before(lambda seen: came.set())
+    settings = {"poll-timeout": 3, "poll-retries": 20}
+    first = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config(settings=settings)))
+    assert came.wait(10)
+    plugin.delete(pod).succeeded()
+    came.clear()
+    second = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config(settings=settings)))
+    assert came.wait(10)
+    serve_pod(agent, 2)
+    for process, status in ((first, 1), (second, 0)):
+        process.communicate(timeout=20)
+        assert process.returncode == status
+    assert sandbox.links() == ["eth0", "eth1"]
+    assert len(agent.ports) == 2
+
+
+class TestWhenTheKernelKeepsALink:
+    """Through the function, with a kernel that refuses."""
+
+    @pytest.fixture(autouse=True)
+    def kernel(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(_: object) -> list[str]:
+            raise KernelError("delete link tapx", 16, "Device or resource busy")
+
+        monkeypatch.setattr("cni_contrail.commands.takedown.remove_links", refuse)
+
+    def respond(self, plugin: Plugin, pod: PodSandbox, command: str) -> Any:
+        environment = {**plugin.environment(command, pod), "CONTRAIL_CNI_CONFIG": str(plugin.node_file)}
+        with plugin.node.inside():
+            return json.loads(respond(environment, lambda: json.dumps(plugin.config()).encode()).output)
+
+    def test_del_says_so_and_can_be_called_again(
+        self, agent: ScriptedAgent, plugin: Plugin, attached: PodSandbox, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answer = self.respond(plugin, attached, "DEL")
+        assert (answer["code"], answer["msg"]) == (104, "delete link tapx: Device or resource busy")
+        assert len(plugin.files()) == 1
+        assert len(agent.ports) == 3
+        monkeypatch.undo()
+        plugin.delete(attached).succeeded()
+        assert nothing_is_left(plugin, agent)
+
+    def test_a_failed_add_leaves_its_record_to_del(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+    ) -> None:
+        serve_pod(agent, 2)
+        agent.refuse("POST")
+        assert self.respond(plugin, pod, "ADD")["code"] == 101
+        assert len(plugin.node.links()) == 2
+        assert len(plugin.files()) == 1
+        plugin.delete(pod).succeeded()
+        assert nothing_is_left(plugin, agent)
 
 
 def test_settings_that_no_add_accepts_do_not_keep_a_sandbox(

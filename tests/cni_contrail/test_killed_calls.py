@@ -81,11 +81,13 @@ def test_what_it_left_is_in_the_record_before_it_is_in_the_kernel(
     assert [each["plan"]["host_name"] for each in record["interfaces"]] == plugin.node.links()
 
 
-def test_nothing_is_remembered_of_a_call_that_was_killed_before_it_knew_the_interfaces(
+def test_of_a_call_that_was_killed_while_it_waited_there_is_a_record_without_interfaces(
     kill_add: Kill, plugin: Plugin, pod: PodSandbox
 ) -> None:
     kill_add("asked")
-    assert (plugin.files(), plugin.node.links()) == ([], [])
+    assert plugin.node.links() == []
+    assert plugin.record(pod)["interfaces"] == []
+    assert "did not end" in plugin.add(pod).succeeded().stderr
 
 
 def test_links_that_were_made_in_part_are_made_anew(

@@ -1,0 +1,37 @@
+"""The ways in which the plugin and the daemon are started."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.plugin import COMMAND
+
+SCRIPTS = Path(sys.executable).parent
+
+
+@pytest.mark.parametrize(
+    "command",
+    [COMMAND, [str(SCRIPTS / "contrail-k8s-cni")], [sys.executable, "-m", "cni_contrail"]],
+    ids=["file", "script", "module"],
+)
+def test_each_starts_the_plugin(command: list[str]) -> None:
+    done = subprocess.run(command, env={"CNI_COMMAND": "VERSION"}, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["cniVersion"] == "1.0.0"
+    assert done.stderr == ""
+
+
+def test_a_failure_is_the_exit_status_of_each() -> None:
+    for command in (COMMAND, [str(SCRIPTS / "contrail-k8s-cni")]):
+        done = subprocess.run(command, env={"CNI_COMMAND": "ADD"}, capture_output=True, text=True, timeout=20)
+        assert done.returncode == 1
+        assert json.loads(done.stdout)["code"] == 4
+
+
+def test_the_daemon_is_not_supported_yet() -> None:
+    done = subprocess.run([str(SCRIPTS / "contrail-cnid")], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "contrail-cnid: the node daemon is not supported yet\n"

@@ -1,0 +1,91 @@
+"""The plugin and the node agent, both real, between the config store and the kernel."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.objects import VirtualMachine
+from tests.support.agent import ServedAgent, serve_agent
+from tests.support.machines import left_interface, make_machine, pod_interface
+from tests.support.netns import Netns
+from tests.support.plugin import Plugin, PodSandbox
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    store = await SqliteStore.open(tmp_path / "store" / "config.db")
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def served(store: SqliteStore, tmp_path: Path, plugin: Plugin) -> AsyncIterator[ServedAgent]:
+    async with serve_agent(store, tmp_path) as served:
+        plugin.settings |= {"agent-socket": str(served.socket), "poll-timeout": 3}
+        yield served
+
+
+@pytest.fixture
+def pod(sandbox: Netns) -> PodSandbox:
+    return PodSandbox(sandbox.path, name="p1", namespace="default")
+
+
+@pytest.fixture
+def machine(pod: PodSandbox) -> VirtualMachine:
+    return make_machine(uid=pod.uid, interfaces=(pod_interface(pod.uid), left_interface(pod.uid, 1)))
+
+
+async def test_a_pod_is_attached_checked_and_detached(
+    served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox, sandbox: Netns, machine: VirtualMachine
+) -> None:
+    await store.put_machine(machine)
+    added = (await asyncio.to_thread(plugin.add, pod)).succeeded().document
+    assert sandbox.links() == ["eth0", "left"]
+    assert added["interfaces"][1]["mac"] == machine.interfaces[0].mac
+    assert added["ips"][0]["address"].startswith(machine.interfaces[0].addresses[0].address)
+    async with served.unix.get(f"/vm/{pod.uid}") as answer:
+        plugged = await answer.json()
+    assert [each["id"] for each in plugged] == [each.uuid for each in machine.interfaces]
+    (await asyncio.to_thread(plugin.check, pod, previous=added)).succeeded()
+    (await asyncio.to_thread(plugin.delete, pod)).succeeded()
+    async with served.unix.get(f"/vm/{pod.uid}") as answer:
+        assert answer.status == 404
+    assert plugin.node.links() == []
+
+
+async def test_a_pod_whose_list_comes_later_is_attached_when_it_is_there(
+    served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox, sandbox: Netns, machine: VirtualMachine
+) -> None:
+    adding = asyncio.create_task(asyncio.to_thread(plugin.add, pod))
+    while not len(served.agent.machines.waiters):  # noqa: ASYNC110 - the agent tells nobody when somebody waits
+        await asyncio.sleep(0.01)
+    await store.put_machine(machine)
+    (await adding).succeeded()
+    assert sandbox.links() == ["eth0", "left"]
+
+
+async def test_a_meta_plugin_attaches_it_piece_by_piece(
+    served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox, sandbox: Netns, machine: VirtualMachine
+) -> None:
+    await store.put_machine(machine)
+    delegated = {"mode": "delegated"}
+    for ifname, name in (("eth0", "contrail-k8s-cni"), ("left", "left")):
+        (await asyncio.to_thread(plugin.add, pod, ifname, name=name, settings=delegated)).succeeded()
+    assert sandbox.links() == ["eth0", "left"]
+    (await asyncio.to_thread(plugin.delete, pod, "left", name="left", settings=delegated)).succeeded()
+    async with served.unix.get(f"/vm/{pod.uid}/{machine.interfaces[0].uuid}") as answer:
+        assert answer.status == 200
+    async with served.unix.get(f"/vm/{pod.uid}/{machine.interfaces[1].uuid}") as answer:
+        assert answer.status == 404
+
+
+async def test_an_interface_list_of_another_pod_of_the_name_is_not_taken(
+    served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox
+) -> None:
+    await store.put_machine(make_machine())
+    settings = {"poll-timeout": 0.5, "poll-retries": 1}
+    message = (await asyncio.to_thread(plugin.add, pod, settings=settings)).failed(11)
+    assert "default/p1" in message
