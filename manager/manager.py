@@ -1,7 +1,8 @@
 """The manager as a whole: follows a source of pods and networks, and keeps the store as they say.
 
-Networks come before pods: a NAD's network is settled before the next pod is looked at, at start and after every new
-list (rule 3). The store is cleaned of what is not there any more once the source has told of everything.
+Networks and pods are settled in the order in which they are told: a NAD's network before the next pod is looked at, at
+start and after every new list (rule 3), and pods that went before the next NAD, whose network they may have kept. The
+store is cleaned of what is not there any more once the source has told of everything.
 """
 
 import asyncio
@@ -129,8 +130,10 @@ class Manager:
             case Gone(object=Pod() as pod):
                 self._pods.gone(pod)
             case Applied(object=Nad() as nad):
+                await self._pods.queue.settled()
                 self._nads.apply(nad)
             case Gone(object=Nad() as nad):
+                await self._pods.queue.settled()
                 self._nads.gone(nad)
             case Applied(object=Namespace() as namespace) | Gone(object=Namespace() as namespace):
                 self._take_namespace(namespace, gone=isinstance(event, Gone))

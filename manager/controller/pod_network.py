@@ -1,5 +1,7 @@
 """The cluster pod network, as the configuration says, at start."""
 
+import msgspec
+
 from contrail_config.errors import InUseError
 from contrail_config.objects import VirtualNetwork
 from contrail_config.store import Store
@@ -12,10 +14,11 @@ async def keep_pod_network(store: Store, wanted: VirtualNetwork) -> VirtualNetwo
     Subnets can be added, but none can change or go while an address of the network is given. Raises ConfigurationError.
     """
     present = next((network for network in await store.networks() if network.uuid == wanted.uuid), None)
-    if present is not None and not set(present.subnets) <= set(wanted.subnets):
+    if present is None:
+        return await store.put_network(wanted)
+    if not set(present.subnets) <= set(wanted.subnets):
         await _remove(store, present)
-        present = None
-    return await store.put_network(wanted)
+    return await store.put_network(msgspec.structs.replace(wanted, vni=present.vni))
 
 
 async def _remove(store: Store, network: VirtualNetwork) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from contrail_config.objects import EventType, Route, Subnet, VirtualNetwork
 from manager.configuration import ManagerConfiguration, NamespaceIsolation
-from manager.source import Nad
+from manager.source import Applied, Gone, Nad
 from tests.manager.conftest import Start
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference
 from tests.support.running_manager import RunningManager
@@ -226,6 +226,14 @@ class TestComingAgain:
         await running.tell_all(NET_A)
         await running.apply(make_nad("net-a", cidr="10.77.0.0/16", generation=2))
         assert (await kept(running)).subnets == (Subnet("10.77.0.0/16", "10.77.0.1"),)
+
+    async def test_with_pods_that_go_and_come_at_the_same_time_nobody_waits(self, running: RunningManager) -> None:
+        old, new = make_pod("old", networks="net-a"), make_pod("new", networks="net-a")
+        different = make_nad("net-a", cidr="10.77.0.0/16", generation=2)
+        await running.tell_all(NET_A, old)
+        await running.send(Gone(old), Gone(NET_A), Applied(different), Applied(new))
+        assert await addresses(running, "new") == ["10.77.0.2"]
+        assert await running.reasons(different) == ["NetworkCreated"]
 
 
 class TestIsolation:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 import pytest
 from prometheus_client import generate_latest
@@ -136,7 +136,7 @@ class TestStoreThatFails:
         first, second = make_pod("first", networks="tiny"), make_pod("second", networks="tiny")
         await running.tell_all(make_nad("tiny", cidr="10.6.0.0/30"), first)
         allocate = running.store.allocate
-        refused = asyncio.Event()
+        refused, released = asyncio.Event(), asyncio.Event()
 
         async def answer_late(requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
             try:
@@ -144,14 +144,17 @@ class TestStoreThatFails:
             except Exception:
                 if not refused.is_set():
                     refused.set()
-                    async with running.store.watch_machines() as changes:
-                        async for change in changes:
-                            if change.type == "DELETED":
-                                break
-                    await asyncio.sleep(0.01)
+                    await released.wait()
                 raise
 
+        release = running.manager._pods._released
+
+        def note_release(networks: Iterable[str]) -> None:
+            release(networks)
+            released.set()
+
         monkeypatch.setattr(running.store, "allocate", answer_late)
+        monkeypatch.setattr(running.manager._pods._writer, "_released", note_release)
         monkeypatch.setattr("manager.controller.pod_writer.DEFAULT_HOLD", 0.0)
         running.played.send(Applied(second))
         async with asyncio.timeout(DEADLINE):
