@@ -59,11 +59,12 @@ def respond(environment: Mapping[str, str], read_input: Callable[[], bytes]) -> 
         call = read_call(environment)
         if call.command == "VERSION":
             return Answer(0, version_document())
+        journal = journal.bind(container=call.container_id, ifname=call.ifname)
         config = read_config(read_input())
         if config.version in SUPPORTED:
             version = config.version
         _check_command(call.command, config.version)
-        request = _read_request(call, config, environment)
+        request = _read_request(call, config, environment, journal)
         journal = request.journal
         return Answer(0, _carry_out(request))
     except PluginError as error:
@@ -84,8 +85,7 @@ def _check_command(command: str, version: str) -> None:
     check_version(command, version)
 
 
-def _read_request(call: Call, config: NetworkConfig, environment: Mapping[str, str]) -> Request:
-    journal = Journal().bind(container=call.container_id)
+def _read_request(call: Call, config: NetworkConfig, environment: Mapping[str, str], journal: Journal) -> Request:
     if call.command == "DEL":  # what no ADD can have accepted must not keep a sandbox from being removed
         settings = load_settings_for_removal(config, environment, journal)
         pod = _pod_if_any(call)
@@ -93,9 +93,8 @@ def _read_request(call: Call, config: NetworkConfig, environment: Mapping[str, s
         settings = load_settings(config, environment)
         pod = pod_of(call)
     journal = Journal(settings.log_file, settings.log_level)
-    return Request(
-        call, config, settings, pod, journal.bind(container=call.container_id, ifname=call.ifname, pod=str(pod))
-    )
+    journal = journal.bind(container=call.container_id, ifname=call.ifname, pod=str(pod))
+    return Request(call, config, settings, pod, journal)
 
 
 def _pod_if_any(call: Call) -> Pod:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cni_contrail.addresses import DEFAULT_DESTINATION, family_of
 from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.interfaces.addresses import family_of
 from cni_contrail.link.check import check_interface
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.plan import InterfacePlan
@@ -60,9 +60,8 @@ def _check_interface(netns: int, plan: InterfacePlan) -> list[str]:
 def _expected(plan: InterfacePlan, previous: Mapping[str, Any]) -> InterfacePlan:
     listed = [each for each in previous.get("interfaces") or () if each.get("sandbox")]
     now: Mapping[str, Any] = next((each for each in listed if each.get("name") == plan.name), {})
-    destinations = {"0.0.0.0/0": 4, "::/0": 6}
-    families = {destinations.get(route.get("dst")) for route in previous.get("routes") or ()}
+    destinations = [route.get("dst") for route in previous.get("routes") or ()]
     return plan._replace(
         mac=now.get("mac") or plan.mac,
-        defaults=tuple(each for each in plan.defaults if family_of(each.gateway) in families),
+        defaults=tuple(each for each in plan.defaults if DEFAULT_DESTINATION[family_of(each.gateway)] in destinations),
     )

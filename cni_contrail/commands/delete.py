@@ -48,17 +48,17 @@ def _delete_upstream(request: Request) -> None:
     """
     call = request.call
     whole = request.is_thick or request.config.name == request.settings.network_name
-    removed = request.port_files.remove(
-        call.container_id, lambda file: whole or file.port.get("vm-ifname") == call.ifname
-    )
-    if not removed:
+    own = request.port_files.of_container(call.container_id)
+    files = [file for file in own if whole or file.port.get("vm-ifname") == call.ifname]
+    if not files:
         return
-    remove_host_links(request, [HostLink(_upstream_tap(file), "") for file in removed])
+    remove_host_links(request, [HostLink(_upstream_tap(file), "") for file in files])
+    request.port_files.remove(files)
     if request.port_files.are_gone():
-        machine = removed[0].port.get("vm-uuid", "")
+        machine = files[0].port.get("vm-uuid", "")
         notification = Notification(call.container_id, machine, "", request.port_files.directory)
         request.pending.notify(request.agent, notification, NOTIFY_PATIENCE)
-    request.journal.info(f"detached {len(removed)} interfaces that upstream's plugin had made")
+    request.journal.info(f"detached {len(files)} interfaces that upstream's plugin had made")
 
 
 def _upstream_tap(file: PortFile) -> str:

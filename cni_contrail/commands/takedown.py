@@ -61,7 +61,7 @@ def _release_ports(request: Request, record: Record) -> None:
     if record.stock:
         files = PortFiles(request.settings.config_dir, record.machine_name)
         own = {each.uuid for each in record.interfaces}
-        files.remove(record.container_id, lambda file: file.port.get("vmi-uuid") in own)
+        files.remove(each for each in files.of_container(record.container_id) if each.port.get("vmi-uuid") in own)
         if not files.are_gone():
             return  # a stock agent forgets all ports of the VM at once
         notification = Notification(record.container_id, record.machine, "", files.directory)

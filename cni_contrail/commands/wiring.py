@@ -7,11 +7,11 @@ import socket
 import time
 from collections.abc import Sequence
 
+from cni_contrail.addresses import DEFAULT_DESTINATION, family_of
 from cni_contrail.agent.waiting import Patience, await_plugged
 from cni_contrail.commands.choosing import Chosen
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.interfaces.addresses import family_of
 from cni_contrail.interfaces.planning import plan_interface
 from cni_contrail.interfaces.served import ServedInterface, ServedList
 from cni_contrail.interfaces.wishes import refuse_unmet_wishes
@@ -23,7 +23,6 @@ from cni_contrail.protocol.netconf import config_dns
 from cni_contrail.protocol.results import AttachmentResult, ResultAddress, ResultRoute, success_document
 from cni_contrail.state.records import AttachedInterface, Record
 
-_DEFAULT_DESTINATION = {4: "0.0.0.0/0", 6: "::/0"}
 _KERNEL_FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
@@ -75,7 +74,7 @@ def form_result(request: Request, primary: ServedInterface, record: Record) -> s
     plan = record.interfaces[0].plan
     addresses = primary.addresses or ()
     servers = list(dict.fromkeys(each.dns for each in addresses if each.dns))
-    defaults = [ResultRoute(_DEFAULT_DESTINATION[family_of(each.gateway)], each.gateway) for each in plan.defaults]
+    defaults = [ResultRoute(DEFAULT_DESTINATION[family_of(each.gateway)], each.gateway) for each in plan.defaults]
     attached = AttachmentResult(
         name=plan.name,
         host_name=plan.host_name,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
+from cni_contrail.addresses import canonical_address, canonical_cidr, family_of, is_unspecified
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.interfaces.addresses import canonical_address, canonical_cidr, family_of, is_unspecified
 from cni_contrail.link.plan import Route
 
 TYPE_CHECKING = False

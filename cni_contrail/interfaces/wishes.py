@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cni_contrail.addresses import canonical_address
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.interfaces.addresses import canonical_address
 from cni_contrail.interfaces.served import ServedInterface
 from cni_contrail.protocol.environment import Call
 from cni_contrail.protocol.netconf import NetworkConfig, object_at

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from cni_contrail.addresses import family_of
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.protocol.netconf import NetworkConfig
@@ -99,7 +100,7 @@ def _with_lists(config: NetworkConfig, attached: AttachmentResult) -> dict[str, 
 def _address(address: ResultAddress, position: int, version: str) -> dict[str, Any]:
     document: dict[str, Any] = {"interface": position, "address": address.cidr}
     if version in _WITH_FAMILY:
-        document["version"] = str(_family(address.cidr))
+        document["version"] = str(family_of(address.cidr))
     if address.gateway:
         document["gateway"] = address.gateway
     return document
@@ -119,7 +120,7 @@ def _without_lists(config: NetworkConfig, attached: AttachmentResult) -> dict[st
         )
     document: dict[str, Any] = {}
     for address in attached.addresses:
-        document.setdefault(f"ip{_family(address.cidr)}", _single_address(address, attached.routes))
+        document.setdefault(f"ip{family_of(address.cidr)}", _single_address(address, attached.routes))
     return {**document, "dns": attached.dns} if attached.dns else document
 
 
@@ -127,13 +128,9 @@ def _single_address(address: ResultAddress, routes: tuple[ResultRoute, ...]) -> 
     document: dict[str, Any] = {"ip": address.cidr}
     if address.gateway:
         document["gateway"] = address.gateway
-    family = _family(address.cidr)
-    of_family = [_route(route) for route in routes if _family(route.destination) == family]
+    family = family_of(address.cidr)
+    of_family = [_route(route) for route in routes if family_of(route.destination) == family]
     return {**document, "routes": of_family} if of_family else document
-
-
-def _family(cidr: str) -> int:
-    return 6 if ":" in cidr else 4
 
 
 def _is_list_of_objects(value: object) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.state.files import names_in, read_if_there, remove_if_there, write_whole
@@ -20,10 +20,6 @@ class PortFile(NamedTuple):
 
     path: str
     port: Mapping[str, str]
-
-    def belongs_to(self, container_id: str) -> bool:
-        """Whether that container made it last."""
-        return self.port.get("vm-id") == container_id
 
 
 class PortFiles:
@@ -41,14 +37,16 @@ class PortFiles:
         paths = [os.path.join(self.directory, name) for name in names_in(self.directory)]
         return [PortFile(path, port) for path in paths if (port := _read_port(path)) is not None]
 
-    def remove(self, container_id: str, chosen: Callable[[PortFile], bool]) -> list[PortFile]:
-        """Removes and returns the container's files that are chosen, and the directory if nothing is left in it."""
-        removed = [file for file in self.all() if file.belongs_to(container_id) and chosen(file)]
-        for file in removed:
+    def of_container(self, container_id: str) -> list[PortFile]:
+        """Those that the container made last: a newer container of the pod writes its own over them."""
+        return [file for file in self.all() if file.port.get("vm-id") == container_id]
+
+    def remove(self, files: Iterable[PortFile]) -> None:
+        """Removes files, and the directory if nothing is left in it."""
+        for file in files:
             remove_if_there(file.path)
         with contextlib.suppress(OSError):  # not there, or not empty
             os.rmdir(self.directory)
-        return removed
 
     def are_gone(self) -> bool:
         """Whether no attachment of the VM is left on this node."""

@@ -2,6 +2,9 @@
 
 import socket
 
+DEFAULT_DESTINATION = {4: "0.0.0.0/0", 6: "::/0"}
+"""Destination of a default route by family."""
+
 
 def family_of(address: str) -> int:
     """4 or 6, of an address or CIDR that is one."""
