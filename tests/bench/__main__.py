@@ -7,7 +7,9 @@ import platform
 import sys
 from typing import Any
 
-from tests.bench import agent_vm_cfg, attach, manager_throughput
+from tests.bench.agent_vm_cfg import main as measure_agent
+from tests.bench.attach import main as measure_attach
+from tests.bench.manager_throughput import main as measure_manager
 
 
 def main() -> int:
@@ -17,11 +19,11 @@ def main() -> int:
     if options.only in (None, "attach"):
         if os.geteuid() != 0:
             sys.exit("bench: root is needed for what makes interfaces")
-        report["attach"] = attach.main(options.runs)
+        report["attach"] = measure_attach(options.runs)
     if options.only in (None, "manager"):
-        report["manager"] = manager_throughput.main()
+        report["manager"] = measure_manager()
     if options.only in (None, "agent"):
-        report["agent"] = agent_vm_cfg.main()
+        report["agent"] = measure_agent()
     if options.json:
         print(json.dumps(report, indent=2))
     else:
