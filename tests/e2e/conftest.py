@@ -1,0 +1,111 @@
+"""A machine with a node to each module of tests, and a look for leftovers around each test."""
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import leftovers
+from tests.e2e.cnitool import Cnitool
+from tests.e2e.machine import Machine, throw_away_machine
+from tests.e2e.node import MakePod, Node
+from tests.e2e.sandbox import MakeSandbox, Sandbox
+
+_SETTLED_WITHIN = 10.0
+"""Seconds: the kernel removes links of a namespace, and runtimes their helpers, after they have answered."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _the_real_machine_is_untouched() -> Iterator[None]:
+    before = leftovers.of_the_real_machine()
+    yield
+    assert leftovers.of_the_real_machine() == before
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Machine]:
+    with throw_away_machine() as machine:
+        yield machine
+
+
+@pytest.fixture(scope="module")
+def node(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node that is running."""
+    node = Node(machine, tmp_path_factory.mktemp("node"))
+    try:
+        node.start()
+        yield node
+    finally:
+        if node.process is not None:
+            node.kill()
+
+
+@pytest.fixture(scope="session")
+def busybox(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root file system that holds a shell and `ip`."""
+    binaries = tmp_path_factory.mktemp("rootfs") / "bin"
+    binaries.mkdir()
+    found = shutil.which("busybox")
+    assert found is not None, "busybox is not installed"
+    shutil.copy(found, binaries)
+    for name in ("sh", "ip", "sleep", "cat"):
+        (binaries / name).symlink_to("busybox")
+    return binaries.parent
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(node: Node) -> Iterator[None]:
+    """Waits for what ends by itself; whatever is still there then was left behind."""
+    before = leftovers.everything(node)
+    yield
+    give_up = time.monotonic() + _SETTLED_WITHIN
+    while (after := leftovers.everything(node)) != before and time.monotonic() < give_up:
+        time.sleep(0.05)  # noqa: TID251 - other processes and the kernel are watched, which tell no event
+    assert after - before == Counter(), "left behind"
+    assert before - after == Counter(), "taken away"
+
+
+@pytest.fixture
+def make_pod(node: Node) -> Iterator[MakePod]:
+    """Has the node serve a pod of namespace `default` (`make_pod("web", networks="blue")`) and returns its name."""
+    made: list[tuple[str, str]] = []
+
+    def make(name: str, *, networks: str | None = None, namespace: str = "default", **annotations: str) -> str:
+        made.append((name, namespace))
+        node.add_pod(name, networks=networks, namespace=namespace, **annotations)
+        return name
+
+    yield make
+    for name, namespace in made:
+        node.remove_pod(name, namespace=namespace)
+
+
+@pytest.fixture
+def make_sandbox(machine: Machine) -> Iterator[MakeSandbox]:
+    """Makes named network namespaces in the machine (`make_sandbox("plain")`)."""
+    made: list[Sandbox] = []
+
+    def make(name: str) -> Sandbox:
+        made.append(Sandbox(machine, name))
+        return made[-1]
+
+    yield make
+    for sandbox in made:
+        sandbox.remove()
+
+
+@pytest.fixture
+def sandbox(make_sandbox: MakeSandbox, make_pod: MakePod) -> Sandbox:
+    """A network namespace whose container the manager knows as a pod with interfaces eth0, eth1 and front."""
+    sandbox = make_sandbox("plain")
+    make_pod(sandbox.container_id, networks="blue, green@front")
+    return sandbox
+
+
+@pytest.fixture
+def cnitool(machine: Machine) -> Cnitool:
+    """cnitool in the machine."""
+    return Cnitool(machine)

@@ -1,0 +1,101 @@
+"""A node as the README deploys it: the embedded node, the plugin and its network configuration in their places."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from contrail_config.views import InterfaceView
+from tests.e2e.interfaces import Interface
+from tests.e2e.machine import Machine
+from tests.support.embedded_process import EmbeddedProcess
+from tests.support.manifests import nad, pod, write
+
+COMMANDS = Path(sys.executable).parent
+CONFLIST = Path(__file__).parents[2] / "deploy" / "cni" / "10-contrail.conflist"
+NETWORK = "contrail-k8s-cni"
+PLUGIN_DIRS = "/opt/cni/bin:/usr/lib/cni"
+
+MakePod = Callable[..., str]
+
+
+class Node(EmbeddedProcess):
+    """Serves networks `default/blue` (dual stack: 10.10.0.0/24, fd00:10::/64) and `default/green` (fd00:20::/64)."""
+
+    def __init__(self, machine: Machine, work: Path) -> None:
+        super().__init__(work)
+        self.machine = machine
+        self.listen = "127.0.0.1:9091"  # where the plugin looks for the agent if nothing is configured
+        machine.run("ln", "-s", str(COMMANDS / NETWORK), "/opt/cni/bin/")
+        machine.run("install", "-m", "0600", str(CONFLIST), "/etc/cni/net.d/")
+        blue = nad("blue", cidr="10.10.0.0/24, fd00:10::/64", namespace="default")
+        write(self.manifests / "networks.yaml", blue, nad("green", cidr="fd00:20::/64", namespace="default"))
+
+    def start(self) -> None:
+        """Starts the embedded node in the machine's network namespace."""
+        with self.machine.net.inside():
+            super().start()
+
+    def get(self, path: str) -> Any:
+        """The JSON of a page, asked for in the machine's network namespace."""
+        with self.machine.net.inside():
+            return super().get(path)
+
+    @contextlib.contextmanager
+    def plugin_settings(self, **settings: str | float) -> Iterator[None]:
+        """Puts settings (`poll_timeout` is `poll-timeout`) into the plugin's node-wide file for a while."""
+        file = self.machine.path("/etc/contrail/cni.json")
+        file.write_text(json.dumps({key.replace("_", "-"): value for key, value in settings.items()}))
+        try:
+            yield
+        finally:
+            file.unlink()
+
+    @contextlib.contextmanager
+    def network(self, name: str, *plugins: Mapping[str, Any], version: str = "1.0.0") -> Iterator[None]:
+        """Installs a network configuration list for a while: our plugin in thick mode, and others behind it."""
+        ours = {"type": NETWORK, "contrail": {"mode": "thick"}, "capabilities": {"ips": True, "mac": True}}
+        document = {"cniVersion": version, "name": name, "plugins": [ours, *plugins]}
+        file = self.machine.path(f"/etc/cni/net.d/50-{name}.conflist")
+        file.write_text(json.dumps(document))
+        try:
+            yield
+        finally:
+            file.unlink()
+
+    def add_pod(self, name: str, *, networks: str | None, namespace: str = "default", **annotations: str) -> None:
+        """Writes a pod's manifest and returns when its interfaces are served."""
+        self.write_pod(name, networks=networks, namespace=namespace, **annotations)
+        self.wait_until(lambda: self.pod_states().get(f"{namespace}/{name}") == "Ready", what=f"serving {name}")
+
+    def write_pod(self, name: str, *, networks: str | None, namespace: str = "default", **annotations: str) -> None:
+        """Writes a pod's manifest."""
+        write(self._manifest(name, namespace), pod(name, networks=networks, namespace=namespace, **annotations))
+
+    def remove_pod(self, name: str, *, namespace: str = "default") -> None:
+        """Removes a pod's manifest and returns when the pod is gone."""
+        self._manifest(name, namespace).unlink()
+        self.wait_until(lambda: f"{namespace}/{name}" not in self.pod_states(), what=f"rid of {name}")
+
+    def allotted(self, name: str, *, namespace: str = "default") -> dict[str, Interface]:
+        """The pod's interfaces as the manager says them, in their order, by their names in thick mode."""
+        views = msgspec.convert(self.items("interfaces", f"?namespace={namespace}"), list[InterfaceView])
+        return {view.name: _interface(view) for view in views if view.pod == name}
+
+    def plugged(self, name: str, *, namespace: str = "default") -> Sequence[Mapping[str, Any]]:
+        """The pod's ports that the agent has been told of."""
+        machine = self.get(f"/vm-cfg/k8s__{namespace}__{name}")[0]["vm-uuid"]
+        ports: list[dict[str, Any]] | None = self.get(f"/vm/{machine}")
+        return ports or []
+
+    def _manifest(self, name: str, namespace: str) -> Path:
+        return self.manifests / f"{namespace}.{name}.yaml"
+
+
+def _interface(view: InterfaceView) -> Interface:
+    addresses = frozenset(f"{each.address}/{each.prefix_length}" for each in view.interface.addresses)
+    return Interface(view.interface.mac, view.interface.mtu, addresses)

@@ -1,0 +1,33 @@
+"""A network namespace in the machine, for runtimes that are given one."""
+
+import hashlib
+from collections.abc import Callable
+
+from tests.e2e.machine import Machine
+
+
+class Sandbox:
+    """A named one, which `ip` works in."""
+
+    def __init__(self, machine: Machine, name: str) -> None:
+        self._machine = machine
+        self.name = name
+        self.path = f"/run/netns/{name}"
+        machine.run("ip", "netns", "add", name)
+
+    @property
+    def container_id(self) -> str:
+        """What cnitool calls the container, for want of one; so the pod's name too unless CNI_ARGS tell it."""
+        return f"cnitool-{hashlib.sha512(self.path.encode()).hexdigest()[:20]}"
+
+    def ip(self, *arguments: str) -> str:
+        """Runs `ip` in it and returns what it printed."""
+        return self._machine.run("ip", "-n", self.name, *arguments)
+
+    def remove(self) -> None:
+        """Removes it; one that is gone is no error."""
+        if self._machine.path(self.path).exists():
+            self._machine.run("ip", "netns", "del", self.name)
+
+
+MakeSandbox = Callable[[str], Sandbox]

@@ -1,0 +1,111 @@
+"""libcni itself, through cnitool, on our network configuration list: the minimal loop of a runtime."""
+
+from tests.e2e.cnitool import Cnitool
+from tests.e2e.interfaces import default_gateways, interfaces
+from tests.e2e.node import MakePod, Node
+from tests.e2e.sandbox import MakeSandbox, Sandbox
+
+
+def test_add_makes_every_interface_of_the_pod_and_tells_of_the_first(
+    cnitool: Cnitool, node: Node, sandbox: Sandbox
+) -> None:
+    result = cnitool.add(sandbox)
+    allotted = node.allotted(sandbox.container_id)
+    assert list(allotted) == ["eth0", "eth1", "front"]
+    assert interfaces(sandbox.ip) == allotted
+    assert default_gateways(sandbox.ip) == {"10.32.0.1": "eth0", "fd00:10::1": "eth1"}
+    host_end, sandbox_end = result["interfaces"]
+    assert host_end["name"] in node.machine.net.links()
+    assert sandbox_end == {"name": "eth0", "mac": allotted["eth0"].mac, "sandbox": sandbox.path}
+    assert [(each["address"], each["interface"]) for each in result["ips"]] == [(*allotted["eth0"].addresses, 1)]
+    assert result["routes"] == [{"dst": "0.0.0.0/0", "gw": "10.32.0.1"}]
+    cnitool.run("del", sandbox)
+
+
+def test_the_agent_knows_what_is_plugged_from_add_to_del(cnitool: Cnitool, node: Node, sandbox: Sandbox) -> None:
+    cnitool.add(sandbox)
+    assert len(node.plugged(sandbox.container_id)) == 3
+    cnitool.run("check", sandbox)
+    cnitool.run("del", sandbox)
+    assert node.plugged(sandbox.container_id) == []
+    assert node.machine.net.links() == []
+    assert interfaces(sandbox.ip) == {}
+
+
+def test_check_tells_what_is_missing(cnitool: Cnitool, sandbox: Sandbox) -> None:
+    cnitool.add(sandbox)
+    sandbox.ip("addr", "flush", "dev", "eth1", "scope", "global")
+    assert "eth1" in cnitool.refused("check", sandbox)
+    cnitool.run("del", sandbox)
+
+
+def test_a_second_add_is_refused_and_harms_nothing(cnitool: Cnitool, sandbox: Sandbox) -> None:
+    cnitool.add(sandbox)
+    assert "has attachment eth0 already" in cnitool.refused("add", sandbox)
+    cnitool.run("check", sandbox)
+    cnitool.run("del", sandbox)
+
+
+def test_del_may_be_repeated_and_come_without_add(cnitool: Cnitool, sandbox: Sandbox) -> None:
+    cnitool.run("del", sandbox)
+    cnitool.add(sandbox)
+    cnitool.run("del", sandbox)
+    cnitool.run("del", sandbox)
+
+
+def test_del_comes_after_the_namespace_is_gone(cnitool: Cnitool, node: Node, sandbox: Sandbox) -> None:
+    cnitool.add(sandbox)
+    sandbox.remove()
+    cnitool.run("del", sandbox)
+    assert node.plugged(sandbox.container_id) == []
+
+
+def test_a_sandbox_is_attached_anew_after_del(cnitool: Cnitool, sandbox: Sandbox) -> None:
+    first = cnitool.add(sandbox)
+    cnitool.run("del", sandbox)
+    assert cnitool.add(sandbox) == first
+    cnitool.run("del", sandbox)
+
+
+def test_the_pod_is_named_by_cni_args(
+    cnitool: Cnitool, node: Node, make_sandbox: MakeSandbox, make_pod: MakePod
+) -> None:
+    make_pod("web-0", networks="default/blue", namespace="shop")
+    sandbox = make_sandbox("named")
+    names = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0"
+    cnitool.add(sandbox, CNI_ARGS=names)
+    assert interfaces(sandbox.ip) == node.allotted("web-0", namespace="shop")
+    cnitool.run("check", sandbox, CNI_ARGS=names)
+    cnitool.run("del", sandbox, CNI_ARGS=names)
+
+
+def test_the_primary_interface_is_named_as_the_runtime_says(cnitool: Cnitool, sandbox: Sandbox) -> None:
+    cnitool.add(sandbox, CNI_IFNAME="uplink")
+    assert list(interfaces(sandbox.ip)) == ["uplink", "eth1", "front"]
+    cnitool.run("check", sandbox, CNI_IFNAME="uplink")
+    cnitool.run("del", sandbox, CNI_IFNAME="uplink")
+
+
+def test_a_pod_that_nobody_knows_is_refused_by_name(cnitool: Cnitool, node: Node, make_sandbox: MakeSandbox) -> None:
+    sandbox = make_sandbox("unknown")
+    with node.plugin_settings(poll_timeout=0.1, poll_retries=2):
+        refusal = cnitool.refused("add", sandbox)
+    assert f"has no interfaces for pod default/{sandbox.container_id}" in refusal
+    assert node.machine.net.links() == []
+    cnitool.run("del", sandbox)
+
+
+def test_addresses_and_macs_that_the_agent_allotted_may_be_requested(
+    cnitool: Cnitool, node: Node, sandbox: Sandbox
+) -> None:
+    eth0 = node.allotted(sandbox.container_id)["eth0"]
+    cnitool.add(sandbox, CAP_ARGS=f'{{"mac": "{eth0.mac}", "ips": ["{min(eth0.addresses)}"]}}')
+    cnitool.run("check", sandbox)
+    cnitool.run("del", sandbox)
+
+
+def test_an_address_that_the_agent_did_not_allot_is_refused(cnitool: Cnitool, sandbox: Sandbox) -> None:
+    refusal = cnitool.refused("add", sandbox, CAP_ARGS='{"ips": ["10.32.7.7/12"]}')
+    assert "address 10.32.7.7/12 is requested" in refusal
+    assert interfaces(sandbox.ip) == {}
+    cnitool.run("del", sandbox)
