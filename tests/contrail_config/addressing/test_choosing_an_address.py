@@ -113,6 +113,13 @@ def test_a_held_address_is_not_given_until_it_is_free() -> None:
     assert tested.give(1) == [address]
 
 
+def test_a_held_address_that_is_taken_is_taken() -> None:
+    tested = Pool("10.0.0.0/30")
+    tested.pool.hold(tested.number("10.0.0.2"))
+    tested.pool.take(tested.number("10.0.0.2"))
+    assert tested.refusal("10.0.0.2") == "it is taken by another interface"
+
+
 def test_the_pool_of_a_family_without_subnets_has_no_address() -> None:
     pool = AddressPool([Subnet(cidr="10.0.0.0/24", gateway=None)], family=6)
     assert pool.choose() is None

@@ -7,6 +7,7 @@ import pytest
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import Event, EventType
+from contrail_config.store import EventLog
 from tests.support.clock import FakeClock
 
 HOUR = 3600.0
@@ -42,10 +43,11 @@ async def test_an_event_is_kept_over_a_restart(store: SqliteStore, path: Path, e
 
 
 async def test_equal_events_are_counted(store: SqliteStore) -> None:
-    await store.record_event(event_at(1000.0))
-    await store.record_event(event_at(1060.0, count=3))
-    await store.record_event(event_at(990.0))
-    assert await store.events() == [event_at(1000.0, count=5, first_seen=990.0, last_seen=1060.0)]
+    log: EventLog = store
+    await log.record_event(event_at(1000.0))
+    await log.record_event(event_at(1060.0, count=3))
+    await log.record_event(event_at(990.0))
+    assert await log.events() == [event_at(1000.0, count=5, first_seen=990.0, last_seen=1060.0)]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A file that cannot be a store is refused with one error that names it, and left as it is."""
 
+import os
 import random
 import re
 import sqlite3
@@ -105,6 +106,12 @@ async def test_a_file_with_overwritten_parts_is_refused_or_works(path: Path, see
         assert str(path) in str(error)  # noqa: PT017 - likewise
     finally:
         await store.close()
+
+
+async def test_a_python_with_an_old_sqlite(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
+    await assert_refused(path, "needs SQLite 3.35 or later")
+    assert os.listdir(path.parent) == []
 
 
 async def test_a_folder(tmp_path: Path) -> None:

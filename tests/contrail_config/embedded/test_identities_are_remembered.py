@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from contrail_config.embedded.store import SqliteStore
+from manager.source import IdentityLog
 
 
 async def test_an_identity_outlives_a_restart(store: SqliteStore, path: Path) -> None:
@@ -15,9 +16,10 @@ async def test_an_identity_outlives_a_restart(store: SqliteStore, path: Path) ->
 
 
 async def test_the_newest_uid_counts(store: SqliteStore) -> None:
-    await store.remember_identity("Pod", "default", "web", "uid-1")
-    await store.remember_identity("Pod", "default", "web", "uid-2")
-    assert await store.identities() == {("Pod", "default", "web"): "uid-2"}
+    log: IdentityLog = store
+    await log.remember_identity("Pod", "default", "web", "uid-1")
+    await log.remember_identity("Pod", "default", "web", "uid-2")
+    assert await log.identities() == {("Pod", "default", "web"): "uid-2"}
 
 
 async def test_a_forgotten_identity_is_gone_and_may_be_forgotten_twice(store: SqliteStore) -> None:

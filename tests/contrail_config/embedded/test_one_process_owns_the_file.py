@@ -41,3 +41,15 @@ async def test_a_refused_open_leaves_the_lock_to_its_holder(store: SqliteStore, 
             await SqliteStore.open(path)
     await store.close()
     await (await SqliteStore.open(path)).close()
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+async def test_a_refused_open_leaves_no_descriptor(store: SqliteStore, path: Path) -> None:
+    before = open_descriptors()
+    for _ in range(3):
+        with pytest.raises(StoreUnavailableError):
+            await SqliteStore.open(path)
+    assert open_descriptors() == before

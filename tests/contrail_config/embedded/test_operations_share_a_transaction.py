@@ -1,6 +1,7 @@
 """Many operations in one transaction: each whole by itself, whatever happens to its neighbours."""
 
 import asyncio
+import sqlite3
 
 import pytest
 
@@ -91,6 +92,58 @@ async def test_memory_is_as_the_rows_are_after_a_failure(store: SqliteStore, doo
     await store.delete_machine(doomed.uuid, hold=0)
     assert await store.machines() == []
     assert await give(store, network, wish="10.1.0.2") == "10.1.0.2"
+
+
+async def test_an_operation_by_which_sqlite_takes_all_back_fails_alone(store: SqliteStore) -> None:
+    await run_sql(
+        store,
+        """CREATE TRIGGER no BEFORE INSERT ON machines WHEN new.name LIKE '%doomed'
+        BEGIN SELECT RAISE(ROLLBACK, 'all gone'); END""",
+    )
+    pods = ["one", "doomed", "two"]
+    results = await asyncio.gather(*(store.put_machine(make_machine(pod)) for pod in pods), return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), StoreUnavailableError, type(None)]
+    assert [machine.pod for machine in await store.machines()] == ["one", "two"]
+
+
+async def test_a_commit_that_fails_leaves_all_as_it_was(store: SqliteStore) -> None:
+    network = await store.put_network(make_network(dns=("10.1.0.8",)))
+    owner = new_owner()
+
+    def deny_commit(action: int, first: str | None, *_: str | None) -> int:
+        denied = action == sqlite3.SQLITE_TRANSACTION and first == "COMMIT"
+        return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK
+
+    connection = store._engine.database.connection
+    await store._read(connection.set_authorizer, deny_commit)
+    async with store.watch_machines(start=WatchStart.NOW) as changes:
+        results = await asyncio.gather(
+            store.put_network(make_network(dns=("10.1.0.9",))),
+            give(store, network, owner),
+            store.put_machine(make_machine("lost")),
+            return_exceptions=True,
+        )
+        assert [type(result) for result in results] == [StoreUnavailableError] * 3
+        await store._read(connection.set_authorizer, None)
+        assert await store.networks() == [network]
+        assert await store.address_owners() == set()
+        (given,) = await store.allocate([request(network, owner)])
+        assert (given.address, given.dns) == ("10.1.0.2", ("10.1.0.8",))
+        await store.put_machine(make_machine("kept"))
+        change = await anext(changes)
+        assert change.object is not None
+        assert change.object.pod == "kept"
+
+
+@pytest.mark.parametrize("retired", [True, False])
+async def test_nothing_is_kept_in_memory_of_a_network_that_went(store: SqliteStore, retired: bool) -> None:
+    network = await store.put_network(make_network(retired=retired))
+    owner = new_owner()
+    await give(store, network, owner)
+    await store.release([owner])
+    await store.delete_network(network.uuid)
+    assert not store._engine.addresses._pools._read
+    assert not store._engine.networks._known
 
 
 @pytest.fixture

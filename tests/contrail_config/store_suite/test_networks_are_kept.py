@@ -35,6 +35,14 @@ async def test_networks_are_listed_by_name(store: Store) -> None:
     assert [network.fq_name[2] for network in await store.networks()] == ["a", "b", "c"]
 
 
+async def test_a_replaced_network_counts_at_once(store: Store) -> None:
+    network = await store.put_network(make_network(dns=("10.1.0.8",)))
+    asked = request(network)
+    assert (await store.allocate([asked]))[0].dns == ("10.1.0.8",)
+    await store.put_network(make_network(dns=("10.1.0.9",)))
+    assert (await store.allocate([asked]))[0].dns == ("10.1.0.9",)
+
+
 async def test_each_network_gets_the_lowest_number_that_is_free(store: Store) -> None:
     kept = [await store.put_network(make_network(name)) for name in "abcd"]
     assert [network.vni for network in kept] == [1, 2, 3, 4]
@@ -87,6 +95,9 @@ async def test_a_network_with_interfaces_cannot_be_deleted(store: Store) -> None
 
 async def test_a_deleted_network_has_no_addresses(store: Store) -> None:
     network = await store.put_network(make_network())
+    owner = new_owner()
+    await give(store, network, owner)
+    await store.release([owner])
     await store.delete_network(network.uuid)
     with pytest.raises(NotFoundError, match=network.uuid):
         await give(store, network)
