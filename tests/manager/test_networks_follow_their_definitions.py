@@ -6,7 +6,7 @@ from contrail_config.objects import EventType, Route, Subnet, VirtualNetwork
 from manager.configuration import ManagerConfiguration, NamespaceIsolation
 from manager.source import Applied, Gone, Nad
 from tests.manager.conftest import Start
-from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference
+from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference, uid_of
 from tests.support.running_manager import RunningManager
 
 NET_A = make_nad("net-a", cidr="10.1.0.0/16")
@@ -234,6 +234,60 @@ class TestComingAgain:
         await running.send(Gone(old), Gone(NET_A), Applied(different), Applied(new))
         assert await addresses(running, "new") == ["10.77.0.2"]
         assert await running.reasons(different) == ["NetworkCreated"]
+
+
+class TestNetworksOfOthers:
+    """A network that no definition made, as a Contrail system has them."""
+
+    NAME = ("default-domain", "k8s-blue", "k8s-net-a-pod-network")
+
+    def network(self, *cidrs: str) -> VirtualNetwork:
+        subnets = tuple(Subnet(cidr, None) for cidr in cidrs)
+        return VirtualNetwork(fq_name=self.NAME, uuid=uid_of("others", "network"), subnets=subnets)
+
+    async def test_a_definition_cannot_take_its_name_until_it_is_gone(self, running: RunningManager) -> None:
+        await running.store.put_network(self.network("10.9.0.0/24"))
+        pod = make_pod(networks="net-a")
+        await running.tell_all(NET_A, pod)
+        assert await running.told(NET_A) == [
+            (
+                "NetworkNameTaken",
+                "there is a network default-domain:k8s-blue:k8s-net-a-pod-network already: give this NAD another name",
+            )
+        ]
+        await running.store.delete_network(uid_of("others", "network"))
+        assert (await running.written(pod)).interfaces[1].addresses[0].address == "10.1.0.2"
+        await running.settled()
+        assert await running.reasons(NET_A) == ["NetworkNameTaken", "NetworkCreated"]
+
+    async def test_one_that_the_manager_has_not_heard_of_yet_is_respected_too(
+        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await running.tell_all()
+        monkeypatch.setattr(running.manager._nads.networks, "_take", lambda *_change: None)
+        await running.store.put_network(self.network("10.9.0.0/24"))
+        await running.apply(NET_A)
+        assert await running.reasons(NET_A) == ["NetworkNameTaken"]
+
+    async def test_its_changes_count_for_new_pods(self, running: RunningManager) -> None:
+        await running.store.put_network(self.network())
+        pod = make_pod(networks="alias")
+        await running.tell_all(ALIAS, pod)
+        ((reason, message),) = await running.told(pod)
+        assert reason == "NetworkUnusable"
+        assert message.endswith("k8s-net-a-pod-network has no subnet")
+        await running.store.put_network(self.network("10.9.0.0/24"))
+        assert (await running.written(pod)).interfaces[1].addresses[0].address == "10.9.0.1"
+
+    async def test_when_it_goes_pods_and_definitions_wait_again(self, running: RunningManager) -> None:
+        await running.store.put_network(self.network("10.9.0.0/24"))
+        await running.tell_all(ALIAS)
+        await running.store.delete_network(uid_of("others", "network"))
+        await running.caught_up()
+        pod = make_pod(networks="alias")
+        await running.apply(pod)
+        assert await running.reasons(pod) == ["NetworkNotFound"]
+        assert await running.reasons(ALIAS) == ["NetworkNotFound"]
 
 
 class TestIsolation:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from prometheus_client import CollectorRegistry
 
 from contrail_config.embedded.store import SqliteStore
-from contrail_config.objects import Event, VirtualMachine, VirtualNetwork
+from contrail_config.objects import Event, FqName, Subnet, VirtualMachine, VirtualNetwork, network_uuid
 from contrail_config.store import ChangeType, WatchStart
 from contrail_config.views import PodView
 from manager.api.views import Selection
@@ -17,6 +17,9 @@ from manager.manager import Manager
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Source, SourceEvent
 
 Queue = WorkQueue[str] | WorkQueue[tuple[str, str]]
+
+MARK = ("default-domain", "marks", "mark")
+"""Name of a network that tests put into the store to see when the manager has heard of it."""
 
 DEADLINE = 10.0
 """Seconds, for whatever a test waits for."""
@@ -66,6 +69,9 @@ class RunningManager:
             registry=self.registry,
             plugged=self.plugged.__contains__,
         )
+        self._heard = asyncio.Event()
+        table = self.manager._nads.networks
+        table._changed = self._noting(table._changed)
 
     async def apply(self, *objects: Pod | Nad | Namespace) -> None:
         """The source tells of these, and the manager does what it can."""
@@ -100,6 +106,29 @@ class RunningManager:
             for queue in queues:
                 await queue.settled()
         await manager._recorder.flushed()
+
+    async def caught_up(self) -> None:
+        """Returns when the manager has heard of all that the store did so far, and has nothing to do."""
+        uuid = network_uuid(MARK)
+        known = self.manager._catalogue.networks
+        async with asyncio.timeout(DEADLINE):
+            await self.store.put_network(VirtualNetwork(MARK, uuid, (Subnet("192.0.2.0/24", None),)))
+            await self._until(lambda: MARK in known)
+            await self.store.delete_network(uuid)
+            await self._until(lambda: MARK not in known)
+            await self.settled()
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            self._heard.clear()
+            await self._heard.wait()
+
+    def _noting(self, changed: Callable[[FqName], None]) -> Callable[[FqName], None]:
+        def note(name: FqName) -> None:
+            changed(name)
+            self._heard.set()
+
+        return note
 
     async def machine(self, pod: Pod) -> VirtualMachine:
         """What is written for the pod."""
