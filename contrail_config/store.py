@@ -107,7 +107,11 @@ class Store(Protocol):
     def watch_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
-        """Every change of machines (of one node if it is given), once and in order, until the context is left."""
+        """Every change of machines (of one node if it is given), once and in order, until the context is left.
+
+        The iteration ends when the store is closed. It raises StoreUnavailableError when it cannot go on without
+        leaving changes out, for one because its reader fell too far behind: a new watch then starts with a list.
+        """
 
     def watch_networks(
         self, *, start: WatchStart = WatchStart.LIST

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-import msgspec
-
 from contrail_config.addressing.notation import family_of, format_address, parse_address
 from contrail_config.addressing.pool import AddressPool
 from contrail_config.embedded.networks import Networks
 from contrail_config.embedded.pools import Place, Pools
+from contrail_config.embedded.rows import json_list
 from contrail_config.errors import AddressUnavailableError, ExhaustedError
 from contrail_config.objects import InterfaceAddress, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest
@@ -63,10 +62,10 @@ class _Grant(NamedTuple):
 class Addresses:
     """Gives and frees addresses. `clock` tells seconds since the epoch, since holds outlive the process."""
 
-    def __init__(self, db: sqlite3.Connection, networks: Networks, *, clock: Callable[[], float]) -> None:
+    def __init__(self, db: sqlite3.Connection, networks: Networks, pools: Pools, *, clock: Callable[[], float]) -> None:
         self._db = db
         self._networks = networks
-        self._pools = Pools(db)
+        self._pools = pools
         self._clock = clock
 
     def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
@@ -88,7 +87,7 @@ class Addresses:
 
     def release(self, owners: Sequence[str], *, hold: float) -> None:
         """Frees the owners' addresses, held back for `hold` seconds; retired networks go with their last one."""
-        parameters = {"until": self._clock() + hold, "owners": _json(owners)}
+        parameters = {"until": self._clock() + hold, "owners": json_list(owners)}
         freed = [Place(*row) for row in self._db.execute(_RELEASE, parameters).fetchall()]
         self._pools.hold(freed)
         for uuid in self._networks.delete_retired({place.network_uuid for place in freed}):
@@ -104,14 +103,6 @@ class Addresses:
             "DELETE FROM addresses WHERE held_until <= ? RETURNING network, family, address", (self._clock(),)
         )
         self._pools.free([Place(*row) for row in over.fetchall()])
-
-    def forget(self, network_uuid: str) -> None:
-        """Drops what memory holds of a network."""
-        self._pools.forget(network_uuid)
-
-    def forget_all(self) -> None:
-        """Drops what memory holds."""
-        self._pools.forget_all()
 
     def _grant(self, request: AddressRequest, owned: dict[tuple[str, str, int], int]) -> _Grant:
         """Chooses an address and marks it as taken, in the pool and in `owned`."""
@@ -163,7 +154,7 @@ class Addresses:
 
     def _owned_by(self, owners: Iterable[str]) -> dict[tuple[str, str, int], int]:
         """What the owners have now, by owner, network and family."""
-        rows = self._db.execute(_OWNED, (_json(owners),))
+        rows = self._db.execute(_OWNED, (json_list(owners),))
         return {
             (owner, network, family): parse_address(address, family=family) for owner, network, family, address in rows
         }
@@ -171,7 +162,7 @@ class Addresses:
     def _write(self, grants: Sequence[_Grant]) -> None:
         given = [(each.network.uuid, each.request.family, each.text, each.request.owner) for each in grants]
         if given:
-            self._db.execute(_GIVE, (msgspec.json.encode(given).decode(),))
+            self._db.execute(_GIVE, (json_list(given),))
         for grant in grants:
             if grant.previous is not None:
                 self._hold_back(grant.request, grant.previous)
@@ -183,7 +174,3 @@ class Addresses:
             (self._clock() + DEFAULT_HOLD, *place),
         )
         self._pools.hold([place])
-
-
-def _json(texts: Iterable[str]) -> str:
-    return msgspec.json.encode(list(texts)).decode()

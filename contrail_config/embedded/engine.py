@@ -13,6 +13,7 @@ from contrail_config.embedded.feed import Feed
 from contrail_config.embedded.identities import Identities
 from contrail_config.embedded.machines import Machines
 from contrail_config.embedded.networks import Networks
+from contrail_config.embedded.pools import Pools
 from contrail_config.embedded.rows import RowChange
 
 
@@ -27,7 +28,8 @@ class Engine:
         connection = self.database.connection
         self.changes: list[RowChange] = []
         self.networks = Networks(connection, self.changes)
-        self.addresses = Addresses(connection, self.networks, clock=clock)
+        self.pools = Pools(connection)
+        self.addresses = Addresses(connection, self.networks, self.pools, clock=clock)
         self.machines = Machines(connection, self.changes, self.addresses)
         self.events = Events(connection, clock=clock)
         self.identities = Identities(connection)
@@ -36,10 +38,10 @@ class Engine:
     def delete_network(self, uuid: str) -> None:
         """Deletes a network that is not in use, with its pools. Raises InUseError."""
         self.networks.delete(uuid)
-        self.addresses.forget(uuid)
+        self.pools.forget(uuid)
 
     def forget(self) -> None:
         """Drops what was read or noted in memory."""
         self.changes.clear()
         self.networks.forget()
-        self.addresses.forget_all()
+        self.pools.forget_all()

@@ -10,6 +10,7 @@ Nobody hears of a result or a change before it is committed. Reads run between t
 for before them, committed.
 """
 
+import contextlib
 import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -57,7 +58,7 @@ class GroupCommit:
             if len(jobs) > 1:
                 return [call for job in jobs for call in self._write([job])]
             return [self._failure(jobs[0], half_done.reason)]
-        except sqlite3.Error as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody shall wait for ever
             self._abandon()
             return [self._failure(job, error) for job in jobs]
 
@@ -90,8 +91,9 @@ class GroupCommit:
 
     def _abandon(self) -> None:
         """Takes back the transaction, and drops what memory holds of it."""
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+        with contextlib.suppress(sqlite3.Error):  # the next BEGIN fails then, and tells why
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
         self._engine.forget()
 
     def _failure(self, job: Job, error: Exception) -> Call:

@@ -7,7 +7,7 @@ import msgspec
 
 from contrail_config.addressing.notation import parse_address
 from contrail_config.addressing.pool import AddressPool
-from contrail_config.embedded.rows import Row, RowChange, Table, decode_network, encode
+from contrail_config.embedded.rows import Row, RowChange, Table, decode_network, encode, json_list
 from contrail_config.errors import ConflictError, InUseError, NotFoundError, StoreError
 from contrail_config.objects import VirtualNetwork
 
@@ -85,9 +85,8 @@ class Networks:
         self._known.clear()
 
     def _delete_unused(self, uuids: Iterable[str], *, retired_only: bool) -> list[str]:
-        rows = self._db.execute(
-            _DELETE_UNUSED, {"uuids": msgspec.json.encode(list(uuids)).decode(), "retired_only": retired_only}
-        ).fetchall()
+        chosen = {"uuids": json_list(uuids), "retired_only": retired_only}
+        rows = self._db.execute(_DELETE_UNUSED, chosen).fetchall()
         for uuid, body in rows:
             self._known.pop(uuid, None)
             self._changes.append(RowChange(Table.NETWORKS, uuid, old=Row(body), new=None))

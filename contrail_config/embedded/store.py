@@ -104,7 +104,8 @@ class SqliteStore:
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
         """Every change of machines (of one node if it is given), once and in order, until the context is left.
 
-        The iteration ends when the store is closed, and raises StoreUnavailableError if it falls too far behind.
+        The iteration ends when the store is closed. It raises StoreUnavailableError when its reader is more than
+        `watcher.MAX_BEHIND` changes behind.
         """
         read_page = partial(self._engine.machines.page, node=node)
         return self._watch(Subscription(Table.MACHINES, read_page, start=start, node=node), decode_machine)

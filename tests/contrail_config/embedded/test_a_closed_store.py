@@ -82,3 +82,20 @@ async def test_no_thread_is_left(store: SqliteStore) -> None:
     for worker in workers:
         await asyncio.to_thread(worker.join, 5)
         assert not worker.is_alive()
+
+
+def test_a_loop_that_is_closed_under_the_store_breaks_nothing(path: Path) -> None:
+    """What was asked for last is done in the thread, though nobody is there any more to be told."""
+    with asyncio.Runner() as runner:
+        store = runner.run(SqliteStore.open(path))
+        worker = next(thread for thread in threading.enumerate() if thread.name == f"store {path}")
+        writing = runner.get_loop().create_task(store.put_machine(make_machine()))
+        runner.run(asyncio.sleep(0))
+        writing.cancel()
+        store._worker._ask_to_stop()
+    worker.join(5)
+    assert not worker.is_alive()
+    with asyncio.Runner() as runner:
+        store = runner.run(SqliteStore.open(path))
+        assert len(runner.run(store.machines())) == 1
+        runner.run(store.close())

@@ -142,7 +142,7 @@ async def test_nothing_is_kept_in_memory_of_a_network_that_went(store: SqliteSto
     await give(store, network, owner)
     await store.release([owner])
     await store.delete_network(network.uuid)
-    assert not store._engine.addresses._pools._read
+    assert not store._engine.pools._read
     assert not store._engine.networks._known
 
 
@@ -185,3 +185,12 @@ async def test_a_change_is_told_only_when_it_is_committed(store: SqliteStore) ->
             assert change.type is ChangeType.ADDED
             assert await store.machine(machine.uuid) == machine
             await writing
+
+
+async def test_a_broken_connection_fails_every_call_and_hangs_none(store: SqliteStore) -> None:
+    await store._read(store._engine.database.connection.close)
+    for _ in range(2):
+        with pytest.raises(StoreUnavailableError, match="closed database"):
+            await store.put_machine(make_machine())
+        with pytest.raises(StoreUnavailableError, match="closed database"):
+            await store.machines()
