@@ -46,7 +46,7 @@ async def serve_agent(
     socket = folder / "agent.sock"
     agent = Agent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=registry, **options)
     await agent.load_ports()
-    pages = status_routes(agent.readiness, registry)
+    pages = await asyncio.to_thread(status_routes, agent.readiness, registry)  # reads the version from a file
     runners = [
         agent_runner(agent_application(agent, take_writes=writes, pages=pages, body_deadline=body_deadline))
         for writes in (tcp_writes, True)
