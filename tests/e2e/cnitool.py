@@ -1,6 +1,7 @@
 """cnitool, the CNI project's own small runtime: libcni on the namespace that the command line names."""
 
 import json
+import shutil
 import subprocess
 from typing import Any
 
@@ -10,16 +11,19 @@ from tests.e2e.sandbox import Sandbox
 
 
 class Cnitool:
-    """Runs it in a machine. Further keywords are its environment variables: CNI_ARGS, CAP_ARGS, CNI_IFNAME."""
+    """Runs it in a machine. Further keywords are environment variables: CNI_ARGS, CAP_ARGS, CNI_IFNAME."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
+        command = shutil.which("cnitool")
+        assert command is not None, "cnitool is not in PATH: scripts/e2e installs it"
+        self._command = command
 
     def call(
         self, command: str, sandbox: Sandbox, *, network: str = NETWORK, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Runs `cnitool COMMAND NETWORK NETNS` and returns how it ended."""
-        return self._machine.call("cnitool", command, network, sandbox.path, CNI_PATH=PLUGIN_DIRS, **variables)
+        return self._machine.call(self._command, command, network, sandbox.path, CNI_PATH=PLUGIN_DIRS, **variables)
 
     def run(self, command: str, sandbox: Sandbox, *, network: str = NETWORK, **variables: str) -> str:
         """The same for a command that succeeds; returns what it printed."""

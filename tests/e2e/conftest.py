@@ -85,11 +85,11 @@ def make_pod(node: Node) -> Iterator[MakePod]:
 
 @pytest.fixture
 def make_sandbox(machine: Machine) -> Iterator[MakeSandbox]:
-    """Makes named network namespaces in the machine (`make_sandbox("plain")`)."""
+    """Makes named network namespaces in the machine."""
     made: list[Sandbox] = []
 
-    def make(name: str) -> Sandbox:
-        made.append(Sandbox(machine, name))
+    def make() -> Sandbox:
+        made.append(Sandbox(machine))
         return made[-1]
 
     yield make
@@ -100,7 +100,7 @@ def make_sandbox(machine: Machine) -> Iterator[MakeSandbox]:
 @pytest.fixture
 def sandbox(make_sandbox: MakeSandbox, make_pod: MakePod) -> Sandbox:
     """A network namespace whose container the manager knows as a pod with interfaces eth0, eth1 and front."""
-    sandbox = make_sandbox("plain")
+    sandbox = make_sandbox()
     make_pod(sandbox.container_id, networks="blue, green@front")
     return sandbox
 

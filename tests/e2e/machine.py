@@ -44,13 +44,9 @@ class Machine:
 
     def call(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end, `variables` added to the environment, and returns how it ended."""
+        environment = (f"{name}={value}" for name, value in variables.items())
         return subprocess.run(
-            [*self._enter, *command],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=90,
-            env={**os.environ, **variables},
+            [*self._enter, "env", *environment, *command], capture_output=True, text=True, check=False, timeout=90
         )
 
     def run(self, *command: str, **variables: str) -> str:

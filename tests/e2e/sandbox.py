@@ -1,19 +1,20 @@
 """A network namespace in the machine, for runtimes that are given one."""
 
 import hashlib
+import uuid
 from collections.abc import Callable
 
 from tests.e2e.machine import Machine
 
 
 class Sandbox:
-    """A named one, which `ip` works in."""
+    """A named one, which `ip` works in. No two have one name, so that no test meets what another one left."""
 
-    def __init__(self, machine: Machine, name: str) -> None:
+    def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self.name = name
-        self.path = f"/run/netns/{name}"
-        machine.run("ip", "netns", "add", name)
+        self.name = f"sandbox-{uuid.uuid4().hex[:12]}"
+        self.path = f"/run/netns/{self.name}"
+        machine.run("ip", "netns", "add", self.name)
 
     @property
     def container_id(self) -> str:
@@ -30,4 +31,4 @@ class Sandbox:
             self._machine.run("ip", "netns", "del", self.name)
 
 
-MakeSandbox = Callable[[str], Sandbox]
+MakeSandbox = Callable[[], Sandbox]

@@ -61,7 +61,7 @@ def test_ours_repeats_the_arguments_of_cnitools_add(
 ) -> None:
     make_pod("web-0", networks="default/blue", namespace="shop")
     eth0 = node.allotted("web-0", namespace="shop")["eth0"]
-    sandbox = make_sandbox("named")
+    sandbox = make_sandbox()
     cnitool.add(sandbox, CNI_ARGS=ARGS, CAP_ARGS=f'{{"mac": "{eth0.mac}"}}')
     contrailctl("check", sandbox)
     contrailctl("del", sandbox)
@@ -72,7 +72,7 @@ def test_cnitool_reads_the_arguments_that_ours_kept(
     cnitool: Cnitool, contrailctl: Contrailctl, make_sandbox: MakeSandbox, make_pod: MakePod
 ) -> None:
     make_pod("web-0", networks="default/blue", namespace="shop")
-    sandbox = make_sandbox("named")
+    sandbox = make_sandbox()
     contrailctl("add", sandbox, "--args", ARGS)
     cnitool.run("check", sandbox, CNI_ARGS=ARGS)
     cnitool.run("del", sandbox)

@@ -71,7 +71,7 @@ def test_the_pod_is_named_by_cni_args(
     cnitool: Cnitool, node: Node, make_sandbox: MakeSandbox, make_pod: MakePod
 ) -> None:
     make_pod("web-0", networks="default/blue", namespace="shop")
-    sandbox = make_sandbox("named")
+    sandbox = make_sandbox()
     names = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0"
     cnitool.add(sandbox, CNI_ARGS=names)
     assert interfaces(sandbox.ip) == node.allotted("web-0", namespace="shop")
@@ -87,7 +87,7 @@ def test_the_primary_interface_is_named_as_the_runtime_says(cnitool: Cnitool, sa
 
 
 def test_a_pod_that_nobody_knows_is_refused_by_name(cnitool: Cnitool, node: Node, make_sandbox: MakeSandbox) -> None:
-    sandbox = make_sandbox("unknown")
+    sandbox = make_sandbox()
     with node.plugin_settings(poll_timeout=0.1, poll_retries=2):
         refusal = cnitool.refused("add", sandbox)
     assert f"has no interfaces for pod default/{sandbox.container_id}" in refusal
