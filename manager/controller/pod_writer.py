@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, Store
-from manager.configuration import ManagerConfiguration
 from manager.controller.address_desk import AddressDesk
 from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
@@ -26,7 +25,7 @@ class PodWriter:
     def __init__(
         self,
         *,
-        configuration: ManagerConfiguration,
+        cluster: str,
         store: Store,
         desk: AddressDesk,
         claims: Claims,
@@ -34,7 +33,7 @@ class PodWriter:
         plugged: Plugged,
         released: Callable[[Iterable[str]], None],
     ) -> None:
-        self._cluster = configuration.cluster_name
+        self._cluster = cluster
         self._store = store
         self._desk = desk
         self._claims = claims

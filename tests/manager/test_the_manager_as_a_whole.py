@@ -154,7 +154,7 @@ class TestStoreThatFails:
             released.set()
 
         monkeypatch.setattr(running.store, "allocate", answer_late)
-        monkeypatch.setattr(running.manager._pods._writer, "_released", note_release)
+        monkeypatch.setattr(running.manager._pods._settler._writer, "_released", note_release)
         monkeypatch.setattr("manager.controller.pod_writer.DEFAULT_HOLD", 0.0)
         running.played.send(Applied(second))
         async with asyncio.timeout(DEADLINE):

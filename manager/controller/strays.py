@@ -1,0 +1,22 @@
+"""Addresses of nobody: left where a manager was killed between allocating them and writing the machine."""
+
+from collections.abc import Collection
+
+from contrail_config.store import Store
+from manager.controller.record import PodRecord
+
+
+async def stray_interfaces(store: Store, records: Collection[PodRecord]) -> list[str]:
+    """Uuids of interfaces that have addresses, but neither a machine nor a pod that is about to have one.
+
+    To be asked while no pod is worked on. After an orderly end there are none, which shows in their number alone; only
+    else are all machines read, which may be many.
+    """
+    owners = await store.address_owners()
+    if len(owners) == sum(len(record.held.networks) for record in records if record.held is not None):
+        return []
+    for machine in await store.machines():
+        owners.difference_update(interface.uuid for interface in machine.interfaces)
+    for record in records:
+        owners.difference_update(request.owner for request in record.unfinished)
+    return list(owners)
