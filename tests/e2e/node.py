@@ -56,10 +56,12 @@ class Node(EmbeddedProcess):
             file.unlink()
 
     @contextlib.contextmanager
-    def network(self, name: str, *plugins: Mapping[str, Any], version: str = "1.0.0") -> Iterator[None]:
-        """Installs a network configuration list for a while: our plugin in thick mode, and others behind it."""
-        ours = {"type": NETWORK, "contrail": {"mode": "thick"}, "capabilities": {"ips": True, "mac": True}}
-        document = {"cniVersion": version, "name": name, "plugins": [ours, *plugins]}
+    def network(
+        self, name: str, *behind: Mapping[str, Any], mode: str = "thick", version: str = "1.0.0"
+    ) -> Iterator[None]:
+        """Installs a network configuration list for a while: our plugin in that mode, and others behind it."""
+        ours = {"type": NETWORK, "contrail": {"mode": mode}, "capabilities": {"ips": True, "mac": True}}
+        document = {"cniVersion": version, "name": name, "plugins": [ours, *behind]}
         file = self.machine.path(f"/etc/cni/net.d/50-{name}.conflist")
         file.write_text(json.dumps(document))
         try:

@@ -1,0 +1,81 @@
+"""podman with its CNI back end and runc, on a root file system that holds busybox: no image, no registry."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.interfaces import Ip
+from tests.e2e.machine import Machine
+from tests.e2e.node import NETWORK
+
+_CONFIGURATION = f"""
+[network]
+network_backend = "cni"
+default_network = "{NETWORK}"
+
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "none"
+runtime = "runc"
+"""
+_STORAGE = """
+[storage]
+driver = "vfs"
+graphroot = "/var/lib/containers/storage"
+runroot = "/run/containers/storage"
+"""
+
+_LIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
+"""Below what the machine allows, so that runc needs no right to raise them."""
+
+
+class Podman:
+    """Runs it in a machine, whose folders for it are private."""
+
+    def __init__(self, machine: Machine, root_file_system: Path) -> None:
+        self._machine = machine
+        self._root_file_system = root_file_system
+        machine.path("/etc/containers/containers.conf").write_text(_CONFIGURATION)
+        machine.path("/etc/containers/storage.conf").write_text(_STORAGE)
+        self("info")  # what it makes once, it makes now
+
+    def __call__(self, *arguments: str) -> str:
+        """Runs `podman ARGUMENTS`, which succeeds, and returns what it printed."""
+        return self._machine.run("podman", *arguments)
+
+    def start(self, name: str, *options: str) -> None:
+        """Starts a container that waits for its end."""
+        self(*self._run(name, *options), "sleep", "1000")
+
+    def refused(self, name: str, *options: str) -> str:
+        """The same for a container that cannot start; removes it and returns what podman said."""
+        ended = self._machine.call("podman", *self._run(name, *options), "sleep", "1000")
+        assert ended.returncode != 0, (name, options)
+        self.remove(name)
+        return ended.stderr
+
+    def run(self, name: str, *command: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command in a container that ends and goes with it."""
+        return self._machine.call("podman", *self._run(name, "--rm"), *command)
+
+    def remove(self, name: str) -> None:
+        """Ends and removes a container; one that is not there is no error."""
+        self("rm", "--force", "--ignore", "--time=0", name)
+
+    def ip(self, name: str) -> Ip:
+        """Runs `ip` in a container."""
+        return lambda *arguments: self("exec", name, "ip", *arguments)
+
+    def networks(self, name: str) -> dict[str, dict[str, Any]]:
+        """What podman knows of the container's networks, by their names."""
+        networks: dict[str, dict[str, Any]] = json.loads(
+            self("inspect", name, "--format={{json .NetworkSettings.Networks}}")
+        )
+        return networks
+
+    def _run(self, name: str, *options: str) -> tuple[str, ...]:
+        detached = () if "--rm" in options else ("--detach",)
+        cgroups = (f"--cgroup-parent={self._machine.cgroup}", "--cgroups=no-conmon")
+        own = (f"--name={name}", *cgroups, *_LIMITS)
+        return ("run", *detached, *own, *options, "--rootfs", str(self._root_file_system))
