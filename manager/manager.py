@@ -114,7 +114,7 @@ class Manager:
         finally:
             networks.cancel()
             source.cancel()
-            await asyncio.wait({networks, source})
+            await asyncio.gather(networks, source, return_exceptions=True)
 
     async def _follow_source(self) -> None:
         async with self._source.events() as events:

@@ -1,7 +1,8 @@
 """What the manager measures, for Prometheus."""
 
 from collections import Counter as CounterOf
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Hashable, Iterator, Mapping, Sized
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -9,6 +10,9 @@ from prometheus_client.registry import Collector
 
 from contrail_config.views import PodState
 from manager.controller.record import PodRecord
+from manager.controller.work_queue import WorkQueue
+
+K = TypeVar("K", bound=Hashable)
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -24,15 +28,19 @@ class ManagerMetrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self.networks = Gauge("contrail_manager_networks", "Virtual networks", registry=registry)
+        self._networks = Gauge("contrail_manager_networks", "Virtual networks", registry=registry)
         self.events = Counter("contrail_manager_events", "Events recorded", ["reason"], registry=registry)
-        self._queue = Gauge(
+        self._depth = Gauge(
             "contrail_manager_queue_depth", "Objects to be worked off now", ["queue"], registry=registry
         )
+        self._failing = Gauge(
+            "contrail_manager_queue_failing", "Objects that failed and are tried again", ["queue"], registry=registry
+        )
 
-    def watch_queue(self, name: str, queue: Sized) -> None:
-        """Shows the length of the queue whenever the metrics are read."""
-        self._queue.labels(name).set_function(lambda: len(queue))
+    def watch_queue(self, name: str, queue: WorkQueue[K]) -> None:
+        """Shows how the queue stands whenever the metrics are read."""
+        self._depth.labels(name).set_function(lambda: len(queue))
+        self._failing.labels(name).set_function(lambda: queue.failing)
 
     def watch_pods(self, records: Mapping[str, PodRecord]) -> None:
         """Counts the pods whenever the metrics are read."""
@@ -40,7 +48,7 @@ class ManagerMetrics:
 
     def watch_networks(self, networks: Sized) -> None:
         """The same for the networks that are known."""
-        self.networks.set_function(lambda: len(networks))
+        self._networks.set_function(lambda: len(networks))
 
 
 class _PodCounts(Collector):

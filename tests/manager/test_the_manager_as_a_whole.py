@@ -69,6 +69,7 @@ async def test_what_it_measures(running: RunningManager) -> None:
     assert sample("contrail_manager_pod_seconds_count") == 2
     assert sample("contrail_manager_events_total", {"reason": "InterfacesAssigned"}) == 2
     assert sample("contrail_manager_queue_depth", {"queue": "pods"}) == 0
+    assert sample("contrail_manager_queue_failing", {"queue": "networks"}) == 0
     assert b'contrail_manager_pod_seconds_bucket{le="0.001"}' in generate_latest(running.registry)
 
 
