@@ -95,6 +95,14 @@ def test_a_pod_that_nobody_knows_is_refused_by_name(cnitool: Cnitool, node: Node
     cnitool.run("del", sandbox)
 
 
+def test_the_agent_is_reached_by_its_socket_too(cnitool: Cnitool, node: Node, sandbox: Sandbox) -> None:
+    with node.plugin_settings(agent_socket=str(node.socket), vrouter_port=1):
+        cnitool.add(sandbox)
+        assert len(node.plugged(sandbox.container_id)) == 3
+        cnitool.run("del", sandbox)
+    assert node.plugged(sandbox.container_id) == []
+
+
 def test_addresses_and_macs_that_the_agent_allotted_may_be_requested(
     cnitool: Cnitool, node: Node, sandbox: Sandbox
 ) -> None:

@@ -1,0 +1,82 @@
+"""containerd with runc, driven by `ctr run --cni` on a root file system that holds busybox: no image, no registry.
+
+`ctr` runs the first network of /etc/cni/net.d with empty CNI_ARGS, container ID `default-NAME` and the namespace of the
+container's process; DEL comes when the container has ended, so without a namespace.
+"""
+
+import subprocess
+from pathlib import Path
+
+from tests.e2e.machine import Machine
+from tests.e2e.node import Node
+
+_WITHOUT_KUBERNETES = 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n'
+
+
+class Containerd:
+    """One that runs in the node's machine, on its private folders, and ends with it."""
+
+    def __init__(self, node: Node, root_file_system: Path) -> None:
+        self._machine = node.machine
+        self._root_file_system = root_file_system
+        self._machine.path("/etc/containerd/config.toml").write_text(_WITHOUT_KUBERNETES)
+        with self._machine.path("/run/containerd.log").open("w") as log:
+            self._process = self._machine.start("containerd", stderr=log)
+        node.wait_until(lambda: self._machine.call("ctr", "version").returncode == 0, what="served by containerd")
+
+    def forget(self) -> None:
+        """Leaves it to the end of the machine."""
+        self._process.kill()  # who waits for it in here
+        self._process.wait(10)
+
+    def run(self, name: str, script: str) -> subprocess.CompletedProcess[str]:
+        """Runs a shell script in a container that ends and goes with it."""
+        return self._machine.call(*self._command(name, script))
+
+    def start(self, name: str) -> "Container":
+        """Starts a container that waits for its end."""
+        command = self._command(name, "echo started; exec sleep 1000")
+        process = self._machine.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return Container(name, self._machine, process)
+
+    def refused(self, name: str) -> str:
+        """Runs a container that cannot start, removes what `ctr` leaves of it, and returns what `ctr` said."""
+        ended = self.run(name, "echo started")
+        assert ended.returncode != 0
+        assert ended.stdout == ""
+        self._machine.run("ctr", "task", "delete", "--force", name)
+        self._machine.run("ctr", "container", "delete", name)
+        return ended.stderr
+
+    def containers(self) -> list[str]:
+        """Names of all containers that there are."""
+        return self._machine.run("ctr", "containers", "list", "--quiet").split()
+
+    def _command(self, name: str, script: str) -> tuple[str, ...]:
+        cgroup = f"--cgroup={self._machine.cgroup}/{name}"
+        container = ("--rootfs", str(self._root_file_system), name, "/bin/sh", "-c", script)
+        return ("ctr", "run", "--rm", "--cni", cgroup, *container)
+
+
+class Container:
+    """A container and the `ctr` that watches it."""
+
+    def __init__(self, name: str, machine: Machine, process: subprocess.Popen[str]) -> None:
+        self.name = name
+        self._machine = machine
+        self._process = process
+
+    def wait_until_started(self) -> None:
+        """Returns when its own process runs, so after ADD."""
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "started\n", self._process.communicate(timeout=10)
+
+    def ip(self, *arguments: str) -> str:
+        """Runs `ip` in it."""
+        return self._machine.run("ctr", "task", "exec", "--exec-id=ip", self.name, "/bin/ip", *arguments)
+
+    def end(self) -> None:
+        """Kills it, and returns when `ctr` has detached and removed it."""
+        self._machine.run("ctr", "task", "kill", "--signal=KILL", self.name)
+        _, errors = self._process.communicate(timeout=30)
+        assert "failed" not in errors, errors
