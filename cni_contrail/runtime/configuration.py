@@ -1,24 +1,23 @@
 """Network configurations: read, checked whole, and brought to one form.
 
-Administrators write lists of plugins (`.conflist`, CNI specification 1.0.0, section 1) or single configurations
-(`.conf`, `.json`, all versions before it), which become lists of one plugin. Unknown keys belong to the plugins and are
-kept.
-
-The reading is strict where libcni's is not: what a plugin would refuse at its first call is refused here, with file
-and key.
+Administrators write lists of plugins (`.conflist`, CNI specification 1.1.0, section 1) or single configurations
+(`.conf`, `.json`, of versions before 1.0.0), which become lists of one plugin. Behind the plugins of a list come those
+in the files `<network name>/*.conf` beside it, unless it says `loadOnlyInlinedPlugins`. Unknown keys belong to the
+plugins and are kept.
 """
 
 import json
+import os
+import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from cni_contrail.protocol.environment import IDENTIFIER
-from cni_contrail.protocol.versions import SUPPORTED
 from cni_contrail.runtime import versions
-from cni_contrail.runtime.errors import ConfigurationError
+from cni_contrail.runtime.document import Document
+from cni_contrail.runtime.files import configuration_files, read_file
 
-_NOT_YET = ("cniVersions", "loadOnlyInlinedPlugins")
-"""Keys of CNI 1.1.0 that would change what is executed."""
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
 
 
 class PluginConfiguration(NamedTuple):
@@ -30,123 +29,112 @@ class PluginConfiguration(NamedTuple):
 
 
 class NetworkList(NamedTuple):
-    """A network configuration list. `source` is its JSON text as read, which is cached with results."""
+    """A network configuration list. `source` is its JSON text as read, which is cached with results.
+
+    `version` is the highest that the list offers and this runtime speaks.
+    """
 
     name: str
     version: str
     disable_check: bool
+    disable_gc: bool
     plugins: tuple[PluginConfiguration, ...]
     source: bytes
 
 
 def parse_list(source: bytes, *, origin: str) -> NetworkList:
     """Returns the list that a JSON text holds; `origin` names it in errors. Raises ConfigurationError."""
-    return _Reader(origin).network_list(_decode(source, origin), source)
+    document = Document.decode(source, origin=origin)
+    return _network_list(document, source, inlined=_inlined(document), folder=None)
 
 
 def parse_single(source: bytes, *, origin: str) -> NetworkList:
     """Returns a single configuration as a list of one plugin. Raises ConfigurationError."""
-    document = _decode(source, origin)
-    if "plugins" in document:
-        raise ConfigurationError(f"{origin}: key 'plugins': a list of plugins belongs in a .conflist file")
-    listed = {key: document[key] for key in ("name", "cniVersion") if key in document} | {"plugins": [document]}
-    return _Reader(origin, single=True).network_list(listed, json.dumps(listed).encode())
+    document = Document.decode(source, origin=origin)
+    if "plugins" in document.content:
+        document.refuse("plugins", "a list of plugins belongs in a .conflist file")
+    stated = {key: document.content[key] for key in ("name", "cniVersion") if key in document.content}
+    listed = Document({**stated, "plugins": [document.content]}, origin=origin)
+    return _network_list(listed, json.dumps(listed.content).encode(), inlined=[_plugin(document)], folder=None)
 
 
 def load_file(path: str) -> NetworkList:
     """Returns the configuration of a file, a list if its name ends in `.conflist`. Raises ConfigurationError."""
-    try:
-        with open(path, "rb") as file:
-            source = file.read()
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from error
-    parse = parse_list if path.endswith(".conflist") else parse_single
-    return parse(source, origin=path)
+    source = read_file(path)
+    if not path.endswith(".conflist"):
+        return parse_single(source, origin=path)
+    document = Document.decode(source, origin=path)
+    return _network_list(document, source, inlined=_inlined(document), folder=os.path.dirname(path))
 
 
-def _decode(source: bytes, origin: str) -> dict[str, Any]:
-    try:
-        document = json.loads(source)
-    except ValueError as error:
-        raise ConfigurationError(f"{origin}: is not JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise ConfigurationError(f"{origin}: must hold a JSON object")
-    return document
+def _network_list(
+    document: Document, source: bytes, *, inlined: list[PluginConfiguration], folder: str | None
+) -> NetworkList:
+    """Puts the list together; `folder` is where the list stands, None if that is no file."""
+    name = _name(document)
+    only_inlined = document.flag("loadOnlyInlinedPlugins")
+    beside = [] if only_inlined or folder is None else _beside(os.path.join(folder, name))
+    if not inlined + beside:
+        document.refuse("plugins", "is missing")
+    return NetworkList(
+        name=name,
+        version=_version(document),
+        disable_check=document.flag("disableCheck"),
+        disable_gc=document.flag("disableGC"),
+        plugins=(*inlined, *beside),
+        source=source,
+    )
 
 
-class _Reader:
-    """Reads one document; knows what to call it in errors."""
+def _inlined(document: Document) -> list[PluginConfiguration]:
+    return [_plugin(inner) for inner in document.objects("plugins")]
 
-    def __init__(self, origin: str, *, single: bool = False) -> None:
-        self._origin = origin
-        self._single = single
 
-    def network_list(self, document: Mapping[str, Any], source: bytes) -> NetworkList:
-        for key in _NOT_YET:
-            if key in document:
-                self._refuse(key, "is not supported yet")
-        return NetworkList(
-            name=self._name(document),
-            version=self._version(document),
-            disable_check=self._disable_check(document),
-            plugins=self._plugins(document),
-            source=source,
-        )
+def _beside(folder: str) -> list[PluginConfiguration]:
+    paths = configuration_files(folder, (".conf",)) if os.path.isdir(folder) else []
+    return [_plugin(Document.decode(read_file(path), origin=path)) for path in paths]
 
-    def _name(self, document: Mapping[str, Any]) -> str:
-        name = self._string(document, "name")
-        if not IDENTIFIER.fullmatch(name):
-            self._refuse("name", f"{name!r} must be letters, digits, '_', '.' and '-', the first a letter or a digit")
-        return name
 
-    def _version(self, document: Mapping[str, Any]) -> str:
-        version = document.get("cniVersion", "")
-        if not isinstance(version, str):
-            self._refuse("cniVersion", f"must be a string, not {version!r}")
-        if version in versions.PLANNED:
-            self._refuse("cniVersion", f"{version} is not supported yet")
-        if version and version not in SUPPORTED:
-            self._refuse("cniVersion", f"{version!r} is none of {', '.join(SUPPORTED)}")
-        return version or versions.UNSTATED
+def _plugin(document: Document) -> PluginConfiguration:
+    kind = document.string("type")
+    if "/" in kind:
+        document.refuse("type", f"{kind!r} must be the name of an executable, without a path")
+    capabilities = document.flags("capabilities")
+    declared = frozenset(capability for capability, declared in capabilities.items() if declared)
+    return PluginConfiguration(kind, document.content, declared)
 
-    def _disable_check(self, document: Mapping[str, Any]) -> bool:
-        value = document.get("disableCheck", False)
-        if isinstance(value, str) and value.lower() in ("true", "false"):
-            return value.lower() == "true"  # as libcni reads it
-        if not isinstance(value, bool):
-            self._refuse("disableCheck", f"must be true or false, not {value!r}")
-        return value
 
-    def _plugins(self, document: Mapping[str, Any]) -> tuple[PluginConfiguration, ...]:
-        plugins = document.get("plugins")
-        if not isinstance(plugins, list) or not plugins:
-            self._refuse("plugins", "must be a list of at least one plugin")
-        return tuple(self._plugin(plugin, index) for index, plugin in enumerate(plugins))
+def _name(document: Document) -> str:
+    name = document.string("name")
+    if not IDENTIFIER.fullmatch(name):
+        document.refuse("name", f"{name!r} must be letters, digits, '_', '.' and '-', the first a letter or a digit")
+    return name
 
-    def _plugin(self, document: Any, index: int) -> PluginConfiguration:
-        prefix = "" if self._single else f"plugins[{index}]."
-        if not isinstance(document, dict):
-            self._refuse(prefix.rstrip("."), "must be an object")
-        kind = self._string(document, "type", prefix=prefix)
-        if "/" in kind:
-            self._refuse(f"{prefix}type", f"{kind!r} must be the name of an executable, without a path")
-        return PluginConfiguration(kind, document, self._capabilities(document, prefix))
 
-    def _capabilities(self, document: Mapping[str, Any], prefix: str) -> frozenset[str]:
-        capabilities = document.get("capabilities", {})
-        key = f"{prefix}capabilities"
-        if not isinstance(capabilities, dict):
-            self._refuse(key, "must be an object")
-        for capability, declared in capabilities.items():
-            if not isinstance(declared, bool):
-                self._refuse(f"{key}.{capability}", f"must be true or false, not {declared!r}")
-        return frozenset(capability for capability, declared in capabilities.items() if declared)
+def _version(document: Document) -> str:
+    stated = document.content.get("cniVersion", "")
+    if not isinstance(stated, str):
+        document.refuse("cniVersion", f"must be a string, not {stated!r}")
+    if "cniVersions" in document.content:
+        return _highest_known(document, {stated, *_offered_versions(document)})
+    if stated and stated not in versions.SUPPORTED:
+        document.refuse("cniVersion", f"{stated!r} is none of {', '.join(versions.SUPPORTED)}")
+    return stated or versions.UNSTATED
 
-    def _string(self, document: Mapping[str, Any], key: str, *, prefix: str = "") -> str:
-        value = document.get(key)
-        if not isinstance(value, str) or not value:
-            self._refuse(f"{prefix}{key}", "must be a string that is not empty" if key in document else "is missing")
-        return value
 
-    def _refuse(self, key: str, problem: str) -> NoReturn:
-        raise ConfigurationError(f"{self._origin}: key '{key}': {problem}")
+def _highest_known(document: Document, offered: set[str]) -> str:
+    """Passes over what a later specification brought: the list says itself that it can do without."""
+    known = [version for version in versions.SUPPORTED if version in offered]
+    if not known:
+        document.refuse("cniVersions", f"has none of {', '.join(versions.SUPPORTED)}")
+    return known[-1]
+
+
+def _offered_versions(document: Document) -> list[str]:
+    offered = document.content["cniVersions"]
+    if not isinstance(offered, list):
+        document.refuse("cniVersions", f"must be a list, not {offered!r}")
+    for index, version in enumerate(offered):
+        if not isinstance(version, str) or not _VERSION.fullmatch(version):
+            document.refuse(f"cniVersions[{index}]", f"must be a version such as 1.0.0, not {version!r}")
+    return offered

@@ -5,10 +5,9 @@ that name. A file in the way that cannot be used is an error, as with libcni: wh
 depend on a broken file.
 """
 
-import os
-
 from cni_contrail.runtime.configuration import NetworkList, load_file
 from cni_contrail.runtime.errors import ConfigurationError
+from cni_contrail.runtime.files import configuration_files
 
 _LISTS = (".conflist",)
 _SINGLES = (".conf", ".json")
@@ -17,17 +16,8 @@ _SINGLES = (".conf", ".json")
 def find_network(directory: str, name: str) -> NetworkList:
     """Returns the configuration of this name. Raises ConfigurationError if there is none or a file is broken."""
     for endings in (_LISTS, _SINGLES):
-        for path in _configuration_files(directory, endings):
+        for path in configuration_files(directory, endings):
             network = load_file(path)
             if network.name == name:
                 return network
     raise ConfigurationError(f"{directory}: holds no network configuration named {name!r}")
-
-
-def _configuration_files(directory: str, endings: tuple[str, ...]) -> list[str]:
-    try:
-        names = sorted(os.listdir(directory))
-    except OSError as error:
-        raise ConfigurationError(f"{directory}: cannot be read: {error.strerror}") from error
-    paths = (os.path.join(directory, name) for name in names if os.path.splitext(name)[1] in endings)
-    return [path for path in paths if not os.path.isdir(path)]

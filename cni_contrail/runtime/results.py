@@ -1,85 +1,95 @@
-"""Results of ADD: read from a plugin's answer, and converted between versions of the specification.
+"""Results of ADD, converted between versions of the specification as libcni converts them.
 
 A plugin is given results in the version of its configuration alone, while a cached one has the version that the
-configuration had at ADD. Three shapes exist: one address per family (0.1.0, 0.2.0), a list of addresses that bear
-their family (0.3.0 to 0.4.0), and the same without it (1.0.0). Conversion goes through the last, and back to the first
-loses what that cannot say: interfaces, and further addresses of a family.
+configuration had at ADD. Three forms exist: one address per family (0.1.0, 0.2.0), a list of addresses that bear their
+family (0.3.0 to 0.4.0), and one without it (1.0.0, 1.1.0). On the way up nothing is lost. On the way down interfaces
+lose what 1.1.0 knows of them (MTU, socket, PCI device), and in the end there are no interfaces, one address of each
+family, and of routes destination and gateway. Keys that no version knows are kept where their place is.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from cni_contrail.protocol.versions import SUPPORTED
+from cni_contrail.addresses import family_of
 from cni_contrail.runtime import versions
 from cni_contrail.runtime.errors import ResultError
+from cni_contrail.runtime.result_shape import shape_problem
 
 Result = Mapping[str, Any]
-"""The JSON object of a result (CNI specification 1.0.0, section 4, "Success")."""
+"""The JSON object of a result (CNI specification 1.1.0, section 5, "ADD Success")."""
+
+_OF_INTERFACES_SINCE_1_0 = ("mtu", "socketPath", "pciID")
 
 
 def convert_result(result: Result, version: str) -> dict[str, Any]:
     """Returns the result in the form of another supported version. Raises ResultError."""
     stated = result.get("cniVersion") or versions.UNSTATED
-    if stated not in SUPPORTED:
+    if stated not in versions.SUPPORTED:
         raise ResultError(f"a result of CNI version {stated!r} cannot be read")
-    try:
-        return _from_newest(_to_newest(result, stated), version)
-    except (AttributeError, KeyError, TypeError) as error:
-        raise ResultError(f"a result of CNI version {stated} is malformed: {error!r}") from error
+    if problem := shape_problem(result, stated):
+        raise ResultError(f"a result of CNI version {stated} is malformed: {problem}")
+    converted = {**result}
+    for form in range(_form(stated), _form(version)):
+        converted = _UP[form](converted)
+    for form in range(_form(stated), _form(version), -1):
+        converted = _DOWN[form](converted)
+    return {**converted, "cniVersion": version}
 
 
-def _to_newest(result: Result, stated: str) -> dict[str, Any]:
-    if not versions.at_least(stated, versions.CHAINS_SINCE):
-        return _listed(result)
-    return {**result, **_present("ips", [_without(entry, "version") for entry in result.get("ips") or ()])}
-
-
-def _from_newest(result: dict[str, Any], version: str) -> dict[str, Any]:
-    if not versions.at_least(version, versions.CHAINS_SINCE):
-        return {"cniVersion": version, **_per_family(result)}
-    if not versions.at_least(version, versions.UNVERSIONED_IPS_SINCE):
-        ips = [{"version": _family(entry["address"]), **entry} for entry in result.get("ips") or ()]
-        result = {**result, **_present("ips", ips)}
-    return {**result, "cniVersion": version}
+def _form(version: str) -> int:
+    return sum(versions.at_least(version, floor) for floor in (versions.CHAINS_SINCE, versions.UNVERSIONED_IPS_SINCE))
 
 
 def _listed(result: Result) -> dict[str, Any]:
     """Makes lists of `ip4` and `ip6`."""
-    families = [result[key] for key in ("ip4", "ip6") if result.get(key)]
-    ips = [{"address": entry["ip"], **_present("gateway", entry.get("gateway"))} for entry in families]
-    routes = [route for entry in families for route in entry.get("routes") or ()]
+    families = [(key[-1], result[key]) for key in ("ip4", "ip6") if result.get(key)]
+    ips = [
+        {"version": family, "address": entry["ip"], **_present("gateway", entry.get("gateway"))}
+        for family, entry in families
+    ]
+    routes = [route for _, entry in families for route in entry.get("routes") or ()]
     return {**_present("ips", ips), **_present("routes", routes), **_present("dns", result.get("dns"))}
+
+
+def _without_families(result: Result) -> dict[str, Any]:
+    return {**result, **_present("ips", [_without(entry, "version") for entry in result.get("ips") or ()])}
+
+
+def _with_families(result: Result) -> dict[str, Any]:
+    ips = [{**entry, "version": str(family_of(entry["address"]))} for entry in result.get("ips") or ()]
+    interfaces = [_without(entry, *_OF_INTERFACES_SINCE_1_0) for entry in result.get("interfaces") or ()]
+    return {**result, **_present("ips", ips), **_present("interfaces", interfaces)}
 
 
 def _per_family(result: Result) -> dict[str, Any]:
     """Makes `ip4` and `ip6` of the first address of each family and the routes of that family."""
-    families = {"ip4": _one_family(result, "4"), "ip6": _one_family(result, "6")}
+    families = {f"ip{family}": _one_family(result, family) for family in (4, 6)}
     present = {key: entry for key, entry in families.items() if entry}
     if not present:
         raise ResultError(f"a result without addresses cannot be told before CNI version {versions.CHAINS_SINCE}")
     return {**present, **_present("dns", result.get("dns"))}
 
 
-def _one_family(result: Result, family: str) -> dict[str, Any]:
-    first = next((entry for entry in result.get("ips") or () if _family(entry["address"]) == family), None)
+def _one_family(result: Result, family: int) -> dict[str, Any]:
+    first = next((entry for entry in result.get("ips") or () if family_of(entry["address"]) == family), None)
     if first is None:
         return {}
     routes = [
         {"dst": route["dst"], **_present("gw", route.get("gw"))}
         for route in result.get("routes") or ()
-        if _family(route["dst"]) == family
+        if family_of(route["dst"]) == family
     ]
     gateway = _present("gateway", first.get("gateway"))
     return {"ip": first["address"], **gateway, **_present("routes", routes)}
 
 
-def _family(cidr: str) -> str:
-    return "6" if ":" in cidr else "4"
-
-
-def _without(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: value for name, value in entry.items() if name != key}
+def _without(entry: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name not in keys}
 
 
 def _present(key: str, value: Any) -> dict[str, Any]:
     return {key: value} if value else {}
+
+
+_UP = {0: _listed, 1: _without_families}
+_DOWN = {2: _with_families, 1: _per_family}

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni_contrail.protocol.versions import SUPPORTED
 from cni_contrail.runtime.configuration import load_file, parse_list, parse_single
 from cni_contrail.runtime.errors import ConfigurationError
+from cni_contrail.runtime.versions import SUPPORTED
+from tests.support.patience import PATIENT
 
 GOOD: dict[str, Any] = {"cniVersion": "1.0.0", "name": "net", "plugins": [{"type": "bridge"}]}
 
@@ -52,8 +53,11 @@ def test_every_supported_version_is_taken(version: str) -> None:
 
 
 @pytest.mark.parametrize(("written", "meant"), [(True, True), (False, False), ("True", True), ("false", False)])
-def test_disable_check_is_read_as_libcni_reads_it(written: Any, meant: bool) -> None:
-    assert parse_list(encode(GOOD | {"disableCheck": written}), origin="x").disable_check is meant
+def test_flags_are_read_as_libcni_reads_them(written: Any, meant: bool) -> None:
+    network = parse_list(encode(GOOD | {"disableCheck": written}), origin="x")
+    assert (network.disable_check, network.disable_gc) == (meant, False)
+    network = parse_list(encode(GOOD | {"disableGC": written}), origin="x")
+    assert (network.disable_check, network.disable_gc) == (False, meant)
 
 
 @pytest.mark.parametrize(
@@ -66,12 +70,12 @@ def test_disable_check_is_read_as_libcni_reads_it(written: Any, meant: bool) -> 
         ({"name": "a\n"}, "name", r"'a\n' must be letters"),
         ({"cniVersion": 1}, "cniVersion", "must be a string, not 1"),
         ({"cniVersion": "1.0"}, "cniVersion", "'1.0' is none of 0.1.0, 0.2.0"),
-        ({"cniVersion": "1.1.0"}, "cniVersion", "1.1.0 is not supported yet"),
-        ({"cniVersions": ["1.0.0"]}, "cniVersions", "is not supported yet"),
-        ({"loadOnlyInlinedPlugins": False}, "loadOnlyInlinedPlugins", "is not supported yet"),
+        ({"cniVersion": "1.2.0"}, "cniVersion", "'1.2.0' is none of 0.1.0, 0.2.0"),
+        ({"loadOnlyInlinedPlugins": "no"}, "loadOnlyInlinedPlugins", "must be true or false, not 'no'"),
+        ({"disableGC": None}, "disableGC", "must be true or false, not None"),
         ({"disableCheck": "maybe"}, "disableCheck", "must be true or false, not 'maybe'"),
         ({"disableCheck": 1}, "disableCheck", "must be true or false, not 1"),
-        ({"plugins": []}, "plugins", "at least one plugin"),
+        ({"plugins": []}, "plugins", "at least one object"),
         ({"plugins": {"type": "x"}}, "plugins", "must be a list"),
         ({"plugins": ["bridge"]}, "plugins[0]", "must be an object"),
         ({"plugins": [{"type": "a"}, {}]}, "plugins[1].type", "is missing"),
@@ -91,6 +95,10 @@ def test_a_missing_name_is_told() -> None:
     assert complaint({"plugins": [{"type": "a"}]}) == "10-net.conflist: key 'name': is missing"
 
 
+def test_missing_plugins_are_told() -> None:
+    assert complaint({"name": "net"}) == "10-net.conflist: key 'plugins': is missing"
+
+
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[1", b"{} {}"])
 def test_what_is_no_json_is_told(text: bytes) -> None:
     with pytest.raises(ConfigurationError, match=r"10-net\.conflist: is not JSON"):
@@ -102,13 +110,14 @@ def test_what_is_no_object_is_told(document: Any) -> None:
     assert complaint(document) == "10-net.conflist: must hold a JSON object"
 
 
+@PATIENT
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)
     )
 )
 def test_no_json_value_in_any_place_is_more_than_a_configuration_error(value: Any) -> None:
-    for key in ("name", "cniVersion", "disableCheck", "plugins"):
+    for key in ("name", "cniVersion", "cniVersions", "disableGC", "loadOnlyInlinedPlugins", "plugins"):
         with contextlib.suppress(ConfigurationError):
             parse_list(encode(GOOD | {key: value}), origin="x")
 

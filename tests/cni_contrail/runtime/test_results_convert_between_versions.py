@@ -1,35 +1,55 @@
-"""A cached result reaches a plugin in the version of its configuration, whatever version it was made in."""
+"""A cached result reaches a plugin in the version of its configuration, whatever version it was made in.
 
+What libcni does is the measure: its Go types are 0.1.0 and 0.2.0, 0.3.0 to 0.4.0, 1.0.0 and 1.1.0.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni_contrail.protocol.versions import SUPPORTED
 from cni_contrail.runtime.errors import ResultError
 from cni_contrail.runtime.results import convert_result
+from cni_contrail.runtime.versions import SUPPORTED
+from tests.support.cni_results import INTERFACE_EXTRAS, ROUTE_EXTRAS, results
+from tests.support.patience import PATIENT
 
-LISTED = ("0.3.0", "0.3.1", "0.4.0")
 FLAT = ("0.1.0", "0.2.0")
+LISTED = ("0.3.0", "0.3.1", "0.4.0")
+NEWEST = ("1.0.0", "1.1.0")
 
-NEWEST: dict[str, Any] = {
-    "cniVersion": "1.0.0",
-    "interfaces": [{"name": "eth0", "mac": "02:00:00:00:00:01", "sandbox": "/run/netns/x"}],
+FULL: dict[str, Any] = {
+    "cniVersion": "1.1.0",
+    "interfaces": [
+        {
+            "name": "eth0",
+            "mac": "02:00:00:00:00:01",
+            "mtu": 1450,
+            "sandbox": "/run/netns/x",
+            "socketPath": "/run/vhost",
+            "pciID": "0000:00:01.0",
+        }
+    ],
     "ips": [
         {"address": "10.1.0.5/24", "gateway": "10.1.0.1", "interface": 0},
         {"address": "fd00::5/64", "interface": 0},
         {"address": "10.2.0.5/24", "interface": 0},
     ],
-    "routes": [{"dst": "0.0.0.0/0", "gw": "10.1.0.1"}, {"dst": "::/0"}],
+    "routes": [
+        {"dst": "0.0.0.0/0", "gw": "10.1.0.1", "mtu": 1400, "advmss": 1360, "priority": 5, "table": 7, "scope": 0},
+        {"dst": "::/0"},
+    ],
     "dns": {"nameservers": ["10.1.0.2"]},
 }
-WITH_FAMILIES = NEWEST | {
+WITH_FAMILIES = FULL | {
+    "interfaces": [{"name": "eth0", "mac": "02:00:00:00:00:01", "sandbox": "/run/netns/x"}],
     "ips": [
         {"version": "4", "address": "10.1.0.5/24", "gateway": "10.1.0.1", "interface": 0},
         {"version": "6", "address": "fd00::5/64", "interface": 0},
         {"version": "4", "address": "10.2.0.5/24", "interface": 0},
-    ]
+    ],
 }
 PER_FAMILY: dict[str, Any] = {
     "ip4": {"ip": "10.1.0.5/24", "gateway": "10.1.0.1", "routes": [{"dst": "0.0.0.0/0", "gw": "10.1.0.1"}]},
@@ -38,77 +58,160 @@ PER_FAMILY: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("version", LISTED)
-def test_addresses_gain_their_family_and_lose_it(version: str) -> None:
-    listed = WITH_FAMILIES | {"cniVersion": version}
-    assert convert_result(NEWEST, version) == listed
-    assert convert_result(listed, "1.0.0") == NEWEST
+class TestByExample:
+    @pytest.mark.parametrize("version", NEWEST)
+    def test_1_0_0_is_given_what_1_1_0_brought(self, version: str) -> None:
+        assert convert_result(FULL, version) == FULL | {"cniVersion": version}
+
+    @pytest.mark.parametrize("version", LISTED)
+    def test_before_it_addresses_bear_their_family_and_interfaces_lose_what_is_new(self, version: str) -> None:
+        assert convert_result(FULL, version) == WITH_FAMILIES | {"cniVersion": version}
+
+    @pytest.mark.parametrize("version", LISTED)
+    def test_on_the_way_up_families_go(self, version: str) -> None:
+        converted = convert_result(WITH_FAMILIES | {"cniVersion": version}, "1.1.0")
+        assert converted == FULL | {"interfaces": WITH_FAMILIES["interfaces"]}
+
+    @pytest.mark.parametrize("version", FLAT)
+    @pytest.mark.parametrize("result", [FULL, WITH_FAMILIES | {"cniVersion": "0.4.0"}])
+    def test_in_the_first_versions_one_address_of_each_family_remains(
+        self, version: str, result: dict[str, Any]
+    ) -> None:
+        assert convert_result(result, version) == PER_FAMILY | {"cniVersion": version}
+
+    @pytest.mark.parametrize("version", FLAT)
+    def test_from_them_lists_are_made(self, version: str) -> None:
+        assert convert_result(PER_FAMILY | {"cniVersion": version}, "1.0.0") == {
+            "cniVersion": "1.0.0",
+            "ips": [{"address": "10.1.0.5/24", "gateway": "10.1.0.1"}, {"address": "fd00::5/64"}],
+            "routes": [{"dst": "0.0.0.0/0", "gw": "10.1.0.1"}, {"dst": "::/0"}],
+            "dns": {"nameservers": ["10.1.0.2"]},
+        }
+
+    def test_a_family_that_a_plugin_left_out_or_mistook_is_put_right(self) -> None:
+        listed = {"cniVersion": "0.3.1", "ips": [{"version": "4", "address": "fd00::5/64"}, {"address": "10.0.0.1/8"}]}
+        assert convert_result(listed, "0.2.0") == {
+            "cniVersion": "0.2.0",
+            "ip4": {"ip": "10.0.0.1/8"},
+            "ip6": {"ip": "fd00::5/64"},
+        }
+
+    def test_keys_that_nobody_knows_stay_where_their_place_is(self) -> None:
+        odd = {"cniVersion": "1.0.0", "interfaces": [{"name": "eth0", "colour": "red"}], "vendor.example/x": 1}
+        assert convert_result(odd, "0.4.0") == odd | {"cniVersion": "0.4.0"}
+
+    def test_a_result_that_states_no_version_is_of_the_first_one(self) -> None:
+        assert convert_result({"ip4": {"ip": "10.1.0.5/24"}}, "1.0.0")["ips"] == [{"address": "10.1.0.5/24"}]
 
 
-@pytest.mark.parametrize("version", FLAT)
-@pytest.mark.parametrize("result", [NEWEST, WITH_FAMILIES | {"cniVersion": "0.4.0"}])
-def test_the_first_address_of_each_family_and_its_routes_remain(version: str, result: dict[str, Any]) -> None:
-    assert convert_result(result, version) == PER_FAMILY | {"cniVersion": version}
+class TestWhatCannotBe:
+    @pytest.mark.parametrize("version", FLAT)
+    def test_no_address_cannot_be_told_in_the_first_versions(self, version: str) -> None:
+        with pytest.raises(ResultError, match=r"without addresses cannot be told before CNI version 0\.3\.0"):
+            convert_result({"cniVersion": "1.0.0", "interfaces": []}, version)
+
+    @pytest.mark.parametrize("version", FLAT)
+    def test_but_between_these_it_stays_as_it_is(self, version: str) -> None:
+        assert convert_result({"cniVersion": "0.1.0"}, version) == {"cniVersion": version}
+
+    @pytest.mark.parametrize("stated", ["1.2.0", "9.9", "x"])
+    def test_a_version_that_is_not_known_is_told(self, stated: str) -> None:
+        with pytest.raises(ResultError, match=f"CNI version '{stated}' cannot be read"):
+            convert_result({"cniVersion": stated}, "1.0.0")
+
+    @pytest.mark.parametrize("ips", [7, ["10.0.0.1"], [{}], [{"address": None}]])
+    def test_a_malformed_result_is_told(self, ips: Any) -> None:
+        with pytest.raises(ResultError, match=r"a result of CNI version 1\.0\.0 is malformed: ips"):
+            convert_result({"cniVersion": "1.0.0", "ips": ips}, "0.4.0")
 
 
-@pytest.mark.parametrize("version", FLAT)
-def test_one_address_per_family_becomes_a_list(version: str) -> None:
-    assert convert_result(PER_FAMILY | {"cniVersion": version}, "1.0.0") == {
-        "cniVersion": "1.0.0",
-        "ips": [{"address": "10.1.0.5/24", "gateway": "10.1.0.1"}, {"address": "fd00::5/64"}],
-        "routes": [{"dst": "0.0.0.0/0", "gw": "10.1.0.1"}, {"dst": "::/0"}],
-        "dns": {"nameservers": ["10.1.0.2"]},
-    }
+def any_of(*versions: str) -> st.SearchStrategy[dict[str, Any]]:
+    return st.sampled_from(versions).flatmap(results)
 
 
-@pytest.mark.parametrize("version", FLAT)
-def test_no_address_cannot_be_told_in_the_first_versions(version: str) -> None:
-    with pytest.raises(ResultError, match=r"without addresses cannot be told before CNI version 0\.3\.0"):
-        convert_result({"cniVersion": "1.0.0", "interfaces": []}, version)
-
-
-def test_a_result_that_states_no_version_is_of_the_first_one() -> None:
-    assert convert_result({"ip4": {"ip": "10.1.0.5/24"}}, "1.0.0")["ips"] == [{"address": "10.1.0.5/24"}]
-
-
-@pytest.mark.parametrize("stated", ["1.1.0", "9.9", "x"])
-def test_a_version_that_is_not_known_is_told(stated: str) -> None:
-    with pytest.raises(ResultError, match=f"CNI version '{stated}' cannot be read"):
-        convert_result({"cniVersion": stated}, "1.0.0")
-
-
-@pytest.mark.parametrize("ips", [7, ["10.0.0.1"], [{}], [{"address": None}]])
-def test_a_malformed_result_is_told(ips: Any) -> None:
-    with pytest.raises(ResultError, match=r"result of CNI version 1\.0\.0 is malformed"):
-        convert_result({"cniVersion": "1.0.0", "ips": ips}, "0.4.0")
-
-
-ADDRESSES = st.ip_addresses(v=4).map(lambda ip: f"{ip}/24") | st.ip_addresses(v=6).map(lambda ip: f"{ip}/64")
-ENTRIES = st.fixed_dictionaries(
-    {"address": ADDRESSES}, optional={"interface": st.just(0), "gateway": st.just("10.0.0.1")}
-)
-RESULTS = st.fixed_dictionaries(
-    {"cniVersion": st.just("1.0.0")},
-    optional={
-        "ips": st.lists(ENTRIES, min_size=1),
-        "interfaces": st.just([{"name": "eth0"}]),
-        "routes": st.lists(st.fixed_dictionaries({"dst": ADDRESSES}), min_size=1),
-    },
-)
-
-
-@given(RESULTS, st.lists(st.sampled_from((*LISTED, "1.0.0"))))
-def test_nothing_is_lost_on_any_way_through_the_listed_versions(result: dict[str, Any], way: list[str]) -> None:
-    converted = result
+def along(result: dict[str, Any], way: Sequence[str]) -> dict[str, Any]:
     for version in way:
-        converted = convert_result(converted, version)
-        assert converted["cniVersion"] == version
-    assert convert_result(converted, "1.0.0") == result
+        result = convert_result(result, version)
+        assert result["cniVersion"] == version
+    return result
 
 
-@given(RESULTS, st.sampled_from(SUPPORTED))
-def test_conversion_to_its_own_version_changes_nothing(result: dict[str, Any], version: str) -> None:
-    if version in FLAT and not result.get("ips"):
-        return
-    once = convert_result(result, version)
-    assert convert_result(once, version) == once
+def stripped(result: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """The result without some keys of its interfaces."""
+    kept = [{key: value for key, value in each.items() if key not in keys} for each in result.get("interfaces", ())]
+    return result | ({"interfaces": kept} if kept else {})
+
+
+class TestInvariants:
+    @PATIENT
+    @given(st.sampled_from(SUPPORTED).flatmap(results), st.sampled_from(SUPPORTED))
+    def test_a_version_of_the_same_form_changes_the_version_alone(self, result: dict[str, Any], version: str) -> None:
+        forms = (FLAT, LISTED, NEWEST)
+        if any({result["cniVersion"], version} <= set(form) for form in forms):
+            assert convert_result(result, version) == result | {"cniVersion": version}
+
+    @PATIENT
+    @given(any_of(*LISTED), st.lists(st.sampled_from((*LISTED, *NEWEST))))
+    def test_up_and_back_down_nothing_is_lost(self, result: dict[str, Any], way: list[str]) -> None:
+        assert along(result, [*way, result["cniVersion"]]) == result
+
+    @PATIENT
+    @given(any_of(*FLAT), st.sampled_from((*LISTED, *NEWEST)))
+    def test_up_from_the_first_versions_and_back_down_routes_lose_their_extras_alone(
+        self, result: dict[str, Any], version: str
+    ) -> None:
+        came_back = along(result, [version, result["cniVersion"]])
+        for family in ("ip4", "ip6"):
+            for route in result.get(family, {}).get("routes", ()):
+                for key in ROUTE_EXTRAS:
+                    route.pop(key, None)
+        assert came_back == result
+
+    @PATIENT
+    @given(any_of(*NEWEST), st.lists(st.sampled_from((*LISTED, *NEWEST))))
+    def test_down_to_families_and_back_up_interfaces_lose_their_extras_alone(
+        self, result: dict[str, Any], way: list[str]
+    ) -> None:
+        lost = INTERFACE_EXTRAS if set(way) & set(LISTED) else ()
+        assert along(result, [*way, result["cniVersion"]]) == stripped(result, *lost)
+
+    @PATIENT
+    @given(any_of(*LISTED, *NEWEST).filter(lambda result: "ips" in result), st.sampled_from(FLAT))
+    def test_down_to_the_first_versions_and_back_up_one_address_of_each_family_is_left(
+        self, result: dict[str, Any], version: str
+    ) -> None:
+        start = result["cniVersion"]
+        left = along(result, [version, start])
+        first = {
+            family: next((entry for entry in result["ips"] if (":" in entry["address"]) == (family == 6)), None)
+            for family in (4, 6)
+        }
+        kept = [{key: value for key, value in entry.items() if key != "interface"} for entry in first.values() if entry]
+        assert left["ips"] == kept
+        assert [(route["dst"], route.get("gw")) for route in left.get("routes", ())] == [
+            (route["dst"], route.get("gw"))
+            for family, entry in first.items()
+            if entry
+            for route in result.get("routes", ())
+            if (":" in route["dst"]) == (family == 6)
+        ]
+        assert left.get("dns") == result.get("dns")
+        assert left.keys() <= {"cniVersion", "ips", "routes", "dns"}
+
+    @PATIENT
+    @given(st.sampled_from(SUPPORTED).flatmap(results), st.data())
+    def test_steps_between_lead_where_one_step_leads(self, result: dict[str, Any], data: st.DataObject) -> None:
+        start = SUPPORTED.index(result["cniVersion"])
+        end = data.draw(st.integers(0 if result.get("ips") else 2, len(SUPPORTED) - 1))
+        between = range(min(start, end), max(start, end) + 1)
+        middle = data.draw(st.sampled_from(between))
+        assert along(result, [SUPPORTED[middle], SUPPORTED[end]]) == convert_result(result, SUPPORTED[end])
+
+    @PATIENT
+    @given(any_of(*SUPPORTED), st.sampled_from(SUPPORTED))
+    def test_the_given_result_is_left_as_it_was(self, result: dict[str, Any], version: str) -> None:
+        if version in FLAT and result["cniVersion"] not in FLAT and "ips" not in result:
+            return
+        before = repr(result)
+        convert_result(result, version)
+        assert repr(result) == before
