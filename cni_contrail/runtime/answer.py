@@ -1,10 +1,14 @@
-"""What a plugin's exit status and output mean (CNI specification 1.0.0, section 4)."""
+"""What a plugin's exit status and output mean (CNI specification 1.1.0, section 5)."""
 
 import json
 from typing import Any
 
 from cni_contrail.runtime.errors import CniRuntimeError, PluginError, PluginFailedError, ResultError
 from cni_contrail.runtime.execute import Completed
+from cni_contrail.runtime.result_shape import shape_problem
+
+_WITHOUT_LIST = ("0.1.0", "0.2.0")
+"""What a plugin supports that answers VERSION with the last of these alone."""
 
 _QUOTED = 1000  # characters of a plugin's output that an error repeats
 
@@ -18,7 +22,7 @@ def check_success(plugin: str, command: str, completed: Completed) -> None:
 def read_result(plugin: str, version: str, completed: Completed) -> dict[str, Any]:
     """Returns the result of a plugin that succeeded in ADD: of the configuration's version, or of none, which means it.
 
-    Raises PluginFailedError if there is no result, ResultError if it has another version.
+    Raises PluginFailedError if there is no result, ResultError if it is of another version or malformed.
     """
     result = _json_object(completed.stdout)
     if result is None:
@@ -26,7 +30,20 @@ def read_result(plugin: str, version: str, completed: Completed) -> dict[str, An
     stated = result.get("cniVersion") or version
     if stated != version:
         raise ResultError(f"plugin {plugin} answered in CNI version {stated!r} to a configuration of {version}")
+    if problem := shape_problem(result, version):
+        raise ResultError(f"plugin {plugin} answered a malformed result: {problem}")
     return {**result, "cniVersion": version}
+
+
+def read_versions(plugin: str, completed: Completed) -> tuple[str, ...]:
+    """Returns the versions that a plugin which succeeded in VERSION supports. Raises PluginFailedError."""
+    answer = _json_object(completed.stdout) or {}
+    stated, supported = answer.get("cniVersion"), answer.get("supportedVersions")
+    if stated == _WITHOUT_LIST[-1] and not supported:
+        return _WITHOUT_LIST
+    if not (stated and supported and isinstance(supported, list) and all(isinstance(each, str) for each in supported)):
+        raise PluginFailedError(f"plugin {plugin} does not say which versions it supports: {_quote(completed.stdout)}")
+    return tuple(supported)
 
 
 def _failure(plugin: str, command: str, completed: Completed) -> CniRuntimeError:

@@ -1,8 +1,7 @@
 """The parameters of one attachment (CNI specification 1.0.0, section 3, "Attachment Parameters")."""
 
 import dataclasses
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from cni_contrail.protocol.environment import IDENTIFIER, link_name_problem
@@ -12,6 +11,23 @@ _ID_RULE = "must be letters, digits, '_', '.' and '-', the first a letter or a d
 
 Arguments = tuple[tuple[str, str], ...]
 """Generic arguments, in order."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AttachmentKey:
+    """What an attachment is known by within a network: a container has as many as it has interface names.
+
+    Raises AttachmentError.
+    """
+
+    container_id: str
+    ifname: str
+
+    def __post_init__(self) -> None:
+        _check_names(self.container_id, self.ifname)
+
+    def __str__(self) -> str:
+        return f"{self.container_id}/{self.ifname}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,23 +45,14 @@ class Attachment:
     capability_args: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not IDENTIFIER.fullmatch(self.container_id):
-            raise AttachmentError(f"container ID {self.container_id!r}: {_ID_RULE}")
-        if problem := link_name_problem(self.ifname):
-            raise AttachmentError(f"interface name {self.ifname!r}: {problem}")
+        _check_names(self.container_id, self.ifname)
         for key, value in self.args:
             _check_argument(key, value)
 
-    def environment(self, command: str, plugin_dirs: Sequence[str]) -> dict[str, str]:
-        """The variables of a call (section 2, "Parameters")."""
-        return {
-            "CNI_COMMAND": command,
-            "CNI_CONTAINERID": self.container_id,
-            "CNI_NETNS": self.netns,
-            "CNI_IFNAME": self.ifname,
-            "CNI_ARGS": ";".join(f"{key}={value}" for key, value in self.args),
-            "CNI_PATH": os.pathsep.join(plugin_dirs),
-        }
+    @property
+    def key(self) -> AttachmentKey:
+        """What it is known by."""
+        return AttachmentKey(self.container_id, self.ifname)
 
 
 def parse_args(text: str) -> Arguments:
@@ -58,6 +65,21 @@ def parse_args(text: str) -> Arguments:
         _check_argument(key, value)
         pairs.append((key, value))
     return tuple(pairs)
+
+
+def parse_key(text: str) -> AttachmentKey:
+    """Returns what `CONTAINER/INTERFACE` names. Raises AttachmentError."""
+    container_id, slash, ifname = text.partition("/")
+    if not slash:
+        raise AttachmentError(f"attachment {text!r}: must be CONTAINER/INTERFACE")
+    return AttachmentKey(container_id, ifname)
+
+
+def _check_names(container_id: str, ifname: str) -> None:
+    if not IDENTIFIER.fullmatch(container_id):
+        raise AttachmentError(f"container ID {container_id!r}: {_ID_RULE}")
+    if problem := link_name_problem(ifname):
+        raise AttachmentError(f"interface name {ifname!r}: {problem}")
 
 
 def _check_argument(key: str, value: str) -> None:

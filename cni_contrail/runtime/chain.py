@@ -4,21 +4,27 @@ What the specification demands of a runtime beyond this is the caller's: make th
 operations on one container at a time, follow every ADD by a DEL, a failed one too.
 """
 
+import contextlib
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cni_contrail.runtime import versions
-from cni_contrail.runtime.answer import check_success, read_result
-from cni_contrail.runtime.attachment import Attachment
-from cni_contrail.runtime.cache import DEFAULT_DIR, CacheEntry, ResultCache
-from cni_contrail.runtime.configuration import NetworkList, PluginConfiguration
-from cni_contrail.runtime.derive import execution_configuration
-from cni_contrail.runtime.errors import AttachmentError, ConfigurationError, ResultError
-from cni_contrail.runtime.execute import Completed, execute, find_plugin
-from cni_contrail.runtime.results import Result, convert_result
+from cni_contrail.runtime.answer import read_result
+from cni_contrail.runtime.attachment import Attachment, AttachmentKey
+from cni_contrail.runtime.cache import DEFAULT_DIR, CachedAttachment, CacheEntry, ResultCache
+from cni_contrail.runtime.calls import PluginCalls
+from cni_contrail.runtime.configuration import NetworkList
+from cni_contrail.runtime.errors import (
+    AttachmentError,
+    CniRuntimeError,
+    ConfigurationError,
+    GarbageError,
+    ResultError,
+)
+from cni_contrail.runtime.results import convert_result
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +46,8 @@ class Runtime:
         environment: Mapping[str, str] | None = None,
         timeout: float = OPERATION_TIMEOUT,
     ) -> None:
-        self._plugin_dirs = tuple(plugin_dirs)
+        self._calls = PluginCalls(plugin_dirs, os.environ if environment is None else environment)
         self._cache = ResultCache(cache_dir)
-        self._environment = os.environ if environment is None else environment
         self._timeout = timeout
 
     def add(self, network: NetworkList, attachment: Attachment) -> dict[str, Any]:
@@ -52,11 +57,11 @@ class Runtime:
         """
         _need_namespace(attachment, "ADD")
         chained = versions.at_least(network.version, versions.CHAINS_SINCE)
-        deadline = time.monotonic() + self._timeout
+        deadline = self._deadline()
         result: dict[str, Any] = {}
         for position, plugin in enumerate(network.plugins):
             previous = result if chained and position > 0 else None
-            completed = self._call("ADD", network, plugin, attachment, previous=previous, deadline=deadline)
+            completed = self._calls.attachment("ADD", network, plugin, attachment, previous=previous, deadline=deadline)
             result = read_result(plugin.type, network.version, completed)
         self._cache.write(network, attachment, result)
         return result
@@ -75,9 +80,9 @@ class Runtime:
         if previous is None:
             where = self._cache.path(network.name, attachment)
             raise ResultError(f"{where}: is not there: the container was not attached, or is detached already")
-        deadline = time.monotonic() + self._timeout
+        deadline = self._deadline()
         for plugin in network.plugins:
-            self._call("CHECK", network, plugin, attachment, previous=previous, deadline=deadline)
+            self._calls.attachment("CHECK", network, plugin, attachment, previous=previous, deadline=deadline)
 
     def delete(self, network: NetworkList, attachment: Attachment) -> None:
         """Detaches the container: no error if it is detached, or its namespace is gone, or the cache is damaged.
@@ -85,31 +90,79 @@ class Runtime:
         Raises CniRuntimeError at the first plugin that fails; the cached result stays for the next try.
         """
         previous = self._previous_if_readable(network, attachment)
-        deadline = time.monotonic() + self._timeout
+        deadline = self._deadline()
         for plugin in reversed(network.plugins):
-            self._call("DEL", network, plugin, attachment, previous=previous, deadline=deadline)
+            self._calls.attachment("DEL", network, plugin, attachment, previous=previous, deadline=deadline)
         self._cache.remove(network.name, attachment)
 
     def cached(self, network: NetworkList, attachment: Attachment) -> CacheEntry | None:
         """Returns what the ADD of this attachment left, None if nothing. Raises ResultError if it is damaged."""
         return self._cache.read(network.name, attachment)
 
-    def _call(
-        self,
-        command: str,
-        network: NetworkList,
-        plugin: PluginConfiguration,
-        attachment: Attachment,
-        *,
-        previous: Result | None,
-        deadline: float,
-    ) -> Completed:
-        path = find_plugin(plugin.type, self._plugin_dirs)
-        environment = {**self._environment, **attachment.environment(command, self._plugin_dirs)}
-        configuration = execution_configuration(network, plugin, attachment, previous)
-        completed = execute(path, configuration, environment, deadline=deadline)
-        check_success(plugin.type, command, completed)
-        return completed
+    def attachments(self, container_id: str | None = None) -> list[CachedAttachment]:
+        """Returns the attachments of one container, or of all, that were added and not deleted since."""
+        cached = self._cache.attachments()
+        return [each for each in cached if container_id in (None, each.attachment.container_id)]
+
+    def check_versions(self, network: NetworkList) -> None:
+        """Returns if every plugin is there and supports the version of the network's configuration.
+
+        Raises CniRuntimeError; ConfigurationError names all plugins that do not support it.
+        """
+        deadline = self._deadline()
+        wanting = []
+        for plugin in network.plugins:
+            supported = self._calls.supported_versions(plugin.type, deadline=deadline)
+            if network.version not in supported:
+                wanting.append(f"plugin {plugin.type} (it supports {', '.join(supported)})")
+        if wanting:
+            raise ConfigurationError(
+                f"network {network.name}: CNI version {network.version} is not supported by {' and '.join(wanting)}"
+            )
+
+    def status(self, network: NetworkList) -> None:
+        """Returns if every plugin is ready for an ADD; before CNI 1.1.0 there is no way to ask, and none is executed.
+
+        Raises CniRuntimeError at the first plugin that is not: a PluginError has its code.
+        """
+        if not versions.at_least(network.version, versions.STATUS_AND_GC_SINCE):
+            return
+        deadline = self._deadline()
+        for plugin in network.plugins:
+            self._calls.status(network, plugin, deadline=deadline)
+
+    def garbage_collect(
+        self, network: NetworkList, valid_attachments: Iterable[AttachmentKey]
+    ) -> tuple[AttachmentKey, ...]:
+        """Detaches what is cached for the network and not valid, then has every plugin remove what else is stale.
+
+        Plugins are asked since CNI 1.1.0; nothing is done where the list disables GC. Returns what was detached. The
+        caller sees to it that no ADD or DEL runs meanwhile. The timeout is one for each DEL and each GC, since a plugin
+        that hangs must not cost the others their turn. Raises GarbageError when all were asked, ResultError before.
+        """
+        if network.disable_gc:
+            return ()
+        valid = tuple(valid_attachments)
+        failures: list[tuple[str, CniRuntimeError]] = []
+        detached = []
+        for attachment in self._stale(network, frozenset(valid)):
+            with _noted(failures, f"attachment {attachment.key}"):
+                self.delete(network, attachment)
+                detached.append(attachment.key)
+        if versions.at_least(network.version, versions.STATUS_AND_GC_SINCE):
+            for plugin in network.plugins:
+                with _noted(failures):
+                    self._calls.collect(network, plugin, valid, deadline=self._deadline())
+        if failures:
+            raise GarbageError(network.name, failures) from ExceptionGroup("GC", [error for _, error in failures])
+        return tuple(detached)
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self._timeout
+
+    def _stale(self, network: NetworkList, valid: frozenset[AttachmentKey]) -> list[Attachment]:
+        cached = [each.attachment for each in self._cache.attachments() if each.network == network.name]
+        return [attachment for attachment in cached if attachment.key not in valid]
 
     def _previous(self, network: NetworkList, attachment: Attachment) -> dict[str, Any] | None:
         entry = self._cache.read(network.name, attachment)
@@ -123,6 +176,15 @@ class Runtime:
         except ResultError as error:
             log.warning("DEL goes on without the result of the ADD: %s", error)
             return None
+
+
+@contextlib.contextmanager
+def _noted(failures: list[tuple[str, CniRuntimeError]], what: str = "") -> Iterator[None]:
+    """Goes on after a failure, which is told in the end."""
+    try:
+        yield
+    except CniRuntimeError as error:
+        failures.append((what, error))
 
 
 def _need_namespace(attachment: Attachment, command: str) -> None:

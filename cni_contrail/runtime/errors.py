@@ -7,10 +7,13 @@ CniRuntimeError
  ├─ PluginFailedError    the plugin could not be run, or did not answer in the protocol's form
  ├─ PluginTimeoutError   the plugin was killed, since the time for the operation was over
  ├─ ResultError          a result, or the cache of results, cannot be used
+ ├─ GarbageError         something of what is stale could not be removed; tells all of it
  └─ SandboxError         a network namespace could not be made, entered or removed
 
 Messages name the culprit; the cause is chained.
 """
+
+from collections.abc import Sequence
 
 
 class CniRuntimeError(Exception):
@@ -26,7 +29,7 @@ class AttachmentError(CniRuntimeError):
 
 
 class PluginError(CniRuntimeError):
-    """A plugin answered with an error object (CNI specification 1.0.0, section 4, "Error")."""
+    """A plugin answered with an error object (CNI specification 1.1.0, section 5, "Error")."""
 
     def __init__(self, plugin: str, command: str, *, code: int, msg: str, details: str) -> None:
         explained = f"{msg}; {details}" if details else msg
@@ -47,7 +50,16 @@ class PluginTimeoutError(CniRuntimeError):
 
 
 class ResultError(CniRuntimeError):
-    """A result is malformed, of another version than its configuration, or cannot be cached."""
+    """A result is malformed, of another version than its configuration, or cannot be converted or cached."""
+
+
+class GarbageError(CniRuntimeError):
+    """Some of what is stale in a network is left; `failures` tell of what, as far as it has a name, and why."""
+
+    def __init__(self, network: str, failures: Sequence[tuple[str, CniRuntimeError]]) -> None:
+        told = "; ".join(f"{what}: {error}" if what else str(error) for what, error in failures)
+        super().__init__(f"network {network}: garbage is left: {told}")
+        self.failures = tuple(failures)
 
 
 class SandboxError(CniRuntimeError):

@@ -65,6 +65,10 @@ class Plugins:
             return []
         return [Call(**json.loads(line)) for line in self._calls.read_text().splitlines()]
 
+    def forget_calls(self) -> None:
+        """Lets the record begin anew."""
+        self._calls.unlink(missing_ok=True)
+
 
 def result(version: str = "1.0.0", **parts: Any) -> dict[str, Any]:
     """A result with one interface and one address, of a version since 0.3.0."""

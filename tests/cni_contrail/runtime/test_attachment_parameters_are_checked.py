@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni_contrail.runtime.attachment import Attachment, parse_args
+from cni_contrail.runtime.attachment import Attachment, AttachmentKey, parse_args, parse_key
+from cni_contrail.runtime.environment import attachment_variables
 from cni_contrail.runtime.errors import AttachmentError
+from tests.support.patience import PATIENT
 
 
 @pytest.mark.parametrize("container_id", ["a", "A9", "cnitool-0f", "default-c1", "a.b_c-d", "c" * 64])
@@ -57,7 +59,32 @@ class TestArguments:
 
     PLAIN = st.text(st.characters(exclude_characters="=;", codec="utf-8"), min_size=1)
 
+    @PATIENT
     @given(st.lists(st.tuples(PLAIN, PLAIN)))
     def test_what_reaches_a_plugin_reads_back_the_same(self, pairs: list[tuple[str, str]]) -> None:
         attachment = Attachment("c", "/run/netns/x", "eth0", args=tuple(pairs))
-        assert parse_args(attachment.environment("ADD", [])["CNI_ARGS"]) == tuple(pairs)
+        assert parse_args(attachment_variables("ADD", attachment, [])["CNI_ARGS"]) == tuple(pairs)
+
+
+class TestKeys:
+    """What GC is told of attachments."""
+
+    def test_one_is_read_from_container_and_interface(self) -> None:
+        assert parse_key("c1/eth0") == AttachmentKey("c1", "eth0") == Attachment("c1", "", "eth0").key
+
+    def test_it_is_written_as_it_is_read(self) -> None:
+        assert str(parse_key("default-c1/net1")) == "default-c1/net1"
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("c1", "attachment 'c1': must be CONTAINER/INTERFACE"),
+            ("", "attachment '': must be CONTAINER/INTERFACE"),
+            ("/eth0", "container ID ''"),
+            ("c1/", "interface name ''"),
+            ("c1/eth0/x", "interface name 'eth0/x'"),
+        ],
+    )
+    def test_what_names_none_is_refused(self, text: str, said: str) -> None:
+        with pytest.raises(AttachmentError, match=said):
+            parse_key(text)

@@ -1,0 +1,111 @@
+"""A container may have many attachments; the cache knows of all that were added and not deleted since."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from cni_contrail.runtime.attachment import Attachment
+from cni_contrail.runtime.chain import Runtime
+from tests.support.scripted_plugins import Plugins, added, network, result
+
+RED = network("bridge", version="1.0.0")
+BLUE = RED._replace(name="blue")
+
+A = Attachment("a", "/run/netns/a", "eth0", args=(("A", "1"), ("A", "2")), capability_args={"ips": ["10.1.0.5"]})
+A_SECOND = Attachment("a", "/run/netns/a", "net1")
+B = Attachment("b-a", "/run/netns/b", "eth0")
+
+
+@pytest.fixture
+def attached(runtime: Runtime, plugins: Plugins) -> Runtime:
+    plugins.script("bridge", ADD=added())
+    for red in (A, A_SECOND, B):
+        runtime.add(RED, red)
+    runtime.add(BLUE, A_SECOND)
+    return runtime
+
+
+def listed(runtime: Runtime, container_id: str | None = None) -> list[str]:
+    return [f"{each.network} {each.attachment.key}" for each in runtime.attachments(container_id)]
+
+
+def test_all_are_there_by_network_container_and_interface(attached: Runtime) -> None:
+    assert listed(attached) == ["blue a/net1", "net a/eth0", "net a/net1", "net b-a/eth0"]
+
+
+def test_those_of_one_container_may_be_of_several_networks(attached: Runtime) -> None:
+    assert listed(attached, "a") == ["blue a/net1", "net a/eth0", "net a/net1"]
+
+
+def test_a_container_is_known_by_its_whole_id(attached: Runtime) -> None:
+    assert listed(attached, "b-a") == ["net b-a/eth0"]
+    assert listed(attached, "b") == []
+
+
+def test_they_are_as_their_add_left_them(attached: Runtime) -> None:
+    assert [each.attachment for each in attached.attachments()] == [A_SECOND, A, A_SECOND, B]
+    assert attached.attachments()[1].entry.result == result()
+    assert attached.attachments()[1].entry.source == RED.source
+
+
+def test_what_was_detached_is_gone(attached: Runtime) -> None:
+    for each in attached.attachments("a"):
+        attached.delete(BLUE if each.network == "blue" else RED, each.attachment)
+    assert listed(attached) == ["net b-a/eth0"]
+
+
+def test_without_a_cache_there_are_none(runtime: Runtime) -> None:
+    assert runtime.attachments() == []
+
+
+def test_an_add_that_failed_left_none(runtime: Runtime, plugins: Plugins) -> None:
+    plugins.script("bridge")
+    with pytest.raises(Exception, match="without a result"):
+        runtime.add(RED, A)
+    assert runtime.attachments() == []
+
+
+def test_a_file_that_is_being_written_is_none(
+    attached: Runtime, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "cache" / "results" / ".tmpx").write_text('{"kind": ')
+    with caplog.at_level(logging.WARNING):
+        assert len(attached.attachments()) == 4
+    assert caplog.text == ""
+
+
+ENTRY = {"kind": "cniCacheV1", "containerId": "c", "ifName": "eth0", "networkName": "net", "result": {}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is damaged"),
+        ("[]", "is damaged"),
+        (json.dumps(result()), "is damaged: KeyError('containerId')"),
+        (json.dumps(ENTRY | {"result": 7}), "is damaged"),
+        (json.dumps({key: value for key, value in ENTRY.items() if key != "networkName"}), "KeyError('networkName')"),
+        (json.dumps(ENTRY | {"containerId": "a b"}), "container ID 'a b'"),
+        (json.dumps(ENTRY | {"ifName": ""}), "interface name ''"),
+        (json.dumps(ENTRY | {"containerId": 7}), "is damaged"),
+    ],
+)
+def test_a_file_that_tells_of_none_is_passed_over_with_a_warning(
+    attached: Runtime, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, said: str
+) -> None:
+    (tmp_path / "cache" / "results" / "net-c-eth0").write_text(text)
+    with caplog.at_level(logging.WARNING):
+        assert len(attached.attachments()) == 4
+    assert "passed over: " in caplog.text
+    assert said in caplog.text
+
+
+def test_a_directory_in_the_way_is_passed_over_too(
+    attached: Runtime, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "cache" / "results" / "net-c-eth0").mkdir()
+    with caplog.at_level(logging.WARNING):
+        assert len(attached.attachments()) == 4
+    assert "cannot be read: Is a directory" in caplog.text

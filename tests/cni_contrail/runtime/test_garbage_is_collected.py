@@ -1,0 +1,240 @@
+"""What is attached and no longer valid is detached, then plugins remove what else they have of the network (GC)."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cni_contrail.runtime.attachment import Attachment, AttachmentKey
+from cni_contrail.runtime.chain import Runtime
+from cni_contrail.runtime.errors import GarbageError, PluginError, PluginTimeoutError, ResultError
+from tests.support.scripted_plugins import POD, Answer, Call, Plugins, added, network, result
+
+REFUSAL = Answer(json.dumps({"code": 11, "msg": "not now"}), "", 1)
+OLD = ("0.1.0", "0.3.1", "0.4.0", "1.0.0")
+
+CHAIN = network("one", "two", version="1.1.0")
+
+A = Attachment("a", "/run/netns/a", "eth0", args=(("K8S_POD_NAME", "a"),), capability_args={"mac": "x"})
+A_SECOND = Attachment("a", "/run/netns/a", "net1")
+B = Attachment("b", "/run/netns/b", "eth0")
+
+
+def answer(version: str) -> Answer:
+    if version in ("0.1.0", "0.2.0"):
+        return added({"cniVersion": version, "ip4": {"ip": "10.1.0.5/24"}})
+    return added(result(version))
+
+
+@pytest.fixture
+def chain(plugins: Plugins) -> Plugins:
+    for name in ("one", "two"):
+        plugins.script(name, ADD=answer("1.1.0"))
+    return plugins
+
+
+@pytest.fixture
+def attached(runtime: Runtime, chain: Plugins) -> Plugins:
+    """Two attachments of one container and one of another; the calls that made them are forgotten."""
+    for attachment in (A, A_SECOND, B):
+        runtime.add(CHAIN, attachment)
+    chain.forget_calls()
+    return chain
+
+
+def told(calls: list[Call]) -> Iterator[str]:
+    for call in calls:
+        variables = call.environment
+        of = f" {variables['CNI_CONTAINERID']}/{variables['CNI_IFNAME']}" if call.command == "DEL" else ""
+        yield f"{call.command} {call.plugin}{of}"
+
+
+def order(plugins: Plugins) -> list[str]:
+    return list(told(plugins.calls()))
+
+
+GC_OF_BOTH = ["GC one", "GC two"]
+
+
+class TestWhatIsDetached:
+    def test_each_attachment_that_is_not_valid_with_the_chain_backward(
+        self, runtime: Runtime, attached: Plugins
+    ) -> None:
+        assert runtime.garbage_collect(CHAIN, [B.key]) == (A.key, A_SECOND.key)
+        stale = ["DEL two a/eth0", "DEL one a/eth0", "DEL two a/net1", "DEL one a/net1"]
+        assert order(attached) == [*stale, *GC_OF_BOTH]
+        assert [each.attachment.key for each in runtime.attachments()] == [B.key]
+
+    def test_one_of_several_of_a_container(self, runtime: Runtime, attached: Plugins) -> None:
+        assert runtime.garbage_collect(CHAIN, [A.key, B.key]) == (A_SECOND.key,)
+
+    def test_all_if_none_is_valid(self, runtime: Runtime, attached: Plugins) -> None:
+        assert runtime.garbage_collect(CHAIN, []) == (A.key, A_SECOND.key, B.key)
+        assert runtime.attachments() == []
+
+    def test_none_if_all_are(self, runtime: Runtime, attached: Plugins) -> None:
+        assert runtime.garbage_collect(CHAIN, [A.key, A_SECOND.key, B.key]) == ()
+        assert order(attached) == GC_OF_BOTH
+
+    def test_nothing_of_another_network(self, runtime: Runtime, attached: Plugins) -> None:
+        other = CHAIN._replace(name="other")
+        runtime.add(other, B)
+        attached.forget_calls()
+        assert runtime.garbage_collect(other, [AttachmentKey("x", "eth0")]) == (B.key,)
+        assert len(runtime.attachments()) == 3
+
+    def test_a_network_whose_name_begins_alike_is_another(self, runtime: Runtime, attached: Plugins) -> None:
+        """Names of cache files are ambiguous: `net-a-eth0` may be of network `net` or of `net-a`."""
+        runtime.add(CHAIN._replace(name="net-a"), Attachment("c", "/run/netns/c", "eth0"))
+        assert runtime.garbage_collect(CHAIN._replace(name="net-a"), []) == (AttachmentKey("c", "eth0"),)
+        assert len(runtime.attachments()) == 3
+
+    def test_the_same_container_in_another_ifname_is_no_match(self, runtime: Runtime, attached: Plugins) -> None:
+        assert A.key in runtime.garbage_collect(CHAIN, [AttachmentKey("a", "eth1"), A_SECOND.key, B.key])
+
+    def test_with_the_parameters_of_its_add(self, runtime: Runtime, plugins: Plugins) -> None:
+        plugins.script("one", ADD=answer("1.1.0"))
+        declaring = network({"type": "one", "capabilities": {"mac": True}}, version="1.1.0")
+        runtime.add(declaring, A)
+        runtime.garbage_collect(declaring, [])
+        delete = plugins.calls()[1]
+        assert delete.environment["CNI_NETNS"] == "/run/netns/a"
+        assert delete.environment["CNI_ARGS"] == "K8S_POD_NAME=a"
+        assert delete.stdin["runtimeConfig"] == {"mac": "x"}
+        assert delete.stdin["prevResult"] == result("1.1.0")
+
+    @pytest.mark.parametrize("version", OLD)
+    def test_in_every_version_where_plugins_know_no_gc(self, runtime: Runtime, plugins: Plugins, version: str) -> None:
+        plugins.script("one", ADD=answer(version))
+        runtime.add(network("one", version=version), B)
+        assert runtime.garbage_collect(network("one", version=version), []) == (B.key,)
+        assert order(plugins) == ["ADD one", "DEL one b/eth0"]
+
+    def test_what_was_added_in_another_version(self, runtime: Runtime, plugins: Plugins) -> None:
+        plugins.script("one", ADD=answer("0.4.0"))
+        runtime.add(network("one", version="0.4.0"), B)
+        runtime.garbage_collect(network("one", version="1.1.0"), [])
+        assert plugins.calls()[1].stdin["prevResult"] == result("1.1.0")
+
+
+class TestWhatPluginsAreTold:
+    def test_the_valid_attachments_under_both_keys(self, runtime: Runtime, chain: Plugins) -> None:
+        runtime.garbage_collect(
+            network({"type": "one", "capabilities": {"mac": True}}, version="1.1.0"), [B.key, A.key]
+        )
+        valid = [{"containerID": "b", "ifname": "eth0"}, {"containerID": "a", "ifname": "eth0"}]
+        assert chain.calls()[0].stdin == {
+            "type": "one",
+            "name": "net",
+            "cniVersion": "1.1.0",
+            "cni.dev/valid-attachments": valid,
+            "cni.dev/attachments": valid,
+        }
+
+    def test_none_is_an_empty_list_and_not_an_absent_key(self, runtime: Runtime, chain: Plugins) -> None:
+        runtime.garbage_collect(CHAIN, [])
+        assert chain.calls()[0].stdin["cni.dev/valid-attachments"] == []
+        assert chain.calls()[0].stdin["cni.dev/attachments"] == []
+
+    def test_also_of_attachments_that_are_not_cached(self, runtime: Runtime, chain: Plugins) -> None:
+        runtime.garbage_collect(CHAIN, iter([AttachmentKey("elsewhere", "eth0")]))
+        for call in chain.calls():
+            assert call.stdin["cni.dev/valid-attachments"] == [{"containerID": "elsewhere", "ifname": "eth0"}]
+
+    def test_the_variables_of_an_attachment_are_there_and_empty(self, runtime: Runtime, chain: Plugins) -> None:
+        runtime.garbage_collect(CHAIN, [])
+        environment = chain.calls()[0].environment
+        assert {key: value for key, value in environment.items() if key.startswith("CNI_")} == {
+            "CNI_COMMAND": "GC",
+            "CNI_CONTAINERID": "",
+            "CNI_NETNS": "",
+            "CNI_IFNAME": "",
+            "CNI_ARGS": "",
+            "CNI_PATH": str(chain.directory),
+        }
+
+
+def test_a_list_that_disables_it_has_nothing_done(runtime: Runtime, attached: Plugins) -> None:
+    assert runtime.garbage_collect(CHAIN._replace(disable_gc=True), []) == ()
+    assert order(attached) == []
+    assert len(runtime.attachments()) == 3
+
+
+class TestFailures:
+    """It goes on after each, and tells all of them in the end."""
+
+    def fail(self, runtime: Runtime, network_list: Any = CHAIN) -> GarbageError:
+        with pytest.raises(GarbageError) as caught:
+            runtime.garbage_collect(network_list, [B.key])
+        return caught.value
+
+    def test_a_del_that_fails_leaves_its_attachment_for_the_next_time(
+        self, runtime: Runtime, attached: Plugins
+    ) -> None:
+        attached.script("two", DEL=REFUSAL)
+        error = self.fail(runtime)
+        assert order(attached) == ["DEL two a/eth0", "DEL two a/net1", *GC_OF_BOTH]
+        assert [what for what, _ in error.failures] == ["attachment a/eth0", "attachment a/net1"]
+        attached.script("two")
+        assert runtime.garbage_collect(CHAIN, [B.key]) == (A.key, A_SECOND.key)
+
+    def test_a_gc_that_fails_does_not_keep_the_next_plugin_from_its_own(
+        self, runtime: Runtime, attached: Plugins
+    ) -> None:
+        attached.script("one", GC=REFUSAL)
+        error = self.fail(runtime)
+        assert order(attached)[-2:] == GC_OF_BOTH
+        [(what, cause)] = error.failures
+        assert what == ""
+        assert isinstance(cause, PluginError)
+        assert (cause.plugin, cause.command, cause.code) == ("one", "GC", 11)
+
+    def test_all_are_in_the_message_and_in_the_cause(self, runtime: Runtime, attached: Plugins) -> None:
+        attached.script("one", DEL=REFUSAL, GC=REFUSAL)
+        error = self.fail(runtime)
+        assert str(error) == (
+            "network net: garbage is left: attachment a/eth0: plugin one failed (DEL): not now (code 11); "
+            "attachment a/net1: plugin one failed (DEL): not now (code 11); plugin one failed (GC): not now (code 11)"
+        )
+        assert isinstance(error.__cause__, ExceptionGroup)
+        assert error.__cause__.exceptions == tuple(cause for _, cause in error.failures)
+
+    def test_a_plugin_that_is_not_there(self, runtime: Runtime, attached: Plugins) -> None:
+        (attached.directory / "two").unlink()
+        assert len(self.fail(runtime).failures) == 3
+        assert order(attached) == ["GC one"]
+
+    def test_one_that_hangs_costs_no_other_its_turn(
+        self, make_runtime: Callable[..., Runtime], runtime: Runtime, attached: Plugins
+    ) -> None:
+        attached.write("one", "#!/bin/sh\nexec sleep 300\n")
+        error = self.fail(make_runtime(timeout=1.0), network("one", "two", version="1.1.0"))
+        assert [type(cause) for _, cause in error.failures] == [PluginTimeoutError] * 3
+        assert order(attached) == ["DEL two a/eth0", "DEL two a/net1", "GC two"]
+
+    def test_a_cache_that_cannot_be_listed_is_told_before_anything_is_done(
+        self, chain: Plugins, tmp_path: Path
+    ) -> None:
+        (tmp_path / "results").write_text("")
+        with pytest.raises(ResultError, match=rf"{tmp_path}/results: cannot be read: Not a directory"):
+            Runtime([str(chain.directory)], cache_dir=str(tmp_path)).garbage_collect(CHAIN, [])
+        assert order(chain) == []
+
+
+def test_entries_that_tell_of_no_attachment_are_passed_over_with_a_warning(
+    runtime: Runtime, attached: Plugins, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "cache" / "results" / "net-x-eth0").write_text("{")
+    with caplog.at_level(logging.WARNING):
+        assert runtime.garbage_collect(CHAIN, [A.key, A_SECOND.key, B.key]) == ()
+    assert "net-x-eth0: the cached result is damaged" in caplog.text
+    assert order(attached) == GC_OF_BOTH
+
+
+def test_it_can_be_repeated(runtime: Runtime, attached: Plugins) -> None:
+    runtime.garbage_collect(CHAIN, [])
+    assert runtime.garbage_collect(CHAIN, []) == ()
+    runtime.delete(CHAIN, POD)

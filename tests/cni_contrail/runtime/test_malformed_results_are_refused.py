@@ -1,0 +1,100 @@
+"""What libcni could not decode, or runtimes would crash over, is told with its key."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cni_contrail.runtime.chain import Runtime
+from cni_contrail.runtime.errors import ResultError
+from cni_contrail.runtime.result_shape import shape_problem
+from cni_contrail.runtime.versions import SUPPORTED
+from tests.support.cni_results import results
+from tests.support.patience import PATIENT
+from tests.support.scripted_plugins import POD, Plugins, added, network, result
+
+ADDRESS = "must be an address with its prefix length"
+
+
+@PATIENT
+@given(st.sampled_from(SUPPORTED).flatmap(results))
+def test_what_is_well_formed_has_no_problem(result: dict[str, Any]) -> None:
+    assert shape_problem(result, result["cniVersion"]) is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ({"interfaces": {}}, "interfaces must be a list of objects, not {}"),
+        ({"interfaces": ["eth0"]}, "interfaces[0] must be an object, not 'eth0'"),
+        ({"interfaces": [{"name": 1}]}, "interfaces[0].name must be a string, not 1"),
+        ({"interfaces": [{"mtu": "1500"}]}, "interfaces[0].mtu must be an integer, not '1500'"),
+        ({"interfaces": [{"mtu": True}]}, "interfaces[0].mtu must be an integer, not True"),
+        ({"interfaces": [{}, {"socketPath": 1}]}, "interfaces[1].socketPath must be a string, not 1"),
+        ({"interfaces": [{"pciID": []}]}, "interfaces[0].pciID must be a string, not []"),
+        ({"ips": [{}]}, f"ips[0].address {ADDRESS}, not None"),
+        ({"ips": [{"address": "10.0.0.1"}]}, f"ips[0].address {ADDRESS}, not '10.0.0.1'"),
+        ({"ips": [{"address": "10.0.0.1/33"}]}, f"ips[0].address {ADDRESS}, not '10.0.0.1/33'"),
+        ({"ips": [{"address": "fd00::1/64", "gateway": "x"}]}, "ips[0].gateway must be an address, not 'x'"),
+        ({"ips": [{"address": "fd00::1/64", "interface": "0"}]}, "ips[0].interface must be an integer, not '0'"),
+        ({"routes": [{"gw": "10.0.0.1"}]}, f"routes[0].dst {ADDRESS}, not None"),
+        ({"routes": [{"dst": "default"}]}, f"routes[0].dst {ADDRESS}, not 'default'"),
+        ({"routes": [{"dst": "::/0", "gw": "::1/64"}]}, "routes[0].gw must be an address, not '::1/64'"),
+        ({"routes": [{"dst": "::/0", "scope": "link"}]}, "routes[0].scope must be an integer, not 'link'"),
+        ({"dns": []}, "dns must be an object, not []"),
+        ({"dns": {"nameservers": "10.0.0.1"}}, "dns.nameservers must be a list of strings, not '10.0.0.1'"),
+        ({"dns": {"search": [1]}}, "dns.search must be a list of strings, not [1]"),
+        ({"dns": {"domain": 1}}, "dns.domain must be a string, not 1"),
+    ],
+)
+def test_the_key_and_the_value_are_told(parts: dict[str, Any], problem: str) -> None:
+    assert shape_problem(parts, "1.1.0") == problem
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ({"ip4": []}, "ip4 must be an object, not []"),
+        ({"ip4": {"gateway": "10.0.0.1"}}, f"ip4.ip {ADDRESS}, not None"),
+        ({"ip6": {"ip": "fd00::1"}}, f"ip6.ip {ADDRESS}, not 'fd00::1'"),
+        ({"ip6": {"ip": "fd00::1/64", "routes": {}}}, "ip6.routes must be a list of objects, not {}"),
+        ({"ip4": {"ip": "10.0.0.1/8", "routes": [{}]}}, f"ip4.routes[0].dst {ADDRESS}, not None"),
+        ({"dns": 1}, "dns must be an object, not 1"),
+    ],
+)
+def test_in_the_first_versions_too(parts: dict[str, Any], problem: str) -> None:
+    assert shape_problem(parts, "0.2.0") == problem
+
+
+@pytest.mark.parametrize("index", [-1, 1, 2])
+def test_an_index_that_means_no_interface_is_told(index: int) -> None:
+    listed = result("1.1.0", ips=[{"address": "10.0.0.1/8", "interface": index}])
+    assert shape_problem(listed, "1.1.0") == f"ips[0].interface is {index}, and there are 1 interfaces"
+
+
+def test_null_is_as_good_as_absent() -> None:
+    parts = {"interfaces": None, "dns": None, "ips": [{"address": "10.0.0.1/8", "gateway": None, "interface": None}]}
+    assert shape_problem(parts, "1.0.0") is None
+
+
+def test_a_plugin_that_answers_one_is_named(runtime: Runtime, plugins: Plugins) -> None:
+    plugins.script("bridge", ADD=added(result("1.1.0", routes=[{"dst": "0.0.0.0"}])))
+    with pytest.raises(ResultError, match=r"^plugin bridge answered a malformed result: routes\[0\]\.dst must be"):
+        runtime.add(network("bridge", version="1.1.0"), POD)
+    assert runtime.cached(network("bridge"), POD) is None
+
+
+def test_a_plugin_may_tell_all_that_1_1_0_knows(runtime: Runtime, plugins: Plugins) -> None:
+    told = {
+        "cniVersion": "1.1.0",
+        "interfaces": [{"name": "eth0", "mtu": 1450, "socketPath": "/run/vhost", "pciID": "0000:00:01.0"}],
+        "routes": [{"dst": "::/0", "mtu": 1400, "advmss": 1340, "priority": 100, "table": 254, "scope": 253}],
+    }
+    plugins.script("bridge", ADD=added(told))
+    plugins.script("next", ADD=added(told))
+    chain = network("bridge", "next", version="1.1.0")
+    assert runtime.add(chain, POD) == told
+    assert plugins.calls()[1].stdin["prevResult"] == told
+    runtime.delete(chain, POD)
+    assert plugins.calls()[2].stdin["prevResult"] == told

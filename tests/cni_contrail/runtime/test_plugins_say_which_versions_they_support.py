@@ -1,0 +1,112 @@
+"""VERSION asks a plugin what it supports: a configuration of another version is told before it fails every ADD."""
+
+import json
+from typing import Any
+
+import pytest
+
+from cni_contrail.runtime.chain import Runtime
+from cni_contrail.runtime.errors import CniRuntimeError, ConfigurationError, PluginError, PluginFailedError
+from tests.support.scripted_plugins import Answer, Plugins, network
+
+NEW = ("0.3.1", "0.4.0", "1.0.0", "1.1.0")
+OLD = ("0.3.0", "0.3.1", "0.4.0")
+
+
+def supporting(versions: tuple[str, ...], **keys: Any) -> Answer:
+    return Answer(json.dumps({"cniVersion": "1.1.0", "supportedVersions": versions, **keys}))
+
+
+def test_all_that_support_it_are_silent(runtime: Runtime, plugins: Plugins) -> None:
+    plugins.script("new", VERSION=supporting(NEW))
+    plugins.script("old", VERSION=supporting(OLD))
+    runtime.check_versions(network("new", "old", version="0.4.0"))
+    assert [f"{call.command} {call.plugin}" for call in plugins.calls()] == ["VERSION new", "VERSION old"]
+
+
+def test_one_that_does_not_is_named_with_what_it_supports(runtime: Runtime, plugins: Plugins) -> None:
+    plugins.script("new", VERSION=supporting(NEW))
+    plugins.script("old", VERSION=supporting(OLD))
+    with pytest.raises(ConfigurationError) as caught:
+        runtime.check_versions(network("new", "old", version="1.0.0"))
+    assert str(caught.value) == (
+        "network net: CNI version 1.0.0 is not supported by plugin old (it supports 0.3.0, 0.3.1, 0.4.0)"
+    )
+
+
+def test_several_are_named_together(runtime: Runtime, plugins: Plugins) -> None:
+    for name in ("one", "two"):
+        plugins.script(name, VERSION=supporting(("0.4.0",)))
+    with pytest.raises(ConfigurationError, match=r"by plugin one \(it supports 0\.4\.0\) and plugin two"):
+        runtime.check_versions(network("one", "two", version="1.1.0"))
+
+
+def test_the_call_is_that_of_libcni(runtime: Runtime, plugins: Plugins) -> None:
+    plugins.script("new", VERSION=supporting(NEW))
+    runtime.check_versions(network("new", version="1.0.0"))
+    call = plugins.calls()[0]
+    assert call.stdin == {"cniVersion": "1.1.0"}
+    assert {key: value for key, value in call.environment.items() if key.startswith("CNI_")} == {
+        "CNI_COMMAND": "VERSION",
+        "CNI_CONTAINERID": "",
+        "CNI_NETNS": "dummy",
+        "CNI_IFNAME": "dummy",
+        "CNI_ARGS": "",
+        "CNI_PATH": "dummy",
+    }
+
+
+class TestOldPlugins:
+    """What was answered before there was a list, or a VERSION."""
+
+    @pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
+    def test_0_2_0_alone_means_what_there_was_then(self, runtime: Runtime, plugins: Plugins, version: str) -> None:
+        plugins.script("bridge", VERSION=Answer('{"cniVersion": "0.2.0"}'))
+        runtime.check_versions(network("bridge", version=version))
+        with pytest.raises(ConfigurationError, match=r"it supports 0\.1\.0, 0\.2\.0"):
+            runtime.check_versions(network("bridge", version="0.3.0"))
+
+    def test_one_that_does_not_know_the_command_supports_the_first_version(
+        self, runtime: Runtime, plugins: Plugins
+    ) -> None:
+        plugins.script("bridge", VERSION=Answer('{"code": 4, "msg": "unknown CNI_COMMAND: VERSION"}', "", 1))
+        runtime.check_versions(network("bridge", version="0.1.0"))
+        with pytest.raises(ConfigurationError, match=r"it supports 0\.1\.0\)"):
+            runtime.check_versions(network("bridge", version="0.2.0"))
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            {"code": 4, "msg": "unknown CNI_COMMAND: VERSION", "details": "of another kind"},
+            {"code": 999, "msg": "out of memory"},
+        ],
+    )
+    def test_any_other_failure_is_one(self, runtime: Runtime, plugins: Plugins, error: dict[str, Any]) -> None:
+        plugins.script("bridge", VERSION=Answer(json.dumps(error), "", 1))
+        with pytest.raises(PluginError):
+            runtime.check_versions(network("bridge", version="0.1.0"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "1.0.0",
+        "[]",
+        "{}",
+        '{"cniVersion": "1.0.0"}',
+        '{"supportedVersions": ["1.0.0"]}',
+        '{"cniVersion": "1.0.0", "supportedVersions": []}',
+        '{"cniVersion": "1.0.0", "supportedVersions": "1.0.0"}',
+        '{"cniVersion": "1.0.0", "supportedVersions": [1]}',
+    ],
+)
+def test_an_answer_that_says_nothing_is_a_failure(runtime: Runtime, plugins: Plugins, answer: str) -> None:
+    plugins.script("bridge", VERSION=Answer(answer))
+    with pytest.raises(PluginFailedError, match="plugin bridge does not say which versions it supports"):
+        runtime.check_versions(network("bridge"))
+
+
+def test_a_plugin_that_is_not_there_is_told(runtime: Runtime) -> None:
+    with pytest.raises(CniRuntimeError, match="plugin bridge is not there"):
+        runtime.check_versions(network("bridge"))
