@@ -164,6 +164,11 @@ def pod_uuid(uid: str) -> str:
         return str(uuid.uuid5(_POD_NAMESPACE, uid))
 
 
+def thick_name(index: int, interface: str | None) -> str:
+    """Name in the sandbox of the interface at `index` in thick mode; `interface` is what the user asked for, if any."""
+    return interface or f"eth{index}"
+
+
 def interface_uuid(pod_uid: str, index: int) -> str:
     """Uuid of a pod's interface: the same after a restart, since it is derived."""
     return str(uuid.uuid5(_VMI_NAMESPACE, f"{pod_uid}/{index}"))

@@ -14,7 +14,7 @@ class PodState(StrEnum):
 
     READY = "Ready"  # its list of interfaces is written
     WAITING = "Waiting"  # something is missing, and it proceeds by itself when that appears
-    REFUSED = "Refused"  # its request is wrong: it proceeds only when it is made anew
+    REFUSED = "Refused"  # its request is wrong: it proceeds when that is mended
     HOST_NETWORK = "HostNetwork"  # it gets no interface
 
 

@@ -4,14 +4,14 @@ import argparse
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
-from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualMachineInterface
+from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualMachineInterface, thick_name
 from contrail_config.views import PodState, PodView
 from contrailctl.age import format_age
 from contrailctl.agent import Agent
 from contrailctl.answer import Answer
 from contrailctl.errors import UsageError
 from contrailctl.manager import Manager
-from contrailctl.sandbox_view import expected_defaults, interface_name
+from contrailctl.sandbox_view import expected_defaults
 from contrailctl.table import format_table
 
 _LABEL_WIDTH = 16
@@ -59,12 +59,12 @@ def _machine(machine: VirtualMachine | None, plugged: dict[str, str] | None = No
 
 def _default_routes(interfaces: Sequence[VirtualMachineInterface]) -> Iterator[str]:
     for family, position, gateway in expected_defaults(interfaces):
-        yield f"IPv{family} via {gateway} dev {interface_name(position, interfaces[position])}"
+        yield f"IPv{family} via {gateway} dev {thick_name(position, interfaces[position].interface)}"
 
 
 def _interfaces(interfaces: Sequence[VirtualMachineInterface], plugged: dict[str, str] | None) -> Iterator[str]:
     for index, interface in enumerate(interfaces):
-        yield f"{interface_name(index, interface)}:"
+        yield f"{thick_name(index, interface.interface)}:"
         fields = {**_facts(interface, index), **_port(interface, plugged)}
         yield from (f"  {_field(label, value)}" for label, value in fields.items())
 

@@ -5,14 +5,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from contrail_config.objects import Event, VirtualMachineInterface
+from contrail_config.objects import Event, VirtualMachineInterface, thick_name
 from contrail_config.views import InterfaceView, NetworkView, PodView
 from contrailctl.age import format_age
 from contrailctl.agent import Agent
 from contrailctl.answer import Answer
 from contrailctl.errors import NotFoundError, UsageError
 from contrailctl.manager import Manager
-from contrailctl.sandbox_view import interface_name
 from contrailctl.table import format_table
 
 
@@ -58,7 +57,7 @@ def _interfaces_of(agent: Agent, arguments: argparse.Namespace) -> list[Interfac
             pod_uid=machine.uuid,
             node=machine.node,
             index=index,
-            name=interface_name(index, interface),
+            name=thick_name(index, interface.interface),
             interface=interface,
         )
         for index, interface in enumerate(machine.interfaces)

@@ -25,11 +25,6 @@ class ExpectedDefault(NamedTuple):
     gateway: str
 
 
-def interface_name(index: int, interface: VirtualMachineInterface) -> str:
-    """The first is eth0, another one has the name that was asked for, or else one by its position."""
-    return "eth0" if index == 0 else interface.interface or f"eth{index}"
-
-
 def expected_defaults(interfaces: Sequence[VirtualMachineInterface]) -> list[ExpectedDefault]:
     """One per family: through the interface that asks for it, else through the first that has a gateway.
 

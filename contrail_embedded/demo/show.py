@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from contrail_config.objects import VirtualMachineInterface
+from contrail_config.objects import VirtualMachineInterface, thick_name
 from contrail_embedded.demo.kernel import EVERYWHERE, KernelRoute, read_links, read_routes
 from contrail_embedded.demo.place import Place
 from contrail_embedded.demo.runtime_player import Sandbox
-from contrailctl.sandbox_view import interface_name
 from contrailctl.table import format_table
 
 _HEADER = ("POD", "INTERFACE", "NETWORK", "ADDRESSES", "DEFAULT ROUTES")
@@ -37,7 +36,9 @@ def how_to_look(place: Place, url: str, sandboxes: Sequence[Sandbox]) -> str:
 def _rows(sandbox: Sandbox) -> Iterator[Sequence[str]]:
     machine = sandbox.pod.machine
     interfaces = machine.interfaces if machine else ()
-    networks = {interface_name(index, interface): _network(interface) for index, interface in enumerate(interfaces)}
+    networks = {
+        thick_name(index, interface.interface): _network(interface) for index, interface in enumerate(interfaces)
+    }
     routes = read_routes(sandbox.namespace)
     pod = f"{sandbox.pod.namespace}/{sandbox.pod.name}"
     for link in read_links(sandbox.namespace):

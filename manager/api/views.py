@@ -6,11 +6,10 @@ from collections.abc import Mapping
 import msgspec
 
 from contrail_config.errors import NotFoundError
-from contrail_config.objects import Event, VirtualMachine
+from contrail_config.objects import Event, VirtualMachine, thick_name
 from contrail_config.store import EventLog, Store
 from contrail_config.views import InterfaceView, NetworkView, PodView
 from manager.controller.record import PodRecord
-from manager.mapping.interface_names import thick_name
 
 
 class Selection(msgspec.Struct, frozen=True):

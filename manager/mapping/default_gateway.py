@@ -16,12 +16,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from contrail_config.addressing.notation import family_of
-from contrail_config.objects import DefaultGateway
+from contrail_config.objects import DefaultGateway, thick_name
 from manager.mapping.addresses import unfit_gateway
 from manager.mapping.annotations import DEFAULT_GATEWAY_KEY
 from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import PodRefusedError
-from manager.mapping.interface_names import thick_name
 from manager.reasons import Reason
 from manager.source import Pod
 

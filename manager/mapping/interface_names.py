@@ -7,16 +7,12 @@ included, after those that Multus itself adds to every pod.
 
 from collections.abc import Sequence
 
+from contrail_config.objects import thick_name
 from manager.configuration import MetaPlugin, MetaPluginSettings
 from manager.mapping.errors import PodRefusedError
 from manager.parsing.networks import NETWORKS_KEY
 from manager.parsing.selection import NetworkSelection
 from manager.reasons import Reason
-
-
-def thick_name(index: int, interface: str | None) -> str:
-    """Name in thick mode; `interface` is what the user asked for."""
-    return interface or f"eth{index}"
 
 
 def attachment_names(selections: Sequence[NetworkSelection], *, default_networks: int) -> list[str]:

@@ -13,12 +13,12 @@ from contrail_config.objects import (
     interface_mac,
     interface_uuid,
     machine_name,
+    thick_name,
 )
 from contrail_config.store import AddressRequest
 from manager.mapping.addresses import families, same_subnet
 from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import PodRefusedError
-from manager.mapping.interface_names import thick_name
 from manager.mapping.names import project_name
 from manager.reasons import Reason
 from manager.source import Pod

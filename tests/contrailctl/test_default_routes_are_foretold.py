@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from contrail_config.objects import DefaultGateway, InterfaceAddress, VirtualMachineInterface
-from contrailctl.sandbox_view import ExpectedDefault, expected_defaults, interface_name
+from contrail_config.objects import DefaultGateway, InterfaceAddress, VirtualMachineInterface, thick_name
+from contrailctl.sandbox_view import ExpectedDefault, expected_defaults
 
 V4 = InterfaceAddress("10.0.0.2", 24, "10.0.0.1")
 V6 = InterfaceAddress("fd00::2", 64, "fd00::1")
@@ -51,4 +51,4 @@ def test_each_family_has_one_at_most(case: Case) -> None:
 
 def test_interfaces_are_named_as_thick_mode_names_them() -> None:
     named = [interface(), interface(name="web"), interface()]
-    assert [interface_name(index, each) for index, each in enumerate(named)] == ["eth0", "web", "eth2"]
+    assert [thick_name(index, each.interface) for index, each in enumerate(named)] == ["eth0", "web", "eth2"]

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrail_config.objects import DefaultGateway, VirtualMachine
+from contrail_config.objects import DefaultGateway, VirtualMachine, thick_name
 from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings
 from manager.mapping.errors import MappingError
-from manager.mapping.interface_names import thick_name
 from manager.source import Pod
 from tests.support.catalogues import build
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod
