@@ -26,7 +26,6 @@ def json_response(content: object, *, status: int = 200) -> web.Response:
 
 def status_routes(readiness: Readiness, registry: CollectorRegistry) -> list[web.RouteDef]:
     """Returns the routes of `/healthz`, `/readyz` (503 with reasons while not ready) and `/metrics`."""
-
     version = importlib.metadata.version("contrail-multinet")
 
     async def healthz(_request: web.Request) -> web.Response:
