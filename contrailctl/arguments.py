@@ -1,10 +1,9 @@
 """The command line: what can be said, and what it means where it is left out."""
 
 import argparse
-import os
 
-from cni_contrail.runtime.cache import DEFAULT_DIR
 from contrailctl.answer import FORMATS
+from contrailctl.cni_arguments import add_cni
 
 DEFAULT_MANAGER = "http://127.0.0.1:8083"
 DEFAULT_AGENT = "http://127.0.0.1:9091"
@@ -31,7 +30,7 @@ def _parser(version: str) -> argparse.ArgumentParser:
     _add_get(commands, common)
     _add_describe(commands, common)
     commands.add_parser("status", help="are manager and agent ready, and how much do they hold", parents=[common])
-    _add_cni(commands, common)
+    add_cni(commands, common)
     return parser
 
 
@@ -67,31 +66,6 @@ def _add_describe(
     kinds = describe.add_subparsers(dest="kind", required=True, metavar="KIND")
     pod = kinds.add_parser("pod", help="describe a pod", parents=[common])
     pod.add_argument("pod", metavar="NAMESPACE/NAME")
-
-
-def _add_cni(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    cni = commands.add_parser("cni", help="run a network configuration list on a namespace, as a runtime does")
-    operations = cni.add_subparsers(dest="operation", required=True, metavar="OPERATION")
-    for operation, text in {"add": "attach", "check": "check", "del": "detach"}.items():
-        command = operations.add_parser(operation, help=f"{text} a namespace", parents=[common])
-        command.add_argument(
-            "network", metavar="CONFLIST-or-NAME", help="a file, or a name in the configuration directory"
-        )
-        command.add_argument("netns", metavar="NETNS", help="path of a network namespace, or its name below /run/netns")
-        _add_parameters(command)
-    for operation in ("gc", "status"):
-        operations.add_parser(operation, help="not supported yet", parents=[common])
-
-
-def _add_parameters(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--container-id", metavar="ID", help="default: as cnitool, from the namespace's path")
-    command.add_argument("--ifname", metavar="NAME", default="eth0", help="default: eth0")
-    command.add_argument("--args", metavar="K=V;..", help="CNI_ARGS; check and del repeat those of add")
-    command.add_argument("--capability-args", metavar="JSON", help="capability arguments, a JSON object; likewise")
-    command.add_argument("--conf-dir", metavar="DIR", default="/etc/cni/net.d", help="default: /etc/cni/net.d")
-    command.add_argument("--cache-dir", metavar="DIR", default=DEFAULT_DIR, help=f"default: {DEFAULT_DIR}")
-    plugins = os.environ.get("CNI_PATH") or os.pathsep.join(("/opt/cni/bin", "/usr/lib/cni"))
-    command.add_argument("--bin-dir", metavar="DIR:..", default=plugins, help="default: $CNI_PATH or %(default)s")
 
 
 def _seconds(text: str) -> float:

@@ -23,7 +23,14 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 
 _LISTS = {"networks": get.get_networks, "pods": get.get_pods, "events": get.get_events}
-_OPERATIONS = {"add": cni.cni_add, "check": cni.cni_check, "del": cni.cni_del}
+_OPERATIONS = {
+    "add": cni.cni_add,
+    "check": cni.cni_check,
+    "del": cni.cni_del,
+    "list": cni.cni_list,
+    "gc": cni.cni_gc,
+    "status": cni.cni_status,
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -42,7 +49,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace, version: str) -> Answer:
     if arguments.command == "cni":
-        return _OPERATIONS.get(arguments.operation, cni.cni_later)(arguments)
+        return _OPERATIONS[arguments.operation](arguments)
     if arguments.command == "status":
         return status(_manager_endpoint(arguments), _agent_endpoint(arguments), own_version=version)
     if arguments.command == "describe":

@@ -10,16 +10,39 @@ import os
 
 import msgspec
 
+from cni_contrail.runtime import versions
 from cni_contrail.runtime.attachment import Attachment, parse_args
+from cni_contrail.runtime.cache import CachedAttachment
 from cni_contrail.runtime.chain import OPERATION_TIMEOUT, Runtime
 from cni_contrail.runtime.configuration import NetworkList, load_file
 from cni_contrail.runtime.directory import find_network
-from cni_contrail.runtime.errors import ResultError
+from cni_contrail.runtime.errors import PluginError, ResultError
+from cni_contrail.runtime.results import convert_result
 from cni_contrail.runtime.sandbox import NETNS_DIR
 from contrailctl.answer import Answer
 from contrailctl.errors import UsageError
+from contrailctl.table import format_table
 
 _FILE_ENDINGS = (".conflist", ".conf", ".json")
+
+
+class AttachmentView(msgspec.Struct, frozen=True):
+    """One attachment that a runtime made: `attachment` is `CONTAINER/IFNAME`."""
+
+    network: str
+    attachment: str
+    namespace: str
+    addresses: tuple[str, ...]
+
+
+class NetworkStatus(msgspec.Struct, frozen=True):
+    """Whether a network's plugins are `ready`, None where they cannot be asked; else the `code` of one that is not."""
+
+    network: str
+    version: str
+    ready: bool | None = None
+    code: int | None = None
+    message: str = ""
 
 
 def cni_add(arguments: argparse.Namespace) -> Answer:
@@ -42,9 +65,40 @@ def cni_del(arguments: argparse.Namespace) -> Answer:
     return Answer("", {})
 
 
-def cni_later(arguments: argparse.Namespace) -> Answer:
-    """Refuses what is not there yet."""
-    raise UsageError(f"cni {arguments.operation} is not supported yet")
+def cni_list(arguments: argparse.Namespace) -> Answer:
+    """Answers the attachments that were added and not deleted since."""
+    runtime = Runtime([], cache_dir=arguments.cache_dir)
+    views = [_view(cached) for cached in runtime.attachments(arguments.container_id)]
+    rows = [(view.network, view.attachment, view.namespace, ", ".join(view.addresses)) for view in views]
+    return Answer(format_table(("NETWORK", "ATTACHMENT", "NAMESPACE", "ADDRESSES"), rows), views)
+
+
+def cni_gc(arguments: argparse.Namespace) -> Answer:
+    """Detaches what is not valid, and answers what that was as far as it was known."""
+    network = _network(arguments)
+    if network.disable_gc:
+        return Answer(f"network {network.name} disables garbage collection: nothing was done", [])
+    detached = [str(key) for key in _runtime(arguments).garbage_collect(network, arguments.valid)]
+    return Answer("\n".join(f"detached {key}" for key in detached), detached)
+
+
+def cni_status(arguments: argparse.Namespace) -> Answer:
+    """Answers whether an ADD can be served: every plugin is there, speaks the list's version, and says it is ready.
+
+    Exit status 1 with the plugin's code and message if one is not ready. Before CNI 1.1.0 none can be asked that.
+    """
+    runtime, network = _runtime(arguments), _network(arguments)
+    runtime.check_versions(network)
+    try:
+        runtime.status(network)
+    except PluginError as error:
+        message = " ".join(str(error).split())
+        not_ready = NetworkStatus(network.name, network.version, ready=False, code=error.code, message=message)
+        return Answer(f"network {network.name} is not ready: {message}", not_ready, status=1)
+    if versions.at_least(network.version, versions.STATUS_AND_GC_SINCE):
+        return Answer(f"network {network.name} is ready", NetworkStatus(network.name, network.version, ready=True))
+    unknown = f"its plugins support CNI {network.version}, which has no STATUS to ask for more"
+    return Answer(f"network {network.name}: {unknown}", NetworkStatus(network.name, network.version, message=unknown))
 
 
 def _runtime(arguments: argparse.Namespace) -> Runtime:
@@ -92,3 +146,14 @@ def _as_added(runtime: Runtime, network: NetworkList, attachment: Attachment) ->
         args=attachment.args or entry.args,
         capability_args=attachment.capability_args or entry.capability_args,
     )
+
+
+def _view(cached: CachedAttachment) -> AttachmentView:
+    """A result that cannot be read shows no addresses: what is attached is to be seen nevertheless."""
+    try:
+        addresses = convert_result(cached.entry.result, versions.CURRENT).get("ips", ())
+    except ResultError:
+        addresses = ()
+    attachment = cached.attachment
+    shown = tuple(entry["address"] for entry in addresses)
+    return AttachmentView(cached.network, str(attachment.key), attachment.netns, shown)

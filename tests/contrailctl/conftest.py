@@ -2,11 +2,14 @@
 
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from tests.support.cni_bench import CniBench
 from tests.support.command import Ended, Run, run_contrailctl
 from tests.support.fake_apis import AgentProcess, ManagerProcess, served
+from tests.support.scripted_plugins import added
 
 
 @pytest.fixture
@@ -19,6 +22,13 @@ def contrailctl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
         return Ended(status, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> CniBench:
+    bench = CniBench.below(tmp_path)
+    bench.plugins.script("bridge", ADD=added())
+    return bench
 
 
 @pytest.fixture

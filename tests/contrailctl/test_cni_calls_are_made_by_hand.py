@@ -4,53 +4,24 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from cni_contrail.runtime.sandbox import inside
 from contrailctl.cli import main
+from tests.support.cni_bench import CniBench
 from tests.support.command import Run
 from tests.support.netns import Netns
-from tests.support.scripted_plugins import Answer, Plugins, added, result
-
-LIST: dict[str, Any] = {
-    "cniVersion": "1.0.0",
-    "name": "net",
-    "plugins": [{"type": "bridge", "capabilities": {"mac": True}}],
-}
-
-
-class Bench(NamedTuple):
-    """Where a test has its plugins, configurations and results."""
-
-    plugins: Plugins
-    confs: Path
-    cache: Path
-
-    @property
-    def options(self) -> list[str]:
-        directories = {"--bin-dir": self.plugins.directory, "--conf-dir": self.confs, "--cache-dir": self.cache}
-        return [word for option, directory in directories.items() for word in (option, str(directory))]
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    for name in ("bin", "net.d"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "net.d" / "10-net.conflist").write_text(json.dumps(LIST))
-    bench = Bench(Plugins(tmp_path / "bin"), tmp_path / "net.d", tmp_path / "cache")
-    bench.plugins.script("bridge", ADD=added())
-    return bench
+from tests.support.scripted_plugins import Answer, result
 
 
 class TestAdd:
-    async def test_it_answers_the_result(self, contrailctl: Run, bench: Bench) -> None:
+    async def test_it_answers_the_result(self, contrailctl: Run, bench: CniBench) -> None:
         ended = await contrailctl("cni", "add", "net", "/run/netns/x", *bench.options)
         assert (ended.status, ended.err) == (0, "")
         assert json.loads(ended.out) == result()
 
-    async def test_the_defaults_are_those_of_cnitool(self, contrailctl: Run, bench: Bench) -> None:
+    async def test_the_defaults_are_those_of_cnitool(self, contrailctl: Run, bench: CniBench) -> None:
         await contrailctl("cni", "add", "net", "/run/netns/x", *bench.options)
         environment = bench.plugins.calls()[0].environment
         digest = hashlib.sha512(b"/run/netns/x").hexdigest()
@@ -58,7 +29,7 @@ class TestAdd:
         assert (environment["CNI_IFNAME"], environment["CNI_ARGS"]) == ("eth0", "")
         assert environment["CNI_PATH"] == str(bench.plugins.directory)
 
-    async def test_everything_can_be_said(self, contrailctl: Run, bench: Bench) -> None:
+    async def test_everything_can_be_said(self, contrailctl: Run, bench: CniBench) -> None:
         parameters = [
             "--container-id",
             "c1",
@@ -77,38 +48,40 @@ class TestAdd:
         assert call.stdin["runtimeConfig"] == {"mac": "x"}
         assert [path.name for path in (bench.cache / "results").iterdir()] == ["net-c1-net1"]
 
-    async def test_a_file_can_be_named(self, contrailctl: Run, bench: Bench, tmp_path: Path) -> None:
+    async def test_a_file_can_be_named(self, contrailctl: Run, bench: CniBench, tmp_path: Path) -> None:
         single = tmp_path / "mine.conf"
         single.write_text(json.dumps({"cniVersion": "1.0.0", "name": "mine", "type": "bridge"}))
         assert (await contrailctl("cni", "add", str(single), "x", *bench.options)).status == 0
         assert bench.plugins.calls()[0].stdin["name"] == "mine"
 
-    async def test_a_namespace_can_be_named(self, contrailctl: Run, bench: Bench) -> None:
+    async def test_a_namespace_can_be_named(self, contrailctl: Run, bench: CniBench) -> None:
         await contrailctl("cni", "add", "net", "x", *bench.options)
         assert bench.plugins.calls()[0].environment["CNI_NETNS"] == "/run/netns/x"
 
     async def test_plugins_are_looked_for_in_cni_path(
-        self, contrailctl: Run, bench: Bench, monkeypatch: pytest.MonkeyPatch
+        self, contrailctl: Run, bench: CniBench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("CNI_PATH", f"/nowhere::{bench.plugins.directory}")
         where = ["--conf-dir", str(bench.confs), "--cache-dir", str(bench.cache)]
         assert (await contrailctl("cni", "add", "net", "x", *where)).status == 0
         assert bench.plugins.calls()[0].environment["CNI_PATH"] == f"/nowhere:{bench.plugins.directory}"
 
-    async def test_yaml_is_answered_too(self, contrailctl: Run, bench: Bench) -> None:
+    async def test_yaml_is_answered_too(self, contrailctl: Run, bench: CniBench) -> None:
         ended = await contrailctl("cni", "add", "net", "x", "-o", "yaml", *bench.options)
         assert ended.out.startswith("cniVersion: 1.0.0\n")
 
 
 class TestCheckAndDel:
     @pytest.mark.parametrize("operation", ["check", "del"])
-    async def test_they_say_nothing_when_all_is_well(self, contrailctl: Run, bench: Bench, operation: str) -> None:
+    async def test_they_say_nothing_when_all_is_well(self, contrailctl: Run, bench: CniBench, operation: str) -> None:
         await contrailctl("cni", "add", "net", "x", *bench.options)
         ended = await contrailctl("cni", operation, "net", "x", *bench.options)
         assert (ended.status, ended.out, ended.err) == (0, "", "")
 
     @pytest.mark.parametrize("operation", ["check", "del"])
-    async def test_the_parameters_of_the_add_are_repeated(self, contrailctl: Run, bench: Bench, operation: str) -> None:
+    async def test_the_parameters_of_the_add_are_repeated(
+        self, contrailctl: Run, bench: CniBench, operation: str
+    ) -> None:
         parameters = ["--args", "A=1", "--capability-args", '{"mac": "x"}']
         await contrailctl("cni", "add", "net", "x", *parameters, *bench.options)
         await contrailctl("cni", operation, "net", "x", *bench.options)
@@ -116,19 +89,19 @@ class TestCheckAndDel:
         assert call.environment["CNI_ARGS"] == "A=1"
         assert call.stdin["runtimeConfig"] == {"mac": "x"}
 
-    async def test_unless_others_are_said(self, contrailctl: Run, bench: Bench) -> None:
+    async def test_unless_others_are_said(self, contrailctl: Run, bench: CniBench) -> None:
         await contrailctl("cni", "add", "net", "x", "--args", "A=1", *bench.options)
         await contrailctl("cni", "del", "net", "x", "--args", "A=2", *bench.options)
         assert bench.plugins.calls()[1].environment["CNI_ARGS"] == "A=2"
 
-    async def test_del_goes_on_with_a_damaged_cache(self, contrailctl: Run, bench: Bench) -> None:
+    async def test_del_goes_on_with_a_damaged_cache(self, contrailctl: Run, bench: CniBench) -> None:
         await contrailctl("cni", "add", "net", "x", "--container-id", "c1", *bench.options)
         (bench.cache / "results" / "net-c1-eth0").write_text("{")
         ended = await contrailctl("cni", "del", "net", "x", "--container-id", "c1", *bench.options)
         assert ended.status == 0
         assert list((bench.cache / "results").iterdir()) == []
 
-    async def test_check_tells_a_damaged_cache(self, contrailctl: Run, bench: Bench) -> None:
+    async def test_check_tells_a_damaged_cache(self, contrailctl: Run, bench: CniBench) -> None:
         await contrailctl("cni", "add", "net", "x", "--container-id", "c1", *bench.options)
         (bench.cache / "results" / "net-c1-eth0").write_text("{")
         ended = await contrailctl("cni", "check", "net", "x", "--container-id", "c1", *bench.options)
@@ -137,19 +110,19 @@ class TestCheckAndDel:
 
 
 class TestFailures:
-    async def test_a_plugins_error_is_one_line(self, contrailctl: Run, bench: Bench) -> None:
+    async def test_a_plugins_error_is_one_line(self, contrailctl: Run, bench: CniBench) -> None:
         refusal = {"code": 11, "msg": "agent away", "details": "two\nlines"}
         bench.plugins.script("bridge", ADD=Answer(json.dumps(refusal), status=1))
         ended = await contrailctl("cni", "add", "net", "x", *bench.options)
         assert (ended.status, ended.out) == (1, "")
         assert ended.err == "contrailctl: plugin bridge failed (ADD): agent away; two lines (code 11)\n"
 
-    async def test_a_network_that_is_not_there_is_told(self, contrailctl: Run, bench: Bench) -> None:
+    async def test_a_network_that_is_not_there_is_told(self, contrailctl: Run, bench: CniBench) -> None:
         ended = await contrailctl("cni", "add", "red", "x", *bench.options)
         assert ended.status == 1
         assert ended.err == f"contrailctl: {bench.confs}: holds no network configuration named 'red'\n"
 
-    async def test_the_timeout_bounds_the_operation(self, contrailctl: Run, bench: Bench) -> None:
+    async def test_the_timeout_bounds_the_operation(self, contrailctl: Run, bench: CniBench) -> None:
         bench.plugins.write("bridge", "#!/bin/sh\nexec sleep 300\n")
         ended = await contrailctl("cni", "add", "net", "x", "--timeout", "0.2", *bench.options)
         assert ended.status == 1
@@ -166,16 +139,13 @@ class TestFailures:
             ("--capability-args", "{", "--capability-args '{': must be a JSON object"),
         ],
     )
-    async def test_wrong_use_is_told(self, contrailctl: Run, bench: Bench, option: str, value: str, said: str) -> None:
+    async def test_wrong_use_is_told(
+        self, contrailctl: Run, bench: CniBench, option: str, value: str, said: str
+    ) -> None:
         ended = await contrailctl("cni", "add", "net", "x", *bench.options, option, value)
         assert ended.status == 2
         assert said in ended.err
         assert bench.plugins.calls() == []
-
-    @pytest.mark.parametrize("operation", ["gc", "status"])
-    async def test_what_is_not_there_yet_says_so(self, contrailctl: Run, operation: str) -> None:
-        ended = await contrailctl("cni", operation)
-        assert (ended.status, ended.err) == (2, f"contrailctl: cni {operation} is not supported yet\n")
 
 
 def test_a_real_bridge_comes_and_goes(
@@ -195,3 +165,27 @@ def test_a_real_bridge_comes_and_goes(
         assert main(["cni", "del", *options]) == 0
         assert main(["cni", "del", *options]) == 0
     assert pod.links() == []
+
+
+def test_a_real_bridge_is_freed_when_its_container_is_no_longer_valid(
+    make_netns: Callable[[str], Netns], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node, stale, valid = make_netns("node"), make_netns("stale"), make_netns("valid")
+    ipam = {"type": "host-local", "subnet": "10.99.0.0/24", "dataDir": str(tmp_path / "ipam")}
+    conflist = tmp_path / "10-real.conflist"
+    bridge = {"type": "bridge", "bridge": "ctbr0", "ipam": ipam}
+    conflist.write_text(json.dumps({"cniVersion": "0.4.0", "name": "real", "plugins": [bridge]}))
+    options = ["--bin-dir", "/usr/lib/cni", "--cache-dir", str(tmp_path)]
+    with inside(node.path):
+        assert main(["cni", "status", str(conflist), "--bin-dir", "/usr/lib/cni"]) == 0
+        assert "support CNI 0.4.0, which has no STATUS" in capsys.readouterr().out
+        assert main(["cni", "add", str(conflist), stale.path, "--container-id", "stale", *options]) == 0
+        assert main(["cni", "add", str(conflist), valid.path, "--container-id", "valid", *options]) == 0
+        stale.delete()
+        capsys.readouterr()
+        assert main(["cni", "gc", str(conflist), "--valid", "valid/eth0", *options]) == 0
+        assert capsys.readouterr().out == "detached stale/eth0\n"
+        reserved = {path.name for path in (tmp_path / "ipam" / "real").iterdir() if path.name[0].isdigit()}
+        assert reserved == {"10.99.0.3"}
+        assert main(["cni", "gc", str(conflist), "--none-valid", *options]) == 0
+    assert valid.links() == []

@@ -1,0 +1,100 @@
+"""`contrailctl cni status`: could an ADD be served? Plugins are there, support the version, and say they are ready."""
+
+import json
+
+import pytest
+
+from tests.support.cni_bench import CniBench
+from tests.support.command import Run
+from tests.support.scripted_plugins import Answer
+
+
+def supporting(*versions: str) -> Answer:
+    return Answer(json.dumps({"cniVersion": "1.1.0", "supportedVersions": versions}))
+
+
+def refusing(code: int) -> Answer:
+    error = {"cniVersion": "1.1.0", "code": code, "msg": "agent away", "details": "connection\nrefused"}
+    return Answer(json.dumps(error), "", 1)
+
+
+@pytest.fixture
+def newest(bench: CniBench) -> CniBench:
+    bench.configure(cniVersions=["1.1.0"])
+    bench.plugins.script("bridge", VERSION=supporting("1.0.0", "1.1.0"))
+    return bench
+
+
+async def test_a_ready_network_is_exit_status_0(contrailctl: Run, newest: CniBench) -> None:
+    ended = await contrailctl("cni", "status", "net", *newest.directories)
+    assert (ended.status, ended.out, ended.err) == (0, "network net is ready\n", "")
+    assert [call.command for call in newest.plugins.calls()] == ["VERSION", "STATUS"]
+
+
+@pytest.mark.parametrize("code", [50, 51])
+async def test_one_that_is_not_is_1_with_code_and_message(contrailctl: Run, newest: CniBench, code: int) -> None:
+    newest.plugins.script("bridge", VERSION=supporting("1.1.0"), STATUS=refusing(code))
+    ended = await contrailctl("cni", "status", "net", *newest.directories)
+    assert (ended.status, ended.err) == (1, "")
+    said = f"plugin bridge failed (STATUS): agent away; connection refused (code {code})"
+    assert ended.out == f"network net is not ready: {said}\n"
+
+
+async def test_programs_are_told_too(contrailctl: Run, newest: CniBench) -> None:
+    ended = await contrailctl("cni", "status", "net", "-o", "json", *newest.directories)
+    ready = {"network": "net", "version": "1.1.0", "ready": True, "code": None, "message": ""}
+    assert json.loads(ended.out) == ready
+    newest.plugins.script("bridge", VERSION=supporting("1.1.0"), STATUS=refusing(50))
+    ended = await contrailctl("cni", "status", "net", "-o", "json", *newest.directories)
+    assert ended.status == 1
+    assert json.loads(ended.out) == ready | {
+        "ready": False,
+        "code": 50,
+        "message": "plugin bridge failed (STATUS): agent away; connection refused (code 50)",
+    }
+
+
+class TestBeforeThereWasStatus:
+    async def test_plugins_that_support_the_version_are_all_that_can_be_told(
+        self, contrailctl: Run, bench: CniBench
+    ) -> None:
+        bench.plugins.script("bridge", VERSION=supporting("1.0.0"))
+        ended = await contrailctl("cni", "status", "net", *bench.directories)
+        said = "network net: its plugins support CNI 1.0.0, which has no STATUS to ask for more\n"
+        assert (ended.status, ended.out) == (0, said)
+        assert [call.command for call in bench.plugins.calls()] == ["VERSION"]
+
+    async def test_whether_it_is_ready_is_not_known(self, contrailctl: Run, bench: CniBench) -> None:
+        bench.plugins.script("bridge", VERSION=supporting("1.0.0"))
+        ended = await contrailctl("cni", "status", "net", "-o", "json", *bench.directories)
+        assert json.loads(ended.out)["ready"] is None
+
+
+class TestWhatKeepsItFromBeingAsked:
+    async def test_a_plugin_that_does_not_support_the_version(self, contrailctl: Run, newest: CniBench) -> None:
+        newest.plugins.script("bridge", VERSION=supporting("0.4.0", "1.0.0"))
+        ended = await contrailctl("cni", "status", "net", *newest.directories)
+        assert (ended.status, ended.out) == (1, "")
+        said = "network net: CNI version 1.1.0 is not supported by plugin bridge (it supports 0.4.0, 1.0.0)"
+        assert ended.err == f"contrailctl: {said}\n"
+        assert [call.command for call in newest.plugins.calls()] == ["VERSION"]
+
+    async def test_a_plugin_that_is_not_there(self, contrailctl: Run, newest: CniBench) -> None:
+        (newest.plugins.directory / "bridge").unlink()
+        ended = await contrailctl("cni", "status", "net", *newest.directories)
+        assert ended.status == 1
+        assert f"plugin bridge is not there: looked in {newest.plugins.directory}" in ended.err
+
+    async def test_a_plugin_that_hangs(self, contrailctl: Run, newest: CniBench) -> None:
+        newest.plugins.write("bridge", "#!/bin/sh\nexec sleep 300\n")
+        ended = await contrailctl("cni", "status", "net", "--timeout", "0.2", *newest.directories)
+        assert ended.status == 1
+        assert "did not end in time and was killed" in ended.err
+
+    async def test_a_network_that_is_not_there(self, contrailctl: Run, newest: CniBench) -> None:
+        ended = await contrailctl("cni", "status", "red", *newest.directories)
+        assert ended.status == 1
+        assert "holds no network configuration named 'red'" in ended.err
+
+    async def test_no_network_at_all(self, contrailctl: Run) -> None:
+        assert (await contrailctl("cni", "status")).status == 2

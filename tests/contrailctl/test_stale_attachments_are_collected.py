@@ -1,0 +1,140 @@
+"""`contrailctl cni list` shows what is attached; `gc` detaches what is not said to be valid."""
+
+import json
+
+import pytest
+
+from tests.support.cni_bench import CniBench
+from tests.support.command import Run
+from tests.support.scripted_plugins import Answer, added, result
+
+ATTACHED = ("c1/eth0", "c1/net1", "c2/eth0")
+
+
+async def attach(contrailctl: Run, bench: CniBench, *attachments: str) -> None:
+    for attachment in attachments:
+        container_id, ifname = attachment.split("/")
+        named = ["--container-id", container_id, "--ifname", ifname]
+        assert (await contrailctl("cni", "add", "net", container_id, *named, *bench.options)).status == 0
+    bench.plugins.forget_calls()
+
+
+def called(bench: CniBench) -> list[str]:
+    return [
+        f"{call.command} {call.environment['CNI_CONTAINERID']}/{call.environment['CNI_IFNAME']}"
+        for call in bench.plugins.calls()
+    ]
+
+
+class TestList:
+    async def test_it_shows_every_attachment_as_gc_wants_it_named(self, contrailctl: Run, bench: CniBench) -> None:
+        await attach(contrailctl, bench, *ATTACHED)
+        ended = await contrailctl("cni", "list", *bench.cached)
+        assert (ended.status, ended.err) == (0, "")
+        assert ended.out.splitlines() == [
+            "NETWORK   ATTACHMENT   NAMESPACE       ADDRESSES",
+            "net       c1/eth0      /run/netns/c1   10.1.0.5/24",
+            "net       c1/net1      /run/netns/c1   10.1.0.5/24",
+            "net       c2/eth0      /run/netns/c2   10.1.0.5/24",
+        ]
+
+    async def test_those_of_one_container_can_be_asked_for(self, contrailctl: Run, bench: CniBench) -> None:
+        await attach(contrailctl, bench, *ATTACHED)
+        ended = await contrailctl("cni", "list", "--container-id", "c1", "-o", "json", *bench.cached)
+        assert [view["attachment"] for view in json.loads(ended.out)] == ["c1/eth0", "c1/net1"]
+
+    async def test_addresses_of_every_version_are_shown(self, contrailctl: Run, bench: CniBench) -> None:
+        bench.configure(cniVersion="0.1.0")
+        flat = {"ip4": {"ip": "10.9.0.5/24"}, "ip6": {"ip": "fd00::5/64"}}
+        bench.plugins.script("bridge", ADD=added(flat))
+        await attach(contrailctl, bench, "c1/eth0")
+        assert (await contrailctl("cni", "list", *bench.cached)).out.endswith("10.9.0.5/24, fd00::5/64\n")
+
+    async def test_one_whose_result_cannot_be_read_is_shown_without(self, contrailctl: Run, bench: CniBench) -> None:
+        await attach(contrailctl, bench, "c1/eth0")
+        entry = bench.cache / "results" / "net-c1-eth0"
+        entry.write_text(json.dumps(json.loads(entry.read_text()) | {"result": {"cniVersion": "9.9.9"}}))
+        assert (await contrailctl("cni", "list", *bench.cached)).out.endswith("c1/eth0      /run/netns/c1   -\n")
+
+    async def test_with_nothing_attached_there_is_a_header_alone(self, contrailctl: Run, bench: CniBench) -> None:
+        ended = await contrailctl("cni", "list", *bench.cached)
+        assert (ended.status, ended.out) == (0, "NETWORK   ATTACHMENT   NAMESPACE   ADDRESSES\n")
+
+
+class TestGc:
+    async def test_what_is_not_valid_is_detached_and_told(self, contrailctl: Run, bench: CniBench) -> None:
+        await attach(contrailctl, bench, *ATTACHED)
+        ended = await contrailctl("cni", "gc", "net", "--valid", "c1/eth0", *bench.options)
+        assert (ended.status, ended.out, ended.err) == (0, "detached c1/net1\ndetached c2/eth0\n", "")
+        assert called(bench) == ["DEL c1/net1", "DEL c2/eth0"]
+
+    @pytest.mark.parametrize("valid", [["--valid", "c1/eth0", "c2/eth0"], ["--valid", "c1/eth0", "--valid", "c2/eth0"]])
+    async def test_several_can_be_valid(self, contrailctl: Run, bench: CniBench, valid: list[str]) -> None:
+        await attach(contrailctl, bench, *ATTACHED)
+        ended = await contrailctl("cni", "gc", "net", *valid, "-o", "json", *bench.options)
+        assert json.loads(ended.out) == ["c1/net1"]
+
+    async def test_nothing_is_detached_if_all_is_valid(self, contrailctl: Run, bench: CniBench) -> None:
+        await attach(contrailctl, bench, "c1/eth0")
+        ended = await contrailctl("cni", "gc", "net", "--valid", "c1/eth0", *bench.options)
+        assert (ended.status, ended.out, ended.err) == (0, "", "")
+        assert called(bench) == []
+
+    async def test_plugins_of_1_1_0_are_told_what_is_valid(self, contrailctl: Run, bench: CniBench) -> None:
+        bench.configure(cniVersions=["1.1.0"])
+        await contrailctl("cni", "gc", "net", "--valid", "c1/eth0", *bench.options)
+        call = bench.plugins.calls()[0]
+        assert call.command == "GC"
+        assert call.stdin["cni.dev/valid-attachments"] == [{"containerID": "c1", "ifname": "eth0"}]
+
+    async def test_that_none_is_valid_must_be_said(self, contrailctl: Run, bench: CniBench) -> None:
+        await attach(contrailctl, bench, *ATTACHED)
+        ended = await contrailctl("cni", "gc", "net", *bench.options)
+        assert ended.status == 2
+        assert "one of the arguments --valid --none-valid is required" in ended.err
+        assert called(bench) == []
+        ended = await contrailctl("cni", "gc", "net", "--none-valid", *bench.options)
+        assert ended.out.splitlines() == [f"detached {attachment}" for attachment in ATTACHED]
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["net", "--valid"], "expected at least one argument"),
+            (["net", "--valid", "c1"], "attachment 'c1': must be CONTAINER/INTERFACE"),
+            (["net", "--valid", "c1/"], "interface name ''"),
+            (["net", "--valid", "c1/eth0", "--none-valid"], "not allowed with argument"),
+            (["--valid", "c1/eth0", "net"], "must be CONTAINER/INTERFACE"),
+        ],
+    )
+    async def test_wrong_use_detaches_nothing(
+        self, contrailctl: Run, bench: CniBench, arguments: list[str], said: str
+    ) -> None:
+        await attach(contrailctl, bench, *ATTACHED)
+        ended = await contrailctl("cni", "gc", *arguments, *bench.options)
+        assert ended.status == 2
+        assert said in ended.err
+        assert called(bench) == []
+
+    async def test_what_could_not_be_detached_is_told(self, contrailctl: Run, bench: CniBench) -> None:
+        await attach(contrailctl, bench, "c1/eth0", "c2/eth0")
+        bench.plugins.script("bridge", DEL=Answer('{"code": 11, "msg": "not now"}', "", 1))
+        ended = await contrailctl("cni", "gc", "net", "--none-valid", *bench.options)
+        assert (ended.status, ended.out) == (1, "")
+        assert ended.err == (
+            "contrailctl: network net: garbage is left: attachment c1/eth0: plugin bridge failed (DEL): not now "
+            "(code 11); attachment c2/eth0: plugin bridge failed (DEL): not now (code 11)\n"
+        )
+
+    async def test_a_network_that_disables_it_says_so(self, contrailctl: Run, bench: CniBench) -> None:
+        await attach(contrailctl, bench, "c1/eth0")
+        bench.configure(disableGC=True)
+        ended = await contrailctl("cni", "gc", "net", "--none-valid", *bench.options)
+        assert (ended.status, ended.out) == (0, "network net disables garbage collection: nothing was done\n")
+        assert called(bench) == []
+
+
+async def test_an_add_after_gc_is_a_new_one(contrailctl: Run, bench: CniBench) -> None:
+    await attach(contrailctl, bench, "c1/eth0")
+    await contrailctl("cni", "gc", "net", "--none-valid", *bench.options)
+    ended = await contrailctl("cni", "add", "net", "c1", "--container-id", "c1", *bench.options)
+    assert json.loads(ended.out) == result()
