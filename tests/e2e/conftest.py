@@ -73,9 +73,9 @@ def make_pod(node: Node) -> Iterator[MakePod]:
     """Has the node serve a pod of namespace `default` (`make_pod("web", networks="blue")`) and returns its name."""
     made: list[tuple[str, str]] = []
 
-    def make(name: str, *, networks: str | None = None, namespace: str = "default", **annotations: str) -> str:
+    def make(name: str, *, networks: str | None = None, namespace: str = "default") -> str:
         made.append((name, namespace))
-        node.add_pod(name, networks=networks, namespace=namespace, **annotations)
+        node.add_pod(name, networks=networks, namespace=namespace)
         return name
 
     yield make

@@ -1,7 +1,6 @@
 """Everything in a machine that an attachment could leave behind, to compare before and after."""
 
 import os
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +11,8 @@ from tests.e2e.node import Node
 _STATE = ("/run/contrail", "/run/netns", "/var/lib/cni")
 _OF_A_POD = ("10.32.", "10.10.0.", "fd00:10:", "fd00:20:")
 
-_REAL_MACHINE = ("/etc/cni", "/etc/contrail", "/opt/cni", "/run/contrail", "/run/containerd", "/run/libpod")
-_REAL_STORAGE = ("/var/lib/cni", "/var/lib/containerd", "/var/lib/containers", "/var/lib/contrail")
+_OF_THE_REAL_MACHINE = ("/etc/cni", "/etc/contrail", "/opt/cni", "/run/contrail", "/var/lib/cni", "/var/lib/contrail")
+_RUNTIMES_OF_IT = ("/run/containers", "/run/containerd", "/run/libpod", "/var/lib/containerd", "/var/lib/containers")
 
 
 def everything(node: Node) -> Counter[str]:
@@ -32,8 +31,9 @@ def everything(node: Node) -> Counter[str]:
 
 
 def of_the_real_machine() -> list[str]:
-    """What must be the same after all tests: the folders that peers and our parts know by a fixed path."""
-    return sorted(_files(*map(Path, (*_REAL_MACHINE, *_REAL_STORAGE))))
+    """What must be the same after all tests: files at fixed paths; of runtimes only if they are there."""
+    runtimes = (path for path in _RUNTIMES_OF_IT if os.path.exists(path))
+    return sorted([*_files(*map(Path, _OF_THE_REAL_MACHINE)), *runtimes])
 
 
 def _processes(machine: Machine) -> Iterator[str]:
@@ -51,9 +51,4 @@ def _files(*folders: Path) -> Iterator[str]:
 
 
 def _rules(machine: Machine) -> list[str]:
-    commands = ("iptables-save", "ip6tables-save")
-    saved = (
-        subprocess.run(["nsenter", f"--net={machine.net.path}", each], capture_output=True, text=True, check=True)
-        for each in commands
-    )
-    return [line for each in saved for line in each.stdout.splitlines()]
+    return [line for command in ("iptables-save", "ip6tables-save") for line in machine.run(command).splitlines()]

@@ -16,6 +16,7 @@ from typing import Any
 from tests.support.netns import Netns
 
 _FIRST_PROCESS = Path(__file__).with_name("machine.sh")
+_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # a killed test run leaves no machine running
 _NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private")
 _END_TIMEOUT = 10.0
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -73,7 +74,7 @@ def _first_process(net: Netns) -> Iterator[int]:
     """Starts it and yields its number; at the end it is killed, and with it every other process of the machine."""
     with net.inside():
         process = subprocess.Popen(
-            ["unshare", *_NAMESPACES, "sh", str(_FIRST_PROCESS)], stdout=subprocess.PIPE, text=True
+            [*_WITH_US, "unshare", *_NAMESPACES, "sh", str(_FIRST_PROCESS)], stdout=subprocess.PIPE, text=True
         )
     with process:
         try:

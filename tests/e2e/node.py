@@ -69,14 +69,10 @@ class Node(EmbeddedProcess):
         finally:
             file.unlink()
 
-    def add_pod(self, name: str, *, networks: str | None, namespace: str = "default", **annotations: str) -> None:
+    def add_pod(self, name: str, *, networks: str | None, namespace: str = "default") -> None:
         """Writes a pod's manifest and returns when its interfaces are served."""
-        self.write_pod(name, networks=networks, namespace=namespace, **annotations)
+        write(self._manifest(name, namespace), pod(name, networks=networks, namespace=namespace))
         self.wait_until(lambda: self.pod_states().get(f"{namespace}/{name}") == "Ready", what=f"serving {name}")
-
-    def write_pod(self, name: str, *, networks: str | None, namespace: str = "default", **annotations: str) -> None:
-        """Writes a pod's manifest."""
-        write(self._manifest(name, namespace), pod(name, networks=networks, namespace=namespace, **annotations))
 
     def remove_pod(self, name: str, *, namespace: str = "default") -> None:
         """Removes a pod's manifest and returns when the pod is gone."""

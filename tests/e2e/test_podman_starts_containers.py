@@ -118,6 +118,7 @@ def test_containers_are_attached_side_by_side(podman: Podman, node: Node, make_p
 def test_networks_are_attached_one_by_one_in_delegated_mode(
     podman: Podman, node: Node, web: str, delegated: None
 ) -> None:
-    podman.start(web, f"--network={NETWORK}", "--network=blue", "--network=green:interface_name=front")
+    names = {NETWORK: "eth0", "blue": "eth1", "green": "front"}  # else podman takes them in any order
+    podman.start(web, *(f"--network={network}:interface_name={name}" for network, name in names.items()))
     assert interfaces(podman.ip(web)) == node.allotted(web)
     podman.remove(web)
