@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from cni_contrail.runtime.attachment import Attachment
 from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.configuration import NetworkList, parse_list
-from cni_contrail.runtime.errors import PluginError
+from cni_contrail.runtime.errors import ConfigurationError, PluginError
 from cni_contrail.runtime.sandbox import inside
 from tests.support.netns import Netns
 
@@ -162,3 +163,55 @@ def test_del_with_the_namespace_gone_frees_the_address(
         debian.delete(bridge, dataclasses.replace(attachment, netns=""))
         debian.delete(bridge, attachment)
     assert not reserved.exists()
+
+
+@pytest.mark.parametrize("plugin", sorted(os.listdir("/usr/lib/cni")))
+def test_every_one_says_which_versions_it_supports(debian: Runtime, plugin: str) -> None:
+    document = {"cniVersion": "1.0.0", "name": "real", "plugins": [{"type": plugin}]}
+    debian.check_versions(parse_list(json.dumps(document).encode(), origin="real.conflist"))
+
+
+def test_a_version_that_they_do_not_support_yet_is_told_before_and_at_an_add(
+    debian: Runtime, make_list: Callable[..., NetworkList], attachment: Attachment, node: Netns
+) -> None:
+    bridge = make_list(version="1.1.0")
+    with pytest.raises(
+        ConfigurationError, match=r"CNI version 1\.1\.0 is not supported by plugin bridge \(it supports"
+    ):
+        debian.check_versions(bridge)
+    with inside(node.path), pytest.raises(PluginError) as caught:
+        debian.add(bridge, attachment)
+    assert caught.value.code == 1
+
+
+def test_garbage_of_a_chain_is_freed_and_what_is_valid_stays(
+    debian: Runtime,
+    make_list: Callable[..., NetworkList],
+    attachment: Attachment,
+    make_netns: Callable[[str], Netns],
+    node: Netns,
+    pod: Netns,
+    tmp_path: Path,
+) -> None:
+    chain = make_list({"type": "tuning", "mtu": 1400}, version="1.0.0")
+    gone = make_netns("gone")
+    stale = Attachment("b" * 64, gone.path, "eth0")
+    with inside(node.path):
+        debian.add(chain, stale)
+        debian.add(chain, attachment)
+        gone.delete()
+        assert debian.garbage_collect(chain, [attachment.key]) == (stale.key,)
+        debian.check(chain, attachment)
+        assert [path.name for path in (tmp_path / "ipam" / "real").glob("10.*")] == ["10.99.0.3"]
+        assert debian.garbage_collect(chain, []) == (attachment.key,)
+    assert pod.links() == []
+
+
+def test_a_result_that_another_version_of_the_list_left_is_understood(
+    debian: Runtime, make_list: Callable[..., NetworkList], attachment: Attachment, node: Netns, pod: Netns
+) -> None:
+    with inside(node.path):
+        debian.add(make_list(version="0.3.1"), attachment)
+        debian.check(make_list(version="1.0.0"), attachment)
+        debian.delete(make_list(version="0.4.0"), attachment)
+    assert pod.links() == []
