@@ -16,7 +16,7 @@ from typing import Any
 from tests.support.netns import Netns
 
 _FIRST_PROCESS = Path(__file__).with_name("machine.sh")
-_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # a killed test run leaves no machine running
+_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # no container outlives a killed test run
 _NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private")
 _END_TIMEOUT = 10.0
 _CGROUPS = Path("/sys/fs/cgroup")

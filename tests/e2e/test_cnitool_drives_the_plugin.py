@@ -1,5 +1,7 @@
 """libcni itself, through cnitool, on our network configuration list: the minimal loop of a runtime."""
 
+import uuid
+
 from tests.e2e.cnitool import Cnitool
 from tests.e2e.interfaces import default_gateways, interfaces
 from tests.e2e.node import MakePod, Node
@@ -77,6 +79,20 @@ def test_the_pod_is_named_by_cni_args(
     assert interfaces(sandbox.ip) == node.allotted("web-0", namespace="shop")
     cnitool.run("check", sandbox, CNI_ARGS=names)
     cnitool.run("del", sandbox, CNI_ARGS=names)
+
+
+def test_a_pod_of_another_uid_is_not_taken_for_this_one(
+    cnitool: Cnitool, node: Node, make_sandbox: MakeSandbox, make_pod: MakePod
+) -> None:
+    make_pod("web-0", networks="default/blue", namespace="shop")
+    (uid,) = (pod["uid"] for pod in node.items("pods", "?namespace=shop"))
+    names = "K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0;K8S_POD_UID="
+    sandbox = make_sandbox()
+    with node.plugin_settings(poll_timeout=0.1, poll_retries=2):
+        assert "shop/web-0" in cnitool.refused("add", sandbox, CNI_ARGS=f"{names}{uuid.uuid4()}")
+    cnitool.run("del", sandbox)
+    cnitool.add(sandbox, CNI_ARGS=f"{names}{uid}")
+    cnitool.run("del", sandbox)
 
 
 def test_the_primary_interface_is_named_as_the_runtime_says(cnitool: Cnitool, sandbox: Sandbox) -> None:
