@@ -1,7 +1,8 @@
-"""Runs the plugins of a network configuration list: ADD and CHECK forward, DEL backward (CNI specification, section 3).
+"""Runs the plugins of a network configuration list (CNI specification 1.1.0, section 3).
 
-What the specification demands of a runtime beyond this is the caller's: make the namespace first, never run two
-operations on one container at a time, follow every ADD by a DEL, a failed one too.
+ADD and CHECK run forward and DEL backward for an attachment; VERSION, STATUS and GC are of a network as a whole. What
+the specification demands of a runtime beyond this is the caller's: make the namespace first, never run two operations
+on one container at a time, nor GC beside any other, and follow every ADD by a DEL, a failed one too.
 """
 
 import contextlib
@@ -17,13 +18,7 @@ from cni_contrail.runtime.attachment import Attachment, AttachmentKey
 from cni_contrail.runtime.cache import DEFAULT_DIR, CachedAttachment, CacheEntry, ResultCache
 from cni_contrail.runtime.calls import PluginCalls
 from cni_contrail.runtime.configuration import NetworkList
-from cni_contrail.runtime.errors import (
-    AttachmentError,
-    CniRuntimeError,
-    ConfigurationError,
-    GarbageError,
-    ResultError,
-)
+from cni_contrail.runtime.errors import AttachmentError, CniRuntimeError, ConfigurationError, ResultError
 from cni_contrail.runtime.results import convert_result
 
 log = logging.getLogger(__name__)
@@ -137,8 +132,8 @@ class Runtime:
         """Detaches what is cached for the network and not valid, then has every plugin remove what else is stale.
 
         Plugins are asked since CNI 1.1.0; nothing is done where the list disables GC. Returns what was detached. The
-        caller sees to it that no ADD or DEL runs meanwhile. The timeout is one for each DEL and each GC, since a plugin
-        that hangs must not cost the others their turn. Raises GarbageError when all were asked, ResultError before.
+        timeout is one for each DEL and each GC, since a plugin that hangs must not cost the others their turn. Raises
+        CniRuntimeError with all failures, when all plugins were asked; ResultError at once if the cache is not readable.
         """
         if network.disable_gc:
             return ()
@@ -146,7 +141,7 @@ class Runtime:
         failures: list[tuple[str, CniRuntimeError]] = []
         detached = []
         for attachment in self._stale(network, frozenset(valid)):
-            with _noted(failures, f"attachment {attachment.key}"):
+            with _noted(failures, f"attachment {attachment.key}: "):
                 self.delete(network, attachment)
                 detached.append(attachment.key)
         if versions.at_least(network.version, versions.STATUS_AND_GC_SINCE):
@@ -154,7 +149,9 @@ class Runtime:
                 with _noted(failures):
                     self._calls.collect(network, plugin, valid, deadline=self._deadline())
         if failures:
-            raise GarbageError(network.name, failures) from ExceptionGroup("GC", [error for _, error in failures])
+            told = "; ".join(f"{what}{error}" for what, error in failures)
+            causes = ExceptionGroup("garbage collection", [error for _, error in failures])
+            raise CniRuntimeError(f"network {network.name}: garbage is left: {told}") from causes
         return tuple(detached)
 
     def _deadline(self) -> float:

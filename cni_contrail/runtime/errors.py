@@ -7,17 +7,14 @@ CniRuntimeError
  ├─ PluginFailedError    the plugin could not be run, or did not answer in the protocol's form
  ├─ PluginTimeoutError   the plugin was killed, since the time for the operation was over
  ├─ ResultError          a result, or the cache of results, cannot be used
- ├─ GarbageError         something of what is stale could not be removed; tells all of it
  └─ SandboxError         a network namespace could not be made, entered or removed
 
 Messages name the culprit; the cause is chained.
 """
 
-from collections.abc import Sequence
-
 
 class CniRuntimeError(Exception):
-    """Root of everything that this package raises."""
+    """Root of everything that this package raises; by itself, several at once, which its cause holds."""
 
 
 class ConfigurationError(CniRuntimeError):
@@ -51,15 +48,6 @@ class PluginTimeoutError(CniRuntimeError):
 
 class ResultError(CniRuntimeError):
     """A result is malformed, of another version than its configuration, or cannot be converted or cached."""
-
-
-class GarbageError(CniRuntimeError):
-    """Some of what is stale in a network is left; `failures` tell of what, as far as it has a name, and why."""
-
-    def __init__(self, network: str, failures: Sequence[tuple[str, CniRuntimeError]]) -> None:
-        told = "; ".join(f"{what}: {error}" if what else str(error) for what, error in failures)
-        super().__init__(f"network {network}: garbage is left: {told}")
-        self.failures = tuple(failures)
 
 
 class SandboxError(CniRuntimeError):
