@@ -133,7 +133,7 @@ class Runtime:
 
         Plugins are asked since CNI 1.1.0; nothing is done where the list disables GC. Returns what was detached. The
         timeout is one for each DEL and each GC, since a plugin that hangs must not cost the others their turn. Raises
-        CniRuntimeError with all failures, when all plugins were asked; ResultError at once if the cache is not readable.
+        CniRuntimeError with all failures when all were asked, ResultError at once if the cache cannot be read.
         """
         if network.disable_gc:
             return ()
