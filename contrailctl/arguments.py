@@ -42,7 +42,7 @@ def _common_options() -> argparse.ArgumentParser:
     common.add_argument("--cluster-name", metavar="NAME", help="first part of machine names, asking an agent (k8s)")
     common.add_argument("-o", "--output", choices=FORMATS, help="default: table")
     common.add_argument(
-        "--timeout", metavar="SECONDS", type=_seconds, help="for a request, or for a whole cni operation"
+        "--timeout", metavar="SECONDS", type=_seconds, help="for a request, a cni operation, or each step of gc"
     )
     return common
 
