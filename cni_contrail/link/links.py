@@ -7,8 +7,19 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Mapping
 
-from cni_contrail.link.message import CREATE, EXCLUSIVE, Request, attribute, attributes, nested, number
+from cni_contrail.link.message import (
+    CREATE,
+    DUMP,
+    EXCLUSIVE,
+    Request,
+    attribute,
+    attributes,
+    nested,
+    number,
+    unpack_number,
+)
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import InterfacePlan
 
@@ -26,6 +37,7 @@ _IFLA_MTU = 4
 _IFLA_LINKINFO = 18
 _IFLA_IFALIAS = 20
 _IFLA_AF_SPEC = 26
+_IFLA_GROUP = 27
 _IFLA_NET_NS_FD = 28
 _IFLA_EXT_MASK = 29
 _IFLA_INFO_KIND = 1
@@ -52,7 +64,9 @@ class Found(NamedTuple):
     """What the kernel says of a link that was asked for; `alias` is empty if it has none."""
 
     ifindex: int
+    name: str
     alias: str
+    group: int
 
 
 def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
@@ -116,16 +130,39 @@ def get(name: str) -> Request:
     return Request(_RTM_GETLINK, 0, body, f"find link {name}")
 
 
+def dump() -> Request:
+    """Asks for all links; the answers are for `found`."""
+    body = _INFO.pack(0, 0, 0, 0, 0) + number(_IFLA_EXT_MASK, _SKIP_STATISTICS)
+    return Request(_RTM_GETLINK, DUMP, body, "read links")
+
+
 def found(body: bytes) -> Found:
-    """Reads the answer to `get`."""
+    """Reads an answer to `get` or `dump`."""
     index = _INFO.unpack_from(body)[2]
-    alias = attributes(body[_INFO.size :]).get(_IFLA_IFALIAS, b"")
-    return Found(index, alias.rstrip(b"\0").decode(errors="replace"))
+    said = attributes(body[_INFO.size :])
+    return Found(index, _text(said, _IFLA_IFNAME), _text(said, _IFLA_IFALIAS), unpack_number(said[_IFLA_GROUP]))
+
+
+def set_group(end: End, group: int) -> Request:
+    """Asks for a link to be in a group of links."""
+    body = _INFO.pack(0, 0, end.ifindex, 0, 0) + packed_group(group)
+    return Request(_RTM_SETLINK, 0, body, f"group link {end.name}")
+
+
+def delete_group(group: int) -> Request:
+    """Asks for all links of a group to be deleted, whoever made them: one wait where each by itself would wait."""
+    body = _INFO.pack(0, 0, 0, 0, 0) + packed_group(group)
+    return Request(_RTM_DELLINK, 0, body, f"delete link group {group}")
 
 
 def delete(end: End) -> Request:
     """Asks for a link to be deleted, by its index: a link that has taken the name meanwhile is safe."""
     return Request(_RTM_DELLINK, 0, _INFO.pack(0, 0, end.ifindex, 0, 0), f"delete link {end.name}")
+
+
+def packed_group(group: int) -> bytes:
+    """Returns the attribute of a group of links."""
+    return number(_IFLA_GROUP, group)
 
 
 def packed_mtu(mtu: int) -> bytes:
@@ -163,3 +200,7 @@ def packed_alias(alias: str) -> bytes:
 def _any_mac() -> bytes:
     """A locally administered MAC address."""
     return b"\2" + os.urandom(_MAC_BYTES - 1)
+
+
+def _text(said: Mapping[int, bytes], kind: int) -> str:
+    return said.get(kind, b"").rstrip(b"\0").decode(errors="replace")

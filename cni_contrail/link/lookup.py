@@ -10,6 +10,7 @@ import array
 import errno
 import fcntl
 import struct
+from collections.abc import Iterable
 
 from cni_contrail.link.exchange import RouteSocket, failure
 
@@ -25,6 +26,12 @@ def index_of(kernel: RouteSocket, name: str) -> int | None:
     """Returns the index of the link of this name, None if there is none."""
     answer = _ask(kernel, _SIOCGIFINDEX, _WITH_INDEX.pack(name.encode(), 0), f"find link {name}")
     return None if answer is None else int(_WITH_INDEX.unpack(answer)[1])
+
+
+def any_exists(names: Iterable[str]) -> bool:
+    """Tells whether there is a link of any of these names in the calling thread's namespace; raises KernelError."""
+    with RouteSocket() as kernel:
+        return any(index_of(kernel, name) is not None for name in names)
 
 
 def name_of(kernel: RouteSocket, index: int) -> str | None:

@@ -93,10 +93,24 @@ def open_netns(path: str) -> int:
     return fd
 
 
+def is_netns(path: str) -> bool:
+    """Tells whether there is a network namespace at the path."""
+    try:
+        os.close(open_netns(path))
+    except NetnsError:
+        return False
+    return True
+
+
 def is_own_netns(fd: int) -> bool:
     """Tells whether the descriptor is the network namespace that the calling thread is in."""
-    there, here = os.fstat(fd), os.stat(_OWN)
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+    return os.path.samestat(os.fstat(fd), os.stat(_OWN))
+
+
+def own_netns() -> str:
+    """Returns what tells the network namespace of the calling thread from all others that exist."""
+    here = os.stat(_OWN)
+    return f"{here.st_dev}:{here.st_ino}"
 
 
 def _is_netns(fd: int) -> bool:

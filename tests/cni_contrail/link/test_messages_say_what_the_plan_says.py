@@ -285,6 +285,6 @@ def test_attributes_are_read_as_they_were_written(attributes: dict[int, bytes]) 
 def test_the_answer_for_a_link_is_read(alias: str, ifindex: int) -> None:
     answer = ifinfmsg()
     answer["index"] = ifindex
-    answer["attrs"] = [("IFLA_IFNAME", "tap0"), ("IFLA_IFALIAS", alias), ("IFLA_MTU", 1500)]
+    answer["attrs"] = [("IFLA_IFNAME", "tap0"), ("IFLA_IFALIAS", alias), ("IFLA_MTU", 1500), ("IFLA_GROUP", 7)]
     answer.encode()
-    assert links.found(bytes(answer.data[16:])) == (ifindex, alias)
+    assert links.found(bytes(answer.data[16:])) == (ifindex, "tap0", alias, 7)
