@@ -3,10 +3,11 @@
     PluginError                 carries its code; the runtime reads code, message and details
      ├─ TryAgainError           11: a passing condition
      │   └─ UnreachableError    nobody answers at the agent's address, or not now
-     └─ RefusedError            101: the agent answered, and said no
+     ├─ RefusedError            101: the agent answered, and said no
+     └─ DamagedRecordError      106: what is kept of an attachment cannot be read
 
-Codes below 100 are those of the CNI specification 1.0.0, section "Well-known Error Codes", and of the reference
-library (8, 999); ours begin at 100. The cause is chained.
+Codes below 100 are those of the CNI specification 1.1.0, sections "STATUS" and "Well-known Error Codes", and of the
+reference library (8, 999); ours begin at 100. The cause is chained.
 """
 
 from enum import IntEnum
@@ -17,12 +18,15 @@ class Code(IntEnum):
 
     INCOMPATIBLE_VERSION = 1
     UNSUPPORTED_FIELD = 2  # the message holds key and value
+    UNKNOWN_CONTAINER = 3  # CHECK: nothing is known of the container, so the runtime need not clean up
     INVALID_ENVIRONMENT = 4  # the message holds the names of the variables
     IO_FAILURE = 5
     DECODING_FAILURE = 6
     INVALID_CONFIG = 7
     OWN_NETNS = 8  # the sandbox is the namespace that the plugin itself runs in
     TRY_AGAIN = 11
+    UNAVAILABLE = 50  # STATUS: no ADD can be served
+    LIMITED = 51  # STATUS: nor may what is attached be connected
 
     AGENT_NONSENSE = 100  # the agent's answer is not what it must be: item and key are named
     AGENT_REFUSED = 101
@@ -30,6 +34,7 @@ class Code(IntEnum):
     INTERFACE_NAMES = 103  # two interfaces of the pod want one name, or a name that no link can have
     KERNEL = 104  # a link, address or route could not be made or removed
     CHECK_FAILED = 105  # CHECK: what is there differs from what ADD made
+    DAMAGED_RECORD = 106  # the file that keeps an attachment cannot be read: DEL sees what is left of it
 
     INTERNAL = 999
 
@@ -60,3 +65,10 @@ class RefusedError(PluginError):
 
     def __init__(self, message: str) -> None:
         super().__init__(Code.AGENT_REFUSED, message)
+
+
+class DamagedRecordError(PluginError):
+    """The record at `path` cannot be read, for `reason`."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(Code.DAMAGED_RECORD, f"record {path} is damaged: {reason}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
+from cni_contrail.commands.node import Node
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.journal import Journal
@@ -25,8 +26,7 @@ _ABOUT = (
     f"CNI protocol versions supported: {', '.join(SUPPORTED)}\n"
 )
 _STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2
-_COMMANDS = ("ADD", "CHECK", "DEL")
-_NOT_YET = ("GC", "STATUS")
+_COMMANDS = ("ADD", "CHECK", "DEL", "GC", "STATUS")
 
 
 class Answer(NamedTuple):
@@ -65,7 +65,7 @@ def respond(environment: Mapping[str, str], read_input: Callable[[], bytes]) -> 
             version = config.version
         _check_command(call.command, config.version)
         request = _read_request(call, config, environment, journal)
-        journal = request.journal
+        journal = request.node.journal
         return Answer(0, _carry_out(request))
     except PluginError as error:
         journal.error(f"{environment.get('CNI_COMMAND')} fails with code {error.code}: {error}")
@@ -78,8 +78,6 @@ def respond(environment: Mapping[str, str], read_input: Callable[[], bytes]) -> 
 
 
 def _check_command(command: str, version: str) -> None:
-    if command in _NOT_YET:
-        raise PluginError(Code.INCOMPATIBLE_VERSION, f"CNI_COMMAND {command} is not supported yet")
     if command not in _COMMANDS:
         raise PluginError(Code.INVALID_ENVIRONMENT, f"unknown CNI_COMMAND: {command}")
     check_version(command, version)
@@ -93,8 +91,8 @@ def _read_request(call: Call, config: NetworkConfig, environment: Mapping[str, s
         settings = load_settings(config, environment)
         pod = pod_of(call)
     journal = Journal(settings.log_file, settings.log_level)
-    journal = journal.bind(container=call.container_id, ifname=call.ifname, pod=str(pod))
-    return Request(call, config, settings, pod, journal)
+    journal = journal.bind(container=call.container_id, ifname=call.ifname, pod=str(pod) if pod.name else "")
+    return Request(call, config, pod, Node(settings, journal))
 
 
 def _pod_if_any(call: Call) -> Pod:
@@ -106,18 +104,27 @@ def _pod_if_any(call: Call) -> Pod:
 
 def _carry_out(request: Request) -> str:
     """Imports one command's modules only: each call is a process, and what it does not need costs it time."""
-    if request.call.command == "ADD":
-        from cni_contrail.commands.add import add
+    match request.call.command:
+        case "ADD":
+            from cni_contrail.commands.add import add
 
-        return add(request)
-    if request.call.command == "DEL":
-        from cni_contrail.commands.delete import delete
+            return add(request)
+        case "DEL":
+            from cni_contrail.commands.delete import delete
 
-        delete(request)
-    else:
-        from cni_contrail.commands.check import check
+            delete(request)
+        case "CHECK":
+            from cni_contrail.commands.check import check
 
-        check(request)
+            check(request)
+        case "STATUS":
+            from cni_contrail.commands.status import status
+
+            status(request.config, request.node)
+        case "GC":
+            from cni_contrail.commands.collect import collect
+
+            collect(request.config, request.node)
     return ""
 
 

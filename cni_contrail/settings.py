@@ -92,6 +92,12 @@ def load_settings_for_removal(config: NetworkConfig, environment: Mapping[str, s
         return _settings(_node_wide(environment))
 
 
+def refuse_unsupported_settings(settings: Settings) -> None:
+    """Raises `PluginError` with code 2 for what may be set, but cannot be served yet."""
+    if settings.vif_type != "veth":
+        raise PluginError(Code.UNSUPPORTED_FIELD, f'vif-type "{settings.vif_type}" is not supported yet')
+
+
 def _settings(values: Mapping[str, Any]) -> Settings:
     return Settings(**{key.replace("-", "_"): value for key, value in values.items()})
 

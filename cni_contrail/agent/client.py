@@ -53,6 +53,13 @@ class Agent:
         path = f"/vm/{machine_uuid}/{interface_uuid}" if interface_uuid else f"/vm/{machine_uuid}"
         self._ask("DELETE", f"{path}?vm-id={container_id}", deadline)
 
+    def unreadiness(self, deadline: Deadline) -> list[str]:
+        """What keeps the agent from serving; nothing: it is ready, or a stock one, which has no page about it."""
+        answer = exchange(self.endpoint, "GET", "/readyz", b"", deadline)
+        if answer.status in (200, 404):
+            return []
+        return _reasons(answer) or [f"{answer.status} {_error_text(answer)}"]
+
     def _list(self, target: str, deadline: Deadline) -> list[Any] | None:
         answer = self._ask("GET", target, deadline)
         if answer.status == 404:
@@ -81,6 +88,13 @@ class Agent:
 def agent_of(settings: Settings) -> Agent:
     """The agent that the settings name."""
     return Agent(Endpoint(settings.agent_socket, settings.vrouter_ip, settings.vrouter_port))
+
+
+def _reasons(answer: Answer) -> list[str]:
+    try:
+        return [str(reason) for reason in json.loads(answer.body)["reasons"]]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return []
 
 
 def _error_text(answer: Answer) -> str:

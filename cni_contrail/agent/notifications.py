@@ -16,12 +16,13 @@ from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError, TryAgainError
 from cni_contrail.journal import Journal
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.state.files import file_name, names_in, read_if_there, remove_if_there, write_whole
+from cni_contrail.state.files import file_name, names_in, read_if_there, remove_if_there, remove_parts, write_whole
 from cni_contrail.state.lock import locked_directory
 
 _MOST_KEPT = 4096
 _SENT_AT_ONCE = 16
 _LONGEST_SENDING = 1.0  # seconds
+_LONGEST_SENDING_OF_ALL = 10.0
 _LOCK_PATIENCE = 3.0  # seconds; longer than one sending
 
 
@@ -59,7 +60,7 @@ class PendingNotifications:
             self.send_some(agent)
         except TryAgainError as error:
             self._journal.warning(f"{error.message}: it is told later")
-            self._keep(notification)
+            self.keep(notification)
         except PluginError as error:
             self._journal.error(error.message)
 
@@ -68,20 +69,45 @@ class PendingNotifications:
         mine = [name for name in names_in(self._directory) if name.startswith(f"{file_name(container_id)}.")]
         if not mine:
             return
-        with locked_directory(self._directory, _LOCK_PATIENCE):
+        with self._locked(_LOCK_PATIENCE):
             for notification in self._read(mine):
                 if notification.container_id == container_id:
                     self._drop(notification)
 
     def send_some(self, agent: Agent) -> None:
         """Sends what is kept, within bounds of number and time, if no other call is at it; never fails."""
-        names = names_in(self._directory)
-        if not names:
-            return
-        with contextlib.suppress(PluginError), locked_directory(self._directory, patience=0):
-            deadline = Deadline(_LONGEST_SENDING)
-            for notification in self._read(names[:_SENT_AT_ONCE]):
-                self._send_kept(agent, notification, deadline)
+        self._send_first(_SENT_AT_ONCE, agent, _LONGEST_SENDING)
+
+    def send_all(self, agent: Agent) -> None:
+        """Sends all that is kept, if no other call is at it and the agent answers within 10 s; never fails."""
+        self._send_first(_MOST_KEPT, agent, _LONGEST_SENDING_OF_ALL)
+
+    def keep(self, notification: Notification) -> None:
+        """Keeps it for a later call to send; never fails: what cannot be kept is logged."""
+        try:
+            if len(names_in(self._directory)) >= _MOST_KEPT:
+                self._journal.error(f"{self._directory} holds {_MOST_KEPT} notifications: this one is lost")
+                return
+            with self._locked(_LOCK_PATIENCE):
+                content = json.dumps(notification._asdict()).encode()
+                write_whole(os.path.join(self._directory, notification.name), content)
+        except PluginError as error:
+            self._journal.error(f"the notification is lost: {error.message}")
+
+    @contextlib.contextmanager
+    def _locked(self, patience: float) -> Iterator[None]:
+        with locked_directory(self._directory, patience):
+            remove_parts(self._directory)
+            yield
+
+    def _send_first(self, number: int, agent: Agent, seconds: float) -> None:
+        with contextlib.suppress(PluginError):
+            if not names_in(self._directory):
+                return
+            with self._locked(patience=0):
+                deadline = Deadline(seconds)
+                for notification in self._read(names_in(self._directory)[:number]):
+                    self._send_kept(agent, notification, deadline)
 
     def _send_kept(self, agent: Agent, notification: Notification, deadline: Deadline) -> None:
         try:
@@ -92,27 +118,23 @@ class PendingNotifications:
             self._journal.error(error.message)
         self._drop(notification)
 
-    def _keep(self, notification: Notification) -> None:
-        if len(names_in(self._directory)) >= _MOST_KEPT:
-            self._journal.error(f"{self._directory} holds {_MOST_KEPT} notifications: this one is lost")
-            return
-        try:
-            with locked_directory(self._directory, _LOCK_PATIENCE):
-                content = json.dumps(notification._asdict()).encode()
-                write_whole(os.path.join(self._directory, notification.name), content)
-        except PluginError as error:
-            self._journal.error(f"the notification is lost: {error.message}")
-
     def _read(self, names: list[str]) -> Iterator[Notification]:
         for name in names:
             path = os.path.join(self._directory, name)
             try:
-                yield Notification(**json.loads(read_if_there(path) or b""))
-            except (ValueError, TypeError):
+                yield _decode(read_if_there(path) or b"")
+            except (ValueError, TypeError, RecursionError):
                 remove_if_there(path)
 
     def _drop(self, notification: Notification) -> None:
         remove_if_there(os.path.join(self._directory, notification.name))
+
+
+def _decode(content: bytes) -> Notification:
+    notification = Notification(**json.loads(content))
+    if not all(isinstance(value, str) for value in notification):
+        raise ValueError("a notification holds text")
+    return notification
 
 
 def _send(agent: Agent, notification: Notification, deadline: Deadline) -> None:

@@ -10,6 +10,8 @@ from cni_contrail.commands.request import Request
 from cni_contrail.commands.takedown import take_down
 from cni_contrail.errors import Code, PluginError, TryAgainError
 from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.link.netns import own_netns
+from cni_contrail.state.owners import owned
 from cni_contrail.state.records import Record
 
 
@@ -20,23 +22,21 @@ class Attempt(NamedTuple):
     before: str
 
 
-def begin(request: Request) -> Attempt:
-    """Begins the record, in place of one that did not end.
+@contextlib.contextmanager
+def begun(request: Request) -> Iterator[Attempt]:
+    """Begins the record, in place of one that did not end; takes down what the attempt has made if an error passes.
 
-    Raises `PluginError`: 102 if the attachment is there already, 7 if the container is attached in another mode.
+    Raises `PluginError`: 102 if the attachment is there already, 7 if the container is attached in another mode. The
+    caller does not hold the lock.
     """
-    with request.locked():
-        before = _clear_unfinished(request)
-        _refuse_mixed_modes(request)
-        record = Record(
-            container_id=request.call.container_id,
-            ifname=request.call.ifname,
-            attempt=os.urandom(8).hex(),
-            netns=request.call.netns,
-            thick=request.is_thick,
-        )
-        request.attachments.write(record)
-    return Attempt(record, before)
+    name = os.urandom(8).hex()
+    with owned(request.node.settings.state_dir, name):
+        attempt = _begin(request, name)
+        try:
+            yield attempt
+        except BaseException:
+            _undo(request, attempt)
+            raise
 
 
 def ensure_still_wanted(request: Request, attempt: Attempt) -> None:
@@ -45,30 +45,37 @@ def ensure_still_wanted(request: Request, attempt: Attempt) -> None:
         raise TryAgainError(f"attachment {request.call.ifname} was deleted while its interfaces were waited for")
 
 
-@contextlib.contextmanager
-def undone_if_it_fails(request: Request, attempt: Attempt) -> Iterator[None]:
-    """Takes down what the attempt has made if an error passes; the caller does not hold the lock."""
-    try:
-        yield
-    except BaseException:
-        _undo(request, attempt)
-        raise
+def _begin(request: Request, name: str) -> Attempt:
+    with request.locked():
+        before = _clear_unfinished(request)
+        _refuse_mixed_modes(request)
+        record = Record(
+            container_id=request.call.container_id,
+            ifname=request.call.ifname,
+            attempt=name,
+            netns=request.call.netns,
+            thick=request.is_thick,
+            network=request.config.name,
+            host_netns=own_netns(),
+        )
+        request.node.attachments.write(record)
+    return Attempt(record, before)
 
 
 def _clear_unfinished(request: Request) -> str:
-    record = request.attachments.read(request.call.container_id, request.call.ifname)
+    record = request.node.attachments.read(request.call.container_id, request.call.ifname)
     if record is None:
         return ""
     if record.finished:
         raise PluginError(Code.EXISTS, f"container {record.container_id} has attachment {record.ifname} already")
-    request.journal.warning("an earlier ADD of this attachment did not end: it is taken down and done again")
-    take_down(request, record)
+    request.node.journal.warning("an earlier ADD of this attachment did not end: it is taken down and done again")
+    _take_down(request, record)
     return record.interfaces[0].uuid if record.interfaces else ""
 
 
 def _refuse_mixed_modes(request: Request) -> None:
     """One container is attached thick or delegated, never both; and thick only once, since it takes all there is."""
-    others = request.attachments.of_container(request.call.container_id)
+    others = request.node.attachments.of_container(request.call.container_id)
     if others and (request.is_thick or others[0].thick):
         was = "thick" if others[0].thick else "delegated"
         now = "thick" if request.is_thick else "delegated"
@@ -84,12 +91,16 @@ def _undo(request: Request, attempt: Attempt) -> None:
         with request.locked():
             record = _current(request, attempt)
             if record is not None:
-                take_down(request, record)
+                _take_down(request, record)
     except PluginError as error:
-        request.journal.error(f"{error.message}: left to DEL")
+        request.node.journal.error(f"{error.message}: left to DEL")
+
+
+def _take_down(request: Request, record: Record) -> None:
+    take_down(request.node, record, netns=request.call.netns, tell=request.node.tell)
 
 
 def _current(request: Request, attempt: Attempt) -> Record | None:
     """The record as it is now, None if it is not this attempt's any more."""
-    record = request.attachments.read(request.call.container_id, request.call.ifname)
+    record = request.node.attachments.read(request.call.container_id, request.call.ifname)
     return record if record is not None and record.attempt == attempt.record.attempt else None

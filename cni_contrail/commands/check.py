@@ -36,11 +36,13 @@ def check(request: Request) -> None:
 
 
 def _record(request: Request) -> Record:
-    call = request.call
+    call, attachments = request.call, request.node.attachments
     record = None
-    if request.attachments.has_container(call.container_id):
+    if attachments.has_container(call.container_id):
         with request.locked():
-            record = request.attachments.read(call.container_id, call.ifname)
+            record = attachments.read(call.container_id, call.ifname)
+    elif not request.port_files.of_container(call.container_id):
+        raise PluginError(Code.UNKNOWN_CONTAINER, f"container {call.container_id} is not known here")
     if record is None or not record.finished:
         what = "no record" if record is None else "no finished record"
         raise PluginError(

@@ -29,13 +29,15 @@ def choose(request: Request, served: ServedList, before: str) -> Chosen:
     if request.is_thick:
         names = sandbox_names(served.interfaces, ifname)
         return Chosen(served.interfaces, tuple(names), primary_is_ours=True)
-    others = [each for each in request.attachments.of_container(request.call.container_id) if each.ifname != ifname]
+    others = [
+        each for each in request.node.attachments.of_container(request.call.container_id) if each.ifname != ifname
+    ]
     selected = select_interface(
         served,
         {each.uuid: record.ifname for record in others for each in record.interfaces},
         network=request.config.name,
         ifname=ifname,
-        settings=request.settings,
+        settings=request.node.settings,
         before=before,
     )
     primary_is_ours = selected.position == 0 or any(each.finished and each.holds_primary() for each in others)

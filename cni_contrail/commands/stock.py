@@ -17,30 +17,30 @@ def wire_stock(
 ) -> str:
     """Makes the chosen interfaces, tells the agent and returns the result; raises `PluginError`."""
     bare = plan_record(request, netns, served, chosen, begun)
-    request.attachments.write(bare)
+    request.node.attachments.write(bare)
     make_links(request, netns, bare)
     _tell(request, bare, chosen, patience)
     served, chosen = _with_addresses(request, served, chosen, patience)
     record = plan_record(request, netns, served, chosen, begun)
     result = form_result(request, chosen.interfaces[0], record)
-    request.attachments.write(record)
+    request.node.attachments.write(record)
     configure_links(request, netns, record)
     finish(request, netns, record)
     return result
 
 
 def _tell(request: Request, record: Record, chosen: Chosen, patience: Patience) -> None:
-    request.pending.forget(record.container_id)
+    request.node.pending.forget(record.container_id)
     for port in ports(record, chosen.interfaces):
         request.port_files.write(port)
-        await_plugged(request.agent, port, patience)
+        await_plugged(request.node.agent, port, patience)
 
 
 def _with_addresses(
     request: Request, served: ServedList, chosen: Chosen, patience: Patience
 ) -> tuple[ServedList, Chosen]:
     uuids = [each.uuid for each in chosen.interfaces]
-    found = await_ports(request.agent, served.machine, uuids, patience)
+    found = await_ports(request.node.agent, served.machine, uuids, patience)
     known = {uuid: found[uuid] for uuid in uuids}
     everything = tuple(each._replace(addresses=known.get(each.uuid)) for each in served.interfaces)
     selected = tuple(each._replace(addresses=known[each.uuid]) for each in chosen.interfaces)

@@ -4,9 +4,10 @@ Every step can be done again, and the record goes last: a call that dies on the 
 """
 
 import os
+from collections.abc import Callable
 
 from cni_contrail.agent.notifications import Notification
-from cni_contrail.commands.request import Request
+from cni_contrail.commands.node import Node
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.defaults import restore_defaults
 from cni_contrail.link.errors import LinkError, NetnsError
@@ -15,51 +16,50 @@ from cni_contrail.link.remove import HostLink, remove_links
 from cni_contrail.state.port_files import PortFiles
 from cni_contrail.state.records import Record
 
-NOTIFY_PATIENCE = 2.0  # seconds that DEL waits for the agent
 
+def take_down(node: Node, record: Record, *, netns: str, tell: Callable[[Notification], None]) -> None:
+    """Removes links, puts replaced default routes back, has the agent told, forgets the record.
 
-def take_down(request: Request, record: Record) -> None:
-    """Removes links, puts replaced default routes back, tells the agent, forgets the record.
-
-    Raises `PluginError` with code 104 if the kernel keeps a link; the record is still there then.
+    `netns` is the path of the sandbox, empty if the caller does not know it: at that of the record there may be
+    somebody else's by now. Raises `PluginError` with code 104 if the kernel keeps a link, 5 if the record cannot be
+    removed; it is still there then.
     """
     if record.interfaces:
-        remove_host_links(request, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
-        _restore_defaults(request, record)
-        _release_ports(request, record)
-    request.attachments.remove(record)
+        remove_host_links(node, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
+        _restore_defaults(node, record, netns)
+        _release_ports(node, record, tell)
+    node.attachments.remove(record)
 
 
-def remove_host_links(request: Request, links: list[HostLink]) -> None:
+def remove_host_links(node: Node, links: list[HostLink]) -> None:
     """Removes those that are there and ours; raises `PluginError` with code 104."""
     try:
         foreign = remove_links(links)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
     for name in foreign:
-        request.journal.warning(f"link {name} bears another one's alias: it is left")
+        node.journal.warning(f"link {name} bears another one's alias: it is left")
 
 
-def _restore_defaults(request: Request, record: Record) -> None:
-    """Only in the sandbox that this call names: at the path of the record there may be somebody else's by now."""
-    if not record.replaced or not request.call.netns:
+def _restore_defaults(node: Node, record: Record, path: str) -> None:
+    if not record.replaced or not path:
         return
     try:
-        netns = open_netns(request.call.netns)
+        netns = open_netns(path)
     except NetnsError as error:
-        request.journal.debug(f"default routes are not put back: {error}")
+        node.journal.debug(f"default routes are not put back: {error}")
         return
     try:
         restore_defaults(netns, record.replaced)
     except LinkError as error:
-        request.journal.warning(f"default routes are not put back: {error}")
+        node.journal.warning(f"default routes are not put back: {error}")
     finally:
         os.close(netns)
 
 
-def _release_ports(request: Request, record: Record) -> None:
+def _release_ports(node: Node, record: Record, tell: Callable[[Notification], None]) -> None:
     if record.stock:
-        files = PortFiles(request.settings.config_dir, record.machine_name)
+        files = PortFiles(node.settings.config_dir, record.machine_name)
         own = {each.uuid for each in record.interfaces}
         files.remove(each for each in files.of_container(record.container_id) if each.port.get("vmi-uuid") in own)
         if not files.are_gone():
@@ -68,4 +68,4 @@ def _release_ports(request: Request, record: Record) -> None:
     else:
         interface = "" if record.thick else record.interfaces[0].uuid
         notification = Notification(record.container_id, record.machine, interface, "")
-    request.pending.notify(request.agent, notification, NOTIFY_PATIENCE)
+    tell(notification)

@@ -34,10 +34,10 @@ def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, begun
         return wire_stock(request, netns, served, chosen, begun, patience)
     record = plan_record(request, netns, served, chosen, begun)
     result = form_result(request, chosen.interfaces[0], record)
-    request.attachments.write(record)
+    request.node.attachments.write(record)
     make_links(request, netns, record)
-    request.pending.forget(record.container_id)
-    await_plugged(request.agent, ports(record, chosen.interfaces), patience)
+    request.node.pending.forget(record.container_id)
+    await_plugged(request.node.agent, ports(record, chosen.interfaces), patience)
     finish(request, netns, record)
     return result
 
@@ -51,7 +51,7 @@ def plan_record(request: Request, netns: int, served: ServedList, chosen: Chosen
             served.interfaces,
             container_id=request.call.container_id,
             pod=request.pod,
-            mtu=request.settings.mtu,
+            mtu=request.node.settings.mtu,
             primary_is_ours=chosen.primary_is_ours,
         )
         for interface, name in zip(chosen.interfaces, chosen.names, strict=True)
@@ -79,6 +79,7 @@ def form_result(request: Request, primary: ServedInterface, record: Record) -> s
         name=plan.name,
         host_name=plan.host_name,
         mac=plan.mac,
+        mtu=plan.mtu,
         sandbox=request.call.netns,
         addresses=tuple(
             ResultAddress(f"{each.address.address}/{each.address.prefix_length}", each.gateway) for each in addresses
@@ -91,10 +92,11 @@ def form_result(request: Request, primary: ServedInterface, record: Record) -> s
 
 def make_links(request: Request, netns: int, record: Record) -> None:
     """Makes all interfaces of the record or none; raises `PluginError` with code 104, 102 for a name that is taken."""
+    plans = [each.plan for each in record.interfaces]
     try:
-        make_interfaces(netns, [each.plan for each in record.interfaces], sysctl_dir=request.settings.sysctl_dir)
+        make_interfaces(netns, plans, sysctl_dir=request.node.settings.sysctl_dir)
     except LinkExistsError as error:
-        request.attachments.remove(record)  # nothing was made, and what has the name is not ours to take down
+        request.node.attachments.remove(record)  # nothing was made, and what has the name is not ours to take down
         raise PluginError(Code.EXISTS, str(error)) from error
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
@@ -102,8 +104,9 @@ def make_links(request: Request, netns: int, record: Record) -> None:
 
 def configure_links(request: Request, netns: int, record: Record) -> None:
     """Gives links that were made bare what the record's plans say now; raises `PluginError` with code 104."""
+    plans = [each.plan for each in record.interfaces]
     try:
-        configure_interfaces(netns, [each.plan for each in record.interfaces], sysctl_dir=request.settings.sysctl_dir)
+        configure_interfaces(netns, plans, sysctl_dir=request.node.settings.sysctl_dir)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
 
@@ -127,16 +130,15 @@ def ports(record: Record, interfaces: Sequence[ServedInterface]) -> list[dict[st
 
 
 def finish(request: Request, netns: int, record: Record) -> None:
-    """Tells the neighbours, marks the record as finished, and uses that the agent is there."""
+    """Tells the neighbours and marks the record as finished."""
     try:
         announce(netns, [each.plan for each in record.interfaces])
     except LinkError as error:
-        request.journal.warning(f"addresses are not announced: {error}")
-    request.attachments.write(record._replace(finished=True))
+        request.node.journal.warning(f"addresses are not announced: {error}")
+    request.node.attachments.write(record._replace(finished=True))
     for each in record.interfaces:
         addresses = " ".join(address.address for address in each.plan.addresses)
-        request.journal.bind(vmi=each.uuid).info(f"attached {each.plan.name} {addresses}")
-    request.pending.send_some(request.agent)
+        request.node.journal.bind(vmi=each.uuid).info(f"attached {each.plan.name} {addresses}")
 
 
 def _giving_way(netns: int, plans: Sequence[InterfacePlan]) -> tuple[ReplacedRoute, ...]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _VERSION_IF_ABSENT = "0.1.0"  # as the reference library reads a configuration without one
 _DNS_LISTS = ("nameservers", "search", "options")
+_VALID_LISTS = ("cni.dev/valid-attachments", "cni.dev/attachments")  # the later one is deprecated
 
 
 class NetworkConfig(NamedTuple):
@@ -64,6 +65,32 @@ def config_dns(config: NetworkConfig) -> dict[str, Any]:
     if not isinstance(dns.get("domain", ""), str):
         raise PluginError(Code.INVALID_CONFIG, f"dns.domain must be a string, not {json.dumps(dns['domain'])}")
     return {key: value for key, value in dns.items() if value}
+
+
+def valid_attachments(config: NetworkConfig) -> list[tuple[str, str]]:
+    """Container ID and CNI_IFNAME of each attachment that GC spares; null is none.
+
+    Raises `PluginError` with code 7 for what is no such list, or for no list at all: a runtime that sends none does not
+    say that nothing is valid.
+    """
+    key = next((key for key in _VALID_LISTS if key in config.document), None)
+    if key is None:
+        raise PluginError(Code.INVALID_CONFIG, f"GC needs {_VALID_LISTS[0]}: without it nothing is freed")
+    attachments = config.document[key]
+    if attachments is None:
+        return []
+    if not isinstance(attachments, list):
+        raise PluginError(Code.INVALID_CONFIG, f"{key} must be a list, not {json.dumps(attachments)}")
+    return [_attachment(each, key) for each in attachments]
+
+
+def _attachment(document: Any, key: str) -> tuple[str, str]:
+    known = document if isinstance(document, dict) else {}
+    container, ifname = known.get("containerID"), known.get("ifname")
+    if not isinstance(container, str) or not isinstance(ifname, str):
+        must_be = 'objects with "containerID" and "ifname"'
+        raise PluginError(Code.INVALID_CONFIG, f"{key} must hold {must_be}, not {json.dumps(document)}")
+    return container, ifname
 
 
 def _decode(data: bytes) -> Mapping[str, Any]:

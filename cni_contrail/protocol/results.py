@@ -1,7 +1,8 @@
 """The documents that answer ADD and errors, each in the form of the configuration's version.
 
 0.1.0 and 0.2.0 have one address per family (`ip4`, `ip6`); 0.3.0 to 0.4.0 have lists, with the family in each address;
-1.0.0 has lists without it. A chained call passes the previous result on with ours added to it.
+1.0.0 has lists without it; 1.1.0 has an MTU in each interface. A chained call passes the previous result on with ours
+added to it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from cni_contrail.addresses import family_of
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.protocol.netconf import NetworkConfig
-from cni_contrail.protocol.versions import allows_chains
+from cni_contrail.protocol.versions import allows_chains, tells_mtu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,11 +39,12 @@ class ResultRoute(NamedTuple):
 
 
 class AttachmentResult(NamedTuple):
-    """The one interface that ADD tells the runtime of; `sandbox` is CNI_NETNS as it was given."""
+    """The one interface that ADD tells the runtime of; `sandbox` is CNI_NETNS as it was given, `mtu` is in bytes."""
 
     name: str
     host_name: str
     mac: str
+    mtu: int
     sandbox: str
     addresses: tuple[ResultAddress, ...]
     routes: tuple[ResultRoute, ...]
@@ -83,8 +85,9 @@ def error_document(error: PluginError, version: str) -> str:
 def _with_lists(config: NetworkConfig, attached: AttachmentResult) -> dict[str, Any]:
     previous = previous_result(config) or {}
     before = {key: list(previous.get(key) or ()) for key in _LISTS}
-    host_end = {"name": attached.host_name}
-    sandbox_end = {"name": attached.name, "mac": attached.mac, "sandbox": attached.sandbox}
+    mtu = {"mtu": attached.mtu} if tells_mtu(config.version) else {}
+    host_end = {"name": attached.host_name, **mtu}
+    sandbox_end = {"name": attached.name, "mac": attached.mac, **mtu, "sandbox": attached.sandbox}
     position = len(before["interfaces"]) + 1
     ips = [_address(each, position, config.version) for each in attached.addresses]
     document = {

@@ -1,32 +1,30 @@
 """Versions of the CNI specification: which are served, and which commands a configuration's version allows."""
 
 import json
+import re
 
 from cni_contrail.errors import Code, PluginError
 
-SUPPORTED = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0")
+SUPPORTED = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 CURRENT = SUPPORTED[-1]
 
-_FIRST_WITH_CHECK = "0.4.0"
+_FIRST_WITH = {"CHECK": "0.4.0", "GC": "1.1.0", "STATUS": "1.1.0"}
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def version_document() -> str:
-    """Answers VERSION (specification 1.0.0, section 2)."""
+    """Answers VERSION (specification 1.1.0, section 2)."""
     return json.dumps({"cniVersion": CURRENT, "supportedVersions": SUPPORTED})
 
 
 def check_version(command: str, version: str) -> None:
     """Raises `PluginError` if a configuration of that version does not allow the command (code 1, or 6)."""
-    if command == "CHECK":
+    if command in _FIRST_WITH:
         asked = _parts(version)
-        if asked < _parts(_FIRST_WITH_CHECK):
-            raise PluginError(
-                Code.INCOMPATIBLE_VERSION, "config version does not allow CHECK", f'config is "{version}"'
-            )
+        if asked < _parts(_FIRST_WITH[command]):
+            raise _not_allowed(f"config version does not allow {command}", version)
         if asked > _parts(CURRENT):
-            raise PluginError(
-                Code.INCOMPATIBLE_VERSION, "plugin version does not allow CHECK", f'config is "{version}"'
-            )
+            raise _not_allowed(f"plugin version does not allow {command}", version)
     if version not in SUPPORTED:
         supported = " ".join(f'"{each}"' for each in SUPPORTED)
         raise PluginError(
@@ -41,9 +39,18 @@ def allows_chains(version: str) -> bool:
     return _parts(version) >= (0, 3, 0)
 
 
+def tells_mtu(version: str) -> bool:
+    """Whether interfaces in results of that (supported) version have an MTU (from 1.1.0 on)."""
+    return _parts(version) >= (1, 1, 0)
+
+
+def _not_allowed(message: str, version: str) -> PluginError:
+    return PluginError(Code.INCOMPATIBLE_VERSION, message, f'config is "{version}"')
+
+
 def _parts(version: str) -> tuple[int, int, int]:
     words = version.split(".")
-    if len(words) > 3 or not all(word.isascii() and word.isdigit() for word in words):
+    if len(words) > 3 or not all(_NUMBER.fullmatch(word) for word in words):
         raise PluginError(Code.DECODING_FAILURE, f'cniVersion "{version}" is no version')
     major, minor, micro = [*map(int, words), 0, 0][:3]
     return major, minor, micro

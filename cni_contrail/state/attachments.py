@@ -1,9 +1,13 @@
-"""The records of one node, read and written by container; callers hold the container's lock."""
+"""The records of one node, by container and CNI_IFNAME; who changes them holds the container's lock.
+
+A container is named by its ID, or by what `containers` calls it.
+"""
 
 import contextlib
 import os
 from collections.abc import Iterator
 
+from cni_contrail.errors import DamagedRecordError
 from cni_contrail.journal import Journal
 from cni_contrail.state.files import (
     file_name,
@@ -15,6 +19,7 @@ from cni_contrail.state.files import (
     write_whole,
 )
 from cni_contrail.state.lock import locked_directory
+from cni_contrail.state.owners import is_owned
 from cni_contrail.state.records import Record, decode_record, encode_record
 
 _SUFFIX = ".json"
@@ -29,30 +34,43 @@ class Attachments:
         self._journal = journal
 
     @contextlib.contextmanager
-    def lock(self, container_id: str, patience: float) -> Iterator[None]:
+    def lock(self, container: str, patience: float) -> Iterator[None]:
         """Holds the container's lock, waiting for it for up to `patience` seconds."""
-        directory = self._directory(container_id)
+        directory = self._directory(container)
         with locked_directory(directory, patience):
             remove_parts(directory)
             yield
 
-    def has_container(self, container_id: str) -> bool:
+    def containers(self) -> list[str]:
+        """Names of all containers, sorted."""
+        return [name for name in names_in(self.state_dir) if not name.startswith(".")]
+
+    def has_container(self, container: str) -> bool:
         """Whether there is anything about the container."""
-        return os.path.isdir(self._directory(container_id))
+        return os.path.isdir(self._directory(container))
 
-    def of_container(self, container_id: str) -> list[Record]:
-        """All records of a container."""
-        return self._records_in(file_name(container_id))
+    def ifnames(self, container: str) -> list[str]:
+        """CNI_IFNAMEs of the container's attachments."""
+        names = names_in(self._directory(container))
+        return [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
 
-    def of_machine(self, machine: str) -> list[Record]:
-        """All records of a VM, of whatever container on this node."""
-        containers = [name for name in names_in(self.state_dir) if not name.startswith(".")]
-        records = [record for name in containers for record in self._records_in(name)]
-        return [record for record in records if record.machine == machine]
+    def of_container(self, container: str) -> list[Record]:
+        """All records of a container; raises `DamagedRecordError`."""
+        found = (self.read(container, ifname) for ifname in self.ifnames(container))
+        return [record for record in found if record]
 
-    def read(self, container_id: str, ifname: str) -> Record | None:
-        """The record of one attachment; one that is damaged is set aside, and there is none then."""
-        return self._read(file_name(container_id), ifname + _SUFFIX)
+    def read(self, container: str, ifname: str) -> Record | None:
+        """The record of one attachment, None if there is none; raises `DamagedRecordError`."""
+        path = self._path(container, ifname)
+        data = read_if_there(path)
+        try:
+            return None if data is None else decode_record(data)
+        except ValueError as error:
+            raise DamagedRecordError(path, str(error)) from error
+
+    def is_being_made(self, record: Record) -> bool:
+        """Whether the ADD that wrote the record still runs."""
+        return is_owned(self.state_dir, record.attempt)
 
     def write(self, record: Record) -> None:
         """Writes a record over what is there."""
@@ -62,32 +80,21 @@ class Attachments:
         """Forgets an attachment."""
         remove_if_there(self._path(record.container_id, record.ifname))
 
-    def _directory(self, container_id: str) -> str:
-        return os.path.join(self.state_dir, file_name(container_id))
-
-    def _path(self, container_id: str, ifname: str) -> str:
-        return os.path.join(self._directory(container_id), ifname + _SUFFIX)
-
-    def _records_in(self, directory: str) -> list[Record]:
-        names = [name for name in names_in(os.path.join(self.state_dir, directory)) if name.endswith(_SUFFIX)]
-        return [record for name in names if (record := self._read(directory, name))]
-
-    def _read(self, directory: str, name: str) -> Record | None:
-        path = os.path.join(self.state_dir, directory, name)
-        data = read_if_there(path)
-        if data is None:
-            return None
-        try:
-            return decode_record(data)
-        except ValueError as error:
-            self._set_aside(path, f"{directory}.{name}", error)
-            return None
-
-    def _set_aside(self, path: str, name: str, error: ValueError) -> None:
-        aside = os.path.join(self.state_dir, _DAMAGED, name)
+    def set_aside(self, damaged: DamagedRecordError, container: str, ifname: str) -> None:
+        """Takes a damaged record out of the way, and keeps it for people if that can be done."""
+        path = self._path(container, ifname)
+        aside = os.path.join(self.state_dir, _DAMAGED, f"{file_name(container)}.{ifname}{_SUFFIX}")
         try:
             make_private_directory(os.path.dirname(aside))
             os.rename(path, aside)
         except OSError as failure:
-            aside = f"nowhere, {failure.strerror}"
-        self._journal.error(f"record {path} is damaged ({error}): set aside as {aside}")
+            self._journal.error(f"{damaged.message}: cannot be set aside, {failure.strerror}")
+            remove_if_there(path)
+        else:
+            self._journal.error(f"{damaged.message}: set aside as {aside}")
+
+    def _directory(self, container: str) -> str:
+        return os.path.join(self.state_dir, file_name(container))
+
+    def _path(self, container: str, ifname: str) -> str:
+        return os.path.join(self._directory(container), ifname + _SUFFIX)

@@ -6,6 +6,7 @@ import os
 from cni_contrail.errors import Code, PluginError
 
 _LONGEST_NAME = 128
+_DIGEST = 65  # characters, with the point before it
 _PART = ".part"
 
 
@@ -37,6 +38,21 @@ def make_private_directory(path: str) -> None:
             os.mkdir(path, 0o700)
 
 
+def why_unwritable(directory: str) -> str | None:
+    """Says what keeps files from being written below a directory, which may not be there yet; None if nothing does."""
+    while not os.path.lexists(directory):
+        directory = os.path.dirname(directory)
+    if not os.path.isdir(directory):
+        return f"{directory} is no directory"
+    if not os.access(directory, os.W_OK | os.X_OK):
+        return f"{directory} is read-only"
+    room = os.statvfs(directory)
+    # 0 in all is how file systems say that they do not count
+    if (room.f_blocks and not room.f_bfree) or (room.f_files and not room.f_ffree):
+        return f"{directory} is full"
+    return None
+
+
 def read_if_there(path: str) -> bytes | None:
     """Reads a file, None if there is none; raises `PluginError` with code 5."""
     try:
@@ -49,11 +65,13 @@ def read_if_there(path: str) -> bytes | None:
 
 
 def names_in(directory: str) -> list[str]:
-    """Names in a directory, sorted; none if it is not there."""
+    """Names in a directory, sorted; none if it is not there; raises `PluginError` with code 5."""
     try:
         return sorted(os.listdir(directory))
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise PluginError(Code.IO_FAILURE, f"{directory} cannot be read: {error.strerror}") from error
 
 
 def remove_parts(directory: str) -> None:
@@ -64,14 +82,18 @@ def remove_parts(directory: str) -> None:
 
 
 def remove_if_there(path: str) -> None:
-    """Removes a file; one that is gone is no error."""
-    with contextlib.suppress(FileNotFoundError):
+    """Removes a file; one that is gone is no error; raises `PluginError` with code 5."""
+    try:
         os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise PluginError(Code.IO_FAILURE, f"{path} cannot be removed: {error.strerror}") from error
 
 
 def file_name(identifier: str) -> str:
-    """A file's name for a container ID of any length."""
-    if len(identifier) <= _LONGEST_NAME:
+    """A file's name for a container ID of any length; the name of such a name is itself."""
+    if len(identifier) <= _LONGEST_NAME or len(identifier) == _LONGEST_NAME + _DIGEST:
         return identifier
     from hashlib import sha256
 

@@ -16,7 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 1
+_VERSION = 2
+_VERSIONS = (1, 2)  # what is read; records of version 1 do not tell network and host_netns
 
 
 class AttachedInterface(NamedTuple):
@@ -30,9 +31,10 @@ class AttachedInterface(NamedTuple):
 class Record(NamedTuple):
     """One attachment. `machine` is the VM's uuid, `machine_name` its name; `netns` is CNI_NETNS as it was given.
 
-    `attempt` is of the ADD that wrote it. Without interfaces, nothing has been made or told yet. `stock`: the agent is
-    a stock one, which forgets all ports of a VM at once and wants files for them. `replaced` are the default routes
-    that stood before asked-for ones took their place.
+    `attempt` is of the ADD that wrote it; `state.owners` tells whether that still runs. Without interfaces, nothing has
+    been made or told yet. `stock`: the agent is a stock one, which forgets all ports of a VM at once and wants files
+    for them. `replaced` are the default routes that stood before asked-for ones took their place. `network` is the name
+    of the network configuration, `host_netns` the identity of the namespace where the host ends are.
     """
 
     container_id: str
@@ -46,6 +48,8 @@ class Record(NamedTuple):
     interfaces: tuple[AttachedInterface, ...] = ()
     replaced: tuple[ReplacedRoute, ...] = ()
     finished: bool = False
+    network: str = ""
+    host_netns: str = ""
 
     def holds_primary(self) -> bool:
         """Whether index 0 of the pod is attached by it."""
@@ -58,11 +62,11 @@ def encode_record(record: Record) -> bytes:
 
 
 def decode_record(data: bytes) -> Record:
-    """Reads the file's content; raises `ValueError` if it is no record of this version."""
+    """Reads the file's content; raises `ValueError` if it is no record of a version that is read."""
     try:
         return _record(json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"no record of version {_VERSION}: {error}") from error
+        raise ValueError(f"no record: {error}") from error
 
 
 def _document(value: Any) -> Any:
@@ -74,8 +78,10 @@ def _document(value: Any) -> Any:
 
 
 def _record(document: dict[str, Any]) -> Record:
-    if document.pop("version") != _VERSION:
-        raise ValueError("the version differs")
+    if (version := document.pop("version")) not in _VERSIONS:
+        raise ValueError(f"version {version}")
+    _check_shape(document, _SHAPE, "")
+    bytes.fromhex(document["attempt"])
     interfaces = tuple(_interface(each) for each in document.pop("interfaces"))
     replaced = tuple(ReplacedRoute(**each) for each in document.pop("replaced"))
     return Record(**document, interfaces=interfaces, replaced=replaced)
@@ -86,3 +92,27 @@ def _interface(document: Mapping[str, Any]) -> AttachedInterface:
     for key, kind in (("addresses", Address), ("routes", Route), ("defaults", DefaultRoute)):
         plan[key] = tuple(kind(**each) for each in plan[key])
     return AttachedInterface(document["uuid"], document["position"], InterfacePlan(**plan))
+
+
+def _check_shape(value: Any, shape: Any, where: str) -> None:
+    """Raises TypeError where a value is of another type than in `shape`, in which None stands for text or null."""
+    kind: Any = (str, type(None)) if shape is None else type(shape)
+    if not isinstance(value, kind):
+        raise TypeError(f"{where} is {type(value).__name__}")
+    if isinstance(shape, dict):
+        for key in shape.keys() & value.keys():
+            _check_shape(value[key], shape[key], f"{where}.{key}")
+    elif isinstance(shape, list):
+        for each in value:
+            _check_shape(each, shape[0], where)
+
+
+_PLAN = InterfacePlan("", "", "", "", 0, (Address("", 0),), (Route("", None),), (DefaultRoute("", asked=False),))
+_SHAPE = _document(
+    Record(
+        *("", "", "", ""),
+        thick=False,
+        interfaces=(AttachedInterface("", 0, _PLAN),),
+        replaced=(ReplacedRoute(0, None, "", 0),),
+    )
+)

@@ -1,5 +1,6 @@
 """A node with the plugin and a scripted agent, and pods' sandboxes beside it."""
 
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ import pytest
 from tests.support.agents import OurAgent, ScriptedAgent, ServePod, StockAgent, Vmi, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+
+SMALL_DISK = 64 * 1024
 
 
 @pytest.fixture
@@ -38,6 +41,16 @@ def agent(agent_socket: str) -> Iterator[ScriptedAgent]:
 def stock_agent(agent_socket: str) -> Iterator[ScriptedAgent]:
     with StockAgent(agent_socket) as running:
         yield running
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of SMALL_DISK bytes."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(folder)], check=True)
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def test_it_is_good_right_after_add_and_says_nothing(plugin: Plugin, pod: PodSan
     assert outcome.stdout == ""
 
 
-@pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
+@pytest.mark.parametrize("version", ["0.4.0", "1.0.0", "1.1.0"])
 def test_every_version_that_has_it(plugin: Plugin, pod: PodSandbox, vmis: list[Vmi], version: str) -> None:
     result = plugin.add(pod, version=version).succeeded().document
     plugin.check(pod, previous=result, version=version).succeeded()
@@ -133,11 +133,24 @@ class TestWhatIsNotThere:
         message = plugin.call(plugin.environment("CHECK", pod), json.dumps(plugin.config())).failed(7)
         assert "prevResult" in message
 
-    def test_an_attachment_that_was_never_made(self, plugin: Plugin, pod: PodSandbox) -> None:
-        message = plugin.check(pod, previous={}).failed(105)
-        assert pod.container in message
-        assert "eth0" in message
+    def test_a_container_of_which_nothing_is_known(self, plugin: Plugin, pod: PodSandbox) -> None:
+        """The runtime need not clean up after it."""
+        assert pod.container in plugin.check(pod, previous={}).failed(3)
         assert plugin.files() == []
+        assert not plugin.state_dir.exists()
+
+    def test_one_that_upstreams_plugin_attached(self, plugin: Plugin, pod: PodSandbox) -> None:
+        """It must be cleaned up after, so it is not unknown."""
+        file = plugin.config_dir / pod.machine_name / "x"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps({"vm-id": pod.container}))
+        assert "no record" in plugin.check(pod, previous={}).failed(105)
+
+    def test_one_whose_record_is_damaged(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+        path = plugin.record_path(pod)
+        path.write_bytes(b"")
+        assert str(path) in plugin.check(pod, previous=result).failed(106)
+        assert path.exists()
 
     def test_one_of_another_name(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
         assert "eth7" in plugin.check(pod, "eth7", previous=result).failed(105)

@@ -131,29 +131,6 @@ def test_a_pod_made_again_under_its_name_is_not_touched(
     assert set(agent.owners().values()) == {again.container}
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"version": 99}', b"\xff", b"null"])
-def test_a_damaged_record_is_set_aside(
-    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, content: bytes
-) -> None:
-    plugin.record_path(attached).write_bytes(content)
-    outcome = plugin.delete(attached).succeeded()
-    assert "is damaged" in outcome.stderr
-    [aside] = plugin.files()
-    assert ".damaged" in aside
-    assert (plugin.folder / aside).read_bytes() == content
-
-
-def test_a_damaged_record_does_not_keep_the_attachment_from_being_made_again(
-    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns
-) -> None:
-    plugin.record_path(attached).write_bytes(b"")
-    assert "exists" in plugin.add(attached).failed(102)
-    for name in plugin.node.links():
-        plugin.node.ip("link", "delete", name)
-    plugin.add(attached).succeeded()
-    assert sandbox.links() == ["eth0", "eth1", "eth2"]
-
-
 def test_a_container_that_another_call_holds_is_for_later(
     attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:

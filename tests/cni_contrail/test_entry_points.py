@@ -20,7 +20,7 @@ SCRIPTS = Path(sys.executable).parent
 def test_each_starts_the_plugin(command: list[str]) -> None:
     done = subprocess.run(command, env={"CNI_COMMAND": "VERSION"}, capture_output=True, text=True, timeout=20)
     assert done.returncode == 0
-    assert json.loads(done.stdout)["cniVersion"] == "1.0.0"
+    assert json.loads(done.stdout)["cniVersion"] == "1.1.0"
     assert done.stderr == ""
 
 

@@ -9,7 +9,8 @@ import pytest
 from tests.support.agents import ScriptedAgent, ServePod, Subnet
 from tests.support.plugin import Plugin, PodSandbox
 
-LISTS = ["0.3.0", "0.3.1", "0.4.0", "1.0.0"]
+LISTS = ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"]
+WITH_FAMILY = LISTS[:3]
 SINGLE = ["0.1.0", "0.2.0"]
 
 
@@ -20,11 +21,12 @@ def test_from_030_on_results_have_lists(
     [vmi] = serve_pod(agent)
     result = plugin.add(pod, version=version).succeeded().document
     host_name = result["interfaces"][0]["name"]
-    families = [{"version": "4"}, {"version": "6"}] if version != "1.0.0" else [{}, {}]
+    families = [{"version": "4"}, {"version": "6"}] if version in WITH_FAMILY else [{}, {}]
+    mtu = {"mtu": 1400} if version == "1.1.0" else {}
     assert len(host_name) == 15
     assert result == {
         "cniVersion": version,
-        "interfaces": [{"name": host_name}, {"name": "eth0", "mac": vmi.mac, "sandbox": pod.netns}],
+        "interfaces": [{"name": host_name, **mtu}, {"name": "eth0", "mac": vmi.mac, "sandbox": pod.netns, **mtu}],
         "ips": [
             {"interface": 1, "address": "10.1.0.5/24", "gateway": "10.1.0.1", **families[0]},
             {"interface": 1, "address": "fd00:1:1::5/64", "gateway": "fd00:1:1::1", **families[1]},

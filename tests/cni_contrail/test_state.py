@@ -1,14 +1,17 @@
 """What is remembered between calls: records, their files and the lock of a container."""
 
+import json
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cni_contrail.errors import Code, PluginError, TryAgainError
+from cni_contrail.errors import Code, DamagedRecordError, PluginError, TryAgainError
 from cni_contrail.journal import Journal
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route
 from cni_contrail.state.attachments import Attachments
@@ -32,7 +35,7 @@ records = st.builds(
     Record,
     container_id=text,
     ifname=text,
-    attempt=text,
+    attempt=st.binary(min_size=8, max_size=8).map(bytes.hex),
     netns=text,
     thick=st.booleans(),
     stock=st.booleans(),
@@ -43,11 +46,13 @@ records = st.builds(
         st.builds(ReplacedRoute, st.integers(), st.none() | text, text, st.integers(), st.booleans()), max_size=2
     ).map(tuple),
     finished=st.booleans(),
+    network=text,
+    host_netns=text,
 )
 
 
 def record(container: str = "c1", ifname: str = "eth0", machine: str = "m1") -> Record:
-    return Record(container, ifname, "a1", "/n", thick=True, machine=machine)
+    return Record(container, ifname, "a1a1a1a1a1a1a1a1", "/n", thick=True, machine=machine)
 
 
 @pytest.fixture
@@ -64,19 +69,47 @@ class TestRecords:
     def test_a_record_cut_anywhere_is_damaged(self, written: Record, data: st.DataObject) -> None:
         content = encode_record(written)
         cut = content[: data.draw(st.integers(0, len(content) - 1))]
-        with pytest.raises(ValueError, match="no record of version 1"):
+        with pytest.raises(ValueError, match="no record"):
             decode_record(cut)
 
     @given(st.binary() | st.text().map(str.encode))
     def test_anything_else_is_damaged(self, content: bytes) -> None:
-        with pytest.raises(ValueError, match="no record of version 1"):
+        with pytest.raises(ValueError, match="no record"):
             decode_record(content)
 
     @given(records, st.sampled_from(["version", "ifname", "interfaces", "replaced", "machine"]))
     def test_a_record_without_one_of_its_keys_is_damaged(self, written: Record, key: str) -> None:
         content = encode_record(written).replace(f'"{key}":'.encode(), f'"{key}-gone":'.encode(), 1)
-        with pytest.raises(ValueError, match="no record of version 1"):
+        with pytest.raises(ValueError, match="no record"):
             decode_record(content)
+
+    @given(records, st.data())
+    def test_a_record_with_a_value_of_another_type_is_damaged(self, written: Record, data: st.DataObject) -> None:
+        document = json.loads(encode_record(written))
+        holder, key = data.draw(st.sampled_from(list(_places(document))))
+        other: list[Any] = [7, "x", [5], {"a": 5}, True]
+        holder[key] = data.draw(st.sampled_from([value for value in other if not isinstance(value, type(holder[key]))]))
+        if isinstance(holder[key], bool) or key == "gateway":  # a bool is an int; no gateway may become some
+            return
+        with pytest.raises(ValueError, match="no record"):
+            decode_record(json.dumps(document).encode())
+
+    @given(records)
+    def test_a_record_of_the_first_version_is_read(self, written: Record) -> None:
+        """As plugins wrote it that did not keep the network's name and the host's namespace."""
+        document = {**json.loads(encode_record(written)), "version": 1}
+        del document["network"], document["host_netns"]
+        assert decode_record(json.dumps(document).encode()) == written._replace(network="", host_netns="")
+
+
+def _places(document: Any) -> Iterator[tuple[Any, Any]]:
+    """Every value of a record with what holds it, but for the version."""
+    pairs = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in pairs:
+        if key != "version":
+            yield document, key
+        if isinstance(value, dict | list):
+            yield from _places(value)
 
 
 class TestFiles:
@@ -115,13 +148,16 @@ class TestFiles:
     def test_every_container_id_has_a_file_name(self, length: int) -> None:
         name = file_name("a" * length)
         assert len(name) <= 200
-        assert (name == "a" * length) == (length <= 128)
+        assert (name == "a" * length) == (length <= 128 or length == 193)
+        assert file_name(name) == name
 
     def test_long_container_ids_keep_apart(self, attachments: Attachments) -> None:
         long = ["c" * 300 + "1", "c" * 300 + "2"]
         for container in long:
             attachments.write(record(container))
         assert [attachments.of_container(container)[0].container_id for container in long] == long
+        named = attachments.containers()
+        assert sorted(attachments.of_container(name)[0].container_id for name in named) == long
 
 
 class TestAttachments:
@@ -134,12 +170,25 @@ class TestAttachments:
         assert {each.ifname for each in attachments.of_container("c1")} == {"eth0", ".x"}
         assert attachments.of_container("c3") == []
 
-    def test_the_name_of_the_state_directorys_own_folders_is_no_container(self, attachments: Attachments) -> None:
+    def test_a_damaged_one_is_told_and_stays_until_it_is_set_aside(self, attachments: Attachments) -> None:
         folder = Path(attachments.state_dir)
         attachments.write(record("c1"))
+        attachments.write(record("c1", "net1"))
         (folder / "c1" / "eth0.json").write_bytes(b"")
-        assert attachments.read("c1", "eth0") is None
+        for read in (lambda: attachments.read("c1", "eth0"), lambda: attachments.of_container("c1")):
+            with pytest.raises(DamagedRecordError, match=r"c1/eth0\.json is damaged") as caught:
+                read()
+        attachments.set_aside(caught.value, "c1", "eth0")
+        assert attachments.of_container("c1") == [record("c1", "net1")]
         assert [path.name for path in (folder / ".damaged").iterdir()] == ["c1.eth0.json"]
+        assert attachments.containers() == ["c1"]
+
+    def test_a_damaged_one_that_cannot_be_kept_goes_all_the_same(self, attachments: Attachments) -> None:
+        folder = Path(attachments.state_dir)
+        attachments.write(record("c1"))
+        (folder / ".damaged").write_bytes(b"")
+        attachments.set_aside(DamagedRecordError("x", "y"), "c1", "eth0")
+        assert attachments.read("c1", "eth0") is None
 
     def test_what_a_killed_call_began_to_write_goes_with_the_next(self, attachments: Attachments) -> None:
         folder = Path(attachments.state_dir) / "c1"

@@ -128,6 +128,21 @@ class Plugin:
         document = self.config(prevResult=previous, **config)
         return self.call(self.environment("CHECK", pod, ifname), json.dumps(document))
 
+    def status(self, **config: Any) -> Outcome:
+        """STATUS as libcni asks it."""
+        return self._of_the_node("STATUS", self.config(**{"version": "1.1.0", **config}))
+
+    def gc(self, valid: Any, **config: Any) -> Outcome:
+        """GC as libcni asks it: `valid` (pods, or pairs of pod and interface name) in both lists."""
+        pairs = [each if isinstance(each, tuple) else (each, "eth0") for each in valid]
+        attachments = [{"containerID": pod.container, "ifname": ifname} for pod, ifname in pairs]
+        lists = {"cni.dev/valid-attachments": attachments, "cni.dev/attachments": attachments}
+        return self._of_the_node("GC", self.config(**{"version": "1.1.0", **lists, **config}))
+
+    def _of_the_node(self, command: str, config: dict[str, Any]) -> Outcome:
+        empty = dict.fromkeys(("CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_ARGS"), "")
+        return self.call({"CNI_COMMAND": command, "CNI_PATH": "/opt/cni/bin", **empty}, json.dumps(config))
+
     def call(self, environment: Mapping[str, str], stdin: str | bytes) -> Outcome:
         """Runs one call to its end."""
         process = self.start(environment)

@@ -1,0 +1,38 @@
+"""The node that a call is made on, as the settings describe it."""
+
+from __future__ import annotations
+
+from cni_contrail.agent.client import Agent, agent_of
+from cni_contrail.agent.notifications import Notification, PendingNotifications
+from cni_contrail.journal import Journal
+from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.settings import Settings
+from cni_contrail.state.attachments import Attachments
+
+NOTIFY_PATIENCE = 2.0  # seconds that a call waits for the agent to be told what is gone
+
+
+class Node(NamedTuple):
+    """The properties are the parts that commands work with."""
+
+    settings: Settings
+    journal: Journal
+
+    @property
+    def agent(self) -> Agent:
+        """The agent of this node."""
+        return agent_of(self.settings)
+
+    @property
+    def attachments(self) -> Attachments:
+        """The records of this node."""
+        return Attachments(self.settings.state_dir, self.journal)
+
+    @property
+    def pending(self) -> PendingNotifications:
+        """What the agent still has to be told."""
+        return PendingNotifications(self.settings.state_dir, self.journal)
+
+    def tell(self, notification: Notification) -> None:
+        """Tells the agent at once, or keeps it for later if it is away; never fails."""
+        self.pending.notify(self.agent, notification, NOTIFY_PATIENCE)

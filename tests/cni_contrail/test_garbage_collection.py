@@ -1,0 +1,278 @@
+"""GC frees exactly what the runtime does not name as valid in its network, and spares what is still being made."""
+
+import fcntl
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.agents import ScriptedAgent, Seen, ServePod, make_vmis
+from tests.support.netns import Netns
+from tests.support.plugin import Plugin, PodSandbox
+
+Attach = Callable[..., PodSandbox]
+
+
+@pytest.fixture
+def attach(plugin: Plugin, make_netns: Callable[[str], Netns]) -> Attach:
+    """Attaches another pod: `attach(agent, "name", interfaces=2)`."""
+
+    def attach(agent: ScriptedAgent, name: str, *, interfaces: int = 1, **config: Any) -> PodSandbox:
+        pod = PodSandbox(make_netns("pod").path, name=name)
+        agent.serve(pod.machine_name, make_vmis(interfaces, uid=pod.uid, subnet=len(agent.machines) + 1))
+        plugin.add(pod, **config).succeeded()
+        return pod
+
+    return attach
+
+
+def links_of(plugin: Plugin, *pods: PodSandbox) -> list[str]:
+    records = [plugin.record(pod) for pod in pods]
+    return sorted(each["plan"]["host_name"] for record in records for each in record["interfaces"])
+
+
+class TestWhatIsValid:
+    def test_everything_else_is_freed(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
+        stays, _goes, _goes_too = (attach(agent, name, interfaces=3) for name in ("a", "b", "c"))
+        assert plugin.gc([stays]).succeeded().stdout == ""
+        assert sorted(plugin.node.links()) == links_of(plugin, stays)
+        assert plugin.files() == [f"state/{stays.container}/eth0.json"]
+        assert set(agent.owners().values()) == {stays.container}
+
+    @pytest.mark.parametrize("nothing", [[], None])
+    def test_an_empty_list_and_null_are_nothing(
+        self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, nothing: Any
+    ) -> None:
+        attach(agent, "a", interfaces=2)
+        plugin.gc([], **{"cni.dev/valid-attachments": nothing, "cni.dev/attachments": nothing}).succeeded()
+        assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
+
+    def test_without_a_list_nothing_is_freed_and_it_is_an_error(
+        self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
+    ) -> None:
+        """As `cnitool gc` calls."""
+        attach(agent, "a")
+        environment = {"CNI_COMMAND": "GC", "CNI_PATH": "/opt/cni/bin"}
+        config = json.dumps(plugin.config(version="1.1.0"))
+        assert "cni.dev/valid-attachments" in plugin.call(environment, config).failed(7)
+        assert len(plugin.node.links()) == 1
+
+    def test_the_deprecated_list_will_do(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
+        stays = attach(agent, "a")
+        attach(agent, "b")
+        environment = {"CNI_COMMAND": "GC", "CNI_PATH": "/opt/cni/bin"}
+        valid = {"cni.dev/attachments": [{"containerID": stays.container, "ifname": "eth0"}]}
+        plugin.call(environment, json.dumps(plugin.config(version="1.1.0", **valid))).succeeded()
+        assert plugin.node.links() == links_of(plugin, stays)
+
+    @pytest.mark.parametrize(
+        "wrong", ["x", {}, 5, [5], [{}], [{"containerID": "c"}], [{"containerID": "c", "ifname": 5}], [None]]
+    )
+    def test_a_list_that_is_none_is_refused_and_nothing_is_freed(
+        self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, wrong: Any
+    ) -> None:
+        attach(agent, "a")
+        message = plugin.gc([], **{"cni.dev/valid-attachments": wrong}).failed(7)
+        assert message.startswith("cni.dev/valid-attachments must ")
+        assert len(plugin.node.links()) == 1
+
+    def test_an_attachment_is_named_by_container_and_interface(
+        self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
+    ) -> None:
+        pod = attach(agent, "a", settings={"mode": "delegated"})
+        plugin.gc([(pod, "eth1")]).succeeded()
+        assert plugin.node.links() == []
+
+    def test_container_ids_of_any_length_are_told_apart(
+        self, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
+    ) -> None:
+        pods = [PodSandbox(make_netns("pod").path, name=end, container="c" * 150 + end) for end in "ab"]
+        for pod in pods:
+            agent.serve(pod.machine_name, make_vmis(1, uid=pod.uid))
+            plugin.add(pod).succeeded()
+        plugin.gc(pods[:1]).succeeded()
+        assert len(plugin.node.links()) == 1
+        plugin.delete(pods[0]).succeeded()
+        assert plugin.files() == []
+
+
+class TestWhatIsSpared:
+    def test_attachments_to_other_networks(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
+        """Several attachments of one container, each to a network of its own: GC is of one network."""
+        agent.serve(pod.machine_name, make_vmis(3, uid=pod.uid))
+        delegated = {"mode": "delegated"}
+        plugin.add(pod, settings=delegated).succeeded()
+        for number in (1, 2):
+            plugin.add(pod, f"net{number}", name=f"net-{number}").succeeded()
+        plugin.gc([], name="net-1").succeeded()
+        assert [os.path.basename(path) for path in plugin.files()] == ["eth0.json", "net2.json"]
+        assert len(agent.ports) == 2
+        plugin.add(pod, "net1", name="net-1").succeeded()  # its claim was freed
+
+    def test_an_add_that_waits_for_the_agent_however_long(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    ) -> None:
+        came = threading.Event()
+        agent.before(lambda seen: came.set() if seen.method == "GET" else None)
+        settings = {"poll-timeout": 3, "poll-retries": 20}
+        adding = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config(settings=settings)))
+        assert came.wait(10)
+        path = plugin.record_path(pod)
+        os.utime(path, (0, 0))
+        plugin.gc([]).succeeded()
+        assert path.exists()
+        serve_pod(agent, 2)
+        adding.communicate(timeout=20)
+        assert adding.returncode == 0
+        assert sandbox.links() == ["eth0", "eth1"]
+
+    def test_an_add_that_tells_the_agent(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    ) -> None:
+        serve_pod(agent, 2)
+        collected: list[str] = []
+
+        def collect(seen: Seen) -> None:
+            if seen.method == "POST":
+                collected.append(plugin.gc([]).succeeded().stderr)
+
+        agent.before(collect)
+        plugin.add(pod, settings={"poll-timeout": 3}).succeeded()
+        assert "is spared" in collected[0]
+        assert sandbox.links() == ["eth0", "eth1"]
+        assert len(agent.ports) == 2
+
+    def test_but_not_one_that_was_killed_however_young(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+    ) -> None:
+        serve_pod(agent, 2)
+        came = agent.stall("POST")
+        adding = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config()))
+        assert came.wait(10)
+        adding.send_signal(signal.SIGKILL)
+        adding.communicate(timeout=10)
+        assert len(plugin.node.links()) == 2
+        plugin.gc([]).succeeded()
+        assert (plugin.node.links(), plugin.files()) == ([], [])
+
+    def test_an_attachment_that_another_call_is_at(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
+        pod = attach(agent, "a")
+        held = os.open(plugin.state_dir / pod.container, os.O_RDONLY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        try:
+            plugin.gc([]).succeeded()
+        finally:
+            os.close(held)
+        assert len(plugin.node.links()) == 1
+
+    def test_what_a_runtime_in_another_network_namespace_attached(
+        self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, make_netns: Callable[[str], Netns]
+    ) -> None:
+        """Two nodes in namespaces of one machine that share a state directory."""
+        attach(agent, "a")
+        other = Plugin(make_netns("node"), plugin.folder, agent.socket_path)
+        other.gc([]).succeeded()
+        assert len(plugin.node.links()) == 1
+        assert len(plugin.files()) == 1
+
+    def test_a_record_that_does_not_tell_its_network(
+        self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
+    ) -> None:
+        """Of the version before: its DEL frees it."""
+        pod = attach(agent, "a")
+        record = {**plugin.record(pod), "version": 1}
+        del record["network"], record["host_netns"]
+        plugin.record_path(pod).write_text(json.dumps(record))
+        plugin.gc([]).succeeded()
+        assert len(plugin.node.links()) == 1
+        plugin.delete(pod).succeeded()
+        assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
+
+    def test_what_upstreams_plugin_made(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
+        """Its files do not tell the network, and its taps bear no mark: their DEL takes them down."""
+        tap = "tapeth0-" + pod.uid[:6]
+        plugin.node.ip("link", "add", tap, "type", "veth", "peer", "name", "other")
+        file = plugin.config_dir / pod.machine_name / "x"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps({"vm-id": pod.container, "vm-uuid": pod.uid, "vm-ifname": "eth0"}))
+        plugin.gc([]).succeeded()
+        assert tap in plugin.node.links()
+        assert file.exists()
+        plugin.delete(pod).succeeded()
+        assert plugin.node.links() == []
+
+
+class TestErrors:
+    def test_it_goes_on_after_them_and_tells_them_all(
+        self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
+    ) -> None:
+        damaged = [attach(agent, name) for name in ("a", "b")]
+        attach(agent, "c", interfaces=2)
+        for pod in damaged:
+            plugin.record_path(pod).write_bytes(b"{")
+        message = plugin.gc([]).failed(106)
+        assert all(str(plugin.record_path(pod)) in message for pod in damaged)
+        assert len(plugin.node.links()) == 2
+        assert set(agent.owners().values()) == {pod.container for pod in damaged}
+
+    def test_a_damaged_record_of_a_valid_attachment_is_none(
+        self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
+    ) -> None:
+        pod = attach(agent, "a")
+        plugin.record_path(pod).write_bytes(b"{")
+        plugin.gc([pod]).succeeded()
+        assert plugin.record_path(pod).read_bytes() == b"{"
+
+    def test_an_agent_that_is_away_is_none_and_is_told_later(
+        self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
+    ) -> None:
+        stays = attach(agent, "a")
+        for name in ("b", "c"):
+            attach(agent, name)
+        agent.__exit__()
+        plugin.gc([stays]).succeeded()
+        assert len(plugin.node.links()) == 1
+        agent.__enter__()
+        plugin.gc([stays]).succeeded()
+        assert set(agent.owners().values()) == {stays.container}
+        assert len(plugin.files()) == 1
+
+    def test_nothing_to_free_is_none(self, plugin: Plugin) -> None:
+        plugin.gc([]).succeeded()
+        assert not plugin.state_dir.exists()
+
+
+class TestWithAStockAgent:
+    def test_its_files_go_and_it_is_told_of_the_vm(
+        self, stock_agent: ScriptedAgent, plugin: Plugin, attach: Attach
+    ) -> None:
+        stays = attach(stock_agent, "a", interfaces=2)
+        goes = attach(stock_agent, "b", interfaces=2)
+        plugin.gc([stays]).succeeded()
+        assert [seen.path for seen in stock_agent.asked("DELETE")] == [f"/vm/{goes.uid}"]
+        assert set(stock_agent.owners().values()) == {stays.container}
+        assert not (plugin.config_dir / goes.machine_name).exists()
+        assert len(plugin.node.links()) == 2
+
+
+def test_a_del_may_follow_for_what_it_freed(agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
+    pod = attach(agent, "a")
+    plugin.gc([]).succeeded()
+    plugin.delete(pod).succeeded()
+    assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
+
+
+def test_many_at_once_are_all_told_to_the_agent(
+    agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
+) -> None:
+    netns = make_netns("pod")
+    pods = [PodSandbox(netns.path, name=f"p{number}") for number in range(20)]
+    for number, pod in enumerate(pods):
+        agent.serve(pod.machine_name, make_vmis(1, uid=pod.uid, subnet=number))
+        plugin.add(pod, f"if{number}").succeeded()
+    plugin.gc([]).succeeded()
+    assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
