@@ -1,0 +1,159 @@
+"""The verbs, for any kind that a `Resource` describes.
+
+Every exchange has a deadline, and repetitions begin within the same time. What failed for a reason that passes is tried
+again where that does no harm: what the server refused to begin with always, else reads, and writes that come to the
+same when done twice. So a conflict, or a missing object at a delete, may be the caller's own write whose first answer
+was lost.
+"""
+
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Any, TypeVar
+
+import aiohttp
+import msgspec
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_random_exponential,
+)
+
+from contrail_config.kube.access import Access
+from contrail_config.kube.decoding import Unreadable, decode
+from contrail_config.kube.errors import KubeError, KubeGoneError, KubeThrottledError, KubeUnavailableError
+from contrail_config.kube.listing import PAGE_LENGTH, Page, read_pages
+from contrail_config.kube.resource import KubeObject, Resource
+from contrail_config.kube.selection import EVERYTHING, Selection
+from contrail_config.kube.transport import Call, Transport
+from contrail_config.kube.watch import WatchEvent, open_watch
+
+DEADLINE = 30.0
+"""Seconds for an answer; repetitions begin within the same time."""
+
+ATTEMPTS = 4
+
+_Passing = type[KubeError] | tuple[type[KubeError], ...]
+_PASSING: _Passing = KubeUnavailableError
+_NOT_BEGUN: _Passing = KubeThrottledError
+
+_PATCH = "application/merge-patch+json"
+_APPLY = "application/apply-patch+yaml"  # JSON is YAML
+
+T = TypeVar("T", bound=KubeObject)
+S = TypeVar("S")
+
+_wait = wait_random_exponential(multiplier=0.2, max=4)
+
+
+class KubeClient:
+    """Speaks with one server. All methods raise KubeError and its kinds."""
+
+    def __init__(self, transport: Transport, *, deadline: float) -> None:
+        self._transport = transport
+        self._deadline = deadline
+
+    async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
+        """Returns an object. Raises KubeNotFoundError."""
+        return await self._object(resource, Call("GET", resource.path(namespace, name)), passing=_PASSING)
+
+    async def list_all(self, resource: Resource[T], selection: Selection = EVERYTHING) -> list[T]:
+        """Returns all objects as they were at one moment. Raises KubeError if one does not fit its struct."""
+        return await self._repeated(lambda: self._all(resource, selection), (KubeUnavailableError, KubeGoneError))
+
+    async def create(self, resource: Resource[T], body: Any, *, namespace: str = "") -> T:
+        """Creates an object from a struct or a dict and returns it as kept. Raises KubeExistsError."""
+        call = Call("POST", resource.path(namespace), body=_whole(resource, body))
+        return await self._object(resource, call, passing=_NOT_BEGUN)
+
+    async def replace(
+        self, resource: Resource[T], name: str, body: Any, *, namespace: str = "", subresource: str = ""
+    ) -> T:
+        """Replaces an object, all of it: what `body` leaves out is gone. Raises KubeNotFoundError, KubeConflictError.
+
+        With the `metadata.resourceVersion` that was read it is a compare-and-swap.
+        """
+        call = Call("PUT", resource.path(namespace, name, subresource), body=_whole(resource, body))
+        return await self._object(resource, call, passing=_PASSING)
+
+    async def patch(
+        self, resource: Resource[T], name: str, patch: Any, *, namespace: str = "", subresource: str = ""
+    ) -> T:
+        """Merges into an object (RFC 7396: null removes). Raises KubeNotFoundError.
+
+        With `metadata.resourceVersion` or `metadata.uid` in it, it raises KubeConflictError if the object has another.
+        """
+        path = resource.path(namespace, name, subresource)
+        call = Call("PATCH", path, body=msgspec.json.encode(patch), content_type=_PATCH)
+        return await self._object(resource, call, passing=_PASSING)
+
+    async def apply(self, resource: Resource[T], name: str, body: Any, *, manager: str, namespace: str = "") -> T:
+        """Makes an object have these fields, owned by this field manager, whoever owned them before."""
+        query = {"fieldManager": manager, "force": "true"}
+        call = Call("PATCH", resource.path(namespace, name), query, _whole(resource, body), _APPLY)
+        return await self._object(resource, call, passing=_PASSING)
+
+    async def delete(
+        self, resource: Resource[T], name: str, *, namespace: str = "", uid: str = "", resource_version: str = ""
+    ) -> None:
+        """Deletes an object, only the one stated. Raises KubeNotFoundError; KubeConflictError if it is another one."""
+        stated = {"uid": uid, "resourceVersion": resource_version}
+        preconditions = {key: value for key, value in stated.items() if value}
+        body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions})
+        call = Call("DELETE", resource.path(namespace, name), body=body)
+        await self._repeated(lambda: self._transport.exchange(call), _PASSING)
+
+    def pages(
+        self, resource: Resource[T], selection: Selection = EVERYTHING, *, length: int = PAGE_LENGTH
+    ) -> AsyncGenerator[Page[T], None]:
+        """Gives a list in parts, each tried once."""
+        return read_pages(self._transport, resource, selection, length=length)
+
+    def watch(
+        self, resource: Resource[T], selection: Selection = EVERYTHING, *, since: str, seconds: float
+    ) -> contextlib.AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
+        """Gives what changes after a resourceVersion, tried once: see `reflector` for what never ends."""
+        return open_watch(self._transport, resource, selection, since=since, seconds=seconds)
+
+    async def _all(self, resource: Resource[T], selection: Selection) -> list[T]:
+        return [_readable(item) async for page in self.pages(resource, selection) for item in page.items]
+
+    async def _object(self, resource: Resource[T], call: Call, *, passing: _Passing) -> T:
+        answer = await self._repeated(lambda: self._transport.exchange(call), passing)
+        return decode(answer, resource.type, asked=str(call))
+
+    async def _repeated(self, attempt: Callable[[], Awaitable[S]], passing: _Passing) -> S:
+        """Returns what an attempt returns, repeated after errors that pass."""
+        retrying = AsyncRetrying(
+            stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(self._deadline),
+            wait=_until_next_attempt,
+            retry=retry_if_exception_type(passing),
+            reraise=True,
+        )
+        return await retrying(attempt)
+
+
+@contextlib.asynccontextmanager
+async def connect(access: Access, *, deadline: float = DEADLINE) -> AsyncIterator[KubeClient]:
+    """Gives a client, whose connections close when the context is left."""
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+        yield KubeClient(Transport(access, session, deadline=deadline), deadline=deadline)
+
+
+def _whole(resource: Resource[Any], body: Any) -> bytes:
+    return msgspec.json.encode({"apiVersion": resource.api_version, "kind": resource.kind} | msgspec.to_builtins(body))
+
+
+def _readable(item: T | Unreadable) -> T:
+    if isinstance(item, Unreadable):
+        raise KubeError(f"{item.metadata.namespace}/{item.metadata.name}: {item.problem}")
+    return item
+
+
+def _until_next_attempt(state: RetryCallState) -> float:
+    """The longer of a random back-off and what the server asks for."""
+    error = state.outcome.exception() if state.outcome else None
+    asked = error.retry_after if isinstance(error, KubeError) else 0.0
+    return max(_wait(state), asked)

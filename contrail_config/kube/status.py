@@ -1,0 +1,64 @@
+"""Maps what the server answers instead of an object to errors, in one table."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from contrail_config.kube.errors import (
+    Details,
+    KubeConflictError,
+    KubeError,
+    KubeExistsError,
+    KubeForbiddenError,
+    KubeGoneError,
+    KubeNotFoundError,
+    KubeThrottledError,
+    KubeUnauthorizedError,
+    KubeUnavailableError,
+)
+
+_KINDS: dict[int, type[KubeError]] = {
+    401: KubeUnauthorizedError,
+    403: KubeForbiddenError,
+    404: KubeNotFoundError,
+    409: KubeConflictError,
+    410: KubeGoneError,
+    429: KubeThrottledError,
+}
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The server's answer to what it did not do (API conventions, "Response Status Kind")."""
+
+    kind: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: Details | None = None
+
+
+def read_status(body: bytes | msgspec.Raw) -> Status:
+    """Returns the Status that a body holds; an empty one if it holds anything else, which is not shown to anybody."""
+    try:
+        status = msgspec.json.decode(body, type=Status)
+    except msgspec.DecodeError:
+        return Status()
+    return status if status.kind == "Status" else Status()
+
+
+def error_of(asked: str, code: int, status: Status, headers: Mapping[str, str]) -> KubeError:
+    """Returns the error that an answer means; `asked` names the request."""
+    kind = _kind(code, status.reason)
+    said = ": ".join(text for text in (f"{code} {status.reason}".rstrip(), status.message) if text)
+    wait = _seconds(headers.get("Retry-After", "")) or (status.details.retry_after_seconds if status.details else 0.0)
+    return kind(f"{asked}: {said}", status=code, reason=status.reason, details=status.details, retry_after=wait)
+
+
+def _kind(code: int, reason: str) -> type[KubeError]:
+    if reason == "AlreadyExists":
+        return KubeExistsError
+    return _KINDS.get(code, KubeUnavailableError if code >= 500 else KubeError)
+
+
+def _seconds(text: str) -> float:
+    return float(text) if text.isascii() and text.isdigit() else 0.0

@@ -1,0 +1,110 @@
+"""One HTTP exchange with the server: who asks, over which connection, and errors as this package has them.
+
+The connections are kept by one session without a bound on their number: HTTP/1.1 needs one for each watch. Token and
+TLS context are asked for at each request, so rotated ones count at once; connections of an old context are not used
+again and close when they have been idle.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import NamedTuple
+
+import aiohttp
+from yarl import URL
+
+from contrail_config.kube.access import Access
+from contrail_config.kube.errors import KubeUnavailableError
+from contrail_config.kube.status import error_of, read_status
+
+CONNECT_DEADLINE = 10.0
+_LARGEST_ERROR = 65_536
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_DEADLINE)  # the caller has a deadline
+
+
+class Call(NamedTuple):
+    """A request. `path` is encoded."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = {}
+    body: bytes | None = None
+    content_type: str = "application/json"
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class Transport:
+    """Exchanges with one server over one session, each within `deadline` seconds."""
+
+    def __init__(self, access: Access, session: aiohttp.ClientSession, *, deadline: float) -> None:
+        self._access = access
+        self._session = session
+        self._deadline = deadline
+        self._base = URL(access.server)
+
+    async def exchange(self, call: Call) -> bytes:
+        """Returns the answer's body. Raises KubeError."""
+        with _as_kube_error(call):
+            async with asyncio.timeout(self._deadline), self._answer(call) as response:
+                return await response.read()
+
+    @contextlib.asynccontextmanager
+    async def stream(self, call: Call) -> AsyncIterator[aiohttp.StreamReader]:
+        """Gives the answer's body as it comes, for as long as it comes. Raises KubeError, while it is read too."""
+        with _as_kube_error(call):
+            async with contextlib.AsyncExitStack() as stack:
+                async with asyncio.timeout(self._deadline):
+                    response = await stack.enter_async_context(self._answer(call))
+                yield response.content
+
+    @contextlib.asynccontextmanager
+    async def _answer(self, call: Call) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Gives an answer that is no error, its body still to be read."""
+        async with await self._ask_with_credentials(call) as response:
+            if response.status >= 300:
+                body = await response.content.read(_LARGEST_ERROR)
+                raise error_of(str(call), response.status, read_status(body), response.headers)
+            yield response
+
+    async def _ask_with_credentials(self, call: Call) -> aiohttp.ClientResponse:
+        """Asks once more if the server does not know who asks, and the credentials may have rotated."""
+        response = await self._ask(call)
+        if response.status == 401 and self._access.credentials.forget():
+            response.close()
+            response = await self._ask(call)
+        return response
+
+    async def _ask(self, call: Call) -> aiohttp.ClientResponse:
+        credential = await self._access.credentials.current()
+        tls = self._access.tls
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": call.content_type}
+        if credential.token:
+            headers["Authorization"] = f"Bearer {credential.token}"
+        try:
+            return await self._session.request(
+                call.method,
+                self._base.with_path(self._base.raw_path.rstrip("/") + call.path, encoded=True),
+                params=call.query,
+                data=call.body,
+                headers=headers,
+                ssl=await tls.context(credential.certificate) if tls else True,
+                server_hostname=self._access.server_name,
+                proxy=self._access.proxy,
+                timeout=_NO_TIMEOUT,
+                allow_redirects=False,
+            )
+        except aiohttp.ClientConnectorCertificateError:
+            if tls:
+                tls.forget()
+            raise
+
+
+@contextlib.contextmanager
+def _as_kube_error(call: Call) -> Iterator[None]:
+    try:
+        yield
+    except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is an OSError
+        said = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        raise KubeUnavailableError(f"{call}: {said}") from error
