@@ -1,7 +1,9 @@
 """`deploy/cni/10-contrail.conflist`: what a node's runtime reads."""
 
+import json
 from pathlib import Path
 
+from cni_contrail.protocol.versions import SUPPORTED
 from cni_contrail.runtime.configuration import load_file
 from cni_contrail.settings import Settings
 
@@ -20,7 +22,17 @@ def test_it_runs_our_plugin_with_the_capabilities_that_a_runtime_may_pass() -> N
     assert plugin.capabilities == {"ips", "mac"}
 
 
+def test_runtimes_that_choose_a_version_are_offered_all_that_the_plugin_serves_since_check() -> None:
+    offered = json.loads(CONFLIST.read_text())["cniVersions"]
+    assert tuple(offered) == SUPPORTED[SUPPORTED.index("0.4.0") :]
+    assert load_file(str(CONFLIST)).version == SUPPORTED[-1]
+
+
+def test_runtimes_that_do_not_take_one_that_they_all_know() -> None:
+    assert json.loads(CONFLIST.read_text())["cniVersion"] == "1.0.0"
+
+
 def test_it_leaves_everything_else_to_the_node() -> None:
     network = load_file(str(CONFLIST))
-    assert network.version == "1.0.0"
+    assert (network.disable_check, network.disable_gc) == (False, False)
     assert network.plugins[0].document.keys() == {"type", "capabilities"}
