@@ -18,7 +18,7 @@ def test_add_makes_every_interface_of_the_pod_and_tells_of_the_first(
     assert default_gateways(sandbox.ip) == {"10.32.0.1": "eth0", "fd00:10::1": "eth1"}
     host_end, sandbox_end = result["interfaces"]
     assert host_end["name"] in node.machine.net.links()
-    assert sandbox_end == {"name": "eth0", "mac": allotted["eth0"].mac, "sandbox": sandbox.path}
+    assert sandbox_end == {"name": "eth0", "mac": allotted["eth0"].mac, "mtu": 1500, "sandbox": sandbox.path}
     assert [(each["address"], each["interface"]) for each in result["ips"]] == [(*allotted["eth0"].addresses, 1)]
     assert result["routes"] == [{"dst": "0.0.0.0/0", "gw": "10.32.0.1"}]
     cnitool.run("del", sandbox)
