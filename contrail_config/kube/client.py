@@ -8,7 +8,7 @@ was lost.
 
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import aiohttp
 import msgspec
@@ -40,10 +40,10 @@ _PASSING: _Passing = KubeUnavailableError
 _NOT_BEGUN: _Passing = KubeThrottledError
 
 _PATCH = "application/merge-patch+json"
-_APPLY = "application/apply-patch+yaml"  # JSON is YAML
 
 T = TypeVar("T", bound=KubeObject)
 S = TypeVar("S")
+P = ParamSpec("P")
 
 _wait = wait_random_exponential(multiplier=0.2, max=4)
 
@@ -61,7 +61,7 @@ class KubeClient:
 
     async def list_all(self, resource: Resource[T], selection: Selection = EVERYTHING) -> list[T]:
         """Returns all objects as they were at one moment. Raises KubeError if one does not fit its struct."""
-        return await self._repeated(lambda: self._all(resource, selection), (KubeUnavailableError, KubeGoneError))
+        return await self._repeated((KubeUnavailableError, KubeGoneError), self._all, resource, selection)
 
     async def create(self, resource: Resource[T], body: Any, *, namespace: str = "") -> T:
         """Creates an object from a struct or a dict and returns it as kept. Raises KubeExistsError."""
@@ -83,16 +83,11 @@ class KubeClient:
     ) -> T:
         """Merges into an object (RFC 7396: null removes). Raises KubeNotFoundError.
 
-        With `metadata.resourceVersion` or `metadata.uid` in it, it raises KubeConflictError if the object has another.
+        If the object is not the one that is stated by `metadata.resourceVersion` in the patch it raises
+        KubeConflictError, by `metadata.uid` KubeInvalidError.
         """
         path = resource.path(namespace, name, subresource)
         call = Call("PATCH", path, body=msgspec.json.encode(patch), content_type=_PATCH)
-        return await self._object(resource, call, passing=_PASSING)
-
-    async def apply(self, resource: Resource[T], name: str, body: Any, *, manager: str, namespace: str = "") -> T:
-        """Makes an object have these fields, owned by this field manager, whoever owned them before."""
-        query = {"fieldManager": manager, "force": "true"}
-        call = Call("PATCH", resource.path(namespace, name), query, _whole(resource, body), _APPLY)
         return await self._object(resource, call, passing=_PASSING)
 
     async def delete(
@@ -103,7 +98,7 @@ class KubeClient:
         preconditions = {key: value for key, value in stated.items() if value}
         body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions})
         call = Call("DELETE", resource.path(namespace, name), body=body)
-        await self._repeated(lambda: self._transport.exchange(call), _PASSING)
+        await self._repeated(_PASSING, self._transport.exchange, call)
 
     def pages(
         self, resource: Resource[T], selection: Selection = EVERYTHING, *, length: int = PAGE_LENGTH
@@ -121,10 +116,12 @@ class KubeClient:
         return [_readable(item) async for page in self.pages(resource, selection) for item in page.items]
 
     async def _object(self, resource: Resource[T], call: Call, *, passing: _Passing) -> T:
-        answer = await self._repeated(lambda: self._transport.exchange(call), passing)
+        answer = await self._repeated(passing, self._transport.exchange, call)
         return decode(answer, resource.type, asked=str(call))
 
-    async def _repeated(self, attempt: Callable[[], Awaitable[S]], passing: _Passing) -> S:
+    async def _repeated(
+        self, passing: _Passing, attempt: Callable[P, Awaitable[S]], *args: P.args, **kwargs: P.kwargs
+    ) -> S:
         """Returns what an attempt returns, repeated after errors that pass."""
         retrying = AsyncRetrying(
             stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(self._deadline),
@@ -132,7 +129,7 @@ class KubeClient:
             retry=retry_if_exception_type(passing),
             reraise=True,
         )
-        return await retrying(attempt)
+        return await retrying(attempt, *args, **kwargs)
 
 
 @contextlib.asynccontextmanager

@@ -1,6 +1,6 @@
 """What the Kubernetes API answers when it does not do as asked.
 
-    KubeError                      anything that is not one of these: a body that the server finds wrong, for one
+    KubeError                      anything that is not one of these, such as an answer that cannot be read
      ├─ KubeConfigurationError     how to reach the server is not known: kubeconfig, token, certificate, plugin
      ├─ KubeUnauthorizedError      401: the server does not know who asks
      ├─ KubeForbiddenError         403: who asks may not do this
@@ -8,6 +8,7 @@
      ├─ KubeExistsError            409: the name is taken
      ├─ KubeConflictError          409: the object is not in the state that was stated
      ├─ KubeGoneError              410: the resourceVersion is too old to go on from
+     ├─ KubeInvalidError           422: the body is wrong, or another uid's
      └─ KubeUnavailableError       no answer, or 5xx: the same may well be answered later
          └─ KubeThrottledError     429: the server did not begin with it
 
@@ -77,6 +78,10 @@ class KubeConflictError(KubeError):
 
 class KubeGoneError(KubeError):
     """The history that was asked for is no longer kept: list anew."""
+
+
+class KubeInvalidError(KubeError):
+    """The server finds the body wrong; `details` names the fields. A patch for another uid ends so, too."""
 
 
 class KubeUnavailableError(KubeError):

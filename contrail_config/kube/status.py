@@ -11,6 +11,7 @@ from contrail_config.kube.errors import (
     KubeExistsError,
     KubeForbiddenError,
     KubeGoneError,
+    KubeInvalidError,
     KubeNotFoundError,
     KubeThrottledError,
     KubeUnauthorizedError,
@@ -23,6 +24,7 @@ _KINDS: dict[int, type[KubeError]] = {
     404: KubeNotFoundError,
     409: KubeConflictError,
     410: KubeGoneError,
+    422: KubeInvalidError,
     429: KubeThrottledError,
 }
 

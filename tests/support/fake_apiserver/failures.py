@@ -1,0 +1,71 @@
+"""What the server answers when it does not do as asked."""
+
+from typing import Any
+
+from tests.support.fake_apiserver.kinds import Kind
+
+
+class StatusError(Exception):
+    """Answered as a Status."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: dict[str, Any] | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.retry_after = retry_after
+        self.details = details or {}
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": str(self),
+            "reason": self.reason,
+            "details": self.details,
+            "code": self.code,
+        }
+
+
+class UnknownPathError(Exception):
+    """Answered with a text, as for every path that is not served."""
+
+
+def not_found(kind: Kind, name: str) -> StatusError:
+    return StatusError(404, "NotFound", f'{kind.qualified} "{name}" not found', details=_about(kind, name))
+
+
+def already_exists(kind: Kind, name: str) -> StatusError:
+    return StatusError(409, "AlreadyExists", f'{kind.qualified} "{name}" already exists', details=_about(kind, name))
+
+
+def conflict(kind: Kind, name: str, why: str = "the object has been modified") -> StatusError:
+    message = f'Operation cannot be fulfilled on {kind.qualified} "{name}": {why}'
+    return StatusError(409, "Conflict", message, details=_about(kind, name))
+
+
+def invalid(kind: Kind, name: str, field: str, why: str) -> StatusError:
+    causes = [{"reason": "FieldValueInvalid", "message": why, "field": field}]
+    message = f'{kind.kind}.{kind.group} "{name}" is invalid: {field}: {why}'
+    return StatusError(422, "Invalid", message, details={**_about(kind, name), "causes": causes})
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, "BadRequest", message)
+
+
+def expired(message: str) -> StatusError:
+    return StatusError(410, "Expired", message)
+
+
+def _about(kind: Kind, name: str) -> dict[str, Any]:
+    return {"name": name, "group": kind.group, "kind": kind.plural}

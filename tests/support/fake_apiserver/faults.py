@@ -1,0 +1,75 @@
+"""What can be made to go wrong. Set while the server runs; what is set counts from the next request or event on."""
+
+from dataclasses import dataclass, field
+
+from tests.support.fake_apiserver.failures import StatusError, conflict
+from tests.support.fake_apiserver.kinds import Kind
+
+_CHANGES = ("update", "patch", "delete")
+
+
+@dataclass
+class Refusal:
+    """A failure that is answered to the next requests that it is about, so often."""
+
+    failure: StatusError
+    verb: str
+    times: int
+
+
+@dataclass
+class Faults:
+    """Faults of the server; none are set at first."""
+
+    tokens: set[str] | None = None
+    """Bearer tokens that are known, if any is asked for."""
+
+    conflicts: bool = False
+    """Every change of an object meets another one's."""
+
+    piece: int | None = None
+    """Bodies come in pieces of so many bytes, each sent on its own."""
+
+    cut_after: int | None = None
+    """The next watch is cut after so many bytes."""
+
+    cut_cleanly: bool = False
+    """A cut looks like the end of the body, not like a lost connection."""
+
+    repeated: bool = False
+    """Watches tell each event twice."""
+
+    swapped: bool = False
+    """Watches tell events that come at one moment in the wrong order."""
+
+    silent: bool = False
+    """Watches tell nothing, bookmarks neither."""
+
+    gone_as_status: bool = False
+    """A watch from too long ago is refused with 410, instead of beginning with it."""
+
+    refusals: list[Refusal] = field(default_factory=list)
+    refused: int = 0
+
+    def refuse(self, code: int, *, verb: str = "", times: int = 1, retry_after: int | None = None) -> None:
+        """Answers with an error; `verb` as in authorization rules (get, list, watch, create, update, patch, delete)."""
+        reason = {410: "Expired", 429: "TooManyRequests", 500: "InternalError"}.get(code, "")
+        failure = StatusError(code, reason, "refused on purpose", retry_after=retry_after)
+        self.refusals.append(Refusal(failure, verb, times))
+
+    def check_refusals(self, verb: str) -> None:
+        """Raises what is to be answered to this request."""
+        for refusal in self.refusals:
+            if refusal.times and refusal.verb in ("", verb):
+                refusal.times -= 1
+                self.refused += 1
+                raise refusal.failure
+
+    def check_conflict(self, verb: str, kind: Kind, name: str) -> None:
+        if self.conflicts and verb in _CHANGES:
+            raise conflict(kind, name)
+
+    def take_cut(self) -> int | None:
+        """Returns after how many bytes the watch that begins is cut."""
+        cut, self.cut_after = self.cut_after, None
+        return cut

@@ -1,0 +1,266 @@
+"""The server: which request is answered by what."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import msgspec
+from aiohttp import web
+
+from tests.support.fake_apiserver.failures import StatusError, UnknownPathError, bad_request, expired
+from tests.support.fake_apiserver.faults import Faults
+from tests.support.fake_apiserver.kinds import BUILT_IN, CRDS, NAMESPACES, Kind, kinds_of
+from tests.support.fake_apiserver.reads import Lists
+from tests.support.fake_apiserver.selectors import Matches, selector
+from tests.support.fake_apiserver.storage import Object, Storage
+from tests.support.fake_apiserver.watching import Watch, WatchRequest
+from tests.support.fake_apiserver.writes import create, delete, find, patch, replace
+
+_LARGEST_BODY = 16 * 1024 * 1024
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+class Place(NamedTuple):
+    """What a path names; `name` is empty for a collection."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    subresource: str
+
+
+class FakeApiServer:
+    """Served by `start`. `requests` are those that came, as `verb plural`; `headers` those of the last one."""
+
+    def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
+        self.storage = Storage()
+        self.faults = Faults()
+        self.bookmark_interval = 60.0
+        self.requests: list[str] = []
+        self.port = 0
+        self._tls = tls
+        self._lists = Lists(self.storage)
+        self._watches: set[Watch] = set()
+        self._runner: web.AppRunner | None = None
+        self._install()
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
+
+    @property
+    def watches(self) -> int:
+        """Number of watches that run."""
+        return len(self._watches)
+
+    async def start(self) -> None:
+        """Serves, at the same port as before if it was stopped."""
+        app = web.Application(client_max_size=_LARGEST_BODY)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=self._tls).start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """Serves no more; objects are kept."""
+        self.cut_watches()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def put(self, kind: Kind, body: Object, *, namespace: str = "") -> Object:
+        """Creates or replaces an object behind the API's back, as it is."""
+        named = {"name": body["metadata"]["name"]} | ({"namespace": namespace} if namespace else {})
+        return self.storage.put(kind, {**body, "metadata": {**body["metadata"], **named}})
+
+    def empty_storage(self) -> None:
+        """Loses all objects and the count of revisions, without any watch being told."""
+        self.storage.empty()
+        self._install()
+
+    def end_watches(self) -> None:
+        """Ends all watches as if their time was over."""
+        for watch in self._watches:
+            watch.end()
+
+    def cut_watches(self) -> None:
+        """Loses the connections of all watches."""
+        for watch in self._watches:
+            watch.cut()
+
+    def forget_history(self) -> None:
+        """Tells all watches that their place is no longer known, as it is then."""
+        self.storage.compact()
+        for watch in self._watches:
+            watch.end(expired("The resourceVersion for the provided watch is too old."))
+
+    def _install(self) -> None:
+        for name in _NAMESPACES:
+            create(self.storage, NAMESPACES, "", {"metadata": {"name": name}})
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        try:
+            self._authenticate(request)
+            place = self._place(request.path)
+            verb = _verb(request, place)
+            self.requests.append(f"{verb} {place.kind.plural}")
+            self.faults.check_refusals(verb)
+            if verb == "watch":
+                return await self._watch(request, place)
+            return await self._answer(request, 201 if verb == "create" else 200, await self._do(request, verb, place))
+        except StatusError as failure:
+            return await self._answer(request, failure.code, failure.status(), retry_after=failure.retry_after)
+        except UnknownPathError:
+            return web.Response(status=404, text="404 page not found\n")
+
+    async def _do(self, request: web.Request, verb: str, place: Place) -> Object:
+        if verb == "list":
+            limit = int(request.query.get("limit", 0))
+            token = request.query.get("continue", "")
+            return self._lists.page(place.kind, place.namespace, _matches(request), limit=limit, token=token)
+        if verb == "get":
+            return find(self.storage, place.kind, place.namespace, place.name)
+        return self._change(verb, place, await _body(request))
+
+    def _change(self, verb: str, place: Place, body: Object) -> Object:
+        kind, namespace, name, subresource = place
+        if verb == "create":
+            made = create(self.storage, kind, namespace, body)
+            if kind == CRDS:
+                asyncio.get_running_loop().call_soon(self._establish, made)
+            return made
+        find(self.storage, kind, namespace, name)
+        self.faults.check_conflict(verb, kind, name)
+        if verb == "update":
+            return replace(self.storage, kind, namespace, name, body, subresource)
+        if verb == "patch":
+            return patch(self.storage, kind, namespace, name, body, subresource)
+        gone = delete(self.storage, kind, namespace, name, body)
+        if kind == CRDS:
+            self._withdraw(gone)
+        return gone
+
+    def _establish(self, crd: Object) -> None:
+        conditions = [{"type": kind, "status": "True"} for kind in ("NamesAccepted", "Established")]
+        self.storage.put(CRDS, {**crd, "status": {"conditions": conditions}})
+
+    def _withdraw(self, crd: Object) -> None:
+        """What goes with a definition: its objects, then the watches of them."""
+        for kind in kinds_of(crd):
+            for item in list(self.storage.objects(kind).values()):
+                self.storage.remove(kind, item)
+            for watch in self._watches:
+                if watch.is_of(kind):
+                    watch.end()
+
+    def _authenticate(self, request: web.Request) -> None:
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if self.faults.tokens is not None and token not in self.faults.tokens:
+            raise StatusError(401, "Unauthorized", "Unauthorized")
+
+    def _place(self, path: str) -> Place:
+        match path.split("/")[1:]:
+            case ["api", version, *rest]:
+                group = ""
+            case ["apis", group, version, *rest]:
+                pass
+            case _:
+                raise UnknownPathError
+        namespace = ""
+        if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
+            _, namespace, *rest = rest
+        plural, name, subresource, *_ = [*rest, "", ""]
+        return Place(self._kind(group, version, plural, subresource), namespace, name, subresource)
+
+    def _kind(self, group: str, version: str, plural: str, subresource: str) -> Kind:
+        custom = [kind for crd in self.storage.objects(CRDS).values() if "status" in crd for kind in kinds_of(crd)]
+        for kind in (*BUILT_IN, *custom):
+            served = subresource in ("", "status" if kind.has_status else "")
+            if served and (kind.group, kind.version, kind.plural) == (group, version, plural):
+                return kind
+        raise UnknownPathError
+
+    async def _watch(self, request: web.Request, place: Place) -> web.StreamResponse:
+        asked = self._watch_request(request, place)
+        too_old = asked.since < self.storage.floor
+        if too_old and self.faults.gone_as_status:
+            raise expired("too old resource version")
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        watch = Watch(asked, self.storage, self.faults, request, response)
+        if too_old:
+            watch.end(expired(f"too old resource version: {asked.since} ({self.storage.floor})"))
+        self._watches.add(watch)
+        try:
+            await watch.run()
+        finally:
+            self._watches.discard(watch)
+        return response
+
+    def _watch_request(self, request: web.Request, place: Place) -> WatchRequest:
+        since = request.query.get("resourceVersion", "")
+        if not since.isdigit():
+            raise bad_request(f"Invalid value: {since!r}: a watch here begins at a resource version")
+        return WatchRequest(
+            place.kind,
+            place.namespace,
+            _matches(request),
+            int(since),
+            float(request.query.get("timeoutSeconds", 1800)),
+            self.bookmark_interval if request.query.get("allowWatchBookmarks") == "true" else None,
+        )
+
+    async def _answer(
+        self, request: web.Request, status: int, content: Object, *, retry_after: int | None = None
+    ) -> web.StreamResponse:
+        headers = {"Content-Type": "application/json"}
+        if retry_after is not None:
+            headers["Retry-After"] = str(retry_after)
+        body = msgspec.json.encode(content)
+        if self.faults.piece is None:
+            return web.Response(status=status, body=body, headers=headers)
+        response = web.StreamResponse(status=status, headers=headers)
+        await response.prepare(request)
+        for start in range(0, len(body), self.faults.piece):
+            await response.write(body[start : start + self.faults.piece])
+        return response
+
+
+@asynccontextmanager
+async def serve_fake_apiserver(*, tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeApiServer]:
+    """Gives a server that is served until the context is left."""
+    server = FakeApiServer(tls=tls)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+def _verb(request: web.Request, place: Place) -> str:
+    if request.method == "GET":
+        return "get" if place.name else "watch" if request.query.get("watch") == "true" else "list"
+    if request.method not in _VERBS or bool(place.name) is (request.method == "POST"):
+        raise StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+    return _VERBS[request.method]
+
+
+def _matches(request: web.Request) -> Matches:
+    return selector(request.query.get("labelSelector", ""), request.query.get("fieldSelector", ""))
+
+
+async def _body(request: web.Request) -> Object:
+    raw = await request.read()
+    if request.method == "PATCH" and request.content_type != "application/merge-patch+json":
+        raise StatusError(
+            415, "UnsupportedMediaType", f"the body of the request was in an unknown format: {request.content_type}"
+        )
+    try:
+        body: Object = msgspec.json.decode(raw or b"{}", type=dict)
+    except msgspec.DecodeError as error:
+        raise bad_request(f"the body is no JSON object: {error}") from error
+    return body

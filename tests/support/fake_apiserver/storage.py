@@ -1,0 +1,80 @@
+"""What etcd does: objects, one revision for each change of any of them, and a history that can be cut.
+
+Objects are never changed in place, so a list or an event that holds one holds its state of then.
+"""
+
+import asyncio
+from typing import Any, NamedTuple
+
+from tests.support.fake_apiserver.kinds import Kind
+
+Object = dict[str, Any]
+Key = tuple[str, str]
+"""namespace, name"""
+
+
+class Record(NamedTuple):
+    """A change: `before` is missing of what was made, `after` bears the revision also of what was deleted."""
+
+    revision: int
+    collection: tuple[str, str]
+    before: Object | None
+    after: Object
+    deleted: bool
+
+
+class Storage:
+    """Collections of objects; `changed` is set anew at each change."""
+
+    def __init__(self) -> None:
+        self.revision = 1000
+        self.floor = 0  # changes up to here are no longer known
+        self.history: list[Record] = []
+        self.changed = asyncio.Event()
+        self._collections: dict[tuple[str, str], dict[Key, Object]] = {}
+
+    def objects(self, kind: Kind) -> dict[Key, Object]:
+        return self._collections.setdefault(kind.collection, {})
+
+    def put(self, kind: Kind, item: Object) -> Object:
+        """Keeps an object under the next revision, and returns it as kept."""
+        return self._change(kind, item, deleted=False)
+
+    def remove(self, kind: Kind, item: Object) -> Object:
+        """Forgets an object, and returns its end."""
+        return self._change(kind, item, deleted=True)
+
+    def since(self, revision: int, kind: Kind) -> list[Record]:
+        """The changes of a kind after a revision."""
+        first = len(self.history)
+        while first and self.history[first - 1].revision > revision:
+            first -= 1
+        return [record for record in self.history[first:] if record.collection == kind.collection]
+
+    def compact(self) -> None:
+        """Forgets all changes until now."""
+        self.floor = self.revision
+        self.history.clear()
+
+    def empty(self) -> None:
+        """Loses everything and counts from the beginning, as an etcd that is set up anew."""
+        self.revision = self.floor = 1
+        self.history.clear()
+        self._collections.clear()
+        self.notify()
+
+    def notify(self) -> None:
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    def _change(self, kind: Kind, item: Object, *, deleted: bool) -> Object:
+        self.revision += 1
+        metadata = {**item["metadata"], "resourceVersion": str(self.revision)}
+        after = {**item, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata}
+        key = metadata.get("namespace", ""), metadata["name"]
+        before = self.objects(kind).pop(key, None)
+        if not deleted:
+            self.objects(kind)[key] = after
+        self.history.append(Record(self.revision, kind.collection, before, after, deleted))
+        self.notify()
+        return after

@@ -1,0 +1,144 @@
+"""One watch of one client."""
+
+import asyncio
+import contextlib
+from typing import NamedTuple
+
+import msgspec
+from aiohttp import web
+
+from tests.support.fake_apiserver.failures import StatusError
+from tests.support.fake_apiserver.faults import Faults
+from tests.support.fake_apiserver.kinds import Kind
+from tests.support.fake_apiserver.selectors import Matches
+from tests.support.fake_apiserver.storage import Object, Record, Storage
+
+
+class WatchRequest(NamedTuple):
+    """What is watched, since when, for how many seconds, and the seconds between bookmarks (None: none asked for)."""
+
+    kind: Kind
+    namespace: str
+    matches: Matches
+    since: int
+    seconds: float
+    bookmarks: float | None
+
+
+class Watch:
+    """Tells changes until its time is over, or somebody calls `end` or `cut`."""
+
+    def __init__(
+        self, asked: WatchRequest, storage: Storage, faults: Faults, request: web.Request, response: web.StreamResponse
+    ) -> None:
+        self._asked = asked
+        self._storage = storage
+        self._faults = faults
+        self._request = request
+        self._response = response
+        self._told = asked.since
+        self._left = faults.take_cut()
+        self._ended = asyncio.Event()
+        self._failure: StatusError | None = None
+
+    def end(self, failure: StatusError | None = None) -> None:
+        """Ends it, with the failure as its last event."""
+        self._failure = failure
+        self._ended.set()
+
+    def cut(self) -> None:
+        """Loses the connection."""
+        self._left = 0
+        self._ended.set()
+
+    def is_of(self, kind: Kind) -> bool:
+        return self._asked.kind.collection == kind.collection
+
+    async def run(self) -> None:
+        """Tells what the client has not seen, and what comes."""
+        loop = asyncio.get_running_loop()
+        over = loop.time() + self._asked.seconds
+        with contextlib.suppress(_CutError):
+            while not self._ended.is_set() and loop.time() < over:
+                changed = self._storage.changed
+                await self._tell_news()
+                if not await self._wait(changed, over - loop.time()):
+                    await self._tell_bookmark()
+            await self._tell_end()
+
+    async def _tell_news(self) -> None:
+        if self._faults.silent:
+            return
+        records = self._storage.since(self._told, self._asked.kind)
+        if records:
+            self._told = records[-1].revision
+        events = [event for record in records if (event := self._event(record))]
+        if self._faults.swapped:
+            events.reverse()
+        await self._write(b"".join(map(_line, events)) * (2 if self._faults.repeated else 1))
+
+    async def _wait(self, changed: asyncio.Event, left: float) -> bool:
+        """Whether something happened before the next bookmark is due."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (changed, self._ended)]
+        timeout = left if self._asked.bookmarks is None else min(left, self._asked.bookmarks)
+        done, pending = await asyncio.wait(waits, timeout=max(timeout, 0), return_when=asyncio.FIRST_COMPLETED)
+        for wait in pending:
+            wait.cancel()
+        return bool(done)
+
+    async def _tell_bookmark(self) -> None:
+        if self._asked.bookmarks is None or self._faults.silent or self._storage.revision < self._told:
+            return
+        self._told = self._storage.revision
+        kind = self._asked.kind
+        metadata = {"resourceVersion": str(self._told)}
+        await self._write(
+            _line(("BOOKMARK", {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}))
+        )
+
+    async def _tell_end(self) -> None:
+        if self._left == 0:
+            self._close()
+        elif self._failure is not None:
+            await self._write(_line(("ERROR", self._failure.status())))
+
+    def _event(self, record: Record) -> tuple[str, Object] | None:
+        """What the change means to who sees only what is selected."""
+        was, is_ = self._sees(record.before), not record.deleted and self._sees(record.after)
+        if is_:
+            return "MODIFIED" if was else "ADDED", record.after
+        if not was or record.before is None:
+            return None
+        version = record.after["metadata"]["resourceVersion"]
+        return "DELETED", {**record.before, "metadata": {**record.before["metadata"], "resourceVersion": version}}
+
+    def _sees(self, item: Object | None) -> bool:
+        asked = self._asked
+        if item is None or asked.namespace not in ("", item["metadata"].get("namespace", "")):
+            return False
+        return asked.matches(item)
+
+    async def _write(self, data: bytes) -> None:
+        piece = self._faults.piece or len(data)
+        for start in range(0, len(data), piece or 1):
+            part = data[start : start + piece]
+            if self._left is not None:
+                part, self._left = part[: self._left], self._left - len(part)
+            if part:
+                await self._response.write(part)
+            if self._left is not None and self._left <= 0:
+                self._close()
+                raise _CutError
+
+    def _close(self) -> None:
+        """Loses the connection after what was written, unless the end is to look like one that was meant."""
+        if self._request.transport is not None and not self._faults.cut_cleanly:
+            self._request.transport.close()
+
+
+class _CutError(Exception):
+    pass
+
+
+def _line(event: tuple[str, Object]) -> bytes:
+    return msgspec.json.encode({"type": event[0], "object": event[1]}) + b"\n"
