@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry
 
+from agent_api.gateways.table import GatewayTable
 from agent_api.machine_watch import FIRST_PAUSE, MachineWatch, WatchedStore
 from agent_api.machines import Machines
 from agent_api.metrics import Metrics
 from agent_api.ports.directory import PortDirectory
-from agent_api.ports.stale import STALE_AFTER, DeviceExists, device_exists, drop_stale_ports
+from agent_api.ports.stale import STALE_AFTER, DeviceExists, StalePorts, device_exists
 from agent_api.ports.table import PortTable
 
 
@@ -35,6 +36,8 @@ class Agent:
     ) -> None:
         self.machines = Machines()
         self.ports = PortTable(PortDirectory(ports_dir))
+        self.stale = StalePorts(self.ports, after=stale_after, device_exists=device_exists)
+        self.gateways = GatewayTable(ports_dir)
         self.metrics = Metrics(
             registry,
             machines=lambda: len(self.machines),
@@ -42,16 +45,15 @@ class Agent:
             waiting=lambda: len(self.machines.waiters),
         )
         self._watch = MachineWatch(store, node=node, machines=self.machines, first_pause=first_pause)
-        self._stale_after = stale_after
-        self._device_exists = device_exists
 
     async def load_ports(self) -> None:
-        """Takes the ports that an earlier process kept; `run` does it where nobody did before.
+        """Takes the ports, and the gateways, that an earlier process kept; `run` does it where nobody did before.
 
         Until then writes are answered 503 and `plugged` knows none, so call it before anybody asks that. Raises
         PortsError.
         """
         if not self.ports.loaded:
+            await self.gateways.load()
             await self.ports.load()
 
     async def run(self) -> None:
@@ -59,7 +61,7 @@ class Agent:
         await self.load_ports()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch.follow())
-            tasks.create_task(drop_stale_ports(self.ports, after=self._stale_after, device_exists=self._device_exists))
+            tasks.create_task(self.stale.run())
 
     def readiness(self) -> list[str]:
         """Returns what keeps the agent from answering by the newest state; nothing: it is ready."""

@@ -1,7 +1,7 @@
-"""What `GET /vm-cfg` and `GET /vm` answer, item by item, in the key order of upstream's agent.
+"""What `GET /vm-cfg`, `GET /vm` and `GET /port` answer, item by item, in the key order of upstream's agent.
 
-`/vm-cfg` tells a pod's interfaces as configured, `/vm` those that are plugged. Upstream tells addresses only in the
-second; here the first has them too, so that one request answers everything. An interface without an address of a
+`/vm-cfg` tells a pod's interfaces as configured, the others those that are plugged. Upstream tells addresses only in
+the latter; here `/vm-cfg` has them too, so that one request answers everything. An interface without an address of a
 family has no key of that family. `dns-server` is one address by contract: without any it is the unspecified one.
 """
 
@@ -13,15 +13,15 @@ from msgspec import UNSET, UnsetType
 
 from agent_api.annotations import interface_annotations
 from agent_api.authorship import AUTHOR, upstream_time
+from agent_api.ports.instance import NO_VLAN, InstancePort
 from agent_api.ports.port import Port
+from agent_api.values import NIL_UUID
 from contrail_config.objects import InterfaceAddress, Route, VirtualMachine, VirtualMachineInterface
 
-_NO_VLAN = 65535
 _NO_DNS = {4: "0.0.0.0", 6: "::"}
-_NIL_UUID = "00000000-0000-0000-0000-000000000000"
 
 
-class VmCfgItem(msgspec.Struct, kw_only=True, rename="kebab"):
+class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     """One interface as configured; `mtu` in bytes, a route without `gw` is on the link."""
 
     id: str
@@ -30,7 +30,7 @@ class VmCfgItem(msgspec.Struct, kw_only=True, rename="kebab"):
     vn_name: str
     mac_address: str
     sub_interface: bool = False
-    vlan_id: int = _NO_VLAN
+    vlan_id: int = NO_VLAN
     annotations: list[str]
     ip_address: str | UnsetType = UNSET
     plen: int | UnsetType = UNSET
@@ -44,17 +44,17 @@ class VmCfgItem(msgspec.Struct, kw_only=True, rename="kebab"):
     routes: tuple[Route, ...]
 
 
-class VmItem(msgspec.Struct, kw_only=True, rename="kebab"):
+class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     """One plugged interface; `time` is the moment of the answer."""
 
     id: str
     instance_id: str
     vn_id: str
-    vm_project_id: str = _NIL_UUID
+    vm_project_id: str = NIL_UUID
     mac_address: str
     system_name: str
-    rx_vlan_id: int = _NO_VLAN
-    tx_vlan_id: int = _NO_VLAN
+    rx_vlan_id: int = NO_VLAN
+    tx_vlan_id: int = NO_VLAN
     vhostuser_mode: int = 0
     ip_address: str | UnsetType = UNSET
     plen: int | UnsetType = UNSET
@@ -68,10 +68,10 @@ class VmItem(msgspec.Struct, kw_only=True, rename="kebab"):
     time: str
 
 
-def vm_cfg(machine: VirtualMachine) -> list[VmCfgItem]:
+def vm_cfg(machine: VirtualMachine) -> list[ConfiguredInterface]:
     """Returns all interfaces of a machine, in index order. Raises MachineUnservableError."""
     return [
-        VmCfgItem(
+        ConfiguredInterface(
             id=interface.uuid,
             vm_uuid=machine.uuid,
             vn_id=interface.network_uuid,
@@ -86,17 +86,30 @@ def vm_cfg(machine: VirtualMachine) -> list[VmCfgItem]:
     ]
 
 
-def vm_item(machine: VirtualMachine, interface: VirtualMachineInterface, port: Port) -> VmItem:
+def plugged_interface(machine: VirtualMachine, interface: VirtualMachineInterface, port: Port) -> PluggedInterface:
     """Returns one plugged interface of a machine."""
-    return VmItem(
+    return PluggedInterface(
         id=interface.uuid,
         instance_id=machine.uuid,
         vn_id=interface.network_uuid,
         mac_address=interface.mac,
         system_name=port.host_ifname,
         time=upstream_time(time.time()),
+        **_instance_keys(port),
         **_address_keys(interface),
     )
+
+
+def _instance_keys(port: Port) -> dict[str, Any]:
+    """What only an instance's port has; a container's has the values that stand for none."""
+    if not isinstance(port, InstancePort):
+        return {}
+    return {
+        "vm_project_id": port.project_uuid,
+        "rx_vlan_id": port.rx_vlan_id,
+        "tx_vlan_id": port.tx_vlan_id,
+        "vhostuser_mode": port.vhostuser_mode,
+    }
 
 
 def _address_keys(interface: VirtualMachineInterface) -> dict[str, Any]:

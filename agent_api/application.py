@@ -5,41 +5,65 @@ writes, and may have other pages beside (`/healthz`, the manager's). All of one 
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from aiohttp import web
 
 from agent_api.agent import Agent
+from agent_api.bodies import DEADLINE, LARGEST_BODY, BodyReader
+from agent_api.connections import BoundedRunner
 from agent_api.middlewares import answer_errors, name_charset, refuse_writes
-from agent_api.routes import vm_routes
+from agent_api.openapi import openapi_document
+from agent_api.pages.configured import ConfiguredPages
+from agent_api.pages.containers import ContainerPages
+from agent_api.pages.gateways import GatewayPages
+from agent_api.pages.instances import InstancePages
+from agent_api.pages.operation import Operation, answer_json
+from agent_api.pages.status import status_operations
 from contrail_service.pages import errors_as_json
-
-LARGEST_BODY = 1024 * 1024
-"""Bytes; a larger one is answered with 413."""
-
-BODY_DEADLINE = 10.0
-"""Seconds in which a body must be here; a slower one is answered with 408."""
 
 _SHUTDOWN = 2.0  # seconds for answers that are under way when a listener closes
 
 
 def agent_application(
-    agent: Agent, *, take_writes: bool, pages: Sequence[web.RouteDef] = (), body_deadline: float = BODY_DEADLINE
+    agent: Agent, *, take_writes: bool, pages: Sequence[web.RouteDef] = (), body_deadline: float = DEADLINE
 ) -> web.Application:
-    """Returns the agent's pages and others beside; POST and DELETE are answered with 403 unless writes are taken."""
+    """Returns the agent's pages and others beside; what writes is answered with 403 unless writes are taken."""
     policy = [] if take_writes else [refuse_writes]
     application = web.Application(
         middlewares=[agent.metrics.middleware(), errors_as_json, answer_errors, *policy], client_max_size=LARGEST_BODY
     )
-    application.add_routes(vm_routes(agent.machines, agent.ports, body_deadline=body_deadline))
+    operations = agent_operations(agent, BodyReader(deadline=body_deadline))
+    operations.append(_description([*operations, *status_operations(pages)]))
+    application.add_routes([operation.route() for operation in operations])
     application.add_routes(pages)
     application.on_response_prepare.append(name_charset)
     application.on_shutdown.append(lambda _application: _stop_waiting(agent))
     return application
 
 
-def agent_runner(application: web.Application) -> web.AppRunner:
-    """Returns the runner to serve it with: one that forgets the waiting request of a client that hung up."""
-    return web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=_SHUTDOWN)
+def agent_operations(agent: Agent, bodies: BodyReader) -> list[Operation]:
+    """Returns all pages of an agent but the one that describes them."""
+    return [
+        *ConfiguredPages(agent.machines).operations(),
+        *ContainerPages(agent.machines, agent.ports, bodies).operations(),
+        *InstancePages(agent.machines, agent.ports, agent.stale, bodies).operations(),
+        *GatewayPages(agent.gateways, bodies).operations(),
+    ]
+
+
+def agent_runner(application: web.Application, **bounds: Any) -> web.AppRunner:
+    """Returns the runner to serve it with; other bounds than the default ones are those of `BoundedRunner`."""
+    return BoundedRunner(application, shutdown_timeout=_SHUTDOWN, **bounds)
+
+
+def _description(described: list[Operation]) -> Operation:
+    async def describe(_request: web.Request) -> web.Response:
+        return answer_json(document)
+
+    description = Operation("GET", "/openapi.json", "This description.", describe, answer=dict[str, Any])
+    document = openapi_document([*described, description])
+    return description
 
 
 async def _stop_waiting(agent: Agent) -> None:

@@ -5,7 +5,7 @@ import logging
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from agent_api.errors import AgentError, BadRequestError, MachineUnservableError, NotReadyError
+from agent_api.errors import AgentError, BadRequestError, MachineUnservableError, NotReadyError, OverloadedError
 from contrail_service.pages import json_response
 
 log = logging.getLogger(__name__)
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 UPSTREAM_JSON = "application/json; charset=UTF-8"
 """How upstream's agent names the type of its answers."""
 
-_STATUS: dict[type[AgentError], int] = {BadRequestError: 400, NotReadyError: 503}
+_STATUS: dict[type[AgentError], int] = {BadRequestError: 400, NotReadyError: 503, OverloadedError: 503}
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -34,7 +34,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
 async def refuse_writes(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuses what changes something: for a listener at which anybody can knock."""
     if request.method in _WRITES:
-        raise web.HTTPForbidden(text="tcp-writes is off: POST and DELETE are taken at the Unix socket alone")
+        raise web.HTTPForbidden(text="tcp-writes is off: POST, PUT and DELETE are taken at the Unix socket alone")
     return await handler(request)
 
 

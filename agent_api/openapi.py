@@ -1,102 +1,80 @@
-"""The description of the routes that is served as `/openapi.json` (OpenAPI 3.1).
+"""The description of the pages that is served as `/openapi.json` (OpenAPI 3.1), made of the operations themselves.
 
 The schemas of bodies are made of the very structs that are written and read, so they cannot differ from them.
 """
 
-from functools import cache
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from agent_api.answers import VmCfgItem, VmItem
-from agent_api.ports.port import PortRequest
+from agent_api.pages.operation import IN_PATH, Operation, Parameter
 
 Json = dict[str, Any]
 
-_UUID = {"type": "string", "pattern": "^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$"}
-_TEXT = {"type": "string", "minLength": 1}
-_SECONDS = {"type": "number", "minimum": 0, "default": 0}
-
-_ERRORS = {
-    "400": "The request is wrong; the message names the field.",
-    "403": "Writes are not taken at this listener.",
-    "404": "Not there, or not whole.",
-    "408": "The body came too slowly.",
-    "413": "The body is too large.",
-    "500": "The answer cannot be given, or ports cannot be kept: see the message.",
-    "503": "Ports are not reloaded yet, or the agent is stopping.",
+_DESCRIPTIONS = {
+    400: "The request is wrong; the message names the field.",
+    403: "Writes are not taken at this listener.",
+    404: "Not there, or not whole; or no such page.",
+    408: "The body came too slowly.",
+    413: "The body is too large.",
+    500: "It cannot be answered, or not be done: see the message.",
+    503: "Not ready or too busy, see the message; worth another try.",
 }
 
 _ERROR_SCHEMA: Json = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 _EMPTY_SCHEMA: Json = {"type": "object", "maxProperties": 0}
+_ON_EVERY_PAGE = (400, 503)  # what answers a head that is malformed, and a connection too many
 
 
-@cache
-def openapi_document() -> bytes:
+def openapi_document(operations: Sequence[Operation]) -> bytes:
     """Returns the document as JSON."""
-    (configured, plugged, ports), schemas = msgspec.json.schema_components(
-        [list[VmCfgItem], list[VmItem], PortRequest | list[PortRequest]], ref_template="#/components/schemas/{name}"
-    )
-    vm, vmi = _in_path("vm", _UUID), _in_path("vmi", _UUID)
-    container = _in_query("vm-id", _TEXT, "Only what this container plugged is freed.")
+    types = [kind for each in operations for kind in (each.answer, each.body) if kind is not None]
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    schema_of = dict(zip(types, schemas, strict=True))
+    paths: dict[str, Json] = {}
+    for each in operations:
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each, schema_of)
     return msgspec.json.encode(
         {
             "openapi": "3.1.0",
             "info": {"title": "contrail-agent", "version": "1"},
-            "components": {"schemas": schemas},
-            "paths": {
-                "/vm-cfg/{name}": {"get": _configured(configured)},
-                "/vm": {"post": _plug(ports)},
-                **{
-                    path: {
-                        "get": _operation("The plugged interfaces.", plugged, errors=["404"], parameters=where),
-                        "delete": _operation(
-                            "Frees ports; those that are not there are no error.",
-                            _EMPTY_SCHEMA,
-                            errors=["400", "403", "500", "503"],
-                            parameters=[*where, container],
-                        ),
-                    }
-                    for path, where in (("/vm/{vm}", [vm]), ("/vm/{vm}/{vmi}", [vm, vmi]))
-                },
-            },
+            "components": {"schemas": components},
+            "paths": paths,
         }
     )
 
 
-def _configured(answer: Json) -> Json:
-    return _operation(
-        "A pod's interfaces as configured, in index order.",
-        answer,
-        errors=["400", "404", "500", "503"],
-        parameters=[
-            _in_path("name", _TEXT),
-            _in_query("wait", _SECONDS, "Seconds for which the answer is held until the list is there; 60 at most."),
-            _in_query("uid", _TEXT, "Answered only for the pod of this uid, or of this config hash."),
-        ],
-    )
-
-
-def _plug(body: Json) -> Json:
-    operation = _operation(
-        "Plugs ports, all or none.", _EMPTY_SCHEMA, errors=["400", "403", "408", "413", "500", "503"], parameters=[]
-    )
-    return operation | {"requestBody": {"required": True, "content": _json(body)}}
-
-
-def _operation(summary: str, answer: Json, *, errors: list[str], parameters: list[Json]) -> Json:
-    responses = {status: {"description": _ERRORS[status], "content": _json(_ERROR_SCHEMA)} for status in errors}
-    responses["200"] = {"description": "Done.", "content": _json(answer)}
-    return {"summary": summary, "parameters": parameters, "responses": responses}
+def _operation(operation: Operation, schema_of: dict[Any, Json]) -> Json:
+    answer = _EMPTY_SCHEMA if operation.answer is None else schema_of[operation.answer]
+    statuses = sorted({*operation.errors, *_ON_EVERY_PAGE, *([404] if operation.names_in_path() else [])})
+    errors = {
+        str(status): {"description": _DESCRIPTIONS[status], "content": _json(_ERROR_SCHEMA)} for status in statuses
+    }
+    described = {
+        "summary": operation.summary,
+        "parameters": [*map(_in_path, operation.names_in_path()), *map(_in_query, operation.query)],
+        "responses": {"200": {"description": "Done.", "content": {operation.media: {"schema": answer}}}, **errors},
+    }
+    if operation.body is not None:
+        described["requestBody"] = {"required": True, "content": _json(schema_of[operation.body])}
+    return described
 
 
 def _json(schema: Json) -> Json:
     return {"application/json": {"schema": schema}}
 
 
-def _in_path(name: str, schema: Json) -> Json:
+def _in_path(name: str) -> Json:
+    pattern, example = IN_PATH[name]
+    schema = {"type": "string", "pattern": f"^{pattern}$", "examples": [example]}
     return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
-def _in_query(name: str, schema: Json, description: str) -> Json:
-    return {"name": name, "in": "query", "schema": schema, "description": description}
+def _in_query(parameter: Parameter) -> Json:
+    return {
+        "name": parameter.name,
+        "in": "query",
+        "schema": parameter.schema,
+        "description": parameter.description,
+    }

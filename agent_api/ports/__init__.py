@@ -1,5 +1,6 @@
-"""The ports that plugins have plugged: one per interface, owned by the container of its newest `POST /vm`.
+"""The ports that clients have plugged: one per interface.
 
-`request` reads what a client posts into a `port`, `table` decides whose it is and has it kept by `directory`, in
-files of upstream's format; `stale` drops those whose device went away while nobody looked.
+There are two kinds: a `container`'s, of `POST /vm`, owned by the container of its newest POST, and an `instance`'s, of
+`POST /port`. `table` decides whose a port is and has it kept by `directory`, in files of upstream's formats; `stale`
+drops those that nobody has any more.
 """

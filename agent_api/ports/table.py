@@ -1,20 +1,28 @@
 """Which ports are plugged, and whose they are.
 
-A port belongs to the container of its newest POST. A DELETE that names a container frees only what that container
-owns, so the late teardown of an old sandbox never unplugs the ports of the new one of the same pod.
+An interface has one port, that of its newest POST, of whichever kind. A container's port belongs to the container of
+that POST: a DELETE that names a container frees only what that container owns, so the late teardown of an old sandbox
+never unplugs the ports of the new one of the same pod.
 
-Changes come one after the other: what a change does is decided only when the one before is on disk, and it is in the
-table, and acknowledged, only after its files are in place. A change that was begun is finished even if the client
-hangs up. The files are written in a thread, since a slow disk must not stop the answers to everybody else.
+A change is in the table, and acknowledged, only after its files are in place. The files are written in a thread, since
+a slow disk must not stop the answers to everybody else.
+
+Each port bears the version in which it was plugged last, so that those can be told which no client has plugged again
+since a version began.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
-from agent_api.errors import NotReadyError, PortsError
+import msgspec
+
+from agent_api.changes import Changes
+from agent_api.errors import LinkStateError, PortsError
+from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
+from agent_api.ports.instance import REMOTE, InstancePort
 from agent_api.ports.port import Port
 from contrail_service.logs import log_about
 
@@ -25,8 +33,9 @@ UnpluggedCallback = Callable[[Sequence[str]], None]
 
 
 class _Change(NamedTuple):
-    plug: Sequence[Port]
-    free: Sequence[Port]
+    plug: Sequence[Port] = ()
+    free: Sequence[Port] = ()
+    alter: Sequence[Port] = ()  # ports that stay plugged and are kept otherwise than before
 
 
 class PortTable:
@@ -36,19 +45,24 @@ class PortTable:
         self._directory = directory
         self._ports: dict[str, Port] = {}
         self._of_machine: dict[str, dict[str, Port]] = {}
+        self._version = 0
+        self._plugged_in: dict[str, int] = {}  # version, by interface
         self._callbacks: list[UnpluggedCallback] = []
-        self._one_at_a_time = asyncio.Lock()
-        self._under_way: set[asyncio.Task[None]] = set()
-        self.loaded = False
+        self._changes = Changes()
 
     def __len__(self) -> int:
         """The number of plugged ports."""
         return len(self._ports)
 
+    @property
+    def loaded(self) -> bool:
+        """Whether the ports of before are there."""
+        return self._changes.loaded
+
     async def load(self) -> None:
         """Takes the ports that an earlier process kept; no device is asked for. Raises PortsError."""
         self._enter(await asyncio.to_thread(self._directory.load))
-        self.loaded = True
+        self._changes.loaded = True
         log.info("%d ports reloaded", len(self._ports))
 
     def on_unplugged(self, callback: UnpluggedCallback) -> None:
@@ -59,70 +73,115 @@ class PortTable:
         """Returns all ports."""
         return list(self._ports.values())
 
+    def of_interface(self, vmi_uuid: str) -> Port | None:
+        """Returns the port of an interface, None if it is not plugged."""
+        return self._ports.get(vmi_uuid)
+
     def of_machine(self, vm_uuid: str) -> Mapping[str, Port]:
         """Returns the ports of a machine by the uuid of their interface."""
         return self._of_machine.get(vm_uuid, {})
 
     async def plug(self, ports: Sequence[Port]) -> None:
-        """Takes ports, all or none: each belongs to its container from now on. Raises PortsError, NotReadyError."""
-        await self._change(lambda: _Change(plug=ports, free=()))
+        """Takes ports, all or none: each belongs to who posted it from now on. Raises PortsError, NotReadyError."""
+        await self._change(lambda: _Change(plug=[self._with_its_link_state(port) for port in ports]))
 
     async def unplug(self, vm_uuid: str, *, vmi_uuid: str | None = None, container: str | None = None) -> None:
-        """Frees the ports of a machine: of one interface if it is given, and only a container's own if one is given.
+        """Frees the containers' ports of a machine: of one interface if it is given, of one container if it is given.
 
         Raises PortsError, NotReadyError.
         """
 
         def owned() -> _Change:
-            ports = self.of_machine(vm_uuid).values()
+            ports = [port for port in self.of_machine(vm_uuid).values() if isinstance(port, ContainerPort)]
             wanted = (port for port in ports if vmi_uuid in (None, port.vmi_uuid))
-            return _Change(plug=(), free=[port for port in wanted if container in (None, port.vm_id)])
+            return _Change(free=[port for port in wanted if container in (None, port.vm_id)])
 
         await self._change(owned)
 
-    async def drop(self, ports: Iterable[Port]) -> None:
-        """Frees those of the ports that no later POST took over. Raises PortsError, NotReadyError."""
+    async def unplug_instance(self, vmi_uuid: str) -> None:
+        """Frees the instance's port of an interface, if it has one. Raises PortsError, NotReadyError."""
+
+        def found() -> _Change:
+            port = self._ports.get(vmi_uuid)
+            return _Change(free=[port] if isinstance(port, InstancePort) else [])
+
+        await self._change(found)
+
+    async def set_link_state(self, vmi_uuid: str, state: Literal[0, 1]) -> None:
+        """Sets whether a remote port's link is up. Raises LinkStateError, PortsError, NotReadyError."""
+
+        def altered() -> _Change:
+            port = self._ports.get(vmi_uuid)
+            if not isinstance(port, InstancePort):
+                raise LinkStateError(f"{{Port Not found {vmi_uuid}}}")
+            if port.kind != REMOTE:
+                raise LinkStateError(f"{{Incorrect Port type for {vmi_uuid}}}")
+            return _Change(alter=[msgspec.structs.replace(port, link_state=state)])
+
+        await self._change(altered)
+
+    def begin_version(self) -> int:
+        """Begins a new version and returns it: what is not plugged again from now on is older. Raises NotReadyError."""
+        self._changes.check_loaded()
+        self._version += 1
+        return self._version
+
+    def older_than(self, version: int) -> list[Port]:
+        """Returns the ports that were last plugged before the version began."""
+        return [port for port in self._ports.values() if self._plugged_in[port.vmi_uuid] < version]
+
+    async def drop(self, ports: Iterable[Port], *, older_than: int) -> None:
+        """Frees those of the ports that are still older than a version. Raises PortsError, NotReadyError."""
+        vmi_uuids = {port.vmi_uuid for port in ports}
         await self._change(
-            lambda: _Change(plug=(), free=[port for port in ports if self._ports.get(port.vmi_uuid) is port])
+            lambda: _Change(free=[port for port in self.older_than(older_than) if port.vmi_uuid in vmi_uuids])
         )
 
     async def _change(self, decide: Callable[[], _Change]) -> None:
-        if not self.loaded:
-            raise NotReadyError("the ports are not reloaded yet")
-        await self._to_its_end(self._make(decide))
-
-    async def _to_its_end(self, change: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(change)
-        self._under_way.add(task)  # the loop itself keeps tasks by weak references alone
-        task.add_done_callback(self._under_way.discard)
-        await asyncio.shield(task)
-
-    async def _make(self, decide: Callable[[], _Change]) -> None:
-        async with self._one_at_a_time:
+        async def make() -> None:
             change = decide()
-            if not change.plug and not change.free:
-                return
-            moved = [old for port in change.plug if (old := self._kept_elsewhere(port)) is not None]
-            await self._keep(change.plug, remove=[*change.free, *moved])
-            self._leave([*change.free, *moved])
-            self._enter(change.plug)
+            if any(change):
+                await self._make(change)
+
+        await self._changes.make(make)
+
+    async def _make(self, change: _Change) -> None:
+        moved = [old for port in change.plug if (old := self._kept_elsewhere(port)) is not None]
+        await self._keep([*change.plug, *change.alter], remove=[*change.free, *moved])
+        self._leave([*change.free, *moved])
+        self._enter(change.plug)
+        self._put(change.alter)
         self._tell(change)
 
-    def _kept_elsewhere(self, port: Port) -> Port | None:
-        """Returns the interface's older port if it is of another machine or name, so kept in another place."""
+    def _with_its_link_state(self, port: Port) -> Port:
+        """Returns the port; a remote one that is plugged again stays up or down, as upstream has it."""
         old = self._ports.get(port.vmi_uuid)
-        if old is None or (old.vm_uuid, old.vm_name) == (port.vm_uuid, port.vm_name):
+        if not isinstance(port, InstancePort) or not isinstance(old, InstancePort):
+            return port
+        if port.kind != REMOTE or (old.kind, old.vm_uuid) != (port.kind, port.vm_uuid):
+            return port
+        return msgspec.structs.replace(port, link_state=old.link_state)
+
+    def _kept_elsewhere(self, port: Port) -> Port | None:
+        """Returns the interface's older port if it is of another machine, or kept in another place."""
+        old = self._ports.get(port.vmi_uuid)
+        if old is None or (old.vm_uuid == port.vm_uuid and self._directory.path(old) == self._directory.path(port)):
             return None
         return old
 
-    async def _keep(self, plug: Sequence[Port], *, remove: Sequence[Port]) -> None:
+    async def _keep(self, write: Sequence[Port], *, remove: Sequence[Port]) -> None:
         try:
-            await asyncio.to_thread(self._directory.change, write=plug, remove=remove)
+            await asyncio.to_thread(self._directory.change, write=write, remove=remove)
         except PortsError as error:
             log.error("nothing plugged, nothing freed: %s", error)  # noqa: TRY400 - the message says all
             raise
 
     def _enter(self, ports: Iterable[Port]) -> None:
+        for port in ports:
+            self._put([port])
+            self._plugged_in[port.vmi_uuid] = self._version
+
+    def _put(self, ports: Iterable[Port]) -> None:
         for port in ports:
             self._ports[port.vmi_uuid] = port
             self._of_machine.setdefault(port.vm_uuid, {})[port.vmi_uuid] = port
@@ -130,24 +189,25 @@ class PortTable:
     def _leave(self, ports: Iterable[Port]) -> None:
         for port in ports:
             del self._ports[port.vmi_uuid]
+            del self._plugged_in[port.vmi_uuid]
             of_machine = self._of_machine[port.vm_uuid]
             del of_machine[port.vmi_uuid]
             if not of_machine:
                 del self._of_machine[port.vm_uuid]
 
     def _tell(self, change: _Change) -> None:
-        for port in change.plug:
-            with log_about(**_about(port)):
-                log.info("plugged, device %s", port.host_ifname)
-        for port in change.free:
-            with log_about(**_about(port)):
-                log.info("freed, device %s", port.host_ifname)
+        for what, ports in (("plugged", change.plug), ("freed", change.free), ("link state set", change.alter)):
+            for port in ports:
+                with log_about(**_about(port)):
+                    log.info("%s, device %s", what, port.host_ifname)
         if change.free:
             for callback in self._callbacks:
                 callback([port.vmi_uuid for port in change.free])
 
 
 def _about(port: Port) -> dict[str, str]:
-    """Whom a line of the log is about; the machine's name is `<cluster>__<namespace>__<pod>`."""
+    """Whom a line of the log is about; the name of a pod's machine is `<cluster>__<namespace>__<pod>`."""
+    if isinstance(port, InstancePort):
+        return {"vm": port.vm_uuid, "vmi": port.vmi_uuid}
     pod = "/".join(port.vm_name.split("__")[1:]) or port.vm_name
     return {"pod": pod, "container": port.vm_id, "vmi": port.vmi_uuid}

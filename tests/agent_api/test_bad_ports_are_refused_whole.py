@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_api.application import LARGEST_BODY
+from agent_api.bodies import LARGEST_BODY
 from agent_api.errors import BadRequestError
-from agent_api.ports.port import Port
-from agent_api.ports.request import parse_ports
+from agent_api.ports.container import ContainerPort, parse_container_ports
 from tests.agent_api.conftest import StartAgent
 from tests.support.agent import DEADLINE, ServedAgent, port_of
+from tests.support.kept_ports import container_ports
 from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
 
 REQUIRED = ["vm-uuid", "vn-uuid", "vmi-uuid", "vm-name", "host-ifname"]
@@ -102,7 +102,7 @@ async def test_what_is_nested_too_deeply_is_said_so(served: ServedAgent, body: b
 async def test_a_body_that_is_too_large_is_413(served: ServedAgent) -> None:
     async with served.tcp.post("/vm", data=io.BytesIO(b" " * (LARGEST_BODY + 1))) as answer:
         assert answer.status == 413
-        assert "exceeded" in (await answer.json())["error"]
+        assert await answer.json() == {"error": f"the body has more than {LARGEST_BODY} bytes"}
 
 
 async def test_the_largest_body_is_taken(served: ServedAgent) -> None:
@@ -128,14 +128,14 @@ async def test_keys_that_nobody_knows_and_missing_optional_ones_are_no_error(ser
     body = {key: GOOD[key] for key in REQUIRED} | {"vhostuser-mode": 0, "time": [1], "author": None}
     async with served.tcp.post("/vm", json=body) as answer:
         assert answer.status == 200
-    (port,) = served.agent.ports.all()
+    (port,) = container_ports(served.agent.ports)
     assert (port.vm_id, port.vm_ifname, port.vm_namespace, port.author) == ("", "", "", "contrail-agent")
 
 
-def parsed(body: bytes) -> list[Port] | str:
+def parsed(body: bytes) -> list[ContainerPort] | str:
     """The ports, or the error."""
     try:
-        return parse_ports(body)
+        return parse_container_ports(body)
     except BadRequestError as error:
         return str(error)
 
@@ -152,7 +152,7 @@ JSON = st.recursive(
 @given(st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_body_gives_ports_or_one_error(body: bytes) -> None:
     outcome = parsed(body)
-    assert isinstance(outcome, str) or all(isinstance(port, Port) for port in outcome)
+    assert isinstance(outcome, str) or all(isinstance(port, ContainerPort) for port in outcome)
 
 
 @given(st.sampled_from(list(GOOD)), st.text(max_size=20))

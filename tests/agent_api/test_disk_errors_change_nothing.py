@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from agent_api.errors import PortsError
+from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
-from agent_api.ports.port import Port
 from tests.support.agent import ServedAgent, port_of
+from tests.support.kept_ports import container_ports
 from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, SAMPLE_VN
 
 PAGE = 4096  # bytes that the smallest file takes of a tmpfs
@@ -54,7 +55,7 @@ async def test_a_full_disk_is_an_error_with_its_reason_and_nothing_is_plugged(
     ballast = await asyncio.to_thread(fill, small_disk)
     async with on_small_disk.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
         assert answer.status == 500
-        assert (await answer.json())["error"].endswith(f"{SAMPLE_VMI}.unfinished: No space left on device")
+        assert (await answer.json())["error"].endswith(f"{SAMPLE_VMI}:unfinished: No space left on device")
     assert not on_small_disk.agent.plugged(SAMPLE_VM)
     assert [path.name for path in (small_disk / "vm").iterdir()] == []
     ballast.unlink()
@@ -71,7 +72,7 @@ async def test_a_disk_that_fills_up_within_an_array_leaves_everything_as_it_was(
     async with on_small_disk.tcp.post("/vm", json=ports) as answer:
         assert answer.status == 500
     assert snapshot(small_disk) == before
-    assert [port.vm_id for port in on_small_disk.agent.ports.all()] == ["container-1"]
+    assert [port.vm_id for port in container_ports(on_small_disk.agent.ports)] == ["container-1"]
 
 
 async def test_a_full_disk_keeps_nobody_from_freeing(on_small_disk: ServedAgent, small_disk: Path) -> None:
@@ -118,8 +119,8 @@ class TestAFolderWhereAFileBelongs:
         assert directory.load() == [old]
 
 
-def make_port(*, vmi_uuid: str = SAMPLE_VMI, container: str = "") -> Port:
-    return Port(
+def make_port(*, vmi_uuid: str = SAMPLE_VMI, container: str = "") -> ContainerPort:
+    return ContainerPort(
         vm_uuid=SAMPLE_VM,
         vn_uuid=SAMPLE_VN,
         vmi_uuid=vmi_uuid,

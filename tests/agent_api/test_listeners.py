@@ -23,17 +23,31 @@ from tests.agent_api.conftest import StartAgent
 from tests.support.agent import DEADLINE, ServedAgent, port_of, until
 from tests.support.machines import NODE, SAMPLE_VM, SAMPLE_VMI
 
+WRITES = [
+    ("POST", "/vm"),
+    ("DELETE", f"/vm/{SAMPLE_VM}"),
+    ("DELETE", f"/vm/{SAMPLE_VM}/{SAMPLE_VMI}"),
+    ("POST", "/port"),
+    ("DELETE", f"/port/{SAMPLE_VMI}"),
+    ("POST", "/syncports"),
+    ("PUT", f"/enable-port/{SAMPLE_VMI}"),
+    ("PUT", f"/disable-port/{SAMPLE_VMI}"),
+    ("POST", "/gateway"),
+    ("DELETE", "/gateway"),
+]
+
 
 class TestWrites:
     """`tcp-writes: false`: any process on the host network can knock at TCP, and may only read."""
 
     async def test_are_refused_over_tcp_where_they_are_off(self, start_agent: StartAgent) -> None:
         served = await start_agent(tcp_writes=False)
-        refused = {"error": "tcp-writes is off: POST and DELETE are taken at the Unix socket alone"}
+        refused = {"error": "tcp-writes is off: POST, PUT and DELETE are taken at the Unix socket alone"}
         async with served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
             assert (answer.status, await answer.json()) == (403, refused)
-        async with served.tcp.delete(f"/vm/{SAMPLE_VM}") as answer:
-            assert (answer.status, await answer.json()) == (403, refused)
+        for method, path in WRITES:
+            async with served.tcp.request(method, path) as answer:
+                assert (answer.status, await answer.json()) == (403, refused), path
         assert not served.agent.plugged(SAMPLE_VM)
 
     async def test_are_taken_at_the_unix_socket_all_the_same(self, start_agent: StartAgent) -> None:
@@ -47,7 +61,7 @@ class TestWrites:
 
     async def test_that_no_route_takes_are_unknown_requests_all_the_same(self, start_agent: StartAgent) -> None:
         served = await start_agent(tcp_writes=False)
-        async with served.tcp.post("/port", json={}) as answer:
+        async with served.tcp.post("/ports", json={}) as answer:
             assert (answer.status, await answer.json()) == (404, {"error": "Unknown Request"})
 
     async def test_leave_reading_alone(self, start_agent: StartAgent) -> None:

@@ -3,21 +3,22 @@
 import asyncio
 import contextlib
 import itertools
-import os
-import signal
-import sys
 import uuid
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
 
 from agent_api.ports.directory import PortDirectory
-from tests.support.agent import DEADLINE, port_of
-from tests.support.machines import SAMPLE_VN
+from tests.agent_api.agent_process import AgentProcess, started
+from tests.support.agent import instance_port_of, port_of
+from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, left_interface
 
 CLIENTS = 8
 ENOUGH = 100  # acknowledgements before the kill
+
+OTHER_VMI = left_interface(SAMPLE_VM, 1).uuid
 
 
 class Acknowledged:
@@ -33,48 +34,93 @@ class Acknowledged:
             self.enough.set()
 
 
+def containers_ports(vm_uuid: str, vmi_uuids: list[str]) -> tuple[str, list[dict[str, Any]], list[str]]:
+    """Path and body that plug them, and the paths that free them."""
+    ports = [port_of(vm_uuid, vmi_uuid, vm_name=f"k8s__default__{vm_uuid}") for vmi_uuid in vmi_uuids]
+    return "/vm", ports, [f"/vm/{vm_uuid}"]
+
+
+def instances_ports(vm_uuid: str, vmi_uuids: list[str]) -> tuple[str, list[dict[str, Any]], list[str]]:
+    """Path and body that plug them, and the paths that free them."""
+    ports = [instance_port_of(vm_uuid, vmi_uuid, type=2) for vmi_uuid in vmi_uuids]
+    return "/port", ports, [f"/port/{vmi_uuid}" for vmi_uuid in vmi_uuids]
+
+
 async def plug_and_free(client: aiohttp.ClientSession, told: Acknowledged) -> None:
-    """Plugs pod after pod, and frees every other one, until the agent is gone."""
+    """Plugs the ports of one machine after the other, of both kinds, and frees some, until the agent is gone."""
     with contextlib.suppress(aiohttp.ClientError):
         for number in itertools.count():
             vm_uuid, *vmi_uuids = (str(uuid.uuid4()) for _ in range(4))
-            name = f"k8s__default__{vm_uuid}"
-            ports = [port_of(vm_uuid, vmi_uuid, vn_uuid=SAMPLE_VN, vm_name=name) for vmi_uuid in vmi_uuids]
-            async with client.post("/vm", json=ports) as answer:
+            path, ports, frees = (containers_ports if number % 2 else instances_ports)(vm_uuid, vmi_uuids)
+            async with client.post(path, json=ports) as answer:
                 assert answer.status == 200
             told.plugged.update(vmi_uuids)
             told.count()
-            if number % 2:
+            if number % 4 < 2:
                 told.plugged.difference_update(vmi_uuids)
-                async with client.delete(f"/vm/{vm_uuid}") as answer:
-                    assert answer.status == 200
+                for free in frees:
+                    async with client.delete(free) as answer:
+                        assert answer.status == 200
                 told.freed.update(vmi_uuids)
-
-
-async def start_agent(folder: Path) -> tuple[asyncio.subprocess.Process, str]:
-    """Starts an agent in a process of its own, and returns its socket once it listens."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.agent_api.agent_process", str(folder), stdout=asyncio.subprocess.PIPE
-    )
-    assert process.stdout is not None
-    async with asyncio.timeout(DEADLINE):
-        socket = await process.stdout.readline()
-    return process, socket.decode().strip()
 
 
 @pytest.mark.parametrize("round_", range(3))
 async def test_after_a_kill_under_load(tmp_path: Path, round_: int) -> None:
-    process, socket = await start_agent(tmp_path)
     told = Acknowledged()
-    connector = aiohttp.UnixConnector(socket, limit=CLIENTS)
-    async with aiohttp.ClientSession("http://agent", connector=connector) as client:
-        clients = [asyncio.create_task(plug_and_free(client, told)) for _ in range(CLIENTS)]
-        async with asyncio.timeout(30):
-            await told.enough.wait()
-            os.kill(process.pid, signal.SIGKILL)
-            await process.wait()
-            await asyncio.gather(*clients)
+    with started(tmp_path) as agent:
+        connector = aiohttp.UnixConnector(agent.socket, limit=CLIENTS)
+        async with aiohttp.ClientSession("http://agent", connector=connector) as client:
+            clients = [asyncio.create_task(plug_and_free(client, told)) for _ in range(CLIENTS)]
+            async with asyncio.timeout(30):
+                await told.enough.wait()
+                await asyncio.to_thread(agent.kill)
+                await asyncio.gather(*clients)
     kept = {port.vmi_uuid for port in await asyncio.to_thread(PortDirectory(str(tmp_path / "ports")).load)}
     assert told.plugged <= kept
     assert not told.freed & kept
     assert not (tmp_path / "ports" / "corrupt").exists()
+
+
+async def test_everything_is_answered_after_a_kill_as_before(tmp_path: Path) -> None:
+    with started(tmp_path) as agent:
+        await post(agent, "/vm", port_of(SAMPLE_VM, SAMPLE_VMI))
+        await post(agent, "/port", instance_port_of(SAMPLE_VM, OTHER_VMI, type=2, rx_vlan_id=7, tx_vlan_id=8))
+        await post(agent, "/gateway", [gateway()])
+        before = await answers(agent)
+        agent.kill()
+    with started(tmp_path) as agent:
+        assert await answers(agent) == before
+    assert len(before["/vm"]) == 2
+
+
+def gateway() -> dict[str, Any]:
+    subnet = {"ip-address": "10.1.0.0", "prefix-len": 16}
+    return {"interface": "vgw", "routing-instance": "d:p:v:v", "subnets": [subnet], "routes": [subnet]}
+
+
+async def post(agent: AgentProcess, path: str, body: Any) -> None:
+    async with aiohttp.ClientSession(agent.url) as client, client.post(path, json=body) as answer:
+        assert answer.status == 200
+
+
+async def answers(agent: AgentProcess) -> dict[str, Any]:
+    """What is answered, without the moment of the answer."""
+    found = {}
+    async with aiohttp.ClientSession(agent.url) as client:
+        for name, path in (
+            ("/vm-cfg", "/vm-cfg/k8s__default__p1"),
+            ("/vm", f"/vm/{SAMPLE_VM}"),
+            ("/port", f"/port/{OTHER_VMI}"),
+            ("/port of a container", f"/port/{SAMPLE_VMI}"),
+            ("/gateway", "/gateway"),
+        ):
+            async with client.get(path) as answer:
+                assert answer.status == 200, path
+                found[name] = without_time(await answer.json())
+    return found
+
+
+def without_time(content: Any) -> Any:
+    if isinstance(content, list):
+        return [without_time(item) for item in content]
+    return {key: value for key, value in content.items() if key != "time"}

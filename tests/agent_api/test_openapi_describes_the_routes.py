@@ -1,16 +1,18 @@
-"""`/openapi.json`: no route is missing, none is made up, and the schemas are those of real bodies."""
+"""`/openapi.json`: no page is missing, none is made up, and the schemas are those of real bodies."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from agent_api.agent import Agent
 from agent_api.application import agent_application
 from contrail_config.embedded.store import SqliteStore
+from contrail_service.pages import status_routes
 from tests.agent_api.conftest import Settle
-from tests.support.agent import ServedAgent, port_of
+from tests.support.agent import ServedAgent, instance_port_of, port_of
 from tests.support.machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_machine, sample_interface
 
 Json = dict[str, Any]
@@ -27,22 +29,25 @@ async def document(served: ServedAgent) -> Json:
 def schema_of(document: Json, path: str, method: str = "get") -> Json:
     schema: Json = document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["schema"]
     if schema.get("type") == "array":
-        schema = document["components"]["schemas"][schema["items"]["$ref"].rpartition("/")[2]]
-    return schema
+        schema = schema["items"]
+    return resolved(document, schema)
 
 
-async def test_it_names_the_routes_that_are_served_and_no_others(
-    document: Json, store: SqliteStore, tmp_path: Any
+def resolved(document: Json, schema: Json) -> Json:
+    found: Json = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return found
+
+
+async def test_it_names_the_pages_that_are_served_and_no_others(
+    document: Json, store: SqliteStore, tmp_path: Path
 ) -> None:
-    agent = Agent(store=store, node=NODE, ports_dir=str(tmp_path), registry=CollectorRegistry())
-    application: web.Application = agent_application(agent, take_writes=True)
-    served = {
-        (route.method.lower(), route.resource.canonical)
-        for route in application.router.routes()
-        if route.resource is not None
-    }
+    registry = CollectorRegistry()
+    agent = Agent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
+    pages = await asyncio.to_thread(status_routes, agent.readiness, registry)
+    routes = agent_application(agent, take_writes=True, pages=pages).router.routes()
+    served = {(route.method.lower(), route.resource.canonical) for route in routes if route.resource is not None}
     described = {(method, path) for path, methods in document["paths"].items() for method in methods}
-    assert described == served - {("get", "/openapi.json")}
+    assert described == {(method, path) for method, path in served if method != "head"}
 
 
 async def test_answers_have_the_keys_of_their_schemas(
@@ -56,18 +61,25 @@ async def test_answers_have_the_keys_of_their_schemas(
         (f"/vm-cfg/{machine.name}", "/vm-cfg/{name}"),
         (f"/vm/{SAMPLE_VM}", "/vm/{vm}"),
         (f"/vm/{SAMPLE_VM}/{SAMPLE_VMI}", "/vm/{vm}/{vmi}"),
+        (f"/port/{SAMPLE_VMI}", "/port/{vmi}"),
     ):
         async with served.tcp.get(path) as answer:
-            (item,) = await answer.json()
+            content = await answer.json()
+        item = content[0] if isinstance(content, list) else content
         schema = schema_of(document, described)
-        assert set(schema["required"]) <= set(item) <= set(schema["properties"])
+        assert set(schema["required"]) <= set(item) <= set(schema["properties"]), path
 
 
-async def test_the_body_of_a_post_is_one_port_or_an_array(document: Json) -> None:
-    body = document["paths"]["/vm"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    port = {"$ref": "#/components/schemas/PortRequest"}
-    assert port in body["anyOf"]
-    assert {"type": "array", "items": port} in body["anyOf"]
-    assert set(port_of(SAMPLE_VM, SAMPLE_VMI)) - {"time"} == set(
-        document["components"]["schemas"]["PortRequest"]["properties"]
-    )
+@pytest.mark.parametrize(
+    ("path", "name", "body"),
+    [
+        ("/vm", "ContainerPortRequest", port_of(SAMPLE_VM, SAMPLE_VMI)),
+        ("/port", "InstancePortRequest", instance_port_of(SAMPLE_VM, SAMPLE_VMI, link_state=0)),
+    ],
+)
+async def test_the_body_of_a_post_is_one_port_or_an_array(document: Json, path: str, name: str, body: Json) -> None:
+    schema = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    port = {"$ref": f"#/components/schemas/{name}"}
+    assert port in schema["anyOf"]
+    assert {"type": "array", "items": port} in schema["anyOf"]
+    assert set(body) - {"time", "author"} == set(resolved(document, port)["properties"])

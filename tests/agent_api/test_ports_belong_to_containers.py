@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from agent_api.errors import NotReadyError
+from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.table import PortTable
 from tests.agent_api.conftest import StartAgent
 from tests.support.agent import ServedAgent, port_of, until
+from tests.support.kept_ports import container_ports
 from tests.support.machines import SAMPLE_VM
 
 ETH0, ETH1 = "159b591c-e57e-11f1-b951-02fc00000001", "159b591c-e57e-11f1-b951-02fc00000002"
@@ -29,7 +31,8 @@ async def unplug(served: ServedAgent, path: str) -> None:
 
 
 def owners(served: ServedAgent, vm_uuid: str = SAMPLE_VM) -> dict[str, str]:
-    return {vmi_uuid: port.vm_id for vmi_uuid, port in served.agent.ports.of_machine(vm_uuid).items()}
+    ports = container_ports(served.agent.ports)
+    return {port.vmi_uuid: port.vm_id for port in ports if port.vm_uuid == vm_uuid}
 
 
 async def test_a_container_frees_what_it_plugged(served: ServedAgent) -> None:
@@ -100,7 +103,7 @@ async def test_changes_of_one_moment_are_made_one_after_the_other(served: Served
     ]
     await asyncio.gather(*rounds)
     kept = await asyncio.to_thread(PortDirectory(str(served.socket.parent / "ports")).load)
-    assert {port.vmi_uuid: port.vm_id for port in kept} == owners(served)
+    assert {port.vmi_uuid: port.vm_id for port in kept if isinstance(port, ContainerPort)} == owners(served)
 
 
 class TestWhoeverHoldsAddressesBack:
@@ -142,10 +145,11 @@ async def test_nothing_is_changed_before_the_ports_are_reloaded(tmp_path: Path) 
 
 async def test_a_client_that_hangs_up_in_the_middle_does_not_stop_the_change(served: ServedAgent) -> None:
     ports = served.agent.ports
-    async with ports._one_at_a_time:  # a change is under way
+    changes = ports._changes
+    async with changes._one_at_a_time:  # a change is under way
         post = asyncio.create_task(plug(served, ETH0, container=OLD))
-        await until(lambda: ports._under_way)
+        await until(lambda: changes._under_way)
         post.cancel()
         await asyncio.gather(post, return_exceptions=True)
-    await asyncio.gather(*ports._under_way)
+    await asyncio.gather(*changes._under_way)
     assert owners(served) == {ETH0: OLD}

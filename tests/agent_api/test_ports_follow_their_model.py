@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
-from agent_api.ports.port import Port
 from agent_api.ports.table import PortTable
 from tests.support.machines import SAMPLE_VN
 
@@ -31,7 +31,7 @@ class ModelOfPorts(RuleBasedStateMachine):
         self.stack = contextlib.ExitStack()
         self.root = Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
         self.loop = self.stack.enter_context(asyncio.Runner())
-        self.model: dict[str, Port] = {}
+        self.model: dict[str, ContainerPort] = {}
         self.freed: list[str] = []
         self.moment = 0
         self.restart()
@@ -49,7 +49,7 @@ class ModelOfPorts(RuleBasedStateMachine):
     def plug(self, vm_uuid: str, vmi_uuids: set[str], container: str) -> None:
         self.moment += 1
         ports = [
-            Port(
+            ContainerPort(
                 vm_uuid=vm_uuid,
                 vn_uuid=SAMPLE_VN,
                 vmi_uuid=vmi_uuid,

@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.port import Port
 from tests.agent_api.conftest import StartAgent
 from tests.support.agent import ServedAgent, port_of
 from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, SAMPLE_VN
+
+Load = Callable[[], list[Port]]
 
 MACHINE = "k8s__default__p1"
 UPSTREAM_KEYS = [
@@ -51,7 +54,7 @@ def place(root: Path) -> Path:
 
 
 @pytest.fixture
-def load(root: Path) -> Callable[[], list[Port]]:
+def load(root: Path) -> Load:
     return PortDirectory(str(root)).load
 
 
@@ -111,16 +114,17 @@ async def test_ports_are_there_again_after_a_restart(start_agent: StartAgent, ro
     )
 
 
-def test_a_file_that_upstreams_plugin_wrote_is_taken(place: Path, load: Callable[[], list[Port]]) -> None:
+def test_a_file_that_upstreams_plugin_wrote_is_taken(place: Path, load: Load) -> None:
     place.write_text(upstream_plugins_file())
     (port,) = load()
+    assert isinstance(port, ContainerPort)
     assert (port.vm_uuid, port.vn_uuid, port.vmi_uuid) == (SAMPLE_VM, SAMPLE_VN, SAMPLE_VMI)
     assert (port.vm_id, port.vm_name, port.host_ifname) == ("c" * 64, MACHINE, "tapeth0-aaaaaa")
 
 
 @pytest.mark.parametrize("length", [255, 256, 400, 512])
 def test_the_longest_names_of_machines_have_a_place(root: Path, length: int) -> None:
-    port = Port(
+    port = ContainerPort(
         vm_uuid=SAMPLE_VM,
         vn_uuid=SAMPLE_VN,
         vmi_uuid=SAMPLE_VMI,
@@ -138,7 +142,7 @@ def test_the_longest_names_of_machines_have_a_place(root: Path, length: int) -> 
 def test_two_long_names_that_begin_alike_have_two_places(root: Path) -> None:
     directory = PortDirectory(str(root))
     ports = [
-        Port(
+        ContainerPort(
             vm_uuid=SAMPLE_VM,
             vn_uuid=SAMPLE_VN,
             vmi_uuid=str(uuid.uuid4()),
@@ -168,8 +172,8 @@ class TestWhatIsNoPort:
             (b'{"x": ' + b"[" * 60_000, "recursion"),
             (upstream_plugins_file(vm_uuid="no-uuid").encode(), "vm-uuid: 'no-uuid' is no uuid"),
             (upstream_plugins_file(vm_name="../elsewhere").encode(), "vm-name: '../elsewhere' is no name"),
-            (upstream_plugins_file(vm_name="k8s__default__other").encode(), "belongs to k8s__default__other"),
-            (upstream_plugins_file(vmi_uuid=SAMPLE_VN).encode(), f"belongs to {MACHINE}/{SAMPLE_VN}"),
+            (upstream_plugins_file(vm_name="k8s__default__other").encode(), "belongs to vm/k8s__default__other"),
+            (upstream_plugins_file(vmi_uuid=SAMPLE_VN).encode(), f"belongs to vm/{MACHINE}/{SAMPLE_VN}"),
             (upstream_plugins_file(vm_namespace="x" * 100_000).encode(), "truncated"),
         ],
     )
@@ -177,7 +181,7 @@ class TestWhatIsNoPort:
         self,
         place: Path,
         root: Path,
-        load: Callable[[], list[Port]],
+        load: Load,
         content: bytes,
         reason: str,
         caplog: pytest.LogCaptureFixture,
@@ -191,12 +195,12 @@ class TestWhatIsNoPort:
         assert str(place) in record.getMessage()
         assert reason in record.getMessage()
 
-    def test_keeps_no_other_port_from_being_taken(self, place: Path, load: Callable[[], list[Port]]) -> None:
+    def test_keeps_no_other_port_from_being_taken(self, place: Path, load: Load) -> None:
         place.write_text(upstream_plugins_file())
         (place.parent / str(uuid.uuid4())).write_bytes(b"")
         assert [port.vmi_uuid for port in load()] == [SAMPLE_VMI]
 
-    def test_is_set_aside_a_second_time(self, place: Path, root: Path, load: Callable[[], list[Port]]) -> None:
+    def test_is_set_aside_a_second_time(self, place: Path, root: Path, load: Load) -> None:
         for content in (b"first", b"second"):
             place.parent.mkdir(exist_ok=True)
             place.write_bytes(content)
@@ -204,7 +208,7 @@ class TestWhatIsNoPort:
         assert (root / "corrupt" / MACHINE / f"{SAMPLE_VMI}.corrupt").read_bytes() == b"second"
 
     def test_is_left_alone_where_it_bears_no_uuid_or_is_no_file(
-        self, place: Path, root: Path, load: Callable[[], list[Port]], tmp_path: Path
+        self, place: Path, root: Path, load: Load, tmp_path: Path
     ) -> None:
         (place.parent / "notes.txt").write_text("by hand")
         (root / "vm" / "stray").write_text("no folder")
@@ -215,18 +219,14 @@ class TestWhatIsNoPort:
         assert load() == []
         assert files(root) == before
 
-    def test_goes_where_a_kill_left_it_unfinished(
-        self, place: Path, root: Path, load: Callable[[], list[Port]]
-    ) -> None:
+    def test_goes_where_a_kill_left_it_unfinished(self, place: Path, root: Path, load: Load) -> None:
         place.write_text(upstream_plugins_file())
-        place.with_name(f"{SAMPLE_VN}.unfinished").write_text('{"vm-uu')
+        place.with_name(f"{SAMPLE_VN}:unfinished").write_text('{"vm-uu')
         assert [port.vmi_uuid for port in load()] == [SAMPLE_VMI]
         assert files(root) == [f"vm/{MACHINE}/{SAMPLE_VMI}"]
 
 
-def test_of_a_port_that_is_there_twice_the_file_written_last_counts(
-    place: Path, root: Path, load: Callable[[], list[Port]]
-) -> None:
+def test_of_a_port_that_is_there_twice_the_file_written_last_counts(place: Path, root: Path, load: Load) -> None:
     newer = root / "vm" / "k8s__default__newer" / SAMPLE_VMI
     newer.parent.mkdir()
     newer.write_text(upstream_plugins_file(vm_name="k8s__default__newer"))

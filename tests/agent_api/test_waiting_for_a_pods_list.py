@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from agent_api import routes
+from agent_api.pages import configured
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import StartAgent
@@ -95,7 +95,7 @@ async def test_when_the_time_is_over_it_is_upstreams_404(served: ServedAgent, se
 
 
 async def test_a_longer_wait_than_the_longest_is_cut(served: ServedAgent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(configured, "LONGEST_WAIT", 0.05)
     assert (await asked(served, "k8s__default__nobody", wait="999999999"))[0] == 404
 
 

@@ -99,3 +99,25 @@ def port_of(vm_uuid: str, vmi_uuid: str, /, **other: Any) -> dict[str, Any]:
         "vmi-uuid": vmi_uuid,
     }
     return body | {key.replace("_", "-"): value for key, value in other.items()}
+
+
+def instance_port_of(vm_uuid: str, vmi_uuid: str, /, **other: Any) -> dict[str, Any]:
+    """A body of `POST /port` as nova's driver has it posted; other keys by their names with underscores."""
+    body = {
+        "id": vmi_uuid,
+        "instance-id": vm_uuid,
+        "ip-address": "0.0.0.0",
+        "ip6-address": "None",
+        "vn-id": "773d9c45-2a91-4829-ad2f-7f70a7bb2b67",
+        "display-name": "instance 1",
+        "vm-project-id": "",
+        "mac-address": "02:15:9b:59:1c:e5",
+        "system-name": "tap159b591c-e5",
+        "type": 0,
+        "rx-vlan-id": -1,
+        "tx-vlan-id": -1,
+        "vhostuser-mode": 0,
+        "author": "/usr/bin/vrouter-port-control",
+        "time": "2018-08-23 10:56:19.863169",
+    }
+    return body | {key.replace("_", "-"): value for key, value in other.items()}

@@ -1,0 +1,147 @@
+"""Changes small files, all or nothing: each is written beside its place and renamed into it, so whole or not there.
+
+There is no fsync: after a power cut no sandbox is left either, and a kill of the process loses nothing that was
+renamed. A change is all or nothing while the process lives; a kill in the middle of one, which nobody acknowledged,
+may leave a part of it.
+
+Blocking, and not thread-safe: whoever keeps files calls this in a thread, one change at a time.
+"""
+
+import contextlib
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from agent_api.errors import PortsError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LONGEST_FILE = 64 * 1024  # more than the longest values of a port or a gateway take
+_UNFINISHED = ":unfinished"  # neither a uuid nor the name of a device holds a colon
+
+
+@contextlib.contextmanager
+def as_ports_error() -> Iterator[None]:
+    """Raises PortsError, with file and cause, for the operating system's errors."""
+    try:
+        yield
+    except OSError as error:
+        raise PortsError(f"port file {error.filename}: {error.strerror}") from error
+
+
+def change_files(*, write: Mapping[str, bytes], remove: Sequence[str]) -> None:
+    """Writes and removes files, all or nothing, with their directories where they are new or get empty.
+
+    What is written is in its place before anything is removed, so that a kill in between leaves too much and never too
+    little. To remove one that is not there is no error. Raises OSError, and nothing was changed then.
+    """
+    superfluous = [path for path in remove if path not in write]
+    with contextlib.ExitStack() as undo:
+        for path, content in write.items():
+            _stage(path, content, undo)
+        for path in write:
+            _put_in_place(path, undo)
+        for path in superfluous:
+            _remove(path, undo)
+        undo.pop_all()
+    for path in superfluous:
+        remove_if_empty(os.path.dirname(path))
+
+
+def entries(directory: str) -> list["os.DirEntry[str]"]:
+    """Returns what is in a directory. Raises OSError."""
+    with os.scandir(directory) as found:
+        return list(found)
+
+
+def whole_files(directory: str) -> Iterator["os.DirEntry[str]"]:
+    """Yields the regular files of a directory, and removes those that a kill left unfinished. Raises OSError."""
+    for entry in entries(directory):
+        if entry.is_file(follow_symlinks=False):
+            if entry.name.endswith(_UNFINISHED):
+                os.unlink(entry.path)
+            else:
+                yield entry
+
+
+def read_as(path: str, decoder: msgspec.json.Decoder[T]) -> T | str:
+    """Returns what a file of JSON holds, or why it holds no such thing. Raises OSError."""
+    content = _read(path)
+    try:
+        return decoder.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return str(error) if content else "empty"
+
+
+def as_file(struct: msgspec.Struct) -> bytes:
+    """Returns the contents of a struct's file: JSON, indented by tabs."""
+    return json.dumps(msgspec.to_builtins(struct), indent="\t").encode()
+
+
+def set_aside(path: str, place: str, *, reason: str) -> None:
+    """Moves a file that nobody can read to its place among the corrupt ones, and says so. Raises OSError."""
+    os.makedirs(os.path.dirname(place), exist_ok=True)
+    os.replace(path, place)
+    log.error("%s is not as it should be (%s), set aside as %s", path, reason, place)
+
+
+def remove_if_empty(directory: str) -> None:
+    """Removes a directory; one that holds something, or is gone already, is left: it does no harm."""
+    with contextlib.suppress(OSError):
+        os.rmdir(directory)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(_LONGEST_FILE)
+
+
+def _stage(path: str, content: bytes, undo: contextlib.ExitStack) -> None:
+    directory = os.path.dirname(path)
+    undo.callback(remove_if_empty, directory)
+    os.makedirs(directory, exist_ok=True)
+    undo.callback(_discard, path + _UNFINISHED)
+    _write(path + _UNFINISHED, content)
+
+
+def _write(path: str, content: bytes) -> None:
+    try:
+        with open(path, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error  # a failed write does not name its file
+
+
+def _put_in_place(path: str, undo: contextlib.ExitStack) -> None:
+    """Renames the unfinished file; undone, its place is as it was before."""
+    before = None
+    with contextlib.suppress(FileNotFoundError):
+        before = _read(path)
+    os.replace(path + _UNFINISHED, path)
+    if before is None:
+        undo.callback(_discard, path)
+    else:
+        undo.callback(_restore, path, before)
+
+
+def _remove(path: str, undo: contextlib.ExitStack) -> None:
+    with contextlib.suppress(FileNotFoundError):  # upstream's clients remove their files themselves before they tell us
+        before = _read(path)
+        os.unlink(path)
+        undo.callback(_restore, path, before)
+
+
+def _restore(path: str, content: bytes) -> None:
+    _write(path + _UNFINISHED, content)
+    os.replace(path + _UNFINISHED, path)
+
+
+def _discard(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)

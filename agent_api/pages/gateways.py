@@ -1,0 +1,52 @@
+"""`/gateway`: simple gateways, added and deleted as with upstream's agent; that they can be listed is ours."""
+
+import msgspec
+from aiohttp import web
+
+from agent_api.bodies import BodyReader
+from agent_api.gateways.gateway import Gateway, GatewayName, parse_gateway_names, parse_gateways
+from agent_api.gateways.table import GatewayTable
+from agent_api.pages.operation import Operation, answer_json, done
+
+_ERRORS_OF_WRITES = (400, 403, 408, 413, 500, 503)
+
+
+class GatewayPages:
+    """The pages of simple gateways."""
+
+    def __init__(self, gateways: GatewayTable, bodies: BodyReader) -> None:
+        self._gateways = gateways
+        self._bodies = bodies
+
+    def operations(self) -> list[Operation]:
+        """Returns the pages."""
+        return [
+            Operation(
+                "POST",
+                "/gateway",
+                "Adds gateways, all or none; one of the same interface is replaced.",
+                self._add,
+                body=tuple[Gateway, ...],
+                errors=_ERRORS_OF_WRITES,
+            ),
+            Operation(
+                "DELETE",
+                "/gateway",
+                "Deletes gateways; those that are not there are no error.",
+                self._delete,
+                body=tuple[GatewayName, ...],
+                errors=_ERRORS_OF_WRITES,
+            ),
+            Operation("GET", "/gateway", "The gateways, by interface.", self._show, answer=tuple[Gateway, ...]),
+        ]
+
+    async def _add(self, request: web.Request) -> web.Response:
+        await self._gateways.add(parse_gateways(await self._bodies.read(request)))
+        return done()
+
+    async def _delete(self, request: web.Request) -> web.Response:
+        await self._gateways.delete(parse_gateway_names(await self._bodies.read(request)))
+        return done()
+
+    async def _show(self, _request: web.Request) -> web.Response:
+        return answer_json(msgspec.json.encode(self._gateways.all()))
