@@ -28,7 +28,7 @@ def sweep(node: Node, container: str) -> None:
     for name in following[:_CONTAINERS]:
         try:
             _sweep_container(node, name)
-        except (PluginError, LinkError) as error:
+        except (PluginError, LinkError, OSError) as error:
             node.journal.debug(f"attachments of {name} are not looked through: {error}")
 
 

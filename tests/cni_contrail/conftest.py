@@ -4,14 +4,19 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cni_contrail.deadline import Deadline
 from tests.support.agents import OurAgent, ScriptedAgent, ServePod, StockAgent, Vmi, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 
 SMALL_DISK = 64 * 1024
+
+Attach = Callable[..., PodSandbox]
+"""Attaches a pod of its own sandbox; see the fixture `attach`."""
 
 
 @pytest.fixture
@@ -73,3 +78,24 @@ def serve_pod(pod: PodSandbox) -> ServePod:
         return vmis
 
     return serve
+
+
+@pytest.fixture
+def attach(plugin: Plugin, make_netns: Callable[[str], Netns]) -> Attach:
+    """Attaches another pod: `attach(agent, "name", interfaces=2)`, further options are those of the configuration."""
+
+    def attach(agent: ScriptedAgent, name: str, *, interfaces: int = 1, **config: Any) -> PodSandbox:
+        pod = PodSandbox(make_netns("pod").path, name=name)
+        agent.serve(pod.machine_name, make_vmis(interfaces, uid=pod.uid, subnet=len(agent.machines) + 1))
+        plugin.add(pod, **config).succeeded()
+        return pod
+
+    return attach
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Returns when the condition holds: for what the kernel does later, without telling anybody."""
+    for _ in Deadline(10).tries(0.002, 0.05):
+        if condition():
+            return
+    raise AssertionError("it never came to hold")

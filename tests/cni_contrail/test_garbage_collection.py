@@ -10,24 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.cni_contrail.conftest import Attach
 from tests.support.agents import ScriptedAgent, Seen, ServePod, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-
-Attach = Callable[..., PodSandbox]
-
-
-@pytest.fixture
-def attach(plugin: Plugin, make_netns: Callable[[str], Netns]) -> Attach:
-    """Attaches another pod: `attach(agent, "name", interfaces=2)`."""
-
-    def attach(agent: ScriptedAgent, name: str, *, interfaces: int = 1, **config: Any) -> PodSandbox:
-        pod = PodSandbox(make_netns("pod").path, name=name)
-        agent.serve(pod.machine_name, make_vmis(interfaces, uid=pod.uid, subnet=len(agent.machines) + 1))
-        plugin.add(pod, **config).succeeded()
-        return pod
-
-    return attach
 
 
 def links_of(plugin: Plugin, *pods: PodSandbox) -> list[str]:
@@ -65,7 +51,7 @@ class TestWhatIsValid:
         stays = attach(agent, "a")
         attach(agent, "b")
         environment = {"CNI_COMMAND": "GC", "CNI_PATH": "/opt/cni/bin"}
-        valid = {"cni.dev/attachments": [{"containerID": stays.container, "ifname": "eth0"}]}
+        valid: dict[str, Any] = {"cni.dev/attachments": [{"containerID": stays.container, "ifname": "eth0"}]}
         plugin.call(environment, json.dumps(plugin.config(version="1.1.0", **valid))).succeeded()
         assert plugin.node.links() == links_of(plugin, stays)
 

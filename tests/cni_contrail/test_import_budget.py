@@ -103,7 +103,9 @@ def modules(plugin: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("tests.support.plugin.COMMAND", [sys.executable, "-I", "-S", "-c", program])
 
     def modules(command: str, pod: PodSandbox) -> set[str]:
-        plugin.call(plugin.environment(command, pod), json.dumps(plugin.config())).succeeded()
+        process = plugin.start_with(plugin.environment(command, pod), json.dumps(plugin.config(version="1.1.0")))
+        _, stderr = process.communicate(timeout=20)
+        assert process.returncode == 0, stderr
         return {name.partition(".")[0] for name in report.read_text().split()} - BARE
 
     return modules
@@ -120,6 +122,12 @@ def test_add_and_del_import_what_is_allowed_and_no_more(
 
 def test_what_costs_most_is_not_allowed() -> None:
     assert not {*ALLOWED, *OF_ADD, *OF_OLD_INTERPRETERS} & set(FORBIDDEN)
+
+
+def test_status_which_is_asked_every_half_second_needs_no_more(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, modules: Callable[..., set[str]]
+) -> None:
+    assert modules("STATUS", pod) <= {*ALLOWED}
 
 
 def test_version_needs_less_still(plugin: Plugin, pod: PodSandbox, modules: Callable[..., set[str]]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import cni_contrail.__main__ as start
 from tests.support.netns import Netns
+from tests.support.plugin_forks import run_forked
 
 COMMAND = [sys.executable, "-I", "-S", start.__file__]
 DEFAULT_NETWORK = "contrail-k8s-cni"
@@ -143,18 +144,18 @@ class Plugin:
         empty = dict.fromkeys(("CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_ARGS"), "")
         return self.call({"CNI_COMMAND": command, "CNI_PATH": "/opt/cni/bin", **empty}, json.dumps(config))
 
-    def call(self, environment: Mapping[str, str], stdin: str | bytes) -> Outcome:
-        """Runs one call to its end."""
-        process = self.start(environment)
-        stdout, stderr = process.communicate(stdin.encode() if isinstance(stdin, str) else stdin, timeout=50)
-        return Outcome(process.returncode, stdout.decode(), stderr.decode())
+    def call(self, environment: Mapping[str, str], stdin: str | bytes, *, kill_at: int = 0) -> Outcome:
+        """Runs one call to its end; `kill_at`: it kills itself after so many steps (see `fork_server`)."""
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        ended = run_forked(self._with_node_file(environment), self.node.path, data, kill_at=kill_at)
+        return Outcome(ended.status, ended.stdout.decode(), ended.stderr.decode())
 
     def start(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        """Starts one call, which then waits for its standard input."""
+        """Starts one call as a process of its own, which then waits for its standard input."""
         with self.node.inside():
             return subprocess.Popen(
                 COMMAND,
-                env={**environment, "CONTRAIL_CNI_CONFIG": str(self.node_file)},
+                env=self._with_node_file(environment),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -168,6 +169,9 @@ class Plugin:
         process.stdin.close()
         process.stdin = None
         return process
+
+    def _with_node_file(self, environment: Mapping[str, str]) -> dict[str, str]:
+        return {**environment, "CONTRAIL_CNI_CONFIG": str(self.node_file)}
 
     def files(self) -> list[str]:
         """All files below its directories, relative to their folder."""
