@@ -14,7 +14,7 @@ import contextlib
 import itertools
 import logging
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
@@ -48,8 +48,15 @@ class Pace(msgspec.Struct, frozen=True):
 _PACE = Pace()
 
 
+async def _at_once() -> None:
+    """Nothing has to be awaited."""
+
+
 class Reflector(Generic[T]):
-    """Follows one kind. `problem` says why the view is not up to date, None if it is."""
+    """Follows one kind. `problem` says why the view is not up to date, None if it is.
+
+    `before_list` is awaited before each list; a KubeError that it raises puts the list off.
+    """
 
     def __init__(
         self,
@@ -58,11 +65,13 @@ class Reflector(Generic[T]):
         selection: Selection = EVERYTHING,
         *,
         pace: Pace = _PACE,
+        before_list: Callable[[], Awaitable[None]] = _at_once,
     ) -> None:
         self._client = client
         self._resource = resource
         self._selection = selection
         self._pace = pace
+        self._before_list = before_list
         self._backoff = Backoff(first=pace.first_pause, longest=pace.longest_pause)
         self._view: View[T] = View()
         self._since: str | None = None  # None: to be listed
@@ -75,9 +84,16 @@ class Reflector(Generic[T]):
 
     @contextlib.asynccontextmanager
     async def changes(self) -> AsyncIterator[AsyncIterator[Change[T]]]:
-        """Gives all changes, in order, until the context is left: to be entered once. It never ends by itself."""
+        """Gives all changes, in order, until the context is left. It never ends by itself.
+
+        Entered again after that, it goes on from there.
+        """
         async with contextlib.aclosing(self._follow()) as changes:
             yield changes
+
+    def list_again(self) -> None:
+        """Has the changes begin with a list when they are entered the next time."""
+        self._since = None
 
     async def _follow(self) -> AsyncGenerator[Change[T], None]:
         while True:
@@ -93,6 +109,7 @@ class Reflector(Generic[T]):
                 await self._pause(error)
 
     async def _list(self) -> AsyncGenerator[Change[T], None]:
+        await self._before_list()
         self._view.begin_list()
         version = ""
         pages = self._client.pages(self._resource, self._selection, length=self._pace.page_length)
