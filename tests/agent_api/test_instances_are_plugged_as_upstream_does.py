@@ -1,0 +1,211 @@
+"""`/port`: ports of instances, posted one by one or in an array, told as soon as their configuration is there."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.objects import VirtualMachine
+from tests.agent_api.conftest import Settle
+from tests.support.agent import ServedAgent, instance_port_of, port_of
+from tests.support.kept_ports import instance_ports
+from tests.support.machines import (
+    SAMPLE_VM,
+    SAMPLE_VMI,
+    SAMPLE_VN,
+    left_interface,
+    make_machine,
+    sample_interface,
+)
+
+OTHER_VMI = left_interface(SAMPLE_VM, 1).uuid
+PROJECT = "9970147c-33b1-4bf7-8944-8968e708d430"
+
+
+@pytest.fixture
+async def machine(store: SqliteStore, settle: Settle) -> VirtualMachine:
+    """The sample's machine with two interfaces; none is plugged."""
+    machine = make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
+    await store.put_machine(machine)
+    await settle()
+    return machine
+
+
+async def plug(served: ServedAgent, body: Any) -> None:
+    async with served.tcp.post("/port", json=body) as answer:
+        assert (answer.status, await answer.json()) == (200, {})
+
+
+async def told(served: ServedAgent, path: str = f"/port/{SAMPLE_VMI}") -> Any:
+    """The answer, or None for upstream's 404."""
+    async with served.tcp.get(path) as answer:
+        content = await answer.json()
+        if answer.status == 404:
+            assert content == {"error": "{ Not Found }"}
+            return None
+        assert answer.status == 200
+        return content
+
+
+class TestGet:
+    """One object, not a list; whole or not there."""
+
+    async def test_tells_what_was_posted_and_what_is_configured_in_upstreams_order(
+        self, served: ServedAgent, machine: VirtualMachine
+    ) -> None:
+        await plug(
+            served,
+            instance_port_of(
+                SAMPLE_VM, SAMPLE_VMI, vm_project_id=PROJECT, rx_vlan_id=5, tx_vlan_id=6, vhostuser_mode=1
+            ),
+        )
+        item = await told(served)
+        assert item.pop("time")
+        assert list(item.items()) == [
+            ("id", SAMPLE_VMI),
+            ("instance-id", SAMPLE_VM),
+            ("vn-id", SAMPLE_VN),
+            ("vm-project-id", PROJECT),
+            ("mac-address", "02:15:9b:59:1c:e5"),
+            ("system-name", "tap159b591c-e5"),
+            ("rx-vlan-id", 5),
+            ("tx-vlan-id", 6),
+            ("vhostuser-mode", 1),
+            ("ip-address", "10.47.255.251"),
+            ("plen", 12),
+            ("dns-server", "10.47.255.253"),
+            ("gateway", "10.47.255.254"),
+            ("v6-ip-address", "fd00::5"),
+            ("v6-plen", 64),
+            ("v6-dns-server", "fd00::2"),
+            ("v6-gateway", "fd00::1"),
+            ("author", "contrail-agent"),
+        ]
+
+    async def test_is_404_as_long_as_nothing_is_plugged(self, served: ServedAgent, machine: VirtualMachine) -> None:
+        assert await told(served) is None
+
+    async def test_is_404_until_machine_and_network_are_known(
+        self, store: SqliteStore, served: ServedAgent, settle: Settle
+    ) -> None:
+        await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI))
+        assert await told(served) is None
+        await store.put_machine(make_machine(uid=SAMPLE_VM, interfaces=()))
+        await settle()
+        assert await told(served) is None
+        await store.put_machine(make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(),)))
+        await settle()
+        assert await told(served) is not None
+
+    async def test_is_404_once_the_machine_is_gone(
+        self, store: SqliteStore, served: ServedAgent, machine: VirtualMachine, settle: Settle
+    ) -> None:
+        await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI))
+        await store.delete_machine(machine.uuid)
+        await settle()
+        assert await told(served) is None
+
+    async def test_tells_a_containers_port_too(self, served: ServedAgent, machine: VirtualMachine) -> None:
+        await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
+        item = await told(served)
+        assert (item["id"], item["system-name"], item["rx-vlan-id"]) == (SAMPLE_VMI, "tapeth0-aaaaaa", 65535)
+
+    async def test_of_the_machine_tells_an_instances_port_too(
+        self, served: ServedAgent, machine: VirtualMachine
+    ) -> None:
+        await plug(served, [instance_port_of(SAMPLE_VM, vmi_uuid) for vmi_uuid in (SAMPLE_VMI, OTHER_VMI)])
+        assert [item["id"] for item in await told(served, f"/vm/{SAMPLE_VM}")] == [SAMPLE_VMI, OTHER_VMI]
+
+
+class TestPost:
+    """What says "none" has one form afterwards, and the newest POST counts."""
+
+    @pytest.mark.parametrize(
+        ("posted", "attribute", "kept"),
+        [
+            ({"rx_vlan_id": -1, "tx_vlan_id": -1}, "rx_vlan_id", 65535),
+            ({"rx_vlan_id": -1, "tx_vlan_id": 7}, "tx_vlan_id", 7),
+            ({"ip_address": ""}, "ip_address", "0.0.0.0"),
+            ({"ip_address": "None"}, "ip_address", "0.0.0.0"),
+            ({"ip_address": "11.0.0.3"}, "ip_address", "11.0.0.3"),
+            ({"ip6_address": ""}, "ip6_address", "::"),
+            ({"ip6_address": "None"}, "ip6_address", "::"),
+            ({"ip6_address": "FD00:0::3"}, "ip6_address", "fd00::3"),
+            ({"vm_project_id": ""}, "project_uuid", str(uuid.UUID(int=0))),
+            ({"vn_id": "", "type": 1}, "vn_uuid", str(uuid.UUID(int=0))),
+            ({"type": 2}, "link_state", 0),
+            ({"type": 2, "link_state": 1}, "link_state", 1),
+            ({"type": 2, "system_name": OTHER_VMI}, "host_ifname", OTHER_VMI),
+            ({"display_name": ""}, "vm_name", ""),
+            ({"display_name": "a/b ü .."}, "vm_name", "a/b ü .."),
+        ],
+    )
+    async def test_keeps_a_value_in_its_one_form(
+        self, served: ServedAgent, posted: dict[str, Any], attribute: str, kept: object
+    ) -> None:
+        await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI, **posted))
+        (port,) = instance_ports(served.agent.ports)
+        assert getattr(port, attribute) == kept
+
+    async def test_without_the_optional_keys_is_as_with_their_defaults(self, served: ServedAgent) -> None:
+        body = instance_port_of(SAMPLE_VM, SAMPLE_VMI)
+        for key in ("vhostuser-mode", "author", "time"):
+            del body[key]
+        await plug(served, body)
+        (port,) = instance_ports(served.agent.ports)
+        assert port.vhostuser_mode == 0
+
+    async def test_of_an_array_takes_all(self, served: ServedAgent) -> None:
+        vmi_uuids = {str(uuid.uuid4()) for _ in range(3)}
+        await plug(served, [instance_port_of(SAMPLE_VM, vmi_uuid) for vmi_uuid in vmi_uuids])
+        assert {port.vmi_uuid for port in served.agent.ports.all()} == vmi_uuids
+
+    async def test_of_an_array_takes_none_if_one_is_wrong_and_says_so(self, served: ServedAgent) -> None:
+        body = [instance_port_of(SAMPLE_VM, SAMPLE_VMI), instance_port_of(SAMPLE_VM, OTHER_VMI, type=3)]
+        async with served.tcp.post("/port", json=body) as answer:
+            assert (answer.status, await answer.json()) == (400, {"error": "[1].type: Invalid enum value 3"})
+        assert len(served.agent.ports) == 0
+
+    async def test_of_an_empty_array_is_nothing_to_do(self, served: ServedAgent) -> None:
+        await plug(served, [])
+        assert len(served.agent.ports) == 0
+
+    async def test_of_another_machines_interface_moves_it(self, served: ServedAgent) -> None:
+        other = str(uuid.uuid4())
+        await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI))
+        await plug(served, instance_port_of(other, SAMPLE_VMI))
+        assert (served.agent.plugged(SAMPLE_VM), served.agent.plugged(other)) == (False, True)
+        assert len(served.agent.ports) == 1
+
+
+class TestDelete:
+    """Always 200; frees what was posted here and nothing else."""
+
+    async def test_frees_the_port_and_tells_so(self, served: ServedAgent, machine: VirtualMachine) -> None:
+        freed: list[str] = []
+        served.agent.on_unplugged(freed.extend)
+        await plug(served, [instance_port_of(SAMPLE_VM, vmi_uuid) for vmi_uuid in (SAMPLE_VMI, OTHER_VMI)])
+        await delete(served, SAMPLE_VMI)
+        assert freed == [SAMPLE_VMI]
+        assert await told(served) is None
+        assert served.agent.plugged(SAMPLE_VM)
+
+    async def test_of_one_that_is_not_there_is_no_error(self, served: ServedAgent) -> None:
+        await delete(served, SAMPLE_VMI)
+
+    async def test_leaves_a_containers_port(self, served: ServedAgent) -> None:
+        await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
+        await delete(served, SAMPLE_VMI)
+        assert served.agent.plugged(SAMPLE_VM)
+
+    async def test_of_a_machine_leaves_an_instances_port(self, served: ServedAgent) -> None:
+        await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI))
+        async with served.tcp.delete(f"/vm/{SAMPLE_VM}") as answer:
+            assert answer.status == 200
+        assert served.agent.plugged(SAMPLE_VM)
+
+
+async def delete(served: ServedAgent, vmi_uuid: str) -> None:
+    async with served.tcp.delete(f"/port/{vmi_uuid}") as answer:
+        assert (answer.status, await answer.json()) == (200, {})
