@@ -6,10 +6,11 @@ from typing import NamedTuple, Protocol
 
 
 class ClientCertificate(NamedTuple):
-    """Certificate chain and key as PEM."""
+    """Certificate chain and key as PEM; `origin` says where they stand."""
 
     chain: bytes
     key: bytes
+    origin: str
 
 
 class Credential(NamedTuple):
@@ -25,7 +26,7 @@ class Credentials(Protocol):
     async def current(self) -> Credential:
         """Returns the credential. Raises KubeConfigurationError."""
 
-    def forget(self) -> bool:
+    def forget(self, refused: Credential) -> bool:
         """The server refused it: what was kept is read anew next time. False if nothing else can come of that."""
 
 
@@ -46,7 +47,7 @@ class Anonymous:
         """Nothing."""
         return Credential()
 
-    def forget(self) -> bool:
+    def forget(self, _refused: Credential) -> bool:
         """Nothing can come of it."""
         return False
 

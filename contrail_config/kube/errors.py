@@ -9,6 +9,7 @@
      ├─ KubeConflictError          409: the object is not in the state that was stated
      ├─ KubeGoneError              410: the resourceVersion is too old to go on from
      ├─ KubeInvalidError           422: the body is wrong, or another uid's
+     ├─ KubeLeadershipLostError    this process does not lead, or no longer
      └─ KubeUnavailableError       no answer, or 5xx: the same may well be answered later
          └─ KubeThrottledError     429: the server did not begin with it
 
@@ -82,6 +83,10 @@ class KubeGoneError(KubeError):
 
 class KubeInvalidError(KubeError):
     """The server finds the body wrong; `details` names the fields. A patch for another uid ends so, too."""
+
+
+class KubeLeadershipLostError(KubeError):
+    """Another process may lead by now: this one may not write."""
 
 
 class KubeUnavailableError(KubeError):

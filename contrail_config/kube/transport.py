@@ -13,7 +13,7 @@ from typing import NamedTuple
 import aiohttp
 from yarl import URL
 
-from contrail_config.kube.access import Access
+from contrail_config.kube.access import Access, Credential
 from contrail_config.kube.errors import KubeUnavailableError
 from contrail_config.kube.status import error_of, read_status
 
@@ -70,14 +70,14 @@ class Transport:
 
     async def _ask_with_credentials(self, call: Call) -> aiohttp.ClientResponse:
         """Asks once more if the server does not know who asks, and the credentials may have rotated."""
-        response = await self._ask(call)
-        if response.status == 401 and self._access.credentials.forget():
+        credential = await self._access.credentials.current()
+        response = await self._ask(call, credential)
+        if response.status == 401 and self._access.credentials.forget(credential):
             response.close()
-            response = await self._ask(call)
+            response = await self._ask(call, await self._access.credentials.current())
         return response
 
-    async def _ask(self, call: Call) -> aiohttp.ClientResponse:
-        credential = await self._access.credentials.current()
+    async def _ask(self, call: Call, credential: Credential) -> aiohttp.ClientResponse:
         tls = self._access.tls
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": call.content_type}
         if credential.token:

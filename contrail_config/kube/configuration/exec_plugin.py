@@ -1,0 +1,133 @@
+"""Credentials from a command (`client.authentication.k8s.io`, v1 and v1beta1), which many clouds use.
+
+The command runs in a process group of its own, without a terminal, and within a deadline. What it gave is kept until it
+expires or the server refuses it; requests that come meanwhile wait for the one run.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from contrail_config.kube.access import ClientCertificate, Credential
+from contrail_config.kube.configuration.credentials import check_token
+from contrail_config.kube.configuration.schema import Plugin
+from contrail_config.kube.errors import KubeConfigurationError
+
+DEADLINE = 30.0
+"""Seconds that a command may take."""
+
+_LONGEST_COMPLAINT = 256
+
+
+class _Given(msgspec.Struct, frozen=True, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class _Answer(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str
+    kind: str
+    status: _Given
+
+
+class PluginCredentials:
+    """What `plugin` gives; `cluster` is what it is told of the cluster, if it asks for that."""
+
+    def __init__(
+        self, plugin: Plugin, *, command: str, origin: str, cluster: Mapping[str, Any], deadline: float = DEADLINE
+    ) -> None:
+        self._plugin = plugin
+        self._command = command
+        self._origin = origin
+        self._cluster = cluster
+        self._deadline = deadline
+        self._running = asyncio.Lock()
+        self._kept: Credential | None = None
+        self._expires: datetime | None = None
+
+    async def current(self) -> Credential:
+        """Returns the credential. Raises KubeConfigurationError."""
+        async with self._running:
+            if self._kept is None or (self._expires is not None and datetime.now(UTC) >= self._expires):
+                self._kept, self._expires = self._read(await self._run())
+            return self._kept
+
+    def forget(self, refused: Credential) -> bool:
+        """Has the command run anew, unless that was done since the refused one."""
+        if self._kept is refused:
+            self._kept = None
+        return True
+
+    async def _run(self) -> bytes:
+        """Runs the command and returns what it prints."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self._command,
+                *self._plugin.args,
+                env=self._environment(),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            hint = f"; {self._plugin.install_hint}" if self._plugin.install_hint else ""
+            raise self._failure(f"cannot be started: {error.strerror}{hint}") from error
+        try:
+            printed, complaint = await self._communicate(process)
+        except TimeoutError as error:
+            raise self._failure(f"did not end within {self._deadline:g} s") from error
+        if process.returncode:
+            said = complaint.decode(errors="replace").strip()[:_LONGEST_COMPLAINT]
+            raise self._failure(f"failed with status {process.returncode}: {said}")
+        return printed
+
+    async def _communicate(self, process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+        async with contextlib.AsyncExitStack() as unfinished:
+            unfinished.push_async_callback(_kill, process)
+            async with asyncio.timeout(self._deadline):
+                answer = await process.communicate()
+            unfinished.pop_all()
+        return answer
+
+    def _environment(self) -> dict[str, str]:
+        about = {"interactive": False} | ({"cluster": self._cluster} if self._plugin.provide_cluster_info else {})
+        asked = {"apiVersion": self._plugin.api_version, "kind": "ExecCredential", "spec": about}
+        own = {variable.name: variable.value for variable in self._plugin.env}
+        return {**os.environ, **own, "KUBERNETES_EXEC_INFO": msgspec.json.encode(asked).decode()}
+
+    def _read(self, printed: bytes) -> tuple[Credential, datetime | None]:
+        try:
+            answer = msgspec.json.decode(printed, type=_Answer)
+        except msgspec.DecodeError as error:
+            raise self._failure(f"printed no ExecCredential: {error}") from error
+        if (answer.api_version, answer.kind) != (self._plugin.api_version, "ExecCredential"):
+            raise self._failure(f"printed {answer.api_version} {answer.kind}, not {self._plugin.api_version}")
+        given = answer.status
+        token = check_token(given.token.encode(), origin=self._origin) if given.token else ""
+        expires = given.expiration_timestamp
+        return Credential(token, self._certificate(given)), expires
+
+    def _certificate(self, given: _Given) -> ClientCertificate | None:
+        chain, key = given.client_certificate_data, given.client_key_data
+        if bool(chain) != bool(key) or not (chain or given.token):
+            raise self._failure("gave neither a token nor a certificate with its key")
+        return ClientCertificate(chain.encode(), key.encode(), self._origin) if chain else None
+
+    def _failure(self, what: str) -> KubeConfigurationError:
+        return KubeConfigurationError(f"{self._origin}: command {self._command}: {what}")
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """Ends the command and what it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()

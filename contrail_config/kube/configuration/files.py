@@ -1,0 +1,81 @@
+"""Reads kubeconfig files and merges them as kubectl does: of what several define, the first one counts."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import msgspec
+import yaml
+
+from contrail_config.kube.configuration.schema import Cluster, Context, Kubeconfig, User
+from contrail_config.kube.errors import KubeConfigurationError
+
+S = TypeVar("S")
+
+
+class Entry(NamedTuple, Generic[S]):
+    """A part of a file; `origin` says where it stands, relative paths in it start at `folder`."""
+
+    content: S
+    origin: str
+    folder: str
+
+    def path(self, written: str) -> str:
+        """Returns a path that stands in it as one that can be opened."""
+        return os.path.join(self.folder, written)
+
+
+class Merged(NamedTuple):
+    """All files together; `origin` names them."""
+
+    origin: str
+    clusters: dict[str, Entry[Cluster]]
+    users: dict[str, Entry[User]]
+    contexts: dict[str, Entry[Context]]
+    current_context: str
+
+
+def read_files(paths: Sequence[str]) -> Merged:
+    """Returns the files as one; those that are not there are left out. Raises KubeConfigurationError if none is."""
+    found = [(path, _read(path)) for path in paths if os.path.exists(path)]
+    if not found:
+        raise KubeConfigurationError(f"no kubeconfig at {', '.join(paths)}")
+    return Merged(
+        origin=":".join(path for path, _ in found),
+        clusters=_merge("clusters", [(path, [(n.name, n.cluster) for n in file.clusters]) for path, file in found]),
+        users=_merge("users", [(path, [(n.name, n.user) for n in file.users]) for path, file in found]),
+        contexts=_merge("contexts", [(path, [(n.name, n.context) for n in file.contexts]) for path, file in found]),
+        current_context=next((file.current_context for _, file in found if file.current_context), ""),
+    )
+
+
+def _merge(section: str, files: Iterable[tuple[str, Iterable[tuple[str, S]]]]) -> dict[str, Entry[S]]:
+    merged: dict[str, Entry[S]] = {}
+    for path, entries in files:
+        folder = os.path.dirname(os.path.abspath(path))
+        for name, content in entries:
+            merged.setdefault(name, Entry(content, f"{path}: {section} {name!r}", folder))
+    return merged
+
+
+def _read(path: str) -> Kubeconfig:
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = yaml.load(file, Loader=yaml.CSafeLoader)
+    except OSError as error:
+        raise KubeConfigurationError(f"{path}: {error.strerror}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise KubeConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+    try:
+        return msgspec.convert(_without_nulls(document) or {}, Kubeconfig)
+    except msgspec.ValidationError as error:
+        raise KubeConfigurationError(f"{path}: {error}") from error
+
+
+def _without_nulls(document: Any) -> Any:
+    """What has no value is as if it were not there: tools write `args: null`."""
+    if isinstance(document, Mapping):
+        return {key: _without_nulls(value) for key, value in document.items() if value is not None}
+    if isinstance(document, list):
+        return [_without_nulls(value) for value in document]
+    return document

@@ -1,0 +1,138 @@
+"""Access to the server of one context of kubeconfig files."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from contrail_config.kube.access import Access, Anonymous, Credentials
+from contrail_config.kube.configuration.credentials import KeptCredentials
+from contrail_config.kube.configuration.exec_plugin import PluginCredentials
+from contrail_config.kube.configuration.files import Entry, Merged
+from contrail_config.kube.configuration.material import FileContents, Inline, Material
+from contrail_config.kube.configuration.schema import Cluster, Plugin, User
+from contrail_config.kube.configuration.tls import RotatingTls
+from contrail_config.kube.errors import KubeConfigurationError
+
+_PLUGIN_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
+
+S = TypeVar("S")
+
+
+def kubeconfig_access(files: Merged, *, context: str = "") -> Access:
+    """Returns the access of a context, by default of the current one. Raises KubeConfigurationError."""
+    name = context or files.current_context
+    if not name:
+        raise KubeConfigurationError(f"{files.origin}: current-context: no context is chosen")
+    chosen = _find(files.contexts, name, f"{files.origin}: contexts")
+    cluster = _find(files.clusters, chosen.content.cluster, f"{chosen.origin}: cluster")
+    credentials: Credentials = Anonymous()
+    if chosen.content.user:
+        credentials = _credentials(_find(files.users, chosen.content.user, f"{chosen.origin}: user"), cluster)
+    return Access(
+        _url(cluster, "server", cluster.content.server),
+        credentials=credentials,
+        tls=_tls(cluster),
+        server_name=cluster.content.tls_server_name or None,
+        proxy=_url(cluster, "proxy-url", cluster.content.proxy_url) if cluster.content.proxy_url else None,
+    )
+
+
+def _find(entries: Mapping[str, Entry[S]], name: str, origin: str) -> Entry[S]:
+    try:
+        return entries[name]
+    except KeyError:
+        raise KubeConfigurationError(f"{origin}: there is no {name!r}, only {', '.join(entries) or 'none'}") from None
+
+
+def _url(cluster: Entry[Cluster], key: str, text: str) -> str:
+    try:
+        url = urlsplit(text)
+        usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise KubeConfigurationError(f"{cluster.origin}: {key}: {text!r} is no URL of http or https")
+    return text
+
+
+def _tls(cluster: Entry[Cluster]) -> RotatingTls | None:
+    content = cluster.content
+    if content.server.startswith("http:"):
+        return None
+    authority = _material(
+        cluster, "certificate-authority", path=content.certificate_authority, data=content.certificate_authority_data
+    )
+    if authority and content.insecure_skip_tls_verify:
+        raise KubeConfigurationError(f"{cluster.origin}: insecure-skip-tls-verify: an authority is given as well")
+    return RotatingTls(authority, verify=not content.insecure_skip_tls_verify)
+
+
+def _credentials(user: Entry[User], cluster: Entry[Cluster]) -> Credentials:
+    content = user.content
+    _refuse_unsupported(user)
+    if content.exec and not (content.token or content.token_file):
+        return _plugin(user, content.exec, cluster)
+    token: Material | None = None
+    if content.token_file:
+        token = FileContents(user.path(content.token_file), f"{user.origin}: tokenFile")
+    elif content.token:
+        token = Inline(content.token.encode(), f"{user.origin}: token")
+    return KeptCredentials(token=token, certificate=_certificate(user))
+
+
+def _refuse_unsupported(user: Entry[User]) -> None:
+    content = user.content
+    given = {"username": content.username, "auth-provider": content.auth_provider, "as": content.as_}
+    for key, value in given.items():
+        if value:
+            raise KubeConfigurationError(f"{user.origin}: {key}: is not supported")
+
+
+def _certificate(user: Entry[User]) -> tuple[Material, Material] | None:
+    content = user.content
+    chain = _material(user, "client-certificate", path=content.client_certificate, data=content.client_certificate_data)
+    key = _material(user, "client-key", path=content.client_key, data=content.client_key_data)
+    if chain and key:
+        return chain, key
+    if chain or key:
+        missing = "client-key" if chain else "client-certificate"
+        raise KubeConfigurationError(f"{user.origin}: {missing}: is missing")
+    return None
+
+
+def _plugin(user: Entry[User], plugin: Plugin, cluster: Entry[Cluster]) -> PluginCredentials:
+    origin = f"{user.origin}: exec"
+    if plugin.api_version not in _PLUGIN_VERSIONS:
+        raise KubeConfigurationError(f"{origin}: apiVersion: {plugin.api_version!r} is not supported")
+    if plugin.interactive_mode == "Always":
+        raise KubeConfigurationError(f"{origin}: interactiveMode: there is no terminal")
+    command = user.path(plugin.command) if "/" in plugin.command else plugin.command
+    about = _about(cluster) if plugin.provide_cluster_info else {}
+    return PluginCredentials(plugin, command=command, origin=origin, cluster=about)
+
+
+def _about(cluster: Entry[Cluster]) -> dict[str, Any]:
+    """What a plugin is told of the cluster (`ExecCredential.spec.cluster`)."""
+    content = cluster.content
+    told = {
+        "server": content.server,
+        "tls-server-name": content.tls_server_name,
+        "insecure-skip-tls-verify": content.insecure_skip_tls_verify,
+        "certificate-authority-data": content.certificate_authority_data,
+        "proxy-url": content.proxy_url,
+        "config": next((each.extension for each in content.extensions if each.name == _PLUGIN_EXTENSION), None),
+    }
+    return {key: value for key, value in told.items() if value}
+
+
+def _material(entry: Entry[Any], key: str, *, path: str, data: str) -> Material | None:
+    """Returns what stands in the configuration, else what stands in a file; None if neither is given."""
+    if data:
+        try:
+            return Inline(base64.b64decode(data, validate=True), f"{entry.origin}: {key}-data")
+        except binascii.Error as error:
+            raise KubeConfigurationError(f"{entry.origin}: {key}-data: is not base64: {error}") from error
+    return FileContents(entry.path(path), f"{entry.origin}: {key}") if path else None
