@@ -5,6 +5,7 @@ refuses for a reason that is not a passing one, the objects are listed anew, and
 changes, deletions included: they carry the last state that was known. What did not change is not told again.
 
 Built as one generator without a task of its own: a slow reader slows the connection, and nothing is queued in memory.
+A reader that leaves in the middle and comes back is told what it was not told.
 Kept is what the resource's struct keeps, no bodies. Not promised: every state in between; two changes while a watch was
 cut may be told as one.
 """
@@ -21,7 +22,13 @@ import msgspec
 
 from contrail_config.kube.backoff import Backoff
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.errors import KubeError, KubeUnavailableError
+from contrail_config.kube.errors import (
+    KubeConfigurationError,
+    KubeError,
+    KubeForbiddenError,
+    KubeUnauthorizedError,
+    KubeUnavailableError,
+)
 from contrail_config.kube.listing import PAGE_LENGTH
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selection import EVERYTHING, Selection
@@ -32,6 +39,10 @@ from contrail_config.kube.watch import WatchEvent
 log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=KubeObject)
+
+
+_RESUMED = (KubeUnavailableError, KubeUnauthorizedError, KubeForbiddenError, KubeConfigurationError)
+"""These pass without the place being lost; a server that comes up refuses everybody for a moment."""
 
 
 class Pace(msgspec.Struct, frozen=True):
@@ -102,7 +113,7 @@ class Reflector(Generic[T]):
                 async with contextlib.aclosing(step) as changes:
                     async for change in changes:
                         yield change
-            except KubeUnavailableError as error:
+            except _RESUMED as error:
                 await self._pause(error)
             except KubeError as error:
                 self._since = None
@@ -118,11 +129,11 @@ class Reflector(Generic[T]):
                 version = page.resource_version
                 for change in itertools.chain.from_iterable(map(self._view.take_listed, page.items)):
                     yield change
-        self._since = version
         self.problem = None
         self._backoff.reset()
         for change in self._view.end_list():
             yield change
+        self._since = version
 
     async def _watch(self, since: str) -> AsyncGenerator[Change[T], None]:
         begun = asyncio.get_running_loop().time()
@@ -130,9 +141,9 @@ class Reflector(Generic[T]):
         async with self._client.watch(self._resource, self._selection, since=since, seconds=seconds) as events:
             self.problem = None
             while (event := await self._next(events)) is not None:
-                self._reached(event.metadata.resource_version)
                 for change in self._view.take_event(event):
                     yield change
+                self._reached(event.metadata.resource_version)
         if self._since == since and asyncio.get_running_loop().time() - begun < self._pace.short_watch:
             raise KubeUnavailableError(f"watch of {self._resource.plural}: ended as soon as it had begun")
 
