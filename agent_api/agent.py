@@ -15,12 +15,14 @@ from agent_api.metrics import Metrics
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.stale import STALE_AFTER, DeviceExists, StalePorts, device_exists
 from agent_api.ports.table import PortTable
+from agent_api.waiting import MOST_WAITING, Waiters
 
 
 class Agent:
     """Serves the machines of `node`; keeps ports below `ports_dir`.
 
-    `stale_after` and `first_pause` are seconds; `device_exists` tells whether a host's device is there.
+    `stale_after` and `first_pause` are seconds, `most_waiting` a number of requests; `device_exists` tells whether a
+    host's device is there.
     """
 
     def __init__(
@@ -31,10 +33,11 @@ class Agent:
         ports_dir: str,
         registry: CollectorRegistry,
         stale_after: float = STALE_AFTER,
+        most_waiting: int = MOST_WAITING,
         device_exists: DeviceExists = device_exists,
         first_pause: float = FIRST_PAUSE,
     ) -> None:
-        self.machines = Machines()
+        self.machines = Machines(Waiters(most=most_waiting))
         self.ports = PortTable(PortDirectory(ports_dir))
         self.stale = StalePorts(self.ports, after=stale_after, device_exists=device_exists)
         self.gateways = GatewayTable(ports_dir)

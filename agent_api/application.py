@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from agent_api.agent import Agent
-from agent_api.bodies import DEADLINE, LARGEST_BODY, BodyReader
+from agent_api.bodies import BodyReader
 from agent_api.connections import BoundedRunner
 from agent_api.middlewares import answer_errors, name_charset, refuse_writes
 from agent_api.openapi import openapi_document
@@ -26,14 +26,12 @@ _SHUTDOWN = 2.0  # seconds for answers that are under way when a listener closes
 
 
 def agent_application(
-    agent: Agent, *, take_writes: bool, pages: Sequence[web.RouteDef] = (), body_deadline: float = DEADLINE
+    agent: Agent, *, take_writes: bool, pages: Sequence[web.RouteDef] = (), bodies: BodyReader | None = None
 ) -> web.Application:
     """Returns the agent's pages and others beside; what writes is answered with 403 unless writes are taken."""
     policy = [] if take_writes else [refuse_writes]
-    application = web.Application(
-        middlewares=[agent.metrics.middleware(), errors_as_json, answer_errors, *policy], client_max_size=LARGEST_BODY
-    )
-    operations = agent_operations(agent, BodyReader(deadline=body_deadline))
+    application = web.Application(middlewares=[agent.metrics.middleware(), errors_as_json, answer_errors, *policy])
+    operations = agent_operations(agent, bodies or BodyReader())
     operations.append(_description([*operations, *status_operations(pages)]))
     application.add_routes([operation.route() for operation in operations])
     application.add_routes(pages)

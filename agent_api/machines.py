@@ -43,8 +43,8 @@ class ServedMachine:
 class Machines:
     """All machines of this node."""
 
-    def __init__(self) -> None:
-        self.waiters = Waiters()
+    def __init__(self, waiters: Waiters | None = None) -> None:
+        self.waiters = Waiters() if waiters is None else waiters
         self._by_uuid: dict[str, ServedMachine] = {}
         self._by_name: dict[str, dict[str, ServedMachine]] = {}  # by uuid inside, the oldest first
         self._listed: set[str] | None = None  # while a list comes: whom it named
@@ -79,7 +79,10 @@ class Machines:
         return None
 
     async def awaited(self, name: str, *, uid: str | None = None, seconds: float) -> ServedMachine | None:
-        """Returns what `named` does as soon as it is there, None if the time is over. Raises NotReadyError."""
+        """Returns what `named` does as soon as it is there, None if the time is over.
+
+        Raises NotReadyError, OverloadedError.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while (served := self.named(name, uid=uid)) is None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from agent_api.agent import Agent
 from agent_api.application import agent_application, agent_runner
+from agent_api.bodies import BodyReader
 from agent_api.machine_watch import WatchedStore
 from agent_api.unix_socket import serve_unix
 from contrail_service.listen import ListenAddress, serve_tcp
@@ -38,17 +39,21 @@ async def serve_agent(
     folder: Path,
     *,
     tcp_writes: bool = True,
-    body_deadline: float = DEADLINE,
+    bodies: BodyReader | None = None,
+    bounds: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> AsyncIterator[ServedAgent]:
-    """Runs an agent with its ports and its socket below `folder`; further options are those of `Agent`."""
+    """Runs an agent with its ports and its socket below `folder`.
+
+    `bounds` are those of its connections, further options those of `Agent`.
+    """
     registry = CollectorRegistry()
     socket = folder / "agent.sock"
     agent = Agent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=registry, **options)
     await agent.load_ports()
     pages = await asyncio.to_thread(status_routes, agent.readiness, registry)  # reads the version from a file
     runners = [
-        agent_runner(agent_application(agent, take_writes=writes, pages=pages, body_deadline=body_deadline))
+        agent_runner(agent_application(agent, take_writes=writes, pages=pages, bodies=bodies), **bounds or {})
         for writes in (tcp_writes, True)
     ]
     async with contextlib.AsyncExitStack() as stack:

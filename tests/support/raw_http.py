@@ -1,0 +1,88 @@
+"""A client that sends whatever bytes a test likes, when it likes, and reads answers one by one."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+DEADLINE = 10.0  # seconds for anything that is awaited
+
+
+class Answer(NamedTuple):
+    """One answer; header names in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> str:
+        """The text of an error, which is JSON with this one key and named as such."""
+        assert self.headers["content-type"] == "application/json; charset=UTF-8"
+        ((key, text),) = self.json.items()
+        assert key == "error"
+        assert isinstance(text, str)
+        return text
+
+
+class RawConnection:
+    """One connection; everything awaited has a deadline."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+        async with asyncio.timeout(DEADLINE):
+            await self._writer.drain()
+
+    async def answer(self) -> Answer:
+        """Returns the next answer."""
+        async with asyncio.timeout(DEADLINE):
+            head = await self._reader.readuntil(b"\r\n\r\n")
+            status, *lines = head.decode().rstrip().split("\r\n")
+            headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+            body = await self._reader.readexactly(int(headers["content-length"]))
+        return Answer(int(status.split()[1]), headers, body)
+
+    async def is_closed(self) -> bool:
+        """Returns when the other side has closed, or fails: whether it said nothing more before."""
+        async with asyncio.timeout(DEADLINE):
+            try:
+                return await self._reader.read() == b""
+            except ConnectionResetError:
+                return True
+
+    async def close(self) -> None:
+        self._writer.close()
+        with contextlib.suppress(ConnectionError):
+            await self._writer.wait_closed()
+
+
+@contextlib.asynccontextmanager
+async def connected(address: tuple[str, int]) -> AsyncIterator[RawConnection]:
+    """A connection as long as the context lasts."""
+    connection = RawConnection(*await asyncio.open_connection(*address))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def exchanged(address: tuple[str, int], data: bytes) -> Answer:
+    """Sends bytes over a connection of their own and returns the first answer."""
+    async with connected(address) as connection:
+        await connection.send(data)
+        return await connection.answer()
+
+
+def request(method: str, path: str, body: bytes = b"", *headers: str) -> bytes:
+    """A request as its bytes."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: agent", f"Content-Length: {len(body)}", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
