@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import socket
 
+from cni_contrail.addresses import canonical_address
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, UnreachableError
 from cni_contrail.link.named_tuple import NamedTuple
@@ -71,10 +72,36 @@ def _connect(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
     connection = socket.socket(endpoint.family)
     with contextlib.ExitStack() as undo:
         undo.callback(connection.close)
+        address = endpoint.socket_path or (_resolve(endpoint.host, deadline), endpoint.port)
         connection.settimeout(_timeout(deadline))
-        connection.connect(endpoint.socket_path or (endpoint.host, endpoint.port))
+        connection.connect(address)
         undo.pop_all()
     return connection
+
+
+def _resolve(host: str, deadline: Deadline) -> str:
+    """An address of the host, which is looked up beside, since a look-up has no time-out of its own."""
+    if canonical_address(host):
+        return host
+    from queue import Empty, SimpleQueue
+    from threading import Thread
+
+    found: SimpleQueue[str | OSError] = SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            found.put(socket.gethostbyname(host))
+        except OSError as error:
+            found.put(error)
+
+    Thread(target=look_up, daemon=True).start()
+    try:
+        address = found.get(timeout=_timeout(deadline))
+    except Empty:
+        raise TimeoutError from None
+    if isinstance(address, OSError):
+        raise address
+    return address
 
 
 def _timeout(deadline: Deadline) -> float:
@@ -103,7 +130,7 @@ def _read_answer(stream: _Stream, endpoint: Endpoint) -> Answer:
 
 def _read_body(stream: _Stream, headers: dict[str, str]) -> bytes:
     if headers.get("transfer-encoding", "").lower() == "chunked":
-        return b"".join(iter(stream.chunk, b""))
+        return stream.chunks()
     if "content-length" in headers:
         return stream.exactly(int(headers["content-length"]))
     return stream.rest()
@@ -133,11 +160,13 @@ class _Stream:
         found, self._buffer = self._buffer[:length], self._buffer[length:]
         return found
 
-    def chunk(self) -> bytes:
-        size = self.until(b"\r\n", _LARGEST_HEAD).split(b";")[0]
-        data = self.exactly(int(size, 16))
-        self.until(b"\r\n", 2)
-        return data
+    def chunks(self) -> bytes:
+        body = b""
+        while chunk := self._chunk():
+            body += chunk
+            if len(body) > _LARGEST_BODY:
+                raise ValueError("a body without end")
+        return body
 
     def rest(self) -> bytes:
         while data := self._receive():
@@ -145,6 +174,12 @@ class _Stream:
             if len(self._buffer) > _LARGEST_BODY:
                 raise ValueError("a body without end")
         return self._buffer
+
+    def _chunk(self) -> bytes:
+        size = self.until(b"\r\n", _LARGEST_HEAD).split(b";")[0]
+        data = self.exactly(int(size, 16))
+        self.until(b"\r\n", 2)
+        return data
 
     def _read_on(self) -> None:
         data = self._receive()

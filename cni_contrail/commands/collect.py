@@ -37,6 +37,7 @@ def collect(config: NetworkConfig, node: Node) -> None:
 
 def _all_attachments(node: Node) -> Iterator[tuple[str, str]]:
     for container in node.attachments.containers():
+        node.attachments.tidy(container)
         for ifname in node.attachments.ifnames(container):
             yield container, ifname
 

@@ -33,6 +33,7 @@ def sweep(node: Node, container: str) -> None:
 
 
 def _sweep_container(node: Node, container: str) -> None:
+    node.attachments.tidy(container)
     if not any(_is_gone(node, record) for record in node.attachments.of_container(container)):
         return
     with node.attachments.lock(container, patience=0):

@@ -24,11 +24,21 @@ def take_down(node: Node, record: Record, *, netns: str, tell: Callable[[Notific
     somebody else's by now. Raises `PluginError` with code 104 if the kernel keeps a link, 5 if the record cannot be
     removed; it is still there then.
     """
+    _mark_unfinished(node, record)
     if record.interfaces:
         remove_host_links(node, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
         _restore_defaults(node, record, netns)
         _release_ports(node, record, tell)
     node.attachments.remove(record)
+
+
+def _mark_unfinished(node: Node, record: Record) -> None:
+    """So that an ADD which comes after a call that died here continues it; a full disk keeps nothing from going."""
+    if record.finished:
+        try:
+            node.attachments.write(record._replace(finished=False))
+        except PluginError as error:
+            node.journal.debug(error.message)
 
 
 def remove_host_links(node: Node, links: list[HostLink]) -> None:

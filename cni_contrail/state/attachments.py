@@ -7,7 +7,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from cni_contrail.errors import DamagedRecordError
+from cni_contrail.errors import DamagedRecordError, TryAgainError
 from cni_contrail.journal import Journal
 from cni_contrail.state.files import (
     file_name,
@@ -79,6 +79,12 @@ class Attachments:
     def remove(self, record: Record) -> None:
         """Forgets an attachment."""
         remove_if_there(self._path(record.container_id, record.ifname))
+
+    def tidy(self, container: str) -> None:
+        """Removes what killed calls left of a container that has no attachment, unless another call is at it."""
+        if not self.ifnames(container):
+            with contextlib.suppress(TryAgainError), self.lock(container, patience=0):
+                pass
 
     def set_aside(self, damaged: DamagedRecordError, container: str, ifname: str) -> None:
         """Takes a damaged record out of the way, and keeps it for people if that can be done."""

@@ -1,7 +1,8 @@
 """Upstream's file per port, `<config-dir>/<VM name>/<interface uuid>`: what `POST /vm` said, for the agent's restart.
 
 Written by this plugin only towards a stock agent, which does not do it in time and never removes them. Pods that
-upstream's plugin made are known by them alone.
+upstream's plugin made are known by them alone. Two containers of one pod have the same files, so the VM's directory is
+locked by who changes it.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.state.files import names_in, read_if_there, remove_if_there, write_whole
+from cni_contrail.state.files import names_in, read_if_there, remove_if_there, remove_parts, write_whole
+from cni_contrail.state.lock import locked_directory
+
+_LOCK_PATIENCE = 3.0  # seconds; it is held for a moment only
 
 
 class PortFile(NamedTuple):
@@ -30,7 +34,8 @@ class PortFiles:
 
     def write(self, port: Mapping[str, str]) -> None:
         """Writes the file of a port over that of an earlier container; raises `PluginError` with code 5."""
-        write_whole(os.path.join(self.directory, port["vmi-uuid"]), json.dumps(port, indent="\t").encode())
+        with self._locked():
+            write_whole(os.path.join(self.directory, port["vmi-uuid"]), json.dumps(port, indent="\t").encode())
 
     def all(self) -> list[PortFile]:
         """All files that are ports; others are not ours to judge."""
@@ -42,15 +47,21 @@ class PortFiles:
         return [file for file in self.all() if file.port.get("vm-id") == container_id]
 
     def remove(self, files: Iterable[PortFile]) -> None:
-        """Removes files, and the directory if nothing is left in it."""
-        for file in files:
-            remove_if_there(file.path)
-        with contextlib.suppress(OSError):  # not there, or not empty
-            os.rmdir(self.directory)
+        """Removes files, what killed calls began to write, and the directory if nothing is left in it."""
+        if os.path.isdir(self.directory):
+            with self._locked():
+                for file in files:
+                    remove_if_there(file.path)
 
     def are_gone(self) -> bool:
         """Whether no attachment of the VM is left on this node."""
         return not names_in(self.directory)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        with locked_directory(self.directory, _LOCK_PATIENCE):
+            remove_parts(self.directory)
+            yield
 
 
 def _read_port(path: str) -> Mapping[str, str] | None:

@@ -108,8 +108,9 @@ def test_an_agent_that_does_not_close_is_not_waited_for(serve: Server) -> None:
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",),
         (b"x" * 70000,),
         (b"HTTP/1.1 200 OK\r\n\r\n", *[b"x" * 65536] * 70),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", *[b"10000\r\n" + b"x" * 65536 + b"\r\n"] * 70),
     ],
-    ids=range(9),
+    ids=range(10),
 )
 def test_what_is_not_http_is_named_with_its_address(serve: Server, parts: tuple[bytes, ...]) -> None:
     with pytest.raises(PluginError) as caught:
@@ -137,6 +138,19 @@ def test_an_endpoint_says_where_it_is() -> None:
     assert str(Endpoint("/run/x.sock", "127.0.0.1", 9091)) == "unix:/run/x.sock"
     assert str(Endpoint("", "127.0.0.1", 9091)) == "http://127.0.0.1:9091"
     assert str(Endpoint("", "fd00::1", 9091)) == "http://[fd00::1]:9091"
+
+
+def test_a_host_is_found_by_its_name() -> None:
+    with pytest.raises(UnreachableError, match=r"http://localhost:1: Connection refused"):
+        ask(Endpoint("", "localhost", 1))
+
+
+def test_the_deadline_holds_for_finding_a_host_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    released = threading.Event()
+    monkeypatch.setattr(socket, "gethostbyname", lambda host: released.wait(20))
+    with pytest.raises(UnreachableError, match="no answer in time"):
+        ask(Endpoint("", "agent.example", 9091), seconds=0.1)
+    released.set()
 
 
 def test_a_host_that_does_not_exist_is_unreachable() -> None:

@@ -12,9 +12,9 @@ import pytest
 from tests.cni_contrail.conftest import Attach, until
 from tests.support.agents import ScriptedAgent, ServePod, make_vmis
 from tests.support.netns import Netns
-from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin import Outcome, Plugin, PodSandbox
 
-NextCall = Callable[[], None]
+NextCall = Callable[[], Outcome]
 
 
 @pytest.fixture(params=["ADD", "DEL"])
@@ -26,8 +26,8 @@ def next_call(
     agent.serve(pod.machine_name, make_vmis(1, uid=pod.uid, subnet=99))
     if request.param == "DEL":
         plugin.add(pod).succeeded()
-        return lambda: plugin.delete(pod).succeeded() and None
-    return lambda: plugin.add(pod).succeeded() and None
+        return lambda: plugin.delete(pod).succeeded()
+    return lambda: plugin.add(pod).succeeded()
 
 
 def vanish(plugin: Plugin, *pods: PodSandbox) -> None:

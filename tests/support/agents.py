@@ -70,11 +70,12 @@ class Seen:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is answered: JSON, or `raw` as it is."""
+    """What is answered: JSON, or `raw` as it is; `broken_off`: only half of it, then the connection is closed."""
 
     status: int = 200
     document: Any = field(default_factory=dict)
     raw: bytes | None = None
+    broken_off: bool = False
 
 
 def make_vmis(count: int, *, uid: str = "", subnet: int = 1, ipv6: bool = True) -> list[Vmi]:
@@ -334,7 +335,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json; charset=UTF-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(body[: len(body) // 2] if reply.broken_off else body)
+        self.close_connection = True
 
     def address_string(self) -> str:
         return "unix"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from cni_contrail.link import links, remove
+from cni_contrail.link import links
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.message import Request

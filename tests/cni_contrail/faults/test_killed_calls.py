@@ -1,0 +1,166 @@
+"""A call that is killed leaves no chance to clean up: the next ADD or DEL of the container does.
+
+What holds after a kill at any step is in `test_killed_at_every_step`; this is about how it comes to hold.
+"""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.agents import Reply, ScriptedAgent, Seen, ServePod, Vmi
+from tests.support.netns import Netns
+from tests.support.plugin import Plugin, PodSandbox
+
+Kill = Callable[[str], None]
+
+
+@pytest.fixture
+def vmis(agent: ScriptedAgent, serve_pod: ServePod) -> list[Vmi]:
+    return serve_pod(agent, 3)
+
+
+@pytest.fixture
+def kill_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]) -> Kill:
+    """Starts an ADD and kills it at a point of it."""
+
+    def kill(point: str) -> None:
+        running: list[subprocess.Popen[bytes]] = []
+
+        def stop(seen: Seen) -> Reply | None:
+            if (seen.method, point) in (("GET", "asked"), ("POST", "made")):
+                running[0].send_signal(signal.SIGKILL)
+                running[0].wait(10)
+            elif (seen.method, point) == ("POST", "told"):
+                agent.usual(seen)
+                running[0].send_signal(signal.SIGKILL)
+                running[0].wait(10)
+            return None
+
+        agent.before(stop)
+        running.append(plugin.start(plugin.environment("ADD", pod)))
+        running[0].communicate(json.dumps(plugin.config()).encode(), timeout=10)
+        assert running[0].returncode == -signal.SIGKILL
+        agent.behave()
+
+    return kill
+
+
+POINTS = ["asked", "made", "told"]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_del_afterwards_leaves_nothing(
+    kill_add: Kill, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, point: str
+) -> None:
+    kill_add(point)
+    plugin.delete(pod).succeeded()
+    assert (plugin.node.links(), sandbox.links(), plugin.files(), agent.ports) == ([], [], [], {})
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_another_add_does_it_all_again(
+    kill_add: Kill, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi], point: str
+) -> None:
+    kill_add(point)
+    plugin.add(pod).succeeded()
+    assert sandbox.links() == ["eth0", "eth1", "eth2"]
+    assert len(plugin.node.links()) == 3
+    assert agent.owners() == {vmi.uuid: pod.container for vmi in vmis}
+    assert plugin.record(pod)["finished"]
+    plugin.delete(pod).succeeded()
+    assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
+
+
+def test_what_it_left_is_in_the_record_before_it_is_in_the_kernel(
+    kill_add: Kill, plugin: Plugin, pod: PodSandbox
+) -> None:
+    kill_add("made")
+    record = plugin.record(pod)
+    assert not record["finished"]
+    assert [each["plan"]["host_name"] for each in record["interfaces"]] == plugin.node.links()
+
+
+def test_of_a_call_that_was_killed_while_it_waited_there_is_a_record_without_interfaces(
+    kill_add: Kill, plugin: Plugin, pod: PodSandbox
+) -> None:
+    kill_add("asked")
+    assert plugin.node.links() == []
+    assert plugin.record(pod)["interfaces"] == []
+    assert "did not end" in plugin.add(pod).succeeded().stderr
+
+
+def test_links_that_were_made_in_part_are_made_anew(
+    kill_add: Kill, plugin: Plugin, pod: PodSandbox, sandbox: Netns
+) -> None:
+    """As if it had been killed between two of them, or before they had their alias."""
+    kill_add("made")
+    first, second, _third = plugin.node.links()
+    plugin.node.ip("link", "delete", first)
+    plugin.node.ip("link", "set", second, "alias", "")
+    plugin.add(pod).succeeded()
+    assert sorted(sandbox.links()) == ["eth0", "eth1", "eth2"]
+
+
+def test_a_delegated_attachment_keeps_the_interface_that_it_had(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]
+) -> None:
+    same = [vmi.annotated(nad="demo/net-1", config_name="net-1") for vmi in vmis[1:]]
+    agent.serve(pod.machine_name, [vmis[0], *same])
+    plugin.add(pod, "x", name="net-1").succeeded()
+    plugin.add(pod, "y", name="net-1").succeeded()
+    for ifname in ("x", "y"):  # as if both had been killed at their very end
+        path = plugin.record_path(pod, ifname)
+        path.write_text(json.dumps({**json.loads(path.read_text()), "finished": False}))
+    result = plugin.add(pod, "y", name="net-1").succeeded().document
+    assert result["interfaces"][1]["mac"] == vmis[2].mac
+    result = plugin.add(pod, "x", name="net-1").succeeded().document
+    assert result["interfaces"][1]["mac"] == vmis[1].mac
+
+
+@pytest.mark.parametrize("ifname", ["eth0", "net1"])
+def test_default_routes_that_it_took_are_put_back_by_the_next_call(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi], ifname: str
+) -> None:
+    agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv4"), vmis[2]])
+    sandbox.ip("link", "add", "mgmt", "type", "veth", "peer", "name", "mgmt-end", "netns", plugin.node.name)
+    plugin.node.ip("link", "set", "mgmt-end", "up")
+    sandbox.ip("link", "set", "mgmt", "up")
+    sandbox.ip("address", "add", "192.0.2.2/24", "dev", "mgmt")
+    sandbox.ip("route", "add", "default", "via", "192.0.2.1")
+    plugin.add(pod, "net1", name="net-1").succeeded()
+    path = plugin.record_path(pod, "net1")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "finished": False}))
+    if ifname == "net1":  # another try
+        plugin.add(pod, "net1", name="net-1").succeeded()
+        assert "default via 10.1.1.1 dev net1" in sandbox.ip("route")
+        assert [each["gateway"] for each in plugin.record(pod, "net1")["replaced"]] == ["192.0.2.1"]
+    plugin.delete(pod, "net1", name="net-1").succeeded()
+    assert "default via 192.0.2.1 dev mgmt" in sandbox.ip("route")
+
+
+def test_a_killed_del_is_continued_by_the_next(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]
+) -> None:
+    plugin.add(pod).succeeded()
+    came = agent.stall("DELETE")
+    process = plugin.start_with(plugin.environment("DEL", pod), json.dumps(plugin.config()))
+    assert came.wait(10)
+    process.kill()
+    process.communicate(timeout=10)
+    assert plugin.node.links() == []
+    assert len(plugin.files()) == 1
+    agent.behave()
+    plugin.delete(pod).succeeded()
+    assert (plugin.files(), agent.ports) == ([], {})
+
+
+def test_an_add_waits_for_nobody_who_is_dead(kill_add: Kill, plugin: Plugin, pod: PodSandbox) -> None:
+    """The lock of a killed process is free at once."""
+    kill_add("made")
+    environment = plugin.environment("DEL", pod)
+    process = plugin.start_with(environment, json.dumps(plugin.config()))
+    process.communicate(timeout=5)
+    assert process.returncode == 0
