@@ -27,7 +27,7 @@ from contrail_config.kube.errors import KubeError, KubeGoneError, KubeThrottledE
 from contrail_config.kube.listing import PAGE_LENGTH, Page, read_pages
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selection import EVERYTHING, Selection
-from contrail_config.kube.transport import Call, Transport
+from contrail_config.kube.transport import Call, Transport, always
 from contrail_config.kube.watch import WatchEvent, open_watch
 
 DEADLINE = 30.0
@@ -133,10 +133,16 @@ class KubeClient:
 
 
 @contextlib.asynccontextmanager
-async def connect(access: Access, *, deadline: float = DEADLINE) -> AsyncIterator[KubeClient]:
-    """Gives a client, whose connections close when the context is left."""
+async def connect(
+    access: Access, *, deadline: float = DEADLINE, before_write: Callable[[], None] = always
+) -> AsyncIterator[KubeClient]:
+    """Gives a client, whose connections close when the context is left.
+
+    `before_write` is called before each try of a write, and raises KubeError if it may not be: `Leadership.check`.
+    """
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        yield KubeClient(Transport(access, session, deadline=deadline), deadline=deadline)
+        transport = Transport(access, session, deadline=deadline, before_write=before_write)
+        yield KubeClient(transport, deadline=deadline)
 
 
 def _whole(resource: Resource[Any], body: Any) -> bytes:

@@ -7,7 +7,7 @@ again and close when they have been idle.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import aiohttp
@@ -35,17 +35,34 @@ class Call(NamedTuple):
         return f"{self.method} {self.path}"
 
 
-class Transport:
-    """Exchanges with one server over one session, each within `deadline` seconds."""
+def always() -> None:
+    """Everything may be written."""
 
-    def __init__(self, access: Access, session: aiohttp.ClientSession, *, deadline: float) -> None:
+
+class Transport:
+    """Exchanges with one server over one session, each within `deadline` seconds.
+
+    `before_write` is called before each try of a write, and raises KubeError if it may not be.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        session: aiohttp.ClientSession,
+        *,
+        deadline: float,
+        before_write: Callable[[], None] = always,
+    ) -> None:
         self._access = access
         self._session = session
         self._deadline = deadline
+        self._before_write = before_write
         self._base = URL(access.server)
 
     async def exchange(self, call: Call) -> bytes:
         """Returns the answer's body. Raises KubeError."""
+        if call.method != "GET":
+            self._before_write()
         with _as_kube_error(call):
             async with asyncio.timeout(self._deadline), self._answer(call) as response:
                 return await response.read()
