@@ -62,7 +62,7 @@ class BoundedRunner(web.AppRunner):
     ) -> None:
         super().__init__(application, handler_cancellation=True, shutdown_timeout=shutdown_timeout)
         self._deadline = deadline
-        self._most = most or _most_by_files()
+        self._most = most or bearable_connections()
 
     async def _make_server(self) -> web.Server:
         return _BoundedServer(await super()._make_server(), deadline=self._deadline, most=self._most)
@@ -213,6 +213,7 @@ class _Connection(web.RequestHandler):
             self.transport.abort()
 
 
-def _most_by_files() -> int:
+def bearable_connections() -> int:
+    """Returns how many connections of one runner this process can bear."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, files // 4)

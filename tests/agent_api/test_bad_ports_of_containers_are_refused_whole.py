@@ -66,6 +66,7 @@ BAD_BODIES: list[tuple[object, str]] = [
     ),
 ]
 
+
 def files(folder: Path) -> list[Path]:
     return [path for path in (folder / "ports").rglob("*") if path.is_file()]
 

@@ -51,6 +51,11 @@ class RawConnection:
             body = await self._reader.readexactly(int(headers["content-length"]))
         return Answer(int(status.split()[1]), headers, body)
 
+    async def line(self) -> bytes:
+        """Returns the next line, with its end."""
+        async with asyncio.timeout(DEADLINE):
+            return await self._reader.readline()
+
     async def is_closed(self) -> bool:
         """Returns when the other side has closed, or fails: whether it said nothing more before."""
         async with asyncio.timeout(DEADLINE):
