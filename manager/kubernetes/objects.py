@@ -1,0 +1,86 @@
+"""From what the server tells of an object to the manager's own."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from contrail_config.kube.decoding import Unreadable
+from contrail_config.kube.resource import KubeObject, Resource
+from manager.kubernetes.wire import (
+    ConditionStatus,
+    ConditionType,
+    NadObject,
+    NamespaceObject,
+    Phase,
+    PodAnnotations,
+    PodObject,
+    PodStatus,
+)
+from manager.source import Nad, Namespace, Pod, Problem
+
+UNREADABLE = "ObjectUnreadable"
+"""Reason of events on objects that are not what their kind says they are."""
+
+T = TypeVar("T", bound=KubeObject)
+
+
+def make_pod(pod: PodObject) -> Pod:
+    """The pod, which has a node."""
+    annotations = pod.metadata.annotations or PodAnnotations()
+    return Pod(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        node=pod.spec.node_name,
+        annotations=_texts(annotations),
+        host_network=pod.spec.host_network,
+        gone=_is_gone(pod.status),
+        config_hash=annotations.config_hash,
+    )
+
+
+def make_nad(nad: NadObject) -> Nad:
+    """The NAD; a configuration that is no text is taken as its JSON text, and judged by who reads that."""
+    return Nad(
+        namespace=nad.metadata.namespace,
+        name=nad.metadata.name,
+        uid=nad.metadata.uid,
+        annotations=_texts(nad.metadata.annotations),
+        config=_configuration(nad.spec),
+    )
+
+
+def make_namespace(namespace: NamespaceObject) -> Namespace:
+    """The namespace."""
+    return Namespace(name=namespace.metadata.name, annotations=_texts(namespace.metadata.annotations))
+
+
+def make_problem(resource: Resource[T], found: Unreadable) -> Problem:
+    """What is wrong with an object of this kind."""
+    metadata = found.metadata
+    return Problem(resource.kind, metadata.namespace, metadata.name, metadata.uid, UNREADABLE, found.problem)
+
+
+def _texts(annotations: msgspec.Struct | None) -> Mapping[str, str]:
+    """The annotations that are there, by their keys."""
+    if annotations is None:
+        return {}
+    return {
+        field.encode_name: value
+        for field in msgspec.structs.fields(annotations)
+        if isinstance(value := getattr(annotations, field.name), str)
+    }
+
+
+def _configuration(spec: Any) -> str | None:
+    value = spec.get("config") if isinstance(spec, dict) else spec
+    return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _is_gone(status: PodStatus) -> bool:
+    """Whether the pod has ended and its sandbox too."""
+    return status.phase is not Phase.OTHER and any(
+        condition.type is ConditionType.SANDBOX and condition.status is ConditionStatus.FALSE
+        for condition in status.conditions or ()
+    )

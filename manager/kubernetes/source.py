@@ -1,0 +1,148 @@
+"""The source that follows a Kubernetes API server.
+
+Namespaces and NADs are followed beside pods, but no list of pods begins before networks were listed anew: a pod that is
+in the list is told after the NADs that were there with it (rule 3), also after a cut in which both were made. Where
+networks cannot be listed, pods that come wait for the first such list, but not for a later one for ever: most pods need
+none of the networks that are missing then, and those that do wait by themselves.
+
+Unbound pods are not asked for: whatever watches them costs the server and us, and nothing can be done for them.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from typing import TypeVar
+
+from contrail_config.kube.client import KubeClient
+from contrail_config.kube.decoding import Unreadable
+from contrail_config.kube.errors import KubeUnavailableError
+from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.resource import KubeObject, Resource
+from contrail_config.kube.selection import Selection
+from contrail_config.kube.view import Change, Deleted
+from contrail_config.kube.view import Listed as KindListed
+from manager.kubernetes.definition import NadDefinition
+from manager.kubernetes.following import Following
+from manager.kubernetes.objects import make_nad, make_namespace, make_pod, make_problem
+from manager.kubernetes.wire import NADS, NAMESPACES, PODS
+from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, SourceEvent
+
+log = logging.getLogger(__name__)
+
+_BOUND = Selection(fields="spec.nodeName!=")
+_MOST_WAITING = 256
+"""Events that lie here while the manager is busy; more changes of pods wait at the server."""
+
+T = TypeVar("T", bound=KubeObject)
+Make = Callable[[T], Pod | Nad | Namespace]
+
+
+class KubernetesSource:
+    """Pods, NADs and namespaces of a cluster. The NADs' CRD is made if it is missing, and waited for.
+
+    `patience`: seconds for which pods wait for a list of networks.
+    """
+
+    def __init__(
+        self, client: KubeClient, *, definition: NadDefinition, pace: Pace | None = None, patience: float = 60.0
+    ) -> None:
+        pace = pace or Pace()
+        self._patience = patience
+        self._told: asyncio.Queue[SourceEvent | BaseException] = asyncio.Queue()
+        self._taken = asyncio.Event()
+        nads = Reflector(client, NADS, pace=pace, before_list=definition.ensure)
+        self._networks = (
+            self._following(NAMESPACES, Reflector(client, NAMESPACES, pace=pace), make_namespace),
+            self._following(NADS, nads, make_nad),
+        )
+        self._pods = Reflector(client, PODS, _BOUND, pace=pace, before_list=self._list_networks)
+        self._pods_complete: bool | None = None
+        self._networks_listed = False
+
+    def problems(self) -> list[str]:
+        """Why what was told is not up to date, if it is not."""
+        return [problem for kind in (*self._networks, self._pods) if (problem := kind.problem) is not None]
+
+    def has_status(self, namespace: str, name: str) -> bool:
+        """Whether the pod bears a network status; also if it is not there."""
+        pod = self._pods.objects.get((namespace, name))
+        return pod is None or (pod.metadata.annotations is not None and pod.metadata.annotations.status is not None)
+
+    @asynccontextmanager
+    async def events(self) -> AsyncIterator[AsyncIterator[SourceEvent]]:
+        """All events, in order, until the context is left: to be entered once."""
+        pods = asyncio.create_task(self._follow_pods())
+        pods.add_done_callback(self._ended)
+        try:
+            async with aclosing(self._stream()) as stream:
+                yield stream
+        finally:
+            pods.cancel()
+            await asyncio.wait([pods])
+            for kind in self._networks:
+                await kind.stop()
+
+    async def _stream(self) -> AsyncGenerator[SourceEvent, None]:
+        while True:
+            event = await self._told.get()
+            self._taken.set()
+            if isinstance(event, BaseException):
+                raise event
+            yield event
+
+    async def _follow_pods(self) -> None:
+        async with self._pods.changes() as changes:
+            async for change in changes:
+                if isinstance(change, KindListed):
+                    self._pods_complete = change.complete
+                await self._room()
+                self._tell(PODS, make_pod, change)
+
+    async def _room(self) -> None:
+        while self._told.qsize() >= _MOST_WAITING:
+            self._taken.clear()
+            await self._taken.wait()
+
+    async def _list_networks(self) -> None:
+        """Returns when networks are known as they are now. Raises KubeUnavailableError if they never were."""
+        self._pods_complete = None
+        for kind in self._networks:
+            await kind.list_again()
+        try:
+            async with asyncio.timeout(self._patience):
+                for kind in self._networks:
+                    await kind.listed()
+        except TimeoutError as error:
+            problem = f"networks are not listed: {'; '.join(self.problems())}"
+            if not self._networks_listed:
+                raise KubeUnavailableError(problem) from error
+            log.warning("pods are listed all the same, but %s", problem)
+        else:
+            self._networks_listed = True
+
+    def _following(self, resource: Resource[T], reflector: Reflector[T], make: Make[T]) -> Following[T]:
+        return Following(reflector, tell=partial(self._tell, resource, make), ended=self._ended)
+
+    def _tell(self, resource: Resource[T], make: Make[T], change: Change[T]) -> None:
+        match change:
+            case KindListed():
+                self._tell_listed()
+            case Unreadable():
+                self._told.put_nowait(make_problem(resource, change))
+            case Deleted():
+                self._told.put_nowait(Gone(make(change.object)))
+            case _:
+                self._told.put_nowait(Applied(make(change.object)))
+
+    def _tell_listed(self) -> None:
+        """Tells that all was told, if the newest list of every kind was."""
+        kinds = [self._pods_complete, *(kind.complete for kind in self._networks)]
+        if None not in kinds:
+            self._told.put_nowait(Listed(complete=all(kinds)))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Has the source fail as a part of it did."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._told.put_nowait(error)

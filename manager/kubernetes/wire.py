@@ -1,0 +1,157 @@
+"""What we read of the server's objects.
+
+Annotations are structs of the few keys that count, since whatever else stands there may be megabytes, and is kept for
+each of a hundred thousand pods. What cannot be told apart here takes no memory: texts of which we know the few that
+matter are members of an enumeration, all others being one member.
+"""
+
+from enum import Enum, StrEnum
+from typing import Any
+
+import msgspec
+
+from contrail_config.kube.resource import Metadata, Resource
+from manager.mapping.annotations import DEFAULT_GATEWAY_KEY, DEFAULT_NETWORK_KEY
+from manager.parsing.nad import FORWARDING_KEY, SNAT_KEY
+from manager.parsing.nad_network import CIDR_KEY, EXCLUDE_KEY, GATEWAY_KEY
+from manager.parsing.networks import NETWORKS_KEY
+from manager.parsing.reference import NETWORK_KEY
+
+STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
+CONFIG_HASH_KEY = "kubernetes.io/config.hash"
+
+
+class _Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Immutable, so never part of a cycle."""
+
+
+class _Member(StrEnum):
+    @classmethod
+    def _missing_(cls, _value: object) -> "_Member":
+        return cls("")
+
+
+class Presence(Enum):
+    """A text that is there, whatever it says."""
+
+    THERE = ""
+
+    @classmethod
+    def _missing_(cls, _value: object) -> "Presence":
+        return cls.THERE
+
+
+class ConditionType(_Member):
+    """The conditions of a pod that count; `SANDBOX` says whether the pod has its sandbox."""
+
+    SANDBOX = "PodReadyToStartContainers"
+    OTHER = ""
+
+
+class ConditionStatus(_Member):
+    """Whether a condition holds; OTHER is not known."""
+
+    TRUE = "True"
+    FALSE = "False"
+    OTHER = ""
+
+
+class Phase(_Member):
+    """How far a pod's life has got: ended, or not."""
+
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    OTHER = ""
+
+
+class PodAnnotations(_Wire, frozen=True):
+    """Those that choose networks, the hash of a static pod's manifest, and whether the pod's status was written."""
+
+    networks: str | None = msgspec.field(name=NETWORKS_KEY, default=None)
+    default_network: str | None = msgspec.field(name=DEFAULT_NETWORK_KEY, default=None)
+    network: str | None = msgspec.field(name=NETWORK_KEY, default=None)
+    default_gw: str | None = msgspec.field(name=DEFAULT_GATEWAY_KEY, default=None)
+    config_hash: str | None = msgspec.field(name=CONFIG_HASH_KEY, default=None)
+    status: Presence | None = msgspec.field(name=STATUS_KEY, default=None)
+
+
+class PodMetadata(Metadata, frozen=True):
+    """A pod's metadata."""
+
+    annotations: PodAnnotations | None = None
+
+
+class PodSpec(_Wire, frozen=True):
+    """Where a pod runs, and in which network namespace."""
+
+    node_name: str = ""
+    host_network: bool = False
+
+
+class Condition(_Wire, frozen=True):
+    """One condition of a pod."""
+
+    type: ConditionType
+    status: ConditionStatus
+
+
+class PodStatus(_Wire, frozen=True):
+    """How far a pod's life has got."""
+
+    phase: Phase = Phase.OTHER
+    conditions: tuple[Condition, ...] | None = None
+
+
+class PodObject(_Wire, frozen=True):
+    """A pod, core/v1."""
+
+    metadata: PodMetadata
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class NadAnnotations(_Wire, frozen=True):
+    """What a NAD says of its network."""
+
+    cidr: str | None = msgspec.field(name=CIDR_KEY, default=None)
+    gateway: str | None = msgspec.field(name=GATEWAY_KEY, default=None)
+    exclude: str | None = msgspec.field(name=EXCLUDE_KEY, default=None)
+    network: str | None = msgspec.field(name=NETWORK_KEY, default=None)
+    snat: str | None = msgspec.field(name=SNAT_KEY, default=None)
+    forwarding: str | None = msgspec.field(name=FORWARDING_KEY, default=None)
+
+
+class NadMetadata(Metadata, frozen=True):
+    """A NAD's metadata."""
+
+    annotations: NadAnnotations | None = None
+
+
+class NadObject(_Wire, frozen=True):
+    """A NetworkAttachmentDefinition. The schema of `spec` is that of whoever made the CRD, so it may be anything."""
+
+    metadata: NadMetadata
+    spec: Any = None
+
+
+class NamespaceAnnotations(_Wire, frozen=True):
+    """The network of the namespace's pods."""
+
+    network: str | None = msgspec.field(name=NETWORK_KEY, default=None)
+
+
+class NamespaceMetadata(Metadata, frozen=True):
+    """A namespace's metadata."""
+
+    annotations: NamespaceAnnotations | None = None
+
+
+class NamespaceObject(_Wire, frozen=True):
+    """A namespace, core/v1."""
+
+    metadata: NamespaceMetadata
+
+
+PODS = Resource("", "v1", "Pod", "pods", PodObject)
+NADS = Resource("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions", NadObject)
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", NamespaceObject, namespaced=False)
