@@ -50,30 +50,6 @@ def test_the_agent_takes_the_ports_and_its_answer_is_lost(
     nothing_is_left()
 
 
-def test_a_name_is_taken_in_the_sandbox(
-    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
-) -> None:
-    serve_pod(agent, 3)
-    sandbox.ip("link", "add", "eth1", "type", "veth", "peer", "name", "other")
-    assert "eth1" in plugin.add(pod).failed(102)
-    assert sorted(sandbox.links()) == ["eth1", "other"]
-    assert (plugin.node.links(), plugin.files(), agent.asked("POST")) == ([], [], [])
-
-
-@pytest.mark.parametrize("alias", ["", "somebody's"])
-def test_a_name_is_taken_on_the_host_and_that_link_stays(
-    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod, alias: str
-) -> None:
-    serve_pod(agent, 2)
-    name = plugin.add(pod).succeeded().document["interfaces"][0]["name"]
-    plugin.delete(pod).succeeded()
-    plugin.node.ip("link", "add", name, "type", "veth", "peer", "name", "other")
-    plugin.node.ip("link", "set", name, "alias", alias)
-    assert name in plugin.add(pod).failed(102)
-    assert sorted(plugin.node.links()) == sorted([name, "other"])
-    assert (sandbox.links(), plugin.files()) == ([], [])
-
-
 @pytest.mark.parametrize("position", [0, 1, 2])
 def test_the_kernel_refuses_a_part_of_one_interface(
     agent: ScriptedAgent,
@@ -174,17 +150,6 @@ def test_an_ipv6_address_on_a_link_that_can_have_none(
     serve_pod(agent, change=lambda vmi: replace(vmi, mtu=1000, subnets=(Subnet("fd00::5", 64),)))
     assert "eth0" in plugin.add(pod).failed(104)
     nothing_is_left()
-
-
-def test_the_sandbox_goes_while_the_agent_is_asked(
-    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
-) -> None:
-    """The descriptor keeps the namespace alive: ADD succeeds into the void, and DEL cleans up."""
-    serve_pod(agent, 2)
-    agent.before(lambda seen: sandbox.delete() if seen.method == "GET" else None)
-    plugin.add(pod).succeeded()
-    plugin.delete(pod).succeeded()
-    assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
 
 def test_a_failed_add_can_be_followed_by_a_good_one(

@@ -1,49 +1,60 @@
 """Many calls at once: no failure, nothing mixed up, nothing left."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
-from tests.support.agents import ScriptedAgent, make_vmis
+from tests.support.agents import ScriptedAgent, Vmi, make_vmis
 from tests.support.netns import Netns
-from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin import Outcome, Plugin, PodSandbox
 
-PODS = 20
+PODS = 50
 
 
-def test_twenty_pods_of_three_interfaces_come_and_go_together(
+def all_at_once(plugin: Plugin, calls: Sequence[tuple[Any, ...]], **config: Any) -> list[Outcome]:
+    """Carries out all calls together."""
+    document = json.dumps(plugin.config(**config))
+    with ThreadPoolExecutor(len(calls)) as pool:
+        outcomes = list(pool.map(lambda call: plugin.call(plugin.environment(*call), document), calls))
+    return [outcome.succeeded() for outcome in outcomes]
+
+
+def is_whole(netns: Netns, vmis: list[Vmi]) -> bool:
+    shown = netns.ip("address")
+    return all(vmi.mac in shown and all(each.address in shown for each in vmi.subnets) for vmi in vmis)
+
+
+def test_a_hundred_adds_and_dels_over_fifty_pods(
     agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
 ) -> None:
+    """As when a node comes back: each pod's new sandbox is attached while its old one is still being deleted."""
     plugin.settings |= {"poll-timeout": 3, "log-level": "info"}
-    sandboxes = [make_netns("pod") for _ in range(PODS)]
-    pods = [PodSandbox(netns.path, name=f"web-{number}") for number, netns in enumerate(sandboxes)]
-    served = {}
-    for number, pod in enumerate(pods):
-        served[pod.container] = make_vmis(3, uid=pod.uid, subnet=number)
-        agent.serve(pod.machine_name, served[pod.container])
+    uids = [PodSandbox("").uid for _ in range(PODS)]
+    vmis = [make_vmis(3, uid=uid, subnet=number) for number, uid in enumerate(uids)]
 
-    def all_at_once(command: str) -> list[str]:
-        processes = [plugin.start(plugin.environment(command, pod)) for pod in pods]
-        with ThreadPoolExecutor(PODS) as pool:
-            config = json.dumps(plugin.config()).encode()
-            outputs = pool.map(lambda process: process.communicate(config, timeout=50), processes)
-            said = [stdout.decode() + stderr.decode() for stdout, stderr in outputs]
-        assert [process.returncode for process in processes] == [0] * PODS, said
-        return said
+    def sandboxes() -> tuple[list[Netns], list[PodSandbox]]:
+        made = [make_netns("pod") for _ in range(PODS)]
+        return made, [PodSandbox(each.path, name=f"web-{n}", uid=uids[n]) for n, each in enumerate(made)]
 
-    all_at_once("ADD")
-    for pod, netns in zip(pods, sandboxes, strict=True):
-        assert netns.links() == ["eth0", "eth1", "eth2"]
-        for name, vmi in zip(netns.links(), served[pod.container], strict=True):
-            shown = netns.ip("address", "show", "dev", name)
-            assert vmi.mac in shown
-            assert all(each.address in shown for each in vmi.subnets)
+    old_netns, old = sandboxes()
+    for pod, of_pod in zip(old, vmis, strict=True):
+        agent.serve(pod.machine_name, of_pod)
+    all_at_once(plugin, [("ADD", pod) for pod in old])
+    assert all(map(is_whole, old_netns, vmis))
+
+    new_netns, new = sandboxes()
+    all_at_once(
+        plugin, [call for pair in zip(old, new, strict=True) for call in zip(("DEL", "ADD"), pair, strict=True)]
+    )
+    assert all(map(is_whole, new_netns, vmis))
+    assert all(netns.links() == [] for netns in old_netns)
     assert len(plugin.node.links()) == 3 * PODS
-    assert agent.owners() == {vmi.uuid: container for container, vmis in served.items() for vmi in vmis}
+    owners = {vmi.uuid: pod.container for pod, of_pod in zip(new, vmis, strict=True) for vmi in of_pod}
+    assert agent.owners() == owners
 
-    all_at_once("DEL")
+    all_at_once(plugin, [("DEL", pod) for pod in new])
     assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
-    assert all(netns.links() == [] for netns in sandboxes)
 
 
 def test_calls_for_one_container_take_turns(
@@ -56,10 +67,6 @@ def test_calls_for_one_container_take_turns(
     vmis = make_vmis(5, uid=pod.uid)
     same = [vmi.annotated(nad="demo/a", config_name="a") for vmi in vmis[1:]]
     agent.serve(pod.machine_name, [vmis[0], *same])
-    config = json.dumps(plugin.config(name="a")).encode()
-    processes = [plugin.start(plugin.environment("ADD", pod, f"x{number}")) for number in range(4)]
-    with ThreadPoolExecutor(4) as pool:
-        outputs = list(pool.map(lambda process: process.communicate(config, timeout=50), processes))
-    assert [process.returncode for process in processes] == [0] * 4, outputs
-    macs = {json.loads(stdout)["interfaces"][1]["mac"] for stdout, _ in outputs}
+    outcomes = all_at_once(plugin, [("ADD", pod, f"x{number}") for number in range(4)], name="a")
+    macs = {outcome.document["interfaces"][1]["mac"] for outcome in outcomes}
     assert macs == {vmi.mac for vmi in same}

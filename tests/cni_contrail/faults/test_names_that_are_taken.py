@@ -1,0 +1,54 @@
+"""A name that a link shall get is another link's: that one stays, nothing is made, and the error names it."""
+
+import pytest
+
+from tests.support.agents import ScriptedAgent, ServePod
+from tests.support.netns import Netns
+from tests.support.plugin import Plugin, PodSandbox
+
+
+def test_in_the_sandbox(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+) -> None:
+    serve_pod(agent, 3)
+    sandbox.ip("link", "add", "eth1", "type", "veth", "peer", "name", "other")
+    assert "eth1" in plugin.add(pod).failed(102)
+    assert sorted(sandbox.links()) == ["eth1", "other"]
+    assert (plugin.node.links(), plugin.files(), agent.asked("POST")) == ([], [], [])
+
+
+@pytest.mark.parametrize("alias", ["", "somebody's"])
+@pytest.mark.parametrize("position", [0, 2])
+def test_on_the_host(
+    agent: ScriptedAgent,
+    plugin: Plugin,
+    pod: PodSandbox,
+    sandbox: Netns,
+    serve_pod: ServePod,
+    alias: str,
+    position: int,
+) -> None:
+    """Of the first interface, or of the last, when the others are made already."""
+    serve_pod(agent, 3)
+    plugin.add(pod).succeeded()
+    name = plugin.record(pod)["interfaces"][position]["plan"]["host_name"]
+    plugin.delete(pod).succeeded()
+    plugin.node.ip("link", "add", name, "type", "veth", "peer", "name", "other")
+    plugin.node.ip("link", "set", name, "alias", alias)
+    message = plugin.add(pod).failed(102)
+    assert name in message
+    assert f"eth{position}" in message
+    assert sorted(plugin.node.links()) == sorted([name, "other"])
+    assert (sandbox.links(), plugin.files(), agent.ports) == ([], [], {})
+    plugin.delete(pod).succeeded()
+    assert sorted(plugin.node.links()) == sorted([name, "other"])
+
+
+def test_when_it_is_free_again_the_pod_is_attached(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+) -> None:
+    serve_pod(agent)
+    sandbox.ip("link", "add", "eth0", "type", "veth", "peer", "name", "other")
+    plugin.add(pod).failed(102)
+    sandbox.ip("link", "delete", "eth0")
+    plugin.add(pod).succeeded()
