@@ -91,12 +91,24 @@ class KubeClient:
         return await self._object(resource, call, passing=_PASSING)
 
     async def delete(
-        self, resource: Resource[T], name: str, *, namespace: str = "", uid: str = "", resource_version: str = ""
+        self,
+        resource: Resource[T],
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        resource_version: str = "",
+        grace_period: int | None = None,
     ) -> None:
-        """Deletes an object, only the one stated. Raises KubeNotFoundError; KubeConflictError if it is another one."""
+        """Deletes an object, only the one stated. Raises KubeNotFoundError; KubeConflictError if it is another one.
+
+        `grace_period`: seconds that a pod's node has for its end, 0 if it has none; by default what the pod says.
+        """
         stated = {"uid": uid, "resourceVersion": resource_version}
-        preconditions = {key: value for key, value in stated.items() if value}
-        body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions})
+        options: dict[str, Any] = {"preconditions": {key: value for key, value in stated.items() if value}}
+        if grace_period is not None:
+            options["gracePeriodSeconds"] = grace_period
+        body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", **options})
         call = Call("DELETE", resource.path(namespace, name), body=body)
         await self._repeated(_PASSING, self._transport.exchange, call)
 

@@ -156,7 +156,7 @@ class Reflector(Generic[T]):
             raise KubeError(f"watch of {self._resource.plural}: silent for {self._pace.silence:g} s") from error
 
     def _reached(self, version: str) -> None:
-        if self._since is None or is_newer(version, self._since):
+        if self._since is not None and is_newer(version, self._since):  # None: a list was asked for meanwhile
             self._since = version
         self._backoff.reset()
 

@@ -27,8 +27,7 @@ class Storage:
     """Collections of objects; `changed` is set anew at each change."""
 
     def __init__(self) -> None:
-        self.revision = 1000
-        self.floor = 0  # changes up to here are no longer known
+        self.revision = self.floor = 1000  # changes up to the floor are no longer known
         self.history: list[Record] = []
         self.changed = asyncio.Event()
         self._collections: dict[tuple[str, str], dict[Key, Object]] = {}

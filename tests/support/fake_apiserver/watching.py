@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 from typing import NamedTuple
 
 import msgspec
@@ -12,6 +13,8 @@ from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.selectors import Matches
 from tests.support.fake_apiserver.storage import Object, Record, Storage
+
+_LAST_BOOKMARK = 2.0  # seconds before a watch's time is over
 
 
 class WatchRequest(NamedTuple):
@@ -56,15 +59,24 @@ class Watch:
 
     async def run(self) -> None:
         """Tells what the client has not seen, and what comes."""
-        loop = asyncio.get_running_loop()
-        over = loop.time() + self._asked.seconds
+        over = _now() + self._asked.seconds
+        bookmark = self._next_bookmark(over)
         with contextlib.suppress(_CutError):
-            while not self._ended.is_set() and loop.time() < over:
+            while not self._ended.is_set() and _now() < over:
                 changed = self._storage.changed
                 await self._tell_news()
-                if not await self._wait(changed, over - loop.time()):
+                await self._wait(changed, min(bookmark, over))
+                if _now() >= bookmark:
                     await self._tell_bookmark()
+                    bookmark = self._next_bookmark(over)
             await self._tell_end()
+
+    def _next_bookmark(self, over: float) -> float:
+        """When it is due: after the interval, and once shortly before the end."""
+        if self._asked.bookmarks is None:
+            return math.inf
+        due, last = _now() + self._asked.bookmarks, over - _LAST_BOOKMARK
+        return min(due, last) if last > _now() else due
 
     async def _tell_news(self) -> None:
         if self._faults.silent:
@@ -77,18 +89,16 @@ class Watch:
             events.reverse()
         await self._write(b"".join(map(_line, events)) * (2 if self._faults.repeated else 1))
 
-    async def _wait(self, changed: asyncio.Event, left: float) -> bool:
-        """Whether something happened before the next bookmark is due."""
+    async def _wait(self, changed: asyncio.Event, until: float) -> None:
         waits = [asyncio.ensure_future(event.wait()) for event in (changed, self._ended)]
-        timeout = left if self._asked.bookmarks is None else min(left, self._asked.bookmarks)
-        done, pending = await asyncio.wait(waits, timeout=max(timeout, 0), return_when=asyncio.FIRST_COMPLETED)
-        for wait in pending:
+        await asyncio.wait(waits, timeout=max(until - _now(), 0), return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
             wait.cancel()
-        return bool(done)
 
     async def _tell_bookmark(self) -> None:
-        if self._asked.bookmarks is None or self._faults.silent or self._storage.revision < self._told:
+        if self._faults.silent or self._storage.revision < self._told:
             return
+        await self._tell_news()
         self._told = self._storage.revision
         kind = self._asked.kind
         metadata = {"resourceVersion": str(self._told)}
@@ -101,6 +111,8 @@ class Watch:
             self._close()
         elif self._failure is not None:
             await self._write(_line(("ERROR", self._failure.status())))
+        else:
+            await self._tell_news()
 
     def _event(self, record: Record) -> tuple[str, Object] | None:
         """What the change means to who sees only what is selected."""
@@ -138,6 +150,10 @@ class Watch:
 
 class _CutError(Exception):
     pass
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _line(event: tuple[str, Object]) -> bytes:

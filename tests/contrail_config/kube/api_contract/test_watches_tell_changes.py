@@ -1,0 +1,135 @@
+"""Watches: what they tell, from where, and how they end."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from contrail_config.kube.client import KubeClient
+from contrail_config.kube.errors import KubeError, KubeGoneError
+from contrail_config.kube.selection import Selection
+from contrail_config.kube.watch import WatchEvent, WatchType
+from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
+
+DEADLINE = 15.0
+
+
+async def told(events: AsyncIterator[WatchEvent[ConfigMap]], count: int) -> list[tuple[str, str, Any]]:
+    """The next events, as their type, the object's name and its data."""
+    async with asyncio.timeout(DEADLINE):
+        seen = [await anext(events) for _ in range(count)]
+    return [
+        (event.type.value, event.metadata.name, event.object.data)
+        for event in seen
+        if isinstance(event.object, ConfigMap)
+    ]
+
+
+async def test_changes_after_a_version_are_told_in_order(client: KubeClient, config_maps: ConfigMaps) -> None:
+    first = await config_maps.create("a")
+    await config_maps.create("b")
+    await config_maps.change("a", key="1")
+    selection = Selection(config_maps.namespace)
+    since = first.metadata.resource_version
+    async with client.watch(CONFIG_MAPS, selection, since=since, seconds=60) as events:
+        assert await told(events, 2) == [("ADDED", "b", {}), ("MODIFIED", "a", {"key": "1"})]
+        await config_maps.delete("a")
+        await config_maps.create("a")
+        assert await told(events, 2) == [("DELETED", "a", {"key": "1"}), ("ADDED", "a", {})]
+
+
+async def test_the_end_of_an_object_bears_a_new_version(client: KubeClient, config_maps: ConfigMaps) -> None:
+    made = await config_maps.create("a")
+    since = made.metadata.resource_version
+    async with client.watch(CONFIG_MAPS, Selection(config_maps.namespace), since=since, seconds=60) as events:
+        await config_maps.delete("a")
+        async with asyncio.timeout(DEADLINE):
+            event = await anext(events)
+    assert event.type is WatchType.DELETED
+    assert event.metadata.uid == made.metadata.uid
+    assert int(event.metadata.resource_version) > int(since)
+
+
+async def test_a_selected_watch_tells_what_comes_into_sight_and_leaves_it(
+    client: KubeClient, config_maps: ConfigMaps
+) -> None:
+    made = await config_maps.create("a", key="1")
+    selection = Selection(config_maps.namespace, labels="seen=yes")
+    since = made.metadata.resource_version
+    async with client.watch(CONFIG_MAPS, selection, since=since, seconds=60) as events:
+        await config_maps.create("unseen")
+        await config_maps.patch("a", {"metadata": {"labels": {"seen": "yes"}}})
+        await config_maps.change("a", key="2")
+        await config_maps.patch("a", {"metadata": {"labels": {"seen": "no"}}, "data": {"key": "3"}})
+        await config_maps.create("b", labels={"seen": "yes"})
+        assert await told(events, 4) == [
+            ("ADDED", "a", {"key": "1"}),
+            ("MODIFIED", "a", {"key": "2"}),
+            ("DELETED", "a", {"key": "2"}),
+            ("ADDED", "b", {}),
+        ]
+
+
+async def test_a_watch_of_one_object_tells_of_no_other(client: KubeClient, config_maps: ConfigMaps) -> None:
+    made = await config_maps.create("other")
+    selection = Selection(config_maps.namespace, fields="metadata.name=a")
+    async with client.watch(CONFIG_MAPS, selection, since=made.metadata.resource_version, seconds=60) as events:
+        await config_maps.change("other", key="1")
+        await config_maps.create("a")
+        assert await told(events, 1) == [("ADDED", "a", {})]
+
+
+async def test_a_watch_of_all_namespaces_tells_of_each(client: KubeClient, config_maps: ConfigMaps) -> None:
+    made = await config_maps.create("a")
+    async with client.watch(
+        CONFIG_MAPS, Selection(labels=f"of={config_maps.namespace}"), since=made.metadata.resource_version, seconds=60
+    ) as events:
+        await config_maps.create("b", labels={"of": config_maps.namespace})
+        assert await told(events, 1) == [("ADDED", "b", {})]
+
+
+async def test_a_long_object_comes_in_one_piece(client: KubeClient, config_maps: ConfigMaps) -> None:
+    made = await config_maps.create("a")
+    async with client.watch(
+        CONFIG_MAPS, Selection(config_maps.namespace), since=made.metadata.resource_version, seconds=60
+    ) as events:
+        await config_maps.change("a", key="x" * 900_000)  # etcd takes 1.5 MiB, a config map 1 MiB
+        assert await told(events, 1) == [("MODIFIED", "a", {"key": "x" * 900_000})]
+
+
+async def test_a_watch_says_how_far_it_came_shortly_before_its_time_is_over(
+    client: KubeClient, config_maps: ConfigMaps
+) -> None:
+    made = await config_maps.create("a")
+    since = made.metadata.resource_version
+    async with client.watch(CONFIG_MAPS, Selection(config_maps.namespace), since=since, seconds=3) as events:
+        async with asyncio.timeout(DEADLINE):
+            event = await anext(events)
+    assert event.type is WatchType.BOOKMARK
+    assert int(event.metadata.resource_version) >= int(since)
+
+
+async def test_a_watch_ends_when_its_time_is_over(client: KubeClient, config_maps: ConfigMaps) -> None:
+    made = await config_maps.create("a")
+    since = made.metadata.resource_version
+    async with client.watch(CONFIG_MAPS, Selection(config_maps.namespace), since=since, seconds=1) as events:
+        async with asyncio.timeout(DEADLINE):
+            assert [event async for event in events] == []
+
+
+async def test_a_watch_from_too_long_ago_is_gone(client: KubeClient, namespace: str) -> None:
+    async def watch() -> None:
+        async with client.watch(CONFIG_MAPS, Selection(namespace), since="1", seconds=60) as events:
+            async with asyncio.timeout(DEADLINE):
+                await anext(events)
+
+    with pytest.raises(KubeGoneError, match="too old"):
+        await watch()
+
+
+async def test_a_version_that_is_none_is_refused(client: KubeClient, namespace: str) -> None:
+    with pytest.raises(KubeError) as refused:
+        async with client.watch(CONFIG_MAPS, Selection(namespace), since="x", seconds=60):
+            pass
+    assert refused.value.status in (400, 422)

@@ -1,0 +1,36 @@
+"""The Kubernetes API servers that the suite in `tests/contrail_config/kube/api_contract` runs on.
+
+The real one is among them where the environment names its binaries, as `scripts/e2e` does.
+Another one is one more entry in API_SERVERS. It is asked as somebody who may do everything, and may hold whatever it
+likes outside the namespaces and kinds that the suite makes.
+"""
+
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+
+from contrail_config.kube.access import Access
+from contrail_config.kube.configuration.load import load_access
+from tests.support.fake_apiserver.server import serve_fake_apiserver
+from tests.support.real_apiserver.server import BINARIES
+from tests.support.real_apiserver.shared import shared_apiserver
+
+ServeApi = Callable[[], AbstractAsyncContextManager[Access]]
+"""Gives access to a server until the context is left."""
+
+
+@contextlib.asynccontextmanager
+async def serve_fake() -> AsyncIterator[Access]:
+    async with serve_fake_apiserver() as server:
+        yield Access(server.url)
+
+
+@contextlib.asynccontextmanager
+async def serve_real() -> AsyncIterator[Access]:
+    yield await load_access(kubeconfig=str(shared_apiserver().kubeconfig()))
+
+
+API_SERVERS: dict[str, ServeApi] = {"fake": serve_fake}
+if BINARIES in os.environ:
+    API_SERVERS["real"] = serve_real

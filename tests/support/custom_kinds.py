@@ -1,0 +1,64 @@
+"""Custom kinds for tests: a definition that nobody else has, and the resource that it makes."""
+
+import uuid
+from typing import Any
+
+import msgspec
+
+from contrail_config.kube.resource import Metadata, Resource
+
+
+class Gadget(msgspec.Struct, frozen=True, omit_defaults=True):
+    metadata: Metadata
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+class Condition(msgspec.Struct, frozen=True):
+    type: str
+    status: str
+
+
+class DefinitionStatus(msgspec.Struct, frozen=True):
+    conditions: list[Condition] | None = None
+
+
+class Definition(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    status: DefinitionStatus = DefinitionStatus()
+
+    @property
+    def is_established(self) -> bool:
+        return Condition("Established", "True") in (self.status.conditions or ())
+
+
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", Definition, namespaced=False
+)
+
+
+def new_gadgets() -> Resource[Gadget]:
+    """A kind in a group of its own, cluster-scoped."""
+    return Resource(f"{uuid.uuid4().hex[:12]}.example", "v1", "Gadget", "gadgets", Gadget, namespaced=False)
+
+
+def definition_of(resource: Resource[Any]) -> dict[str, Any]:
+    """What makes a server serve the kind, with a status of its own."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "names": {"kind": resource.kind, "plural": resource.plural, "singular": resource.kind.lower()},
+            "versions": [
+                {
+                    "name": resource.version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                    "subresources": {"status": {}},
+                }
+            ],
+        },
+    }

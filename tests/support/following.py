@@ -1,0 +1,95 @@
+"""A reflector that is followed by a task, with all that it told."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from contrail_config.kube.decoding import Unreadable
+from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.view import Added, Change, Deleted, Key, Listed, Modified
+
+DEADLINE = 10.0
+QUICK = Pace(first_pause=0.002, longest_pause=0.02, silence=5.0, short_watch=0.0)
+"""Times for tests that wait for what comes after them."""
+
+
+class Followed:
+    """What a reflector told: `told` in order, `view` as it follows from that."""
+
+    def __init__(self, reflector: Reflector[Any]) -> None:
+        self.reflector = reflector
+        self.told: list[Change[Any]] = []
+        self.view: dict[Key, Any] = {}
+        self._news = asyncio.Event()
+
+    @property
+    def lists(self) -> int:
+        """Number of lists that were told."""
+        return sum(isinstance(change, Listed) for change in self.told)
+
+    def names(self) -> list[tuple[str, str]]:
+        """What was told, as the kind of change and the name of the object."""
+        return [(type(change).__name__, _name(change)) for change in self.told]
+
+    def take(self, change: Change[Any]) -> None:
+        """Replays a change, which must fit what was told before."""
+        self.told.append(change)
+        match change:
+            case Added(found):
+                assert _key(found) not in self.view
+                self.view[_key(found)] = found
+            case Modified(found):
+                assert self.view[_key(found)].metadata.uid == found.metadata.uid
+                assert self.view[_key(found)] != found
+                self.view[_key(found)] = found
+            case Deleted(last):
+                assert self.view.pop(_key(last)).metadata.uid == last.metadata.uid
+        self._news.set()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Returns when the condition holds after some change."""
+        async with asyncio.timeout(DEADLINE):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+    async def until_listed(self, times: int = 1) -> None:
+        await self.until(lambda: self.lists >= times)
+
+
+@contextlib.asynccontextmanager
+async def follow(reflector: Reflector[Any]) -> AsyncIterator[Followed]:
+    """Follows a reflector until the context is left."""
+    followed = Followed(reflector)
+
+    async def run() -> None:
+        async with reflector.changes() as changes:
+            async for change in changes:
+                followed.take(change)
+
+    task = asyncio.create_task(run())
+    try:
+        yield followed
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def _key(found: Any) -> Key:
+    return found.metadata.namespace, found.metadata.name
+
+
+def _name(change: Change[Any]) -> str:
+    if isinstance(change, Listed):
+        return ""
+    name: str = (change if isinstance(change, Unreadable) else change.object).metadata.name
+    return name
+
+
+async def eventually(condition: Callable[[], object]) -> None:
+    """Returns when the condition holds: for what happens without telling anybody."""
+    async with asyncio.timeout(DEADLINE):
+        while not condition():  # noqa: ASYNC110 - nobody sets an event
+            await asyncio.sleep(0.001)
