@@ -53,9 +53,10 @@ class ManifestsSource(_Section, frozen=True, tag_field="kind", tag="manifests"):
 
 
 class KubernetesSource(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
-    """A cluster's API server."""
+    """A cluster's API server. `lease_namespace`: where the lease is by which one of several managers writes."""
 
     kubeconfig: str | None = None
+    lease_namespace: str = "kube-system"
 
 
 class EmbeddedStore(_Section, frozen=True, tag_field="kind", tag="embedded"):

@@ -37,8 +37,8 @@ class Subject(NamedTuple):
 
 
 def about_pod(pod: Pod) -> Subject:
-    """The pod as subject of an event."""
-    return Subject("Pod", pod.namespace, pod.name, pod.uid)
+    """The pod as subject of an event; a static pod bears its hash there, by which kubectl looks for its events."""
+    return Subject("Pod", pod.namespace, pod.name, pod.config_hash or pod.uid)
 
 
 def about_nad(nad: Nad) -> Subject:

@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator, Iterable
 from prometheus_client import CollectorRegistry
 
 from contrail_config.errors import StoreError
-from contrail_config.objects import EventType, VirtualNetwork
+from contrail_config.objects import EventType, VirtualMachine, VirtualNetwork
 from contrail_config.store import Change, EventLog, Store
 from manager.api.views import ManagerViews
 from manager.configuration import ManagerConfiguration
 from manager.controller.nads import NadController
+from manager.controller.pod_settler import Assigned
 from manager.controller.pod_writer import Plugged
 from manager.controller.pods import PodController
 from manager.controller.work_queue import WorkQueue
@@ -33,10 +34,15 @@ _MOST_QUEUED = 1024
 _STRAYS = "addresses without a machine"
 
 
+def _tell_nobody(_machine: VirtualMachine, *, anew: bool) -> None:
+    """Nobody asks."""
+
+
 class Manager:
     """Composed by whoever starts it; `run` once.
 
     `registry` takes its metrics. `plugged` tells whether any port of the machine of a uuid is plugged on its node.
+    `assigned` is told of each pod's machine once it is written.
     `views` answers for the read-only API.
     """
 
@@ -49,6 +55,7 @@ class Manager:
         event_log: EventLog,
         registry: CollectorRegistry,
         plugged: Plugged,
+        assigned: Assigned = _tell_nobody,
     ) -> None:
         metrics = ManagerMetrics(registry)
         self._configuration = configuration
@@ -70,6 +77,7 @@ class Manager:
             metrics=metrics,
             plugged=plugged,
             network_released=self._nads.networks.released,
+            assigned=assigned,
         )
         self._chores = WorkQueue(self._do_chore, limit=1, passing=StoreError)
         self._unready = "the source has not told of all pods and networks yet"

@@ -8,6 +8,7 @@ or refused pod can still be mended. What is freed is only what belonged to the u
 
 import logging
 import time
+from typing import Protocol
 
 from contrail_config.objects import EventType, VirtualMachine, machine_name
 from contrail_config.store import Store
@@ -31,6 +32,13 @@ from manager.source import Pod
 log = logging.getLogger(__name__)
 
 
+class Assigned(Protocol):
+    """Is told of each pod's machine once it is written."""
+
+    def __call__(self, machine: VirtualMachine, /, *, anew: bool) -> None:
+        """The store holds the machine: since now (`anew`), or from before this manager's time."""
+
+
 class PodSettler:
     """Settles one pod at a time; `room` is where it notes what pods wait for."""
 
@@ -45,6 +53,7 @@ class PodSettler:
         room: WaitingRoom,
         desk: AddressDesk,
         writer: PodWriter,
+        assigned: Assigned,
     ) -> None:
         self._configuration = configuration
         self._catalogue = catalogue
@@ -54,6 +63,7 @@ class PodSettler:
         self._room = room
         self._desk = desk
         self._writer = writer
+        self._assigned = assigned
 
     async def settle(self, key: str, record: PodRecord) -> bool:
         """Settles the pod's place; tells whether nobody is there any more, and nothing is held for it."""
@@ -91,6 +101,7 @@ class PodSettler:
             await self._put_off(key, record, pod, error)
         else:
             self._metrics.pod_seconds.observe(time.monotonic() - record.since)
+            self._assigned(machine, anew=True)
             await self._conclude(key, record, pod, READY)
             await self._tell_assigned(pod, machine, draft)
 
@@ -105,7 +116,9 @@ class PodSettler:
     async def _compare(self, key: str, record: PodRecord, pod: Pod) -> None:
         """Tells a pod whose networks were changed that it keeps those that it has."""
         machine = record.found or await self._store.machine(pod.uid)
-        record.found = None
+        if record.found is not None:
+            self._assigned(machine, anew=False)
+            record.found = None
         outcome = READY
         if change := self._change(pod, machine):
             message = f"the networks of a pod stay as they were when it was made: {change}"

@@ -16,7 +16,7 @@ from manager.configuration import ManagerConfiguration
 from manager.controller.address_desk import AddressDesk
 from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
-from manager.controller.pod_settler import PodSettler
+from manager.controller.pod_settler import Assigned, PodSettler
 from manager.controller.pod_writer import Plugged, PodWriter
 from manager.controller.record import PodRecord, requested_macs
 from manager.controller.strays import stray_interfaces
@@ -48,6 +48,7 @@ class PodController:
         metrics: ManagerMetrics,
         plugged: Plugged,
         network_released: Callable[[str], None],
+        assigned: Assigned,
     ) -> None:
         self.records: dict[str, PodRecord] = {}
         self.queue = WorkQueue(self._work_off, limit=_AT_ONCE, passing=StoreError)
@@ -77,6 +78,7 @@ class PodController:
                 plugged=plugged,
                 released=self._released,
             ),
+            assigned=assigned,
         )
 
     async def load(self) -> None:

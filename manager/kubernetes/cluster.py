@@ -1,0 +1,81 @@
+"""The manager's place in a cluster: what it reads there and tells there, and whether it is the one that writes.
+
+Of several managers one leads, by a lease; the others are standbys, which are ready, read nothing and write nothing. All
+that a manager does through `client` is fenced: once the lease is lost or ran out, no write is even tried, whoever is in
+the middle of something. A manager that lost its lease does not become a standby again, since what it knows is of then:
+its process ends, and the next one begins anew.
+"""
+
+import logging
+import socket
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from contrail_config.kube.access import Access
+from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.lease import LeaderElection
+from contrail_config.objects import VirtualMachine
+from manager.configuration import KubernetesSource as KubernetesSourceSettings
+from manager.configuration import ManagerConfiguration, MetaPlugin
+from manager.kubernetes.definition import NadDefinition
+from manager.kubernetes.event_log import COMPONENT, KubernetesEventLog
+from manager.kubernetes.source import KubernetesSource
+from manager.kubernetes.status_writer import StatusWriter
+
+log = logging.getLogger(__name__)
+
+LEASE = COMPONENT
+"""Name of the lease."""
+
+
+class Cluster:
+    """Source, log of events and writer of statuses for one manager; `client` is for its store."""
+
+    def __init__(self, client: KubeClient, election: LeaderElection, *, meta_plugin: MetaPlugin) -> None:
+        self.client = client
+        self.source = KubernetesSource(client, definition=NadDefinition(client))
+        self.event_log = KubernetesEventLog(client, instance=socket.gethostname())
+        self._election = election
+        self._statuses = StatusWriter(client, has_status=self.source.has_status)
+        self._writes_statuses = meta_plugin is MetaPlugin.NONE
+        self.leads = False
+
+    def assigned(self, machine: VirtualMachine, *, anew: bool) -> None:
+        """The store holds the pod's machine: has its status written, unless a meta plugin does."""
+        if self._writes_statuses:
+            self._statuses.assigned(machine, anew=anew)
+
+    def readiness(self, manager: list[str]) -> list[str]:
+        """What keeps this process from being ready; `manager`: what keeps the manager from it, once it leads."""
+        return [*manager, *self.source.problems()] if self.leads and manager else []
+
+    async def run(self, manager: Callable[[], Awaitable[None]]) -> None:
+        """Waits until this process leads, and runs the manager, which was not run before.
+
+        Raises KubeLeadershipLostError if it leads no longer, and whatever the manager raises.
+        """
+        log.info("standing by until lease %s is free", LEASE)
+        async with self._election.lead():
+            self.leads = True
+            try:
+                await manager()
+            finally:
+                await self._statuses.close()
+
+
+@asynccontextmanager
+async def join_cluster(
+    configuration: ManagerConfiguration, settings: KubernetesSourceSettings, *, access: Access | None = None
+) -> AsyncIterator[Cluster]:
+    """Gives the cluster that the settings name, or the one that is reached by `access`.
+
+    Raises KubeConfigurationError if it is not known how to reach it.
+    """
+    access = access or await load_access(kubeconfig=settings.kubeconfig or "")
+    identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+    async with connect(access) as voter:
+        election = LeaderElection(voter, namespace=settings.lease_namespace, name=LEASE, identity=identity)
+        async with connect(access, before_write=election.leadership.check) as client:
+            yield Cluster(client, election, meta_plugin=configuration.meta_plugin.kind)
