@@ -1,4 +1,7 @@
-"""Changes small files, all or nothing: each is written beside its place and renamed into it, so whole or not there.
+"""Changes small files, all or nothing: each is written elsewhere and renamed into its place, so whole or not there.
+
+Elsewhere is a folder of the same file system that nobody else looks at: upstream's plugin reads whatever is in a
+machine's folder, and gives up at what it cannot read.
 
 There is no fsync: after a power cut no sandbox is left either, and a kill of the process loses nothing that was
 renamed. A change is all or nothing while the process lives; a kill in the middle of one, which nobody acknowledged,
@@ -23,7 +26,6 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LONGEST_FILE = 64 * 1024  # more than the longest values of a port or a gateway take
-_UNFINISHED = ":unfinished"  # neither a uuid nor the name of a device holds a colon
 
 
 @contextlib.contextmanager
@@ -35,23 +37,67 @@ def as_ports_error() -> Iterator[None]:
         raise PortsError(f"port file {error.filename}: {error.strerror}") from error
 
 
-def change_files(*, write: Mapping[str, bytes], remove: Sequence[str]) -> None:
-    """Writes and removes files, all or nothing, with their directories where they are new or get empty.
+class FileChanges:
+    """Changes files by way of the folder `unfinished`, which is its own; no two files of a change have one name."""
 
-    What is written is in its place before anything is removed, so that a kill in between leaves too much and never too
-    little. To remove one that is not there is no error. Raises OSError, and nothing was changed then.
-    """
-    superfluous = [path for path in remove if path not in write]
-    with contextlib.ExitStack() as undo:
-        for path, content in write.items():
-            _stage(path, content, undo)
-        for path in write:
-            _put_in_place(path, undo)
+    def __init__(self, unfinished: str) -> None:
+        self._unfinished = unfinished
+
+    def clear(self) -> None:
+        """Makes the folder, and removes what a kill left in it. Raises OSError."""
+        os.makedirs(self._unfinished, exist_ok=True)
+        for entry in entries(self._unfinished):
+            os.unlink(entry.path)
+
+    def make(self, *, write: Mapping[str, bytes], remove: Sequence[str]) -> None:
+        """Writes and removes files, all or nothing, with their directories where they are new or get empty.
+
+        What is written is in its place before anything is removed, so that a kill in between leaves too much and never
+        too little. To remove one that is not there is no error. Raises OSError, and nothing was changed then.
+        """
+        superfluous = [path for path in remove if path not in write]
+        os.makedirs(self._unfinished, exist_ok=True)
+        with contextlib.ExitStack() as undo:
+            for path, content in write.items():
+                self._stage(path, content, undo)
+            for path in write:
+                self._put_in_place(path, undo)
+            for path in superfluous:
+                self._remove(path, undo)
+            undo.pop_all()
         for path in superfluous:
-            _remove(path, undo)
-        undo.pop_all()
-    for path in superfluous:
-        remove_if_empty(os.path.dirname(path))
+            remove_if_empty(os.path.dirname(path))
+
+    def _stage(self, path: str, content: bytes, undo: contextlib.ExitStack) -> None:
+        directory = os.path.dirname(path)
+        undo.callback(remove_if_empty, directory)
+        os.makedirs(directory, exist_ok=True)
+        undo.callback(_discard, self._staged(path))
+        _write(self._staged(path), content)
+
+    def _put_in_place(self, path: str, undo: contextlib.ExitStack) -> None:
+        """Renames the staged file; undone, its place is as it was before."""
+        before = None
+        with contextlib.suppress(FileNotFoundError):
+            before = _read(path)
+        os.replace(self._staged(path), path)
+        if before is None:
+            undo.callback(_discard, path)
+        else:
+            undo.callback(self._restore, path, before)
+
+    def _remove(self, path: str, undo: contextlib.ExitStack) -> None:
+        with contextlib.suppress(FileNotFoundError):  # upstream's clients remove their files before they tell us
+            before = _read(path)
+            os.unlink(path)
+            undo.callback(self._restore, path, before)
+
+    def _restore(self, path: str, content: bytes) -> None:
+        _write(self._staged(path), content)
+        os.replace(self._staged(path), path)
+
+    def _staged(self, path: str) -> str:
+        return os.path.join(self._unfinished, os.path.basename(path))
 
 
 def entries(directory: str) -> list["os.DirEntry[str]"]:
@@ -60,14 +106,9 @@ def entries(directory: str) -> list["os.DirEntry[str]"]:
         return list(found)
 
 
-def whole_files(directory: str) -> Iterator["os.DirEntry[str]"]:
-    """Yields the regular files of a directory, and removes those that a kill left unfinished. Raises OSError."""
-    for entry in entries(directory):
-        if entry.is_file(follow_symlinks=False):
-            if entry.name.endswith(_UNFINISHED):
-                os.unlink(entry.path)
-            else:
-                yield entry
+def regular_files(directory: str) -> list["os.DirEntry[str]"]:
+    """Returns the regular files of a directory. Raises OSError."""
+    return [entry for entry in entries(directory) if entry.is_file(follow_symlinks=False)]
 
 
 def read_as(path: str, decoder: msgspec.json.Decoder[T]) -> T | str:
@@ -102,44 +143,12 @@ def _read(path: str) -> bytes:
         return file.read(_LONGEST_FILE)
 
 
-def _stage(path: str, content: bytes, undo: contextlib.ExitStack) -> None:
-    directory = os.path.dirname(path)
-    undo.callback(remove_if_empty, directory)
-    os.makedirs(directory, exist_ok=True)
-    undo.callback(_discard, path + _UNFINISHED)
-    _write(path + _UNFINISHED, content)
-
-
 def _write(path: str, content: bytes) -> None:
     try:
         with open(path, "wb") as file:
             file.write(content)
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from error  # a failed write does not name its file
-
-
-def _put_in_place(path: str, undo: contextlib.ExitStack) -> None:
-    """Renames the unfinished file; undone, its place is as it was before."""
-    before = None
-    with contextlib.suppress(FileNotFoundError):
-        before = _read(path)
-    os.replace(path + _UNFINISHED, path)
-    if before is None:
-        undo.callback(_discard, path)
-    else:
-        undo.callback(_restore, path, before)
-
-
-def _remove(path: str, undo: contextlib.ExitStack) -> None:
-    with contextlib.suppress(FileNotFoundError):  # upstream's clients remove their files themselves before they tell us
-        before = _read(path)
-        os.unlink(path)
-        undo.callback(_restore, path, before)
-
-
-def _restore(path: str, content: bytes) -> None:
-    _write(path + _UNFINISHED, content)
-    os.replace(path + _UNFINISHED, path)
 
 
 def _discard(path: str) -> None:

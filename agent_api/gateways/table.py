@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from agent_api.changes import Changes
-from agent_api.files import as_file, as_ports_error, change_files, read_as, set_aside, whole_files
+from agent_api.files import FileChanges, as_file, as_ports_error, read_as, regular_files, set_aside
 from agent_api.gateways.gateway import Gateway
 from agent_api.values import wrong_value
 
@@ -28,6 +28,7 @@ class GatewayTable:
         self._root = root
         self._gateways: dict[str, Gateway] = {}
         self._changes = Changes()
+        self._files = FileChanges(os.path.join(root, "unfinished", "gateways"))
 
     async def load(self) -> None:
         """Takes the gateways that an earlier process kept. Raises PortsError."""
@@ -61,7 +62,7 @@ class GatewayTable:
 
     def _change(self, *, write: Sequence[Gateway] = (), remove: Sequence[str] = ()) -> None:
         with as_ports_error():
-            change_files(
+            self._files.make(
                 write={self._path(gateway.interface): as_file(gateway) for gateway in write},
                 remove=[self._path(interface) for interface in remove],
             )
@@ -72,10 +73,11 @@ class GatewayTable:
     def _load(self) -> dict[str, Gateway]:
         with as_ports_error():
             os.makedirs(self._path(""), exist_ok=True)
+            self._files.clear()
             return {gateway.interface: gateway for gateway in self._load_all()}
 
     def _load_all(self) -> Iterator[Gateway]:
-        for file in whole_files(self._path("")):
+        for file in regular_files(self._path("")):
             gateway = _read(file.path)
             if isinstance(gateway, str):
                 aside = os.path.join(self._root, "corrupt", "gateway", f"{file.name}.corrupt")

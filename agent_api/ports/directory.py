@@ -15,14 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from agent_api.files import (
+    FileChanges,
     as_file,
     as_ports_error,
-    change_files,
     entries,
     read_as,
+    regular_files,
     remove_if_empty,
     set_aside,
-    whole_files,
 )
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.instance import InstancePort, in_kept_form, wrong_instance
@@ -43,14 +43,16 @@ class PortDirectory:
     def __init__(self, root: str) -> None:
         self._root = root
         self._machines = os.path.join(root, "vm")
+        self._changes = FileChanges(os.path.join(root, "unfinished", "ports"))
 
     def load(self) -> list[Port]:
         """Returns the ports that are there; of one that is there twice, the file written last counts.
 
-        Removes what a kill left unfinished, and sets files aside that are no ports.
+        Sets files aside that are no ports.
         """
         with as_ports_error():
             os.makedirs(self._machines, exist_ok=True)
+            self._changes.clear()
             found = sorted(self._load_all(), key=lambda item: item[0])
             newest = {port.vmi_uuid: port for _, port in found}
             for _, port in found:
@@ -61,7 +63,7 @@ class PortDirectory:
     def change(self, *, write: Sequence[Port] = (), remove: Sequence[Port] = ()) -> None:
         """Writes and removes files, all or nothing; to remove one that is not there is no error."""
         with as_ports_error():
-            change_files(
+            self._changes.make(
                 write={self.path(port): as_file(port) for port in write}, remove=[self.path(port) for port in remove]
             )
 
@@ -80,7 +82,7 @@ class PortDirectory:
                 remove_if_empty(machine.path)
 
     def _load_from(self, directory: str, read: _Read) -> Iterator[tuple[int, Port]]:
-        for file in whole_files(directory):
+        for file in regular_files(directory):
             if is_uuid(file.name):
                 port = read(file.path)
                 if isinstance(port, str):

@@ -55,7 +55,7 @@ async def test_a_full_disk_is_an_error_with_its_reason_and_nothing_is_plugged(
     ballast = await asyncio.to_thread(fill, small_disk)
     async with on_small_disk.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
         assert answer.status == 500
-        assert (await answer.json())["error"].endswith(f"{SAMPLE_VMI}:unfinished: No space left on device")
+        assert (await answer.json())["error"].endswith(f"{SAMPLE_VMI}: No space left on device")
     assert not on_small_disk.agent.plugged(SAMPLE_VM)
     assert [path.name for path in (small_disk / "vm").iterdir()] == []
     ballast.unlink()

@@ -121,8 +121,8 @@ async def test_a_file_that_is_no_gateway_is_set_aside_and_told_in_the_log(
 
 
 async def test_what_a_kill_left_unfinished_goes(root: Path, restarted: GatewayTable) -> None:
-    (root / "gateway").mkdir(parents=True)
-    (root / "gateway" / "vgw1:unfinished").write_text("{")
+    (root / "unfinished" / "gateways").mkdir(parents=True)
+    (root / "unfinished" / "gateways" / "vgw1").write_text("{")
     await restarted.load()
     assert files(root) == []
 

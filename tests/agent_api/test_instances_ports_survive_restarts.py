@@ -202,7 +202,8 @@ class TestAnInterfaceThatWasPluggedInBothWays:
     @pytest.mark.parametrize("newest", [0, 1])
     def test_of_two_files_the_newest_counts(self, directory: PortDirectory, root: Path, newest: int) -> None:
         ports: list[Port] = [container_port(), instance_port()]
-        directory.change(write=ports)
+        for port in ports:
+            directory.change(write=[port])
         for port, moment in zip(ports, (2, 1) if newest == 0 else (1, 2), strict=True):
             os.utime(directory.path(port), (moment, moment))
         assert [type(port) for port in directory.load()] == [(ContainerPort, InstancePort)[newest]]

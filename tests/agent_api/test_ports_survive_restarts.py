@@ -221,7 +221,8 @@ class TestWhatIsNoPort:
 
     def test_goes_where_a_kill_left_it_unfinished(self, place: Path, root: Path, load: Load) -> None:
         place.write_text(upstream_plugins_file())
-        place.with_name(f"{SAMPLE_VN}:unfinished").write_text('{"vm-uu')
+        (root / "unfinished" / "ports").mkdir(parents=True)
+        (root / "unfinished" / "ports" / SAMPLE_VN).write_text('{"vm-uu')
         assert [port.vmi_uuid for port in load()] == [SAMPLE_VMI]
         assert files(root) == [f"vm/{MACHINE}/{SAMPLE_VMI}"]
 
