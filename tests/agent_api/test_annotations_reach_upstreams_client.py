@@ -14,7 +14,7 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import DefaultGateway, VirtualMachine, VirtualMachineInterface
 from tests.support.agent import ServedAgent
 from tests.support.machines import make_machine, sample_interface
-from tests.support.upstream_client import read_annotations
+from tests.support.upstream_plugin import read_annotations
 
 NAMES = st.text(string.ascii_lowercase + string.digits + "-.", min_size=1, max_size=20)
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(list(':{}"\\\n\x7f'))
