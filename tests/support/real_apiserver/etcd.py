@@ -1,0 +1,61 @@
+"""etcd with one member, asked over its JSON gateway."""
+
+import base64
+import json
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.support.ports import free_port
+from tests.support.real_apiserver.process import ServerProcess
+
+_FIRST_KEY, _AFTER_LAST_KEY = b"/registry/", b"/registry0"
+_TIMEOUT = 30.0
+
+
+class Etcd(ServerProcess):
+    """Keeps its data below `work`, but not through power cuts: it does not wait for the disk."""
+
+    def __init__(self, work: Path, command: Path) -> None:
+        self.url = f"http://127.0.0.1:{free_port()}"
+        peers = f"http://127.0.0.1:{free_port()}"
+        settings = {
+            "name": "only",
+            "data-dir": work / "etcd",
+            "listen-client-urls": self.url,
+            "advertise-client-urls": self.url,
+            "listen-peer-urls": peers,
+            "initial-advertise-peer-urls": peers,
+            "initial-cluster": f"only={peers}",
+            "experimental-watch-progress-notify-interval": "5s",  # as kubeadm sets it: bookmarks follow from it
+            "unsafe-no-fsync": "true",
+            "log-level": "warn",
+        }
+        options = [f"--{name}={value}" for name, value in settings.items()]
+        super().__init__([str(command), *options], work / "etcd.log", is_ready=self._is_healthy)
+
+    def compact(self) -> None:
+        """Forgets all states but the present one."""
+        revision = self._ask("/v3/kv/range", {"key": _encoded(_FIRST_KEY)})["header"]["revision"]
+        self._ask("/v3/kv/compaction", {"revision": revision, "physical": True})
+
+    def empty(self) -> None:
+        """Loses all that the API server stored."""
+        self._ask("/v3/kv/deleterange", {"key": _encoded(_FIRST_KEY), "range_end": _encoded(_AFTER_LAST_KEY)})
+
+    def _is_healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/health", timeout=_TIMEOUT) as answer:
+                return bool(json.load(answer)["health"] == "true")
+        except (urllib.error.URLError, ConnectionError):
+            return False
+
+    def _ask(self, path: str, body: dict[str, Any]) -> Any:
+        request = urllib.request.Request(self.url + path, data=json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+            return json.load(answer)
+
+
+def _encoded(key: bytes) -> str:
+    return base64.b64encode(key).decode()
