@@ -14,14 +14,12 @@ QUICK = Pace(first_pause=0.002, longest_pause=0.02, silence=5.0, short_watch=0.0
 """Times for tests that wait for what comes after them."""
 
 
-class Followed:
-    """What a reflector told: `told` in order, `view` as it follows from that."""
+class Replay:
+    """Changes that were told: `told` in order, `view` as it follows from them."""
 
-    def __init__(self, reflector: Reflector[Any]) -> None:
-        self.reflector = reflector
+    def __init__(self) -> None:
         self.told: list[Change[Any]] = []
         self.view: dict[Key, Any] = {}
-        self._news = asyncio.Event()
 
     @property
     def lists(self) -> int:
@@ -45,6 +43,18 @@ class Followed:
                 self.view[_key(found)] = found
             case Deleted(last):
                 assert self.view.pop(_key(last)).metadata.uid == last.metadata.uid
+
+
+class Followed(Replay):
+    """What a reflector told until now, and what it tells."""
+
+    def __init__(self, reflector: Reflector[Any]) -> None:
+        super().__init__()
+        self.reflector = reflector
+        self._news = asyncio.Event()
+
+    def take(self, change: Change[Any]) -> None:
+        super().take(change)
         self._news.set()
 
     async def until(self, condition: Callable[[], object]) -> None:
@@ -53,6 +63,10 @@ class Followed:
             while not condition():
                 self._news.clear()
                 await self._news.wait()
+
+    async def until_seen(self, *names: str) -> None:
+        """Returns when the objects of these names are there, and no others."""
+        await self.until(lambda: sorted(name for _, name in self.view) == sorted(names))
 
     async def until_listed(self, times: int = 1) -> None:
         await self.until(lambda: self.lists >= times)
@@ -88,8 +102,8 @@ def _name(change: Change[Any]) -> str:
     return name
 
 
-async def eventually(condition: Callable[[], object]) -> None:
+async def eventually(condition: Callable[..., object], *arguments: object) -> None:
     """Returns when the condition holds: for what happens without telling anybody."""
     async with asyncio.timeout(DEADLINE):
-        while not condition():  # noqa: ASYNC110 - nobody sets an event
+        while not condition(*arguments):  # noqa: ASYNC110 - nobody sets an event
             await asyncio.sleep(0.001)

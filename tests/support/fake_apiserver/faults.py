@@ -30,8 +30,8 @@ class Faults:
     piece: int | None = None
     """Bodies come in pieces of so many bytes, each sent on its own."""
 
-    cut_after: int | None = None
-    """The next watch is cut after so many bytes."""
+    cuts: list[int] = field(default_factory=list)
+    """After how many bytes the next watches are cut, one after the other."""
 
     cut_cleanly: bool = False
     """A cut looks like the end of the body, not like a lost connection."""
@@ -48,6 +48,9 @@ class Faults:
     gone_as_status: bool = False
     """A watch from too long ago is refused with 410, instead of beginning with it."""
 
+    nonsense: bytes | None = None
+    """What is answered to lists and watches."""
+
     refusals: list[Refusal] = field(default_factory=list)
     refused: int = 0
 
@@ -60,16 +63,13 @@ class Faults:
     def check_refusals(self, verb: str) -> None:
         """Raises what is to be answered to this request."""
         for refusal in self.refusals:
-            if refusal.times and refusal.verb in ("", verb):
+            if refusal.verb in ("", verb):
                 refusal.times -= 1
+                if not refusal.times:
+                    self.refusals.remove(refusal)
                 self.refused += 1
                 raise refusal.failure
 
     def check_conflict(self, verb: str, kind: Kind, name: str) -> None:
         if self.conflicts and verb in _CHANGES:
             raise conflict(kind, name)
-
-    def take_cut(self) -> int | None:
-        """Returns after how many bytes the watch that begins is cut."""
-        cut, self.cut_after = self.cut_after, None
-        return cut

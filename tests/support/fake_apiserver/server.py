@@ -2,9 +2,10 @@
 
 import asyncio
 import ssl
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -33,7 +34,7 @@ class Place(NamedTuple):
 
 
 class FakeApiServer:
-    """Served by `start`. `requests` are those that came, as `verb plural`; `headers` those of the last one."""
+    """Served by `start`. `requests` are those that came, as `verb plural`; `watches` those that run."""
 
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
         self.storage = Storage()
@@ -43,18 +44,14 @@ class FakeApiServer:
         self.port = 0
         self._tls = tls
         self._lists = Lists(self.storage)
-        self._watches: set[Watch] = set()
+        self.watches: set[Watch] = set()
+        self.watch_lengths: list[float] = []
         self._runner: web.AppRunner | None = None
         self._install()
 
     @property
     def url(self) -> str:
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
-
-    @property
-    def watches(self) -> int:
-        """Number of watches that run."""
-        return len(self._watches)
 
     async def start(self) -> None:
         """Serves, at the same port as before if it was stopped."""
@@ -72,10 +69,15 @@ class FakeApiServer:
             await self._runner.cleanup()
             self._runner = None
 
-    def put(self, kind: Kind, body: Object, *, namespace: str = "") -> Object:
-        """Creates or replaces an object behind the API's back, as it is."""
-        named = {"name": body["metadata"]["name"]} | ({"namespace": namespace} if namespace else {})
-        return self.storage.put(kind, {**body, "metadata": {**body["metadata"], **named}})
+    def put(self, kind: Kind, name: str, *, namespace: str = "default", **content: Any) -> Object:
+        """Creates an object or replaces its content behind the API's back, as it is."""
+        named = {"name": name, "namespace": namespace, "uid": str(uuid.uuid4())}
+        metadata = self.storage.objects(kind).get((namespace, name), {"metadata": named})["metadata"]
+        return self.storage.put(kind, {**content, "metadata": metadata})
+
+    def remove(self, kind: Kind, name: str, *, namespace: str = "default") -> Object:
+        """Deletes an object behind the API's back."""
+        return self.storage.remove(kind, self.storage.objects(kind)[namespace, name])
 
     def empty_storage(self) -> None:
         """Loses all objects and the count of revisions, without any watch being told."""
@@ -84,19 +86,23 @@ class FakeApiServer:
 
     def end_watches(self) -> None:
         """Ends all watches as if their time was over."""
-        for watch in self._watches:
+        for watch in self.watches:
             watch.end()
 
     def cut_watches(self) -> None:
         """Loses the connections of all watches."""
-        for watch in self._watches:
+        for watch in self.watches:
             watch.cut()
+
+    def fail_watches(self, failure: StatusError) -> None:
+        """Ends all watches with an error as their last event."""
+        for watch in self.watches:
+            watch.end(failure)
 
     def forget_history(self) -> None:
         """Tells all watches that their place is no longer known, as it is then."""
         self.storage.compact()
-        for watch in self._watches:
-            watch.end(expired("The resourceVersion for the provided watch is too old."))
+        self.fail_watches(expired("The resourceVersion for the provided watch is too old."))
 
     def _install(self) -> None:
         for name in _NAMESPACES:
@@ -109,6 +115,8 @@ class FakeApiServer:
             verb = _verb(request, place)
             self.requests.append(f"{verb} {place.kind.plural}")
             self.faults.check_refusals(verb)
+            if self.faults.nonsense is not None:
+                return web.Response(body=self.faults.nonsense)
             if verb == "watch":
                 return await self._watch(request, place)
             return await self._answer(request, 201 if verb == "create" else 200, await self._do(request, verb, place))
@@ -153,7 +161,7 @@ class FakeApiServer:
         for kind in kinds_of(crd):
             for item in list(self.storage.objects(kind).values()):
                 self.storage.remove(kind, item)
-            for watch in self._watches:
+            for watch in self.watches:
                 if watch.is_of(kind):
                     watch.end()
 
@@ -186,6 +194,7 @@ class FakeApiServer:
 
     async def _watch(self, request: web.Request, place: Place) -> web.StreamResponse:
         asked = self._watch_request(request, place)
+        self.watch_lengths.append(asked.seconds)
         too_old = asked.since < self.storage.floor
         if too_old and self.faults.gone_as_status:
             raise expired("too old resource version")
@@ -194,11 +203,11 @@ class FakeApiServer:
         watch = Watch(asked, self.storage, self.faults, request, response)
         if too_old:
             watch.end(expired(f"too old resource version: {asked.since} ({self.storage.floor})"))
-        self._watches.add(watch)
+        self.watches.add(watch)
         try:
             await watch.run()
         finally:
-            self._watches.discard(watch)
+            self.watches.discard(watch)
         return response
 
     def _watch_request(self, request: web.Request, place: Place) -> WatchRequest:

@@ -29,7 +29,10 @@ class WatchRequest(NamedTuple):
 
 
 class Watch:
-    """Tells changes until its time is over, or somebody calls `end` or `cut`."""
+    """Tells changes until its time is over, or somebody calls `end` or `cut`.
+
+    `told` is the last version of which it told, `bookmarked` the one of its last bookmark, `sent` counts bytes.
+    """
 
     def __init__(
         self, asked: WatchRequest, storage: Storage, faults: Faults, request: web.Request, response: web.StreamResponse
@@ -39,8 +42,10 @@ class Watch:
         self._faults = faults
         self._request = request
         self._response = response
-        self._told = asked.since
-        self._left = faults.take_cut()
+        self.told = asked.since
+        self.bookmarked = 0
+        self.sent = 0
+        self._left = faults.cuts.pop(0) if faults.cuts else None
         self._ended = asyncio.Event()
         self._failure: StatusError | None = None
 
@@ -62,7 +67,7 @@ class Watch:
         over = _now() + self._asked.seconds
         bookmark = self._next_bookmark(over)
         with contextlib.suppress(_CutError):
-            while not self._ended.is_set() and _now() < over:
+            while self._left != 0 and not self._ended.is_set() and _now() < over:
                 changed = self._storage.changed
                 await self._tell_news()
                 await self._wait(changed, min(bookmark, over))
@@ -81,9 +86,9 @@ class Watch:
     async def _tell_news(self) -> None:
         if self._faults.silent:
             return
-        records = self._storage.since(self._told, self._asked.kind)
+        records = self._storage.since(self.told, self._asked.kind)
         if records:
-            self._told = records[-1].revision
+            self.told = records[-1].revision
         events = [event for record in records if (event := self._event(record))]
         if self._faults.swapped:
             events.reverse()
@@ -96,12 +101,12 @@ class Watch:
             wait.cancel()
 
     async def _tell_bookmark(self) -> None:
-        if self._faults.silent or self._storage.revision < self._told:
+        if self._faults.silent or self._storage.revision < self.told:
             return
         await self._tell_news()
-        self._told = self._storage.revision
+        self.told = self.bookmarked = self._storage.revision
         kind = self._asked.kind
-        metadata = {"resourceVersion": str(self._told)}
+        metadata = {"resourceVersion": str(self.told)}
         await self._write(
             _line(("BOOKMARK", {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}))
         )
@@ -138,6 +143,7 @@ class Watch:
                 part, self._left = part[: self._left], self._left - len(part)
             if part:
                 await self._response.write(part)
+                self.sent += len(part)
             if self._left is not None and self._left <= 0:
                 self._close()
                 raise _CutError

@@ -1,0 +1,99 @@
+"""An object that does not fit its struct keeps no other from being read, and loses nothing that was known of it."""
+
+from contrail_config.kube.client import KubeClient
+from contrail_config.kube.decoding import Unreadable
+from contrail_config.kube.reflector import Reflector
+from contrail_config.kube.view import Deleted, Listed
+from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
+from tests.support.fake_apiserver import kinds
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.following import QUICK, eventually, follow
+
+WRONG = {"key": ["no", "text"]}
+
+
+async def test_it_is_told_by_name_with_the_reason(
+    client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
+) -> None:
+    await config_maps.create("good")
+    server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
+    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+        await followed.until_listed()
+        unreadable, _, listed = followed.told
+        assert isinstance(unreadable, Unreadable)
+        assert (unreadable.metadata.namespace, unreadable.metadata.name) == ("default", "bad")
+        assert unreadable.problem == "Expected `str`, got `array` - at `$.data[...]`"
+        assert listed == Listed(complete=False)
+
+
+async def test_the_list_is_complete_once_it_can_be_read(client: KubeClient, server: FakeApiServer) -> None:
+    server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
+    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+        await followed.until_listed()
+        server.put(kinds.CONFIG_MAPS, "bad", data={"key": "text"})
+        await followed.until_listed(2)
+        assert followed.names()[2:] == [("Added", "bad"), ("Listed", "")]
+        assert followed.told[-1] == Listed(complete=True)
+
+
+async def test_the_list_is_complete_once_it_is_gone(client: KubeClient, server: FakeApiServer) -> None:
+    server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
+    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+        await followed.until_listed()
+        server.remove(kinds.CONFIG_MAPS, "bad")
+        await followed.until_listed(2)
+        assert followed.told[2:] == [Listed(complete=True)]
+
+
+async def test_what_was_known_of_it_stays_until_it_is_gone(
+    client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
+) -> None:
+    made = await config_maps.create("a", key="good")
+    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+        await followed.until_listed()
+        server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
+        await followed.until(lambda: ("Unreadable", "a") in followed.names())
+        assert followed.view == followed.reflector.objects == {("default", "a"): made}
+        server.remove(kinds.CONFIG_MAPS, "a")
+        await followed.until(lambda: not followed.view)
+        assert followed.told[-2:] == [Deleted(made), Listed(complete=True)]
+
+
+async def test_what_was_known_goes_with_a_new_list_that_is_without_it(
+    client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
+) -> None:
+    made = await config_maps.create("a", key="good")
+    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+        await followed.until_listed()
+        server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
+        await followed.until(lambda: ("Unreadable", "a") in followed.names())
+        server.remove(kinds.CONFIG_MAPS, "a")
+        server.forget_history()
+        await followed.until_listed(2)
+        assert followed.told[-2:] == [Deleted(made), Listed(complete=True)]
+
+
+async def test_it_is_told_once(client: KubeClient, server: FakeApiServer) -> None:
+    server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
+    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+        for lists in (1, 2):
+            await followed.until_listed(lists)
+            await eventually(lambda: server.watches)
+            server.forget_history()
+        await followed.until_listed(3)
+        assert followed.names() == [("Unreadable", "bad"), *[("Listed", "")] * 3]
+
+
+async def test_a_recreated_one_is_not_taken_for_the_old_one(
+    client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
+) -> None:
+    made = await config_maps.create("a")
+    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+        await followed.until_listed()
+        await eventually(lambda: server.watches)
+        server.remove(kinds.CONFIG_MAPS, "a")
+        server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
+        server.forget_history()
+        await followed.until_listed(2)
+        assert followed.told[2] == Deleted(made)
+        assert followed.names()[3:] == [("Unreadable", "a"), ("Listed", "")]

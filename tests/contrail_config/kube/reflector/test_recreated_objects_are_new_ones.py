@@ -1,0 +1,51 @@
+"""An object that comes again under its name has another uid: the old one's end is told before the new one."""
+
+from contrail_config.kube.client import KubeClient
+from contrail_config.kube.reflector import Reflector
+from contrail_config.kube.view import Added, Deleted, Listed
+from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
+from tests.support.fake_apiserver import kinds
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.following import QUICK, eventually, follow
+
+
+async def test_seen_by_a_watch(client: KubeClient, config_maps: ConfigMaps) -> None:
+    await config_maps.create("a")
+    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+        await followed.until_listed()
+        await config_maps.delete("a")
+        await config_maps.create("a")
+        await followed.until(lambda: len(followed.told) == 4)
+        assert followed.names()[2:] == [("Deleted", "a"), ("Added", "a")]
+
+
+async def test_seen_by_a_list_that_came_after_both(
+    client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
+) -> None:
+    old = await config_maps.create("a", key="old")
+    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+        await followed.until_listed()
+        await eventually(lambda: server.watches)
+        server.remove(kinds.CONFIG_MAPS, "a")
+        server.put(kinds.CONFIG_MAPS, "a", data={"key": "new"})
+        server.forget_history()
+        await followed.until_listed(2)
+        new = await config_maps.get("a")
+        assert followed.told[2:] == [Deleted(old), Added(new), Listed(complete=True)]
+
+
+async def test_a_reader_that_leaves_between_both_is_told_the_rest_when_it_comes_back(
+    client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
+) -> None:
+    old = await config_maps.create("a", key="old")
+    reflector = Reflector(client, CONFIG_MAPS, pace=QUICK)
+    async with follow(reflector) as followed:
+        await followed.until_listed()
+    server.remove(kinds.CONFIG_MAPS, "a")
+    server.put(kinds.CONFIG_MAPS, "a", data={"key": "new"})
+    server.storage.compact()
+    told = []
+    for _ in range(3):
+        async with reflector.changes() as changes:
+            told.append(await anext(changes))
+    assert told == [Deleted(old), Added(await config_maps.get("a")), Listed(complete=True)]

@@ -1,0 +1,44 @@
+"""Events of one object's whole life, repeated and in any order, lead to its newest state."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contrail_config.kube.view import View
+from contrail_config.kube.watch import WatchEvent, WatchType
+from tests.support.config_maps import ConfigMap, LabelledMetadata
+from tests.support.following import Replay
+from tests.support.patience import PATIENT
+
+Event = WatchEvent[ConfigMap]
+
+
+def event(type_: WatchType, version: int, life: int) -> Event:
+    metadata = LabelledMetadata(name="a", namespace="default", uid=f"life-{life}", resource_version=str(version))
+    return WatchEvent(type_, metadata, ConfigMap(metadata))
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> list[Event]:
+    """Some lives of one name, the last of which may not have ended."""
+    events: list[Event] = []
+    for life in range(draw(st.integers(1, 4))):
+        events.append(event(WatchType.ADDED, len(events) + 8, life))
+        for _ in range(draw(st.integers(0, 3))):
+            events.append(event(WatchType.MODIFIED, len(events) + 8, life))
+        events.append(event(WatchType.DELETED, len(events) + 8, life))
+    return events[: -1 if draw(st.booleans()) else None]
+
+
+@PATIENT
+@given(lives(), st.data())
+def test_the_newest_state_stays(life: list[Event], data: st.DataObject) -> None:
+    told = data.draw(st.permutations(life + data.draw(st.lists(st.sampled_from(life)))))
+    view: View[ConfigMap] = View()
+    replayed = Replay()
+    for each in told:
+        for change in view.take_event(each):
+            replayed.take(change)
+    newest = life[-1]
+    expected = [] if newest.type is WatchType.DELETED else [newest.object]
+    assert list(view.objects.values()) == expected
+    assert replayed.view == dict(view.objects)
