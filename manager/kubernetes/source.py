@@ -17,7 +17,6 @@ from typing import TypeVar
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import Unreadable
-from contrail_config.kube.errors import KubeUnavailableError
 from contrail_config.kube.reflector import Pace, Reflector
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selection import Selection
@@ -42,7 +41,7 @@ Make = Callable[[T], Pod | Nad | Namespace]
 class KubernetesSource:
     """Pods, NADs and namespaces of a cluster. The NADs' CRD is made if it is missing, and waited for.
 
-    `patience`: seconds for which pods wait for a list of networks.
+    `patience`: seconds for which a list of pods waits for one of networks, but for the first, which waits for ever.
     """
 
     def __init__(
@@ -106,21 +105,17 @@ class KubernetesSource:
             await self._taken.wait()
 
     async def _list_networks(self) -> None:
-        """Returns when networks are known as they are now. Raises KubeUnavailableError if they never were."""
+        """Returns when networks are known as they are now, or as they were before if that takes too long."""
         self._pods_complete = None
         for kind in self._networks:
             await kind.list_again()
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._patience if self._networks_listed else None):
                 for kind in self._networks:
                     await kind.listed()
-        except TimeoutError as error:
-            problem = f"networks are not listed: {'; '.join(self.problems())}"
-            if not self._networks_listed:
-                raise KubeUnavailableError(problem) from error
-            log.warning("pods are listed all the same, but %s", problem)
-        else:
-            self._networks_listed = True
+        except TimeoutError:
+            log.warning("pods are listed, though networks are not: %s", "; ".join(self.problems()))
+        self._networks_listed = True
 
     def _following(self, resource: Resource[T], reflector: Reflector[T], make: Make[T]) -> Following[T]:
         return Following(reflector, tell=partial(self._tell, resource, make), ended=self._ended)

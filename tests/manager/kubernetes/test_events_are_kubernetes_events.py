@@ -1,0 +1,181 @@
+"""What owners are told stands where `kubectl describe` looks for it, and what is told again is counted."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from contrail_config.errors import StoreUnavailableError
+from contrail_config.kube.client import KubeClient
+from contrail_config.objects import Event, EventType
+from manager.events import about_pod
+from manager.kubernetes.allowance import Allowance
+from manager.kubernetes.event_log import KubernetesEventLog
+from tests.support.clock import FakeClock
+from tests.support.cluster_objects import ClusterObjects
+from tests.support.fake_apiserver.kinds import BUILT_IN
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.pods import make_pod
+
+EVENTS = next(kind for kind in BUILT_IN if kind.plural == "events")
+THEN = 1_700_000_000.0
+
+
+@pytest.fixture
+def event_log(client: KubeClient, objects: ClusterObjects) -> KubernetesEventLog:
+    objects.add_namespace("green")
+    return KubernetesEventLog(client, instance="node-1")
+
+
+async def test_an_event_is_what_kubectl_shows(event_log: KubernetesEventLog, server: FakeApiServer) -> None:
+    await event_log.record_event(event())
+    (kept,) = kept_events(server)
+    assert kept["involvedObject"] == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": "blue",
+        "name": "web-0",
+        "uid": "0e5f1bb4-7a41-4d8e-b0d5-9c1c3f2a6d94",
+    }
+    assert (kept["type"], kept["reason"], kept["message"]) == ("Warning", "NetworkNotFound", "net-a is not there")
+    assert (kept["firstTimestamp"], kept["lastTimestamp"], kept["count"]) == (
+        "2023-11-14T22:13:20Z",
+        "2023-11-14T22:13:20Z",
+        1,
+    )
+    assert kept["source"] == {"component": "contrail-manager"}
+    assert (kept["reportingComponent"], kept["reportingInstance"]) == ("contrail-manager", "node-1")
+    assert kept["metadata"]["namespace"] == "blue"
+    assert kept["metadata"]["name"].startswith("web-0.")
+
+
+async def test_a_nads_event_names_its_kinds_group(event_log: KubernetesEventLog, server: FakeApiServer) -> None:
+    await event_log.record_event(event(kind="NetworkAttachmentDefinition"))
+    (kept,) = kept_events(server)
+    assert kept["involvedObject"]["apiVersion"] == "k8s.cni.cncf.io/v1"
+
+
+async def test_an_event_on_a_namespace_stands_in_the_default_one(
+    event_log: KubernetesEventLog, server: FakeApiServer
+) -> None:
+    await event_log.record_event(event(kind="Namespace", namespace="", name="blue"))
+    (kept,) = kept_events(server)
+    assert kept["metadata"]["namespace"] == "default"
+    assert "namespace" not in kept["involvedObject"]
+
+
+def test_a_static_pods_events_bear_its_hash_as_the_kubelets_do() -> None:
+    assert about_pod(make_pod(config_hash="5d41402abc4b")).uid == "5d41402abc4b"
+    assert about_pod(make_pod()).uid == make_pod().uid
+
+
+async def test_equal_events_are_counted(event_log: KubernetesEventLog, server: FakeApiServer) -> None:
+    for seconds in (0, 10, 20):
+        await event_log.record_event(event(seen=THEN + seconds))
+    await event_log.record_event(event(message="net-b is not there", seen=THEN + 30))
+    await event_log.record_event(event(uid="another", seen=THEN + 40))
+    first, second, third = await event_log.events()
+    assert (first.count, first.first_seen, first.last_seen) == (3, THEN, THEN + 20)
+    assert (second.message, second.count) == ("net-b is not there", 1)
+    assert (third.uid, third.count) == ("another", 1)
+    assert server.requests.count("create events") == 3
+    assert server.requests.count("patch events") == 2
+
+
+async def test_equal_events_of_one_moment_are_counted_too(event_log: KubernetesEventLog) -> None:
+    await asyncio.gather(*(event_log.record_event(event()) for _ in range(20)))
+    (kept,) = await event_log.events()
+    assert kept.count == 20
+
+
+async def test_a_manager_counts_on_where_the_one_before_stopped(
+    event_log: KubernetesEventLog, client: KubeClient
+) -> None:
+    await event_log.record_event(event())
+    await KubernetesEventLog(client, instance="node-2").record_event(event(seen=THEN + 60))
+    (kept,) = await event_log.events()
+    assert (kept.count, kept.first_seen, kept.last_seen) == (2, THEN, THEN + 60)
+
+
+async def test_an_event_that_the_server_forgot_is_told_anew_with_all_that_was_counted(
+    event_log: KubernetesEventLog, server: FakeApiServer
+) -> None:
+    await event_log.record_event(event())
+    for kept in list(server.storage.objects(EVENTS).values()):
+        server.storage.remove(EVENTS, kept)
+    await event_log.record_event(event(seen=THEN + 7200))
+    (again,) = await event_log.events()
+    assert (again.count, again.first_seen, again.last_seen) == (2, THEN, THEN + 7200)
+
+
+async def test_events_can_be_asked_for_by_object(event_log: KubernetesEventLog) -> None:
+    told = [event(), event(name="web-1", seen=THEN - 5), event(namespace="green"), event(kind="Namespace")]
+    for one in told:
+        await event_log.record_event(one)
+    assert set(await event_log.events()) == set(told)
+    assert await event_log.events(namespace="green") == [told[2]]
+    assert await event_log.events(namespace="blue", kind="Pod") == [told[1], told[0]]
+    assert await event_log.events(namespace="blue", kind="Pod", name="web-1") == [told[1]]
+    assert await event_log.events(name="nobody") == []
+
+
+async def test_events_of_others_are_theirs(event_log: KubernetesEventLog, server: FakeApiServer) -> None:
+    body = {"metadata": {"name": "of-others", "namespace": "blue"}, "reportingComponent": "kubelet", "eventTime": None}
+    server.storage.put(EVENTS, body)
+    assert await event_log.events() == []
+
+
+async def test_the_longest_of_names_has_events_too(event_log: KubernetesEventLog, server: FakeApiServer) -> None:
+    name = "a" * 236 + "." + "b" * 16
+    await event_log.record_event(event(name=name))
+    (kept,) = kept_events(server)
+    assert kept["involvedObject"]["name"] == name
+    assert len(kept["metadata"]["name"]) <= 253
+    assert ".." not in kept["metadata"]["name"]
+
+
+async def test_what_cannot_be_written_is_an_error_that_names_the_object(
+    event_log: KubernetesEventLog, server: FakeApiServer
+) -> None:
+    with pytest.raises(StoreUnavailableError, match=r"event NetworkNotFound on gone/web-0: POST .* not found"):
+        await event_log.record_event(event(namespace="gone"))
+    server.faults.refuse(403, verb="list", times=1)
+    with pytest.raises(StoreUnavailableError, match=r"events cannot be read: .*403"):
+        await event_log.events()
+
+
+async def test_what_exceeds_the_rate_is_dropped(client: KubeClient, server: FakeApiServer) -> None:
+    clock = FakeClock()
+    event_log = KubernetesEventLog(client, instance="", allowance=Allowance(rate=2, burst=3, clock=clock))
+    recorded = await record_all(event_log, 5, namespace="default")
+    assert recorded == [None, None, None, "more than 2 events per second", "more than 2 events per second"]
+    clock.advance(1)
+    assert await record_all(event_log, 3, namespace="default") == [None, None, "more than 2 events per second"]
+    assert server.requests.count("create events") + server.requests.count("patch events") == 5
+
+
+async def record_all(event_log: KubernetesEventLog, times: int, *, namespace: str) -> list[str | None]:
+    outcomes: list[str | None] = []
+    for number in range(times):
+        try:
+            await event_log.record_event(event(namespace=namespace, message=str(number)))
+            outcomes.append(None)
+        except StoreUnavailableError as error:
+            outcomes.append(str(error))
+    return outcomes
+
+
+def kept_events(server: FakeApiServer) -> list[dict[str, Any]]:
+    return list(server.storage.objects(EVENTS).values())
+
+
+def event(
+    *,
+    kind: str = "Pod",
+    namespace: str = "blue",
+    name: str = "web-0",
+    uid: str = "0e5f1bb4-7a41-4d8e-b0d5-9c1c3f2a6d94",
+    message: str = "net-a is not there",
+    seen: float = THEN,
+) -> Event:
+    return Event(kind, namespace, name, uid, EventType.WARNING, "NetworkNotFound", message, 1, seen, seen)

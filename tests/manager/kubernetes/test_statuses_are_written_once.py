@@ -1,0 +1,100 @@
+"""Each pod gets its network status once, after its list is written; nothing else waits for that."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from contrail_config.kube.client import KubeClient
+from contrail_config.objects import VirtualMachine
+from manager.kubernetes.status_writer import StatusWriter
+from tests.support.cluster_objects import STATUS_KEY, ClusterObjects
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.following import eventually
+from tests.support.machines import make_machine
+
+
+@pytest.fixture
+async def writer(client: KubeClient, objects: ClusterObjects) -> AsyncIterator[StatusWriter]:
+    writer = StatusWriter(client, has_status=lambda _namespace, name: objects.status(name) is not None)
+    yield writer
+    await writer.close()
+
+
+async def test_a_pod_whose_list_is_new_gets_its_status_in_one_write(
+    writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    uid = objects.add_pod("web-0", annotations={"of/others": "stays"}, status={"phase": "Pending"})
+    server.requests.clear()
+    writer.assigned(machine(uid), anew=True)
+    await writer.queue.settled()
+    assert server.requests == ["patch pods"]
+    annotations = objects.pod("web-0")["metadata"]["annotations"]
+    assert set(annotations) == {"of/others", STATUS_KEY}
+    (attachment,) = json.loads(annotations[STATUS_KEY])
+    assert attachment["default"] is True
+    assert objects.pod("web-0")["status"] == {"phase": "Pending"}
+
+
+async def test_a_status_that_its_user_stated_is_overwritten(writer: StatusWriter, objects: ClusterObjects) -> None:
+    uid = objects.add_pod("web-0", annotations={STATUS_KEY: "mine"})
+    writer.assigned(machine(uid), anew=True)
+    await writer.queue.settled()
+    assert objects.status("web-0") != "mine"
+
+
+async def test_after_a_restart_only_what_is_missing_is_written(
+    writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    there = objects.add_pod("web-0", annotations={STATUS_KEY: "[]"})
+    missing = objects.add_pod("web-1")
+    writer.assigned(machine(there), anew=False)
+    writer.assigned(machine(missing, pod="web-1"), anew=False)
+    await writer.queue.settled()
+    assert objects.status("web-0") == "[]"
+    assert objects.status("web-1") not in (None, "[]")
+    assert server.requests == ["patch pods"]
+
+
+@pytest.mark.parametrize("code", [500, 429, 409])
+async def test_what_the_server_cannot_do_now_is_tried_again(
+    writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer, code: int
+) -> None:
+    uid = objects.add_pod("web-0")
+    server.faults.refuse(code, verb="patch", times=5)
+    writer.assigned(machine(uid), anew=True)
+    async with asyncio.timeout(20):
+        await eventually(lambda: objects.status("web-0") is not None)
+    assert server.faults.refused == 5
+
+
+async def test_a_pod_that_went_or_was_replaced_needs_none(
+    writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    first = objects.add_pod("web-0")
+    objects.remove_pod("web-0")
+    objects.add_pod("web-0")
+    writer.assigned(machine(first), anew=True)
+    writer.assigned(machine(str(uuid.uuid4()), pod="gone"), anew=True)
+    await writer.queue.settled()
+    assert objects.status("web-0") is None
+    assert server.requests == ["patch pods", "patch pods"]
+    assert writer.queue.failing == 0
+
+
+async def test_who_may_not_write_says_so_and_leaves_it(
+    writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    uid = objects.add_pod("web-0")
+    server.faults.refuse(403, verb="patch")
+    writer.assigned(machine(uid), anew=True)
+    await writer.queue.settled()
+    assert writer.queue.failing == 0
+    assert "network status of pod blue/web-0 is not written: PATCH" in caplog.text
+
+
+def machine(uid: str, *, pod: str = "web-0") -> VirtualMachine:
+    return msgspec.structs.replace(make_machine(pod, uid=uid), namespace="blue")

@@ -1,0 +1,125 @@
+"""The CRD of NADs is made if it is missing, waited for, never altered, and made again when it goes (rule 2)."""
+
+import asyncio
+
+import pytest
+
+from contrail_config.kube.client import KubeClient
+from contrail_config.kube.errors import KubeForbiddenError, KubeUnavailableError
+from manager.kubernetes.definition import DEFINITIONS, NAME, NadDefinition
+from tests.manager.kubernetes.conftest import Follow
+from tests.support.cluster_objects import NADS, ClusterObjects
+from tests.support.fake_apiserver.kinds import CRDS
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_apiserver.storage import Object
+from tests.support.fake_apiserver.writes import create, delete
+from tests.support.following import eventually
+
+ESTABLISHED = {"conditions": [{"type": "Established", "status": "True"}]}
+
+
+async def test_it_is_made_as_the_standard_defines_it(client: KubeClient, objects: ClusterObjects) -> None:
+    await NadDefinition(client).ensure()
+    definition = objects.definition()
+    assert definition is not None
+    spec = definition["spec"]
+    assert (spec["group"], spec["scope"]) == ("k8s.cni.cncf.io", "Namespaced")
+    assert spec["names"] == {
+        "kind": "NetworkAttachmentDefinition",
+        "plural": "network-attachment-definitions",
+        "singular": "network-attachment-definition",
+        "shortNames": ["nad", "net-attach-def"],
+    }
+    (version,) = spec["versions"]
+    assert (version["name"], version["served"], version["storage"]) == ("v1", True, True)
+    schema = version["schema"]["openAPIV3Schema"]
+    assert schema["properties"]["spec"]["properties"]["config"]["type"] == "string"
+
+
+async def test_one_that_is_there_is_never_altered(client: KubeClient, server: FakeApiServer) -> None:
+    before = _put(server, {**_foreign(), "status": ESTABLISHED})
+    await NadDefinition(client).ensure()
+    assert server.storage.objects(CRDS)["", NAME] == before
+    assert "create customresourcedefinitions" not in server.requests
+
+
+async def test_it_is_waited_for_until_it_is_established(client: KubeClient, server: FakeApiServer) -> None:
+    made = _put(server, _foreign())
+    ensured = asyncio.create_task(NadDefinition(client).ensure())
+    await _asked(server, 3)
+    assert not ensured.done()
+    _put(server, {**made, "status": ESTABLISHED})
+    await asyncio.wait_for(ensured, 10)
+
+
+async def test_what_takes_too_long_is_said_with_the_servers_reason(client: KubeClient, server: FakeApiServer) -> None:
+    conditions = [{"type": "NamesAccepted", "status": "False", "message": "the short name nad is taken"}]
+    _put(server, {**_foreign(), "status": {"conditions": conditions}})
+    with pytest.raises(KubeUnavailableError, match=rf"{NAME} is not established after 0.3 s: NamesAccepted False: the"):
+        await NadDefinition(client, deadline=0.3).ensure()
+
+
+async def test_one_that_is_being_deleted_is_waited_out_and_made_anew(
+    client: KubeClient, server: FakeApiServer, objects: ClusterObjects
+) -> None:
+    leaving = {**_foreign(), "status": ESTABLISHED}
+    leaving["metadata"] = {**leaving["metadata"], "finalizers": ["customresourcecleanup.apiextensions.k8s.io"]}
+    _put(server, leaving)
+    delete(server.storage, CRDS, "", NAME, {})
+    ensured = asyncio.create_task(NadDefinition(client).ensure())
+    await _asked(server, 2)
+    assert not ensured.done()
+    server.storage.remove(CRDS, server.storage.objects(CRDS)["", NAME])
+    await asyncio.wait_for(ensured, 10)
+    definition = objects.definition()
+    assert definition is not None
+    assert definition["spec"]["names"]["shortNames"] == ["nad", "net-attach-def"]
+
+
+async def test_two_that_make_it_at_one_moment_are_both_served(client: KubeClient, server: FakeApiServer) -> None:
+    await asyncio.gather(NadDefinition(client).ensure(), NadDefinition(client).ensure())
+    assert server.requests.count("create customresourcedefinitions") == 2
+
+
+async def test_who_may_not_make_it_says_so(client: KubeClient, server: FakeApiServer) -> None:
+    server.faults.refuse(403, verb="create", times=100)
+    with pytest.raises(KubeForbiddenError, match=r"POST .*/customresourcedefinitions"):
+        await NadDefinition(client).ensure()
+
+
+async def test_one_that_is_deleted_while_it_is_used_is_made_again_and_its_nads_are_gone(
+    follow: Follow, objects: ClusterObjects, server: FakeApiServer, client: KubeClient
+) -> None:
+    told = await follow()
+    await told.until_listed()
+    objects.add_nad("net-a")
+    await told.until(lambda: "+nad net-a" in told.lines())
+    await client.delete(DEFINITIONS, NAME)
+    await told.until(lambda: "-nad net-a" in told.lines())
+    await told.until_listed(2)
+    assert objects.definition() is not None
+    objects.add_nad("net-b")
+    await told.until(lambda: "+nad net-b" in told.lines())
+    assert server.requests.count("create customresourcedefinitions") == 2
+    assert objects.requests("list pods") == 1
+
+
+async def _asked(server: FakeApiServer, times: int) -> None:
+    await eventually(lambda: server.requests.count("get customresourcedefinitions") >= times)
+
+
+def _foreign() -> Object:
+    """As Multus brings it."""
+    names = {"kind": NADS.kind, "plural": NADS.plural, "shortNames": ["net-attach-def"]}
+    version = {"name": "v1", "served": True, "storage": True}
+    return {
+        "metadata": {"name": NAME},
+        "spec": {"group": NADS.group, "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def _put(server: FakeApiServer, definition: Object) -> Object:
+    if ("", NAME) not in server.storage.objects(CRDS):
+        made = create(server.storage, CRDS, "", definition)
+        definition = {**made, **({"status": definition["status"]} if "status" in definition else {})}
+    return server.storage.put(CRDS, definition)

@@ -1,0 +1,90 @@
+"""What users and kubelets do in a cluster, done to the fake API server behind the API's back."""
+
+from typing import Any
+
+from manager.kubernetes.definition import NAME as NAD_DEFINITION
+from tests.support.fake_apiserver.kinds import CRDS, NAMESPACES, PODS, Kind
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_apiserver.storage import Object
+from tests.support.fake_apiserver.writes import create, delete, find, merge
+from tests.support.pods import OWN_CONFIG
+
+NADS = Kind(
+    "k8s.cni.cncf.io",
+    "v1",
+    "NetworkAttachmentDefinition",
+    "network-attachment-definitions",
+    custom=True,
+    blind_updates=False,
+)
+NETWORKS_KEY = "k8s.v1.cni.cncf.io/networks"
+STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
+CIDR_KEY = "opencontrail.org/cidr"
+
+NO_SANDBOX = {"phase": "Succeeded", "conditions": [{"type": "PodReadyToStartContainers", "status": "False"}]}
+
+
+class ClusterObjects:
+    """Makes, changes and deletes objects; all are in the namespace `blue` if nothing else is said."""
+
+    def __init__(self, server: FakeApiServer) -> None:
+        self._server = server
+        self._storage = server.storage
+        self.add_namespace("blue")
+
+    def add_namespace(self, name: str, **annotations: str) -> None:
+        create(self._storage, NAMESPACES, "", {"metadata": {"name": name, "annotations": annotations}})
+
+    def add_pod(
+        self,
+        name: str,
+        *,
+        networks: str | None = None,
+        node: str | None = "node-1",
+        annotations: Object | None = None,
+        host_network: bool = False,
+        status: Object | None = None,
+        namespace: str = "blue",
+    ) -> str:
+        """Makes a pod and returns its uid."""
+        stated = {**({} if networks is None else {NETWORKS_KEY: networks}), **(annotations or {})}
+        spec = {**({} if node is None else {"nodeName": node}), **({"hostNetwork": True} if host_network else {})}
+        body = {"metadata": {"name": name, "annotations": stated}, "spec": spec, "status": status or {}}
+        uid: str = create(self._storage, PODS, namespace, body)["metadata"]["uid"]
+        return uid
+
+    def change_pod(self, name: str, changes: Object, *, namespace: str = "blue") -> None:
+        """Merges the changes into the pod, whatever they are about."""
+        self._storage.put(PODS, merge(find(self._storage, PODS, namespace, name), changes))
+
+    def remove_pod(self, name: str, *, namespace: str = "blue") -> None:
+        delete(self._storage, PODS, namespace, name, {"gracePeriodSeconds": 0})
+
+    def pod(self, name: str, *, namespace: str = "blue") -> Object:
+        return find(self._storage, PODS, namespace, name)
+
+    def status(self, name: str) -> str | None:
+        """The network status that the pod bears."""
+        text: str | None = self.pod(name)["metadata"]["annotations"].get(STATUS_KEY)
+        return text
+
+    def add_nad(
+        self, name: str, *, cidr: str | None = "10.1.0.0/16", config: Any = OWN_CONFIG, namespace: str = "blue"
+    ) -> None:
+        annotations = {} if cidr is None else {CIDR_KEY: cidr}
+        body = {"apiVersion": NADS.api_version, "kind": NADS.kind, "spec": {"config": config}}
+        create(self._storage, NADS, namespace, {**body, "metadata": {"name": name, "annotations": annotations}})
+
+    def change_nad(self, name: str, changes: Object, *, namespace: str = "blue") -> None:
+        self._storage.put(NADS, merge(find(self._storage, NADS, namespace, name), changes))
+
+    def remove_nad(self, name: str, *, namespace: str = "blue") -> None:
+        delete(self._storage, NADS, namespace, name, {})
+
+    def definition(self) -> Object | None:
+        """The CRD of NADs."""
+        return self._storage.objects(CRDS).get(("", NAD_DEFINITION))
+
+    def requests(self, request: str) -> int:
+        """How often there was such a request, as `verb plural`."""
+        return self._server.requests.count(request)

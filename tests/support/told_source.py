@@ -1,0 +1,96 @@
+"""A Kubernetes source that is followed by a task, with all that it told."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
+
+from contrail_config.kube.client import KubeClient
+from manager.kubernetes.definition import NadDefinition
+from manager.kubernetes.source import KubernetesSource
+from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, SourceEvent
+from tests.support.following import DEADLINE, QUICK
+
+T = TypeVar("T", Pod, Nad, Namespace)
+
+
+class ToldSource:
+    """What a source told: `told` in order."""
+
+    def __init__(self, source: KubernetesSource) -> None:
+        self.source = source
+        self.told: list[SourceEvent] = []
+        self._news = asyncio.Event()
+
+    async def follow(self) -> None:
+        async with self.source.events() as events:
+            async for event in events:
+                self.told.append(event)
+                self._news.set()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Returns when the condition holds after some event."""
+        async with asyncio.timeout(DEADLINE):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+    async def until_listed(self, times: int = 1) -> None:
+        await self.until(lambda: len(self.lists) >= times)
+
+    @property
+    def lists(self) -> list[Listed]:
+        return [event for event in self.told if isinstance(event, Listed)]
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [event for event in self.told if isinstance(event, Problem)]
+
+    def lines(self, *, since: int = 0) -> list[str]:
+        """What was told, as `+pod name`, `-nad name`, `listed`; the namespaces of the server itself are left out."""
+        return [line for event in self.told[since:] if (line := _line(event))]
+
+    def pod(self, name: str) -> Pod:
+        """What was told last of the pod."""
+        return next(pod for pod in self._applied(Pod) if pod.name == name)
+
+    def nad(self, name: str) -> Nad:
+        """The same for a NAD."""
+        return next(nad for nad in self._applied(Nad) if nad.name == name)
+
+    def namespace(self, name: str) -> Namespace:
+        """The same for a namespace."""
+        return next(namespace for namespace in self._applied(Namespace) if namespace.name == name)
+
+    def _applied(self, kind: type[T]) -> list[T]:
+        found = [event.object for event in reversed(self.told) if isinstance(event, Applied)]
+        return [one for one in found if isinstance(one, kind)]
+
+
+@contextlib.asynccontextmanager
+async def follow_source(
+    client: KubeClient, *, patience: float = DEADLINE, deadline: float = DEADLINE
+) -> AsyncIterator[ToldSource]:
+    """Follows a source until the context is left."""
+    definition = NadDefinition(client, deadline=deadline)
+    told = ToldSource(KubernetesSource(client, definition=definition, pace=QUICK, patience=patience))
+    task = asyncio.create_task(told.follow())
+    try:
+        yield told
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def _line(event: SourceEvent) -> str:
+    match event:
+        case Listed(complete=complete):
+            return "listed" if complete else "listed in part"
+        case Problem(kind=kind, name=name):
+            return f"? {kind} {name}"
+        case Applied(object=one) | Gone(object=one):
+            kind = type(one).__name__.lower()
+            if isinstance(one, Namespace) and one.name != "blue":
+                return ""
+            return f"{'+' if isinstance(event, Applied) else '-'}{kind} {one.name}"
