@@ -67,7 +67,10 @@ def delete(storage: Storage, kind: Kind, namespace: str, name: str, options: Obj
     current = find(storage, kind, namespace, name)
     for key, value in options.get("preconditions", {}).items():
         if current["metadata"][key] != value:
-            raise conflict(kind, name, f"Precondition failed: {key} in precondition: {value}")
+            kept = current["metadata"][key]
+            raise conflict(
+                kind, name, f"the {key} in the precondition ({value}) does not match the one in record ({kept})"
+            )
     grace = _grace_period(kind, current, options)
     if not grace and not current["metadata"].get("finalizers"):
         return storage.remove(kind, current)

@@ -11,7 +11,10 @@ _STOP_TIMEOUT = 30.0
 
 
 class ServerProcess:
-    """Runs `command`; `is_ready` tells whether it serves. What it says is appended to `log`."""
+    """Runs `command`; `is_ready` tells whether it serves. What it says is appended to `log`.
+
+    It dies with the thread that starts it, which therefore is the one that lasts as long as the tests.
+    """
 
     def __init__(self, command: Sequence[str], log: Path, *, is_ready: Callable[[], bool]) -> None:
         self._command = (*_WITH_US, *command)
@@ -21,8 +24,17 @@ class ServerProcess:
 
     def start(self) -> None:
         """Starts it and returns when it is ready."""
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Starts it and returns at once."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def wait_until_ready(self) -> None:
+        """Returns when it is ready after it was launched; this may be in any thread."""
+        assert self._process is not None
         give_up = time.monotonic() + _START_TIMEOUT
         while not self._is_ready():
             assert self._process.poll() is None, f"ended: {self._last_words()}"

@@ -1,6 +1,7 @@
 """The API server, with an administrator and as many service accounts as the objects in it name."""
 
 import contextlib
+import hashlib
 import json
 import os
 import ssl
@@ -58,7 +59,7 @@ class ApiServer(ServerProcess):
             "contexts": [{"name": "real", "context": {"cluster": "real", "user": "user"}}],
             "current-context": "real",
         }
-        file = self._work / f"kubeconfig-{hash(token):x}"
+        file = self._work / f"{hashlib.sha256(token.encode()).hexdigest()[:12]}.kubeconfig"
         file.write_text(json.dumps(document))
         return file
 

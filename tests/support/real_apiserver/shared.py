@@ -15,5 +15,6 @@ def shared_apiserver() -> ApiServer:
     with contextlib.ExitStack() as started:
         work = started.enter_context(tempfile.TemporaryDirectory())
         server = started.enter_context(serve_real_apiserver(Path(work)))
+        server.forget_history()  # so that there is a version that is too old
         atexit.register(started.pop_all().close)
     return server

@@ -1,0 +1,43 @@
+"""A Kubernetes API server to each module of tests."""
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.configuration.load import load_access
+from tests.e2e.kubernetes.users import Users
+from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> None:
+    """No node takes part that anything could be left on."""
+
+
+@pytest.fixture(scope="module")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    with serve_real_apiserver(tmp_path_factory.mktemp("kubernetes")) as server:
+        yield server
+
+
+@pytest.fixture
+async def client(api_server: ApiServer) -> AsyncIterator[KubeClient]:
+    """An administrator."""
+    async with connect(await load_access(kubeconfig=str(api_server.kubeconfig()))) as client:
+        yield client
+
+
+@pytest.fixture
+def namespace(api_server: ApiServer) -> str:
+    """One of the test's own; it stays, as no controller would take it away."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    api_server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    return name
+
+
+@pytest.fixture
+def users(client: KubeClient, namespace: str) -> Users:
+    """Those of the test's namespace."""
+    return Users(client, namespace)
