@@ -213,7 +213,7 @@ class FakeApiServer:
     def _watch_request(self, request: web.Request, place: Place) -> WatchRequest:
         since = request.query.get("resourceVersion", "")
         if not since.isdigit():
-            raise bad_request(f"Invalid value: {since!r}: a watch here begins at a resource version")
+            raise StatusError(500, "", f"resourceVersion: Invalid value: {since!r}: a watch here begins at one")
         return WatchRequest(
             place.kind,
             place.namespace,
