@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.configuration.load import load_access
-from contrail_config.kube.lease import LeaderElection
+from contrail_config.kube.lease import LeaderElection, LeaseTimes
 from contrail_config.objects import VirtualMachine
 from manager.configuration import KubernetesSource as KubernetesSourceSettings
 from manager.configuration import ManagerConfiguration, MetaPlugin
@@ -67,7 +67,11 @@ class Cluster:
 
 @asynccontextmanager
 async def join_cluster(
-    configuration: ManagerConfiguration, settings: KubernetesSourceSettings, *, access: Access | None = None
+    configuration: ManagerConfiguration,
+    settings: KubernetesSourceSettings,
+    *,
+    access: Access | None = None,
+    lease_times: LeaseTimes | None = None,
 ) -> AsyncIterator[Cluster]:
     """Gives the cluster that the settings name, or the one that is reached by `access`.
 
@@ -76,6 +80,8 @@ async def join_cluster(
     access = access or await load_access(kubeconfig=settings.kubeconfig or "")
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     async with connect(access) as voter:
-        election = LeaderElection(voter, namespace=settings.lease_namespace, name=LEASE, identity=identity)
+        election = LeaderElection(
+            voter, namespace=settings.lease_namespace, name=LEASE, identity=identity, times=lease_times
+        )
         async with connect(access, before_write=election.leadership.check) as client:
             yield Cluster(client, election, meta_plugin=configuration.meta_plugin.kind)
