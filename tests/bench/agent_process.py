@@ -1,7 +1,7 @@
 """An agent with its store and its pods in a process of its own: `python -m tests.bench.agent_process FOLDER`.
 
-Prints its listeners and its memory as one line of JSON, and ends when its stdin does. Beside the agent's pages it has
-two for the benchmark: how many requests wait, and the writing of one more machine.
+Prints its listeners and its memory as one line of JSON, and ends when its stdin does. Beside
+the agent's pages it has two for the benchmark: how many requests wait, and the writing of one more machine.
 """
 
 import asyncio
@@ -38,9 +38,10 @@ def bench_pages(agent: Agent, store: SqliteStore) -> list[web.RouteDef]:
         return web.Response(text=str(len(agent.machines.waiters)))
 
     async def write(request: web.Request) -> web.Response:
+        machine = pod(request.match_info["name"])
         began = time.monotonic()
-        await store.put_machine(pod(request.match_info["name"]))
-        return web.Response(text=str(began))
+        await store.put_machine(machine)
+        return web.json_response({"began": began, "committed": time.monotonic()})
 
     return [web.get("/waiting", waiting), web.post("/write/{name}", write)]
 
