@@ -1,11 +1,17 @@
 """The stores that the suite in `tests/contrail_config/store_suite` runs on: another one is one more entry in STORES."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from contrail_config.embedded.store import SqliteStore
+from contrail_config.kube.access import Access
+from contrail_config.kube.client import connect
+from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import Store
 from tests.support.clock import FakeClock
+from tests.support.fake_apiserver.server import FakeApiServer
 
 StoreFactory = Callable[[Path, FakeClock], Awaitable[Store]]
 """Opens a store that keeps what it keeps below a folder, and tells the time by a clock."""
@@ -18,4 +24,35 @@ async def open_embedded(folder: Path, clock: FakeClock) -> SqliteStore:
     return await SqliteStore.open(folder / "store" / "config.db", clock=clock)
 
 
-STORES: dict[str, StoreFactory] = {"embedded": open_embedded}
+class ServedStore(KubernetesStore):
+    """A Kubernetes store with a client of its own, and what else lasts as long as it is open."""
+
+    resources: AsyncExitStack
+
+    async def close(self) -> None:
+        await super().close()
+        await self.resources.aclose()
+
+
+async def open_served(access: Access, clock: FakeClock, resources: AsyncExitStack) -> ServedStore:
+    """A store on the API server that `access` leads to; `resources` are closed with it."""
+    client = await resources.enter_async_context(connect(access))
+    await ensure_definitions(client)
+    store = ServedStore(client, clock=clock, pace=0.0)
+    store.resources = resources
+    return store
+
+
+_fake_servers: dict[Path, FakeApiServer] = {}
+"""They keep their objects while they are stopped."""
+
+
+async def open_on_fake_apiserver(folder: Path, clock: FakeClock) -> ServedStore:
+    server = _fake_servers.setdefault(folder, FakeApiServer())
+    resources = AsyncExitStack()
+    await server.start()
+    resources.push_async_callback(server.stop)
+    return await open_served(Access(server.url), clock, resources)
+
+
+STORES: dict[str, StoreFactory] = {"embedded": open_embedded, "kubernetes": open_on_fake_apiserver}

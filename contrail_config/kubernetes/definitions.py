@@ -1,0 +1,206 @@
+"""The CustomResourceDefinitions of the group: what they say, and making those that are missing.
+
+One that is there belongs to whoever runs the cluster, and is never altered: a newer release brings its own as files.
+"""
+
+import asyncio
+import logging
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from contrail_config.errors import StoreUnavailableError
+from contrail_config.kube.backoff import Backoff
+from contrail_config.kube.client import KubeClient
+from contrail_config.kube.errors import KubeExistsError, KubeNotFoundError
+from contrail_config.kube.resource import Metadata, Resource
+from contrail_config.kubernetes.errors import as_store_error
+from contrail_config.kubernetes.kinds import BLOCKS, MACHINES, NETWORKS, NODES
+from contrail_config.kubernetes.schemas import structural_schema
+
+log = logging.getLogger(__name__)
+
+DEADLINE: Final = 60.0
+"""Seconds for the server to establish them all."""
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """How far the server got with a definition."""
+
+    type: str
+    status: str
+    message: str = ""
+
+
+class DefinitionStatus(msgspec.Struct, frozen=True):
+    """The conditions of a definition."""
+
+    conditions: tuple[Condition, ...] | None = None
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """What is read of a CustomResourceDefinition."""
+
+    metadata: Metadata
+    status: DefinitionStatus = DefinitionStatus()
+
+    @property
+    def is_established(self) -> bool:
+        """Whether its objects are served."""
+        return any(each.type == "Established" and each.status == "True" for each in self.status.conditions or ())
+
+
+DEFINITIONS: Final = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    Definition,
+    namespaced=False,
+)
+
+
+class _Column(NamedTuple):
+    """A column of `kubectl get`; those of priority 1 are shown by `-o wide` alone."""
+
+    name: str
+    path: str
+    type: str = "string"
+    priority: int = 0
+
+
+class _Shown(NamedTuple):
+    """How people meet a kind."""
+
+    resource: Resource[Any]
+    short_name: str
+    columns: tuple[_Column, ...]
+
+
+_AGE: Final = _Column("Age", ".metadata.creationTimestamp", "date")
+
+_KINDS: Final = (
+    _Shown(
+        MACHINES,
+        "cvm",
+        (
+            _Column("Node", ".spec.node"),
+            _Column("Interfaces", ".status.interfaces", "integer"),
+            _Column("Addresses", ".status.addresses"),
+            _AGE,
+            _Column("Networks", ".status.networks", priority=1),
+            _Column("UID", ".spec.uuid", priority=1),
+        ),
+    ),
+    _Shown(
+        NETWORKS,
+        "cvn",
+        (
+            _Column("Network", ".status.name"),
+            _Column("VNI", ".spec.vni", "integer"),
+            _Column("Subnets", ".status.subnets"),
+            _Column("Nad", ".spec.nad"),
+            _Column("Retired", ".spec.retired", "boolean"),
+            _AGE,
+        ),
+    ),
+    _Shown(
+        BLOCKS,
+        "cab",
+        (
+            _Column("Network", ".spec.network"),
+            _Column("First", ".spec.first"),
+            _Column("Given", ".status.given", "integer"),
+            _Column("Held", ".status.held", "integer"),
+            _AGE,
+        ),
+    ),
+    _Shown(
+        NODES,
+        "cn",
+        (
+            _Column("Pending Deletes", ".status.pendingDeletes", "integer"),
+            _Column("Last Error", ".status.lastErrors[0]"),
+            _AGE,
+        ),
+    ),
+)
+
+
+def definitions() -> dict[str, dict[str, Any]]:
+    """The definitions, by name."""
+    return {definition["metadata"]["name"]: definition for definition in map(_definition, _KINDS)}
+
+
+async def ensure_definitions(client: KubeClient, *, deadline: float = DEADLINE) -> None:
+    """Makes those definitions that are not there, and returns when all are established.
+
+    Raises StoreUnavailableError, which names those that are not within `deadline` seconds, and what else the server
+    answers.
+    """
+    missing = definitions()
+    backoff = Backoff(first=0.02, longest=2.0)
+    try:
+        async with asyncio.timeout(deadline):
+            while missing:
+                for name, definition in list(missing.items()):
+                    with as_store_error(f"CustomResourceDefinition {name}"):
+                        if await _is_established(client, name, definition):
+                            del missing[name]
+                if missing:
+                    await asyncio.sleep(backoff.next_pause())
+    except TimeoutError as error:
+        raise StoreUnavailableError(f"not established in {deadline:g} s: {', '.join(missing)}") from error
+
+
+async def _is_established(client: KubeClient, name: str, definition: dict[str, Any]) -> bool:
+    """Whether the definition counts; makes it if it is not there."""
+    try:
+        return (await client.get(DEFINITIONS, name)).is_established
+    except KubeNotFoundError:
+        await _make(client, definition)
+    return False
+
+
+async def _make(client: KubeClient, definition: dict[str, Any]) -> None:
+    try:
+        await client.create(DEFINITIONS, definition)
+    except KubeExistsError:
+        return  # made by somebody else at the same moment
+    log.info("made CustomResourceDefinition %s", definition["metadata"]["name"])
+
+
+def _definition(shown: _Shown) -> dict[str, Any]:
+    resource = shown.resource
+    schema = structural_schema(resource.type)
+    schema["properties"] |= {name: {"type": "string"} for name in ("apiVersion", "kind")}
+    schema["properties"]["metadata"] = {"type": "object"}
+    columns = [
+        {"name": column.name, "type": column.type, "jsonPath": column.path}
+        | ({"priority": column.priority} if column.priority else {})
+        for column in shown.columns
+    ]
+    version = {
+        "name": resource.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "additionalPrinterColumns": columns,
+    }
+    return {
+        "apiVersion": DEFINITIONS.api_version,
+        "kind": DEFINITIONS.kind,
+        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "names": {
+                "kind": resource.kind,
+                "listKind": f"{resource.kind}List",
+                "plural": resource.plural,
+                "singular": resource.kind.lower(),
+                "shortNames": [shown.short_name],
+            },
+            "versions": [version],
+        },
+    }

@@ -1,0 +1,185 @@
+"""The kinds of the group `opencontrail.org`, as they are on the wire.
+
+Each object holds a config object as its `spec`. `status` is written once with it and holds nothing new: it is what
+`kubectl get` shows in a line, which cannot be taken from a list within the spec.
+
+Metadata that others may set is kept, since objects are replaced as a whole.
+"""
+
+import hashlib
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from contrail_config.kube.resource import Metadata, Resource
+from contrail_config.objects import ConfigObject, VirtualMachine, VirtualNetwork
+
+GROUP: Final = "opencontrail.org"
+VERSION: Final = "v1alpha1"
+
+UUID_LABEL: Final = f"{GROUP}/uuid"
+NODE_LABEL: Final = f"{GROUP}/node"
+NETWORK_LABEL: Final = f"{GROUP}/network"
+
+PROPOSED: Final = f"{GROUP}/proposed"
+"""Annotation of a network that is not settled yet: nobody but who settles it takes notice of it (see `networks`)."""
+
+_LONGEST_LABEL: Final = 63
+
+
+class OwnerReference(ConfigObject, frozen=True):
+    """The object with which this one goes, if nobody else removes it."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class KeptMetadata(Metadata, frozen=True):
+    """Metadata of objects that are replaced as a whole."""
+
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+
+class MachineSummary(ConfigObject, frozen=True):
+    """What `kubectl get` shows of a machine."""
+
+    interfaces: int
+    addresses: str
+    networks: str
+
+
+class MachineObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+    """A machine, named as its pod, in its namespace."""
+
+    metadata: KeptMetadata
+    spec: VirtualMachine
+    status: MachineSummary | None = None
+
+
+class NetworkSummary(ConfigObject, frozen=True):
+    """What `kubectl get` shows of a network."""
+
+    name: str
+    subnets: str
+
+
+class NetworkObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+    """A network, named by its uuid."""
+
+    metadata: KeptMetadata
+    spec: VirtualNetwork
+    status: NetworkSummary | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its number and its name are its own for certain."""
+        return PROPOSED not in self.metadata.annotations
+
+
+class BlockEntry(ConfigObject, frozen=True):
+    """Who has an address; with `held_until` (seconds since the epoch): who had it until `held_since`."""
+
+    owner: str
+    held_since: float | None = None
+    held_until: float | None = None
+
+
+class LastGiven(ConfigObject, frozen=True):
+    """The address of the block that was given last, and when, in seconds since the epoch."""
+
+    address: str
+    at: float
+
+
+class BlockSpec(ConfigObject, frozen=True):
+    """64 addresses of a network from `first` on: those that are not free, each with its owner."""
+
+    network: str
+    first: str
+    addresses: dict[str, BlockEntry] = msgspec.field(default_factory=dict)
+    last_given: LastGiven | None = None
+
+
+class BlockSummary(ConfigObject, frozen=True):
+    """What `kubectl get` shows of a block."""
+
+    given: int
+    held: int
+
+
+class BlockObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+    """A block of addresses; only managers read it."""
+
+    metadata: KeptMetadata
+    spec: BlockSpec
+    status: BlockSummary | None = None
+
+
+class NodeReport(ConfigObject, frozen=True):
+    """What an agent tells of its node; at `reported_at` (seconds since the epoch), at most every 10 s.
+
+    `versions` are those of agent and plugin by name; `unplugged` the uuids of interfaces whose ports were unplugged
+    after their machines had gone; `pending_deletes` the number of containers whose end the agent was not told of yet.
+    """
+
+    reported_at: float
+    versions: dict[str, str] = msgspec.field(default_factory=dict)
+    unplugged: tuple[str, ...] = ()
+    pending_deletes: int = 0
+    conflicts: tuple[str, ...] = ()
+    last_errors: tuple[str, ...] = ()
+
+
+class NodeObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+    """A node's report, named as the node."""
+
+    metadata: KeptMetadata
+    status: NodeReport
+
+
+MACHINES: Final = Resource(GROUP, VERSION, "VirtualMachine", "virtualmachines", MachineObject)
+NETWORKS: Final = Resource(GROUP, VERSION, "VirtualNetwork", "virtualnetworks", NetworkObject, namespaced=False)
+BLOCKS: Final = Resource(GROUP, VERSION, "AddressBlock", "addressblocks", BlockObject, namespaced=False)
+NODES: Final = Resource(GROUP, VERSION, "ContrailNode", "contrailnodes", NodeObject, namespaced=False)
+
+ObjectT = TypeVar("ObjectT", MachineObject, NetworkObject)
+
+KINDS: Final[tuple[Resource[Any], ...]] = (MACHINES, NETWORKS, BLOCKS, NODES)
+
+
+def node_label(node: str) -> str:
+    """Value of the node label; a name that is too long for one is cut, and told apart by a digest."""
+    if len(node) <= _LONGEST_LABEL:
+        return node
+    digest = hashlib.sha256(node.encode()).hexdigest()[:12]
+    return f"{node[: _LONGEST_LABEL - 13]}-{digest}"
+
+
+def machine_object(machine: VirtualMachine) -> MachineObject:
+    """The machine as it is created; it goes with its pod, if nobody else removes it."""
+    pod = OwnerReference("v1", "Pod", machine.pod, machine.uuid)
+    labels = {UUID_LABEL: machine.uuid, NODE_LABEL: node_label(machine.node)}
+    metadata = KeptMetadata(name=machine.pod, namespace=machine.namespace, labels=labels, owner_references=(pod,))
+    addresses = [address.address for interface in machine.interfaces for address in interface.addresses]
+    networks = [interface.network[2] for interface in machine.interfaces]
+    summary = MachineSummary(len(machine.interfaces), ",".join(addresses), ",".join(networks))
+    return MachineObject(metadata, machine, summary)
+
+
+def network_object(network: VirtualNetwork) -> NetworkObject:
+    """The network as it is created."""
+    summary = NetworkSummary(network.name, ",".join(subnet.cidr for subnet in network.subnets))
+    return NetworkObject(KeptMetadata(name=network.uuid), network, summary)
+
+
+def succeed(found: ObjectT, wanted: ObjectT) -> ObjectT:
+    """The wanted object as the successor of the one that was found: what others set in its metadata stays."""
+    labels = {**found.metadata.labels, **wanted.metadata.labels}
+    return msgspec.structs.replace(wanted, metadata=msgspec.structs.replace(found.metadata, labels=labels))

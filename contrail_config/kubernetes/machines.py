@@ -1,0 +1,146 @@
+"""Machines as objects, each in its pod's namespace under its pod's name.
+
+A machine is created by one write. Its name is the lock: of two managers that create the machine of one pod, one is
+told so, and takes over what the other one wrote instead of replacing what it never saw.
+
+Where the object of a uuid is, and whose interfaces it has, is known of all machines that this process wrote or read;
+of others it is asked for. So an object that went without us (with its pod, by its owner reference) still tells whose
+addresses are to be freed.
+"""
+
+import contextlib
+from typing import NamedTuple
+
+from contrail_config.errors import ConflictError, NotFoundError, StoreUnavailableError
+from contrail_config.kube.client import KubeClient
+from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
+from contrail_config.kube.selection import EVERYTHING, Selection
+from contrail_config.kubernetes.attempts import attempts
+from contrail_config.kubernetes.kinds import (
+    MACHINES,
+    NODE_LABEL,
+    UUID_LABEL,
+    MachineObject,
+    machine_object,
+    node_label,
+    succeed,
+)
+from contrail_config.objects import VirtualMachine, machine_name
+
+
+class _Known(NamedTuple):
+    """Where a machine's object is, and the uuids of its interfaces."""
+
+    namespace: str
+    pod: str
+    interfaces: tuple[str, ...]
+
+
+class Machines:
+    """Machines by uuid. All methods raise KubeError and StoreError."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+        self._known: dict[str, _Known] = {}
+        self._bearers: dict[str, str] = {}  # machine of an interface
+
+    async def put(self, machine: VirtualMachine) -> None:
+        """Creates or replaces the machine. Raises ConflictError if another machine has its place or its name."""
+        self._refuse_elsewhere(machine)
+        async for _ in attempts():
+            try:
+                await self._write(machine)
+            except (KubeConflictError, KubeNotFoundError) as error:
+                met = error
+            else:
+                self._note(machine)
+                return
+        raise StoreUnavailableError(f"machine {machine.name} was changed by others at each attempt to write") from met
+
+    async def get(self, uuid: str) -> VirtualMachine:
+        """The machine. Raises NotFoundError."""
+        found = await self._find(uuid)
+        if found is None:
+            raise NotFoundError(f"there is no machine {uuid}")
+        return found.spec
+
+    async def all(self, *, node: str | None) -> list[VirtualMachine]:
+        """All machines, of one node if it is given, by name."""
+        selection = EVERYTHING if node is None else of_node(node)
+        machines = [item.spec for item in await self._client.list_all(MACHINES, selection)]
+        for machine in machines:
+            self._note(machine)
+        return sorted(machines, key=lambda machine: machine.name)
+
+    async def delete(self, uuid: str) -> tuple[str, ...]:
+        """Deletes the machine if it is there, and returns the interfaces that it has or had: until `forget`."""
+        found = await self._find(uuid)
+        if found is not None:
+            with contextlib.suppress(KubeNotFoundError, KubeConflictError):  # gone, and perhaps another is there
+                spec = found.spec
+                await self._client.delete(MACHINES, spec.pod, namespace=spec.namespace, uid=found.metadata.uid)
+        known = self._known.get(uuid)
+        return known.interfaces if known else ()
+
+    def forget(self, uuid: str) -> None:
+        """What the machine had is freed."""
+        known = self._known.pop(uuid, None)
+        for interface in known.interfaces if known else ():
+            self._bearers.pop(interface, None)
+
+    async def borne(self, owner: str) -> frozenset[str]:
+        """The addresses that the interface has in a machine that is there, as far as that one is known."""
+        uuid = self._bearers.get(owner)
+        found = None if uuid is None else await self._find(uuid)
+        interfaces = found.spec.interfaces if found else ()
+        return frozenset(
+            address.address for interface in interfaces if interface.uuid == owner for address in interface.addresses
+        )
+
+    def _refuse_elsewhere(self, machine: VirtualMachine) -> None:
+        known, place = self._known.get(machine.uuid), f"{machine.namespace}/{machine.pod}"
+        if known is not None and (known.namespace, known.pod) != (machine.namespace, machine.pod):
+            raise ConflictError(f"machine {machine.uuid} is there already, as {known.namespace}/{known.pod}")
+        if machine.name != machine_name(machine.cluster, machine.namespace, machine.pod):
+            raise ConflictError(f"machine {place} cannot be named {machine.name}, as another pod's would be")
+
+    async def _write(self, machine: VirtualMachine) -> None:
+        wanted = machine_object(machine)
+        try:
+            await self._client.create(MACHINES, wanted, namespace=machine.namespace)
+        except KubeExistsError:
+            found = await self._client.get(MACHINES, machine.pod, namespace=machine.namespace)
+            self._refuse_other(machine, found.spec)
+            if found.spec != machine:
+                await self._client.replace(MACHINES, machine.pod, succeed(found, wanted), namespace=machine.namespace)
+
+    def _refuse_other(self, machine: VirtualMachine, found: VirtualMachine) -> None:
+        if found.uuid != machine.uuid:
+            raise ConflictError(f"machine {found.name} is there already, with uuid {found.uuid}")
+        if found.uuid not in self._known and found.interfaces != machine.interfaces:
+            self._note(found)
+            raise ConflictError(f"machine {found.name} is there already, as another manager wrote it")
+
+    async def _find(self, uuid: str) -> MachineObject | None:
+        known = self._known.get(uuid)
+        if known is None:
+            found = await self._client.list_all(MACHINES, Selection(labels=f"{UUID_LABEL}={uuid}"))
+            for item in found:
+                self._note(item.spec)
+            return found[0] if found else None
+        try:
+            item = await self._client.get(MACHINES, known.pod, namespace=known.namespace)
+        except KubeNotFoundError:
+            return None
+        return item if item.spec.uuid == uuid else None
+
+    def _note(self, machine: VirtualMachine) -> None:
+        interfaces = tuple(interface.uuid for interface in machine.interfaces)
+        self._known[machine.uuid] = _Known(machine.namespace, machine.pod, interfaces)
+        for interface in interfaces:
+            self._bearers[interface] = machine.uuid
+
+
+def of_node(node: str) -> Selection:
+    """The machines of one node."""
+    return Selection(labels=f"{NODE_LABEL}={node_label(node)}")
