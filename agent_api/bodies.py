@@ -4,13 +4,14 @@ Upstream answers 500 to what it cannot parse, and takes a wrong uuid for the nil
 status is 200. Here every wrong value is one error (400) that names its key, in an array with its position
 (`[1].vmi-uuid: ...`), and nothing is done of a body that is wrong in part.
 
-A small body is always read. Of large ones only so many are held at once, so that the memory of all bodies has a
-bound whatever the clients send.
+A small body is always read. Of large ones only so many are held at once, from their reading until what they ask for
+is done, so that the memory of all bodies has a bound whatever the clients send.
 """
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -42,31 +43,42 @@ class BodyReader:
         self._most_large = most_large
         self._large = 0
 
-    async def read(self, request: web.Request) -> bytes:
-        """Returns the whole body. Raises an HTTP error with status 408 or 413, BadRequestError, OverloadedError."""
+    @contextlib.asynccontextmanager
+    async def of(self, request: web.Request) -> AsyncIterator[bytes]:
+        """Reads the whole body; a large one counts as held as long as the context lasts.
+
+        Raises an HTTP error with status 408 or 413, BadRequestError, OverloadedError.
+        """
+        body = bytearray()
+        with contextlib.ExitStack() as held:
+            async with self._in_time():
+                await _read_until(request, body, size=SMALL_BODY)
+                if len(body) > SMALL_BODY:
+                    held.enter_context(self._one_more_large())
+                    await _read_until(request, body, size=LARGEST_BODY)
+            if len(body) > LARGEST_BODY:
+                raise web.HTTPRequestEntityTooLarge(LARGEST_BODY, text=f"the body has more than {LARGEST_BODY} bytes")
+            yield bytes(body)
+
+    @contextlib.asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._deadline):
-                return await self._within_number(request)
+                yield
         except TimeoutError as error:
             raise web.HTTPRequestTimeout(text=f"the body was not here within {self._deadline:g} s") from error
         except web.RequestPayloadError as error:
             raise BadRequestError("the body is not sent as HTTP demands") from error
 
-    async def _within_number(self, request: web.Request) -> bytes:
-        body = bytearray()
-        await _read_until(request, body, size=SMALL_BODY)
-        if len(body) <= SMALL_BODY:
-            return bytes(body)
+    @contextlib.contextmanager
+    def _one_more_large(self) -> Iterator[None]:
         if self._large >= self._most_large:
-            raise OverloadedError(f"{self._large} large bodies are being read already; try again")
+            raise OverloadedError(f"{self._large} large bodies are held already; try again")
         self._large += 1
         try:
-            await _read_until(request, body, size=LARGEST_BODY)
+            yield
         finally:
             self._large -= 1
-        if len(body) > LARGEST_BODY:
-            raise web.HTTPRequestEntityTooLarge(LARGEST_BODY, text=f"the body has more than {LARGEST_BODY} bytes")
-        return bytes(body)
 
 
 async def _read_until(request: web.Request, body: bytearray, *, size: int) -> None:

@@ -54,7 +54,8 @@ class ContainerPages:
         ]
 
     async def _plug(self, request: web.Request) -> web.Response:
-        await self._ports.plug(parse_container_ports(await self._bodies.read(request)))
+        async with self._bodies.of(request) as body:
+            await self._ports.plug(parse_container_ports(body))
         return done()
 
     async def _show(self, request: web.Request) -> web.Response:

@@ -41,11 +41,13 @@ class GatewayPages:
         ]
 
     async def _add(self, request: web.Request) -> web.Response:
-        await self._gateways.add(parse_gateways(await self._bodies.read(request)))
+        async with self._bodies.of(request) as body:
+            await self._gateways.add(parse_gateways(body))
         return done()
 
     async def _delete(self, request: web.Request) -> web.Response:
-        await self._gateways.delete(parse_gateway_names(await self._bodies.read(request)))
+        async with self._bodies.of(request) as body:
+            await self._gateways.delete(parse_gateway_names(body))
         return done()
 
     async def _show(self, _request: web.Request) -> web.Response:

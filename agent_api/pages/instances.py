@@ -55,7 +55,8 @@ class InstancePages:
         return Operation("PUT", path, summary, handle, errors=(403, 500, 503))
 
     async def _plug(self, request: web.Request) -> web.Response:
-        await self._ports.plug(parse_instance_ports(await self._bodies.read(request)))
+        async with self._bodies.of(request) as body:
+            await self._ports.plug(parse_instance_ports(body))
         return done()
 
     async def _show(self, request: web.Request) -> web.Response:

@@ -1,6 +1,7 @@
 """The pages that whoever composes the process serves beside the agent's, as `/openapi.json` describes them."""
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -22,16 +23,26 @@ class Readiness(msgspec.Struct):
     reasons: list[str]
 
 
+class Page(NamedTuple):
+    """What a page is, and what it answers."""
+
+    summary: str
+    answer: Any
+    media: str = "application/json"
+    errors: tuple[int, ...] = ()
+
+
+_KNOWN = {
+    "/healthz": Page("Whether it is alive.", Health),
+    "/readyz": Page("Whether it is ready.", Readiness, errors=(503,)),
+    "/metrics": Page("Metrics of Prometheus.", str, media="text/plain"),
+}
+
+
 def status_operations(pages: Sequence[web.RouteDef]) -> list[Operation]:
     """Returns those of the pages that are known, with what they answer."""
-    described = []
-    for page in pages:
-        if page.path == "/healthz":
-            described.append(Operation("GET", page.path, "Whether it is alive.", page.handler, answer=Health))
-        elif page.path == "/readyz":
-            described.append(
-                Operation("GET", page.path, "Whether it is ready.", page.handler, answer=Readiness, errors=(503,))
-            )
-        elif page.path == "/metrics":
-            described.append(Operation("GET", page.path, "Metrics.", page.handler, answer=str, media="text/plain"))
-    return described
+    return [
+        Operation(page.method, page.path, known.summary, page.handler, known.errors, known.answer, media=known.media)
+        for page in pages
+        if (known := _KNOWN.get(page.path)) is not None
+    ]

@@ -125,13 +125,26 @@ class TestManyLargeBodies:
                 await connection.send(whole[:-1000])
             await until(lambda: bodies._large == 2)
             answer = await exchanged(served.address, whole[:-1000])
-            assert (answer.status, answer.error) == (503, "2 large bodies are being read already; try again")
+            assert (answer.status, answer.error) == (503, "2 large bodies are held already; try again")
             async with served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as small:
                 assert small.status == 200
             await first.send(whole[-1000:])
             assert (await first.answer()).status == 200
         async with served.tcp.post("/port", data=body) as later:
             assert later.status == 200
+
+    async def test_count_until_what_they_ask_for_is_done(self, start_agent: StartAgent) -> None:
+        bodies = BodyReader(most_large=1)
+        served = await start_agent(bodies=bodies)
+        body = json.dumps([instance_port_of(SAMPLE_VM, str(uuid.uuid4())) for _ in range(100)]).encode()
+        async with connected(served.address) as first:
+            async with served.agent.ports._changes._one_at_a_time:  # a change is under way
+                await first.send(request("POST", "/port", body))
+                await until(lambda: served.agent.ports._changes._under_way)
+                answer = await exchanged(served.address, request("POST", "/port", body))
+                assert answer.status == 503
+            assert (await first.answer()).status == 200
+        assert bodies._large == 0
 
 
 @every_page
