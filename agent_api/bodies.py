@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from agent_api.errors import BadRequestError, OverloadedError
 from agent_api.values import key_of, wrong_value
@@ -30,6 +31,9 @@ SMALL_BODY = 16 * 1024
 """Bytes; of larger ones no more than `MOST_LARGE` are held at once."""
 
 MOST_LARGE = 32
+
+MALFORMED = (HttpProcessingError, web.RequestPayloadError)
+"""What aiohttp raises where a client does not send HTTP."""
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -67,7 +71,7 @@ class BodyReader:
                 yield
         except TimeoutError as error:
             raise web.HTTPRequestTimeout(text=f"the body was not here within {self._deadline:g} s") from error
-        except web.RequestPayloadError as error:
+        except MALFORMED as error:
             raise BadRequestError("the body is not sent as HTTP demands") from error
 
     @contextlib.contextmanager

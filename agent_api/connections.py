@@ -4,7 +4,8 @@ aiohttp by itself answers what is no HTTP in plain text, with a trace in the log
 head, for ever for a client that reads no answer, and takes as many connections as come. Here:
 
 - a head must be whole `HEAD_DEADLINE` after its first byte, else it is answered with 408; a connection on which
-  nothing came in this time is closed, and so is one whose client does not read its answer;
+  nothing came in this time is closed, and so is one whose client does not read its answer, or goes on with a body
+  that nobody wants;
 - a connection that had a request and has none any more is closed after `IDLE`;
 - of more connections than `MOST_CONNECTIONS` the oldest that have no request are closed, those with half a head among
   them; if all have one, the newest is answered with 503.
@@ -24,6 +25,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
+from agent_api.bodies import MALFORMED
 from agent_api.middlewares import UPSTREAM_JSON
 from contrail_service.pages import errors_as_json
 
@@ -37,8 +39,6 @@ IDLE = 75.0
 
 MOST_CONNECTIONS = 4096
 """Connections of one runner; fewer where the process may not open four times as many files."""
-
-_CLIENTS_FAULTS = (HttpProcessingError, web.RequestPayloadError)
 
 _OPTIONS: dict[str, Any] = {
     "access_log": None,
@@ -133,7 +133,7 @@ class _Connection(web.RequestHandler):
     __slots__ = ("_for_answer", "_for_head", "_head_began", "_seconds")
 
     def __init__(self, server: web.Server, *, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
-        super().__init__(server, loop=loop, **_OPTIONS)
+        super().__init__(server, loop=loop, lingering_time=deadline, **_OPTIONS)
         self._seconds = deadline
         self._head_began = False
         self._for_head = _Deadline(loop, deadline)
@@ -196,7 +196,7 @@ class _Connection(web.RequestHandler):
         return response
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        if isinstance(kw.get("exc_info"), _CLIENTS_FAULTS):
+        if isinstance(kw.get("exc_info"), MALFORMED):
             log.debug("%s: %s", self.peername, kw["exc_info"])
         else:
             super().log_exception(*args, **kw)

@@ -125,6 +125,14 @@ class TestUnreadAnswers:
             with pytest.raises(ConnectionError):
                 await asyncio.wait_for(asking, DEADLINE)
 
+    async def test_that_are_read_in_time_after_all_are_all_there(self, served: ServedAgent) -> None:
+        asked = 300  # more than the buffers between hold
+        async with connected(served.address) as connection:
+            sending = asyncio.create_task(connection.send(asked * request("GET", "/openapi.json")))
+            await others_are_answered(served)
+            assert [(await connection.answer()).status for _ in range(asked)] == [200] * asked
+            await sending
+
 
 async def ask_for_ever(client: socket.socket) -> None:
     while True:

@@ -1,9 +1,14 @@
 """Bytes that are no request, or half of one: 400 as JSON, the end of the connection, and no trace in the log."""
 
+import asyncio
 import logging
 
 import pytest
+from aiohttp import web_protocol
+from aiohttp.http_parser import HttpRequestParser, HttpRequestParserPy
 
+from agent_api.bodies import BodyReader
+from tests.agent_api.conftest import StartAgent
 from tests.support.agent import ServedAgent
 from tests.support.machines import SAMPLE_VM
 from tests.support.raw_http import connected, exchanged, request
@@ -47,7 +52,56 @@ async def test_it_is_400_as_json_and_the_end_of_the_connection(
     assert answer.error.startswith(("the request is malformed: ", "the body is not sent as HTTP demands"))
     assert len(answer.error) < 300
     assert "\n" not in answer.error
-    assert [record for record in caplog.records if record.exc_info or record.levelno >= logging.WARNING] == []
+    assert traces(caplog) == []
+
+
+CHUNKED = b"Host: agent\r\nTransfer-Encoding: chunked" + END
+
+
+@pytest.mark.parametrize("parser", [HttpRequestParser, HttpRequestParserPy])
+class TestAWrongChunk:
+    """aiohttp has two parsers, which tell it in different ways."""
+
+    @pytest.fixture
+    async def served(
+        self,
+        start_agent: StartAgent,
+        parser: type,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> ServedAgent:
+        monkeypatch.setattr(web_protocol, "HttpRequestParser", parser)
+        caplog.set_level(logging.DEBUG)
+        return await start_agent(bodies=BodyReader(deadline=0.1), bounds={"deadline": 0.1})
+
+    async def test_that_comes_after_a_right_one_ends_the_body(
+        self, served: ServedAgent, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with connected(served.address) as connection:
+            await connection.send(b"POST /vm HTTP/1.1\r\n" + CHUNKED + b"1\r\n[\r\n")
+            await asyncio.sleep(0.02)  # the agent reads
+            await connection.send(b"zz\r\n")
+            answer = await connection.answer()
+            assert (answer.status, answer.error) in {
+                (400, "the body is not sent as HTTP demands"),
+                (408, "the body was not here within 0.1 s"),
+            }
+            assert await connection.ends()
+        assert traces(caplog) == []
+
+    async def test_that_comes_after_the_answer_ends_the_connection(
+        self, served: ServedAgent, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with connected(served.address) as connection:
+            await connection.send(b"GET /gateway HTTP/1.1\r\n" + CHUNKED)
+            assert (await connection.answer()).status == 200
+            await connection.send(b"zz\r\n")
+            assert await connection.ends()
+        assert traces(caplog) == []
+
+
+def traces(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.exc_info or record.levelno >= logging.WARNING]
 
 
 async def test_other_clients_are_answered_afterwards(served: ServedAgent) -> None:

@@ -64,6 +64,11 @@ class RawConnection:
             except ConnectionResetError:
                 return True
 
+    async def ends(self) -> bool:
+        """Returns when the other side has closed, whatever it said before."""
+        await self.is_closed()
+        return True
+
     async def close(self) -> None:
         self._writer.close()
         with contextlib.suppress(ConnectionError):
