@@ -59,7 +59,8 @@ class Ledger:
 
     def owners(self) -> set[str]:
         """Who has an address now."""
-        return {owner for owner, places in self._places.items() if any(map(self._is_given, places))}
+        blocks = itertools.chain.from_iterable(blocks.values() for blocks in self._blocks.values())
+        return {entry.owner for block in blocks for entry in block.entries.values() if entry.held is None}
 
     def given_in(self, network_uuid: str) -> Iterator[Place]:
         """The addresses of a network that somebody has."""

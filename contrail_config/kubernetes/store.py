@@ -9,6 +9,7 @@ one change. Addresses that a machine still bears are freed with the machine alon
 """
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
@@ -34,6 +35,8 @@ from contrail_config.kubernetes.operations import free, give
 from contrail_config.kubernetes.watcher import Watcher
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, T_co, WatchStart
+
+log = logging.getLogger(__name__)
 
 _READERS: Final = 16
 """Machines that are asked for at one moment."""
@@ -171,7 +174,11 @@ class KubernetesStore:
         now = self._clock()
         if isinstance(change, Listed | Unreadable):
             return
-        block = read_block(change.object, now=now)
+        try:
+            block = read_block(change.object, now=now)
+        except ValueError as error:
+            log.error("address block %s holds nonsense: %s", change.object.metadata.name, error)
+            return
         if isinstance(change, Deleted):
             self._ledger.follow_end(block.key, block.version or "")
         else:

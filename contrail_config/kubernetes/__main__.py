@@ -1,0 +1,20 @@
+"""`python -m contrail_config.kubernetes FOLDER` writes the CustomResourceDefinitions as files, for who applies them."""
+
+import sys
+from pathlib import Path
+
+import yaml
+
+from contrail_config.kubernetes.definitions import definitions
+
+
+def main(folder: str) -> None:
+    """Writes one file for each kind."""
+    for name, definition in definitions().items():
+        plural = name.partition(".")[0]
+        text = yaml.safe_dump(definition, sort_keys=False, width=120, allow_unicode=True)
+        Path(folder, f"{plural}.yaml").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
