@@ -1,5 +1,6 @@
 """The stores that the suite in `tests/contrail_config/store_suite` runs on: another one is one more entry in STORES."""
 
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -7,11 +8,15 @@ from pathlib import Path
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.kube.access import Access
 from contrail_config.kube.client import connect
+from contrail_config.kube.configuration.load import load_access
 from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.kinds import GROUP
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import Store
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.real_apiserver.server import BINARIES
+from tests.support.real_apiserver.shared import shared_apiserver
 
 StoreFactory = Callable[[Path, FakeClock], Awaitable[Store]]
 """Opens a store that keeps what it keeps below a folder, and tells the time by a clock."""
@@ -55,4 +60,18 @@ async def open_on_fake_apiserver(folder: Path, clock: FakeClock) -> ServedStore:
     return await open_served(Access(server.url), clock, resources)
 
 
+_last_folder: list[Path] = []
+"""The one whose store the real server holds: another one finds it empty."""
+
+
+async def open_on_real_apiserver(folder: Path, clock: FakeClock) -> ServedStore:
+    server = shared_apiserver()
+    if _last_folder != [folder]:
+        server.etcd.empty(GROUP)
+        _last_folder[:] = [folder]
+    return await open_served(await load_access(kubeconfig=str(server.kubeconfig())), clock, AsyncExitStack())
+
+
 STORES: dict[str, StoreFactory] = {"embedded": open_embedded, "kubernetes": open_on_fake_apiserver}
+if BINARIES in os.environ:
+    STORES["real kubernetes"] = open_on_real_apiserver

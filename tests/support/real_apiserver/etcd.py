@@ -10,7 +10,7 @@ from typing import Any
 from tests.support.ports import free_port
 from tests.support.real_apiserver.process import ServerProcess
 
-_FIRST_KEY, _AFTER_LAST_KEY = b"/registry/", b"/registry0"
+_ALL = "/registry/"
 _TIMEOUT = 30.0
 
 
@@ -37,12 +37,15 @@ class Etcd(ServerProcess):
 
     def compact(self) -> None:
         """Forgets all states but the present one."""
-        revision = self._ask("/v3/kv/range", {"key": _encoded(_FIRST_KEY)})["header"]["revision"]
+        revision = self._ask("/v3/kv/range", {"key": _encoded(_ALL)})["header"]["revision"]
         self._ask("/v3/kv/compaction", {"revision": revision, "physical": True})
 
-    def empty(self) -> None:
-        """Loses all that the API server stored."""
-        self._ask("/v3/kv/deleterange", {"key": _encoded(_FIRST_KEY), "range_end": _encoded(_AFTER_LAST_KEY)})
+    def empty(self, group: str = "") -> None:
+        """Loses all objects of an API group, or of all."""
+        prefix = f"{_ALL}{group}/" if group else _ALL
+        after = prefix.removesuffix("/") + "0"  # the character after the slash
+        self._ask("/v3/kv/deleterange", {"key": _encoded(prefix), "range_end": _encoded(after)})
+        self._ask("/v3/kv/put", {"key": _encoded("emptied")})  # whoever reads at its revision has seen all deletions
 
     def _is_healthy(self) -> bool:
         try:
@@ -57,5 +60,5 @@ class Etcd(ServerProcess):
             return json.load(answer)
 
 
-def _encoded(key: bytes) -> str:
-    return base64.b64encode(key).decode()
+def _encoded(key: str) -> str:
+    return base64.b64encode(key.encode()).decode()
