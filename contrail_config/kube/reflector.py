@@ -5,9 +5,11 @@ refuses for a reason that is not a passing one, the objects are listed anew, and
 changes, deletions included: they carry the last state that was known. What did not change is not told again.
 
 Built as one generator without a task of its own: a slow reader slows the connection, and nothing is queued in memory.
-A reader that leaves in the middle and comes back is told what it was not told.
-Kept is what the resource's struct keeps, no bodies. Not promised: every state in between; two changes while a watch was
-cut may be told as one.
+A reader that leaves in the middle and comes back is told what it was not told. Kept is what the resource's struct
+keeps, no bodies.
+
+Not promised: every state in between, since two changes while a watch was cut may be told as one; and to notice that the
+server's history began anew (etcd emptied) once it has become as long as the old one was.
 """
 
 import asyncio

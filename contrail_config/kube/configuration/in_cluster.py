@@ -19,12 +19,12 @@ def is_in_cluster(environment: Mapping[str, str]) -> bool:
     return bool(environment.get(_HOST) and environment.get(_PORT))
 
 
-def in_cluster_access(environment: Mapping[str, str], *, service_account: str = SERVICE_ACCOUNT) -> Access:
+def in_cluster_access(environment: Mapping[str, str]) -> Access:
     """Returns the access of a pod's service account. Raises KubeConfigurationError if this is no pod."""
     if not is_in_cluster(environment):
         raise KubeConfigurationError(f"not in a cluster: {_HOST} and {_PORT} are not set")
     host = environment[_HOST]
-    token, authority = (os.path.join(service_account, name) for name in ("token", "ca.crt"))
+    token, authority = (os.path.join(SERVICE_ACCOUNT, name) for name in ("token", "ca.crt"))
     return Access(
         f"https://{f'[{host}]' if ':' in host else host}:{environment[_PORT]}",
         credentials=KeptCredentials(token=FileContents(token, "service account")),

@@ -6,6 +6,7 @@ refused the old one. A file that cannot be read again leaves what was read befor
 
 import asyncio
 import logging
+import math
 import time
 from typing import Protocol
 
@@ -48,23 +49,22 @@ class Inline:
 class FileContents:
     """A value that is the contents of a file."""
 
-    def __init__(self, path: str, origin: str, *, period: float = PERIOD) -> None:
+    def __init__(self, path: str, origin: str) -> None:
         self.origin = origin
         self._path = path
-        self._period = period
         self._content: bytes | None = None
-        self._read_at = -period
+        self._read_at = -math.inf
 
     async def read(self) -> bytes:
         """Returns the contents. Raises KubeConfigurationError."""
-        if self._content is None or time.monotonic() - self._read_at >= self._period:
+        if self._content is None or time.monotonic() - self._read_at >= PERIOD:
             self._content = await asyncio.to_thread(self._load)
             self._read_at = time.monotonic()
         return self._content
 
     def forget(self) -> bool:
         """Has it read anew next time."""
-        self._read_at = -self._period
+        self._read_at = -math.inf
         return True
 
     def _load(self) -> bytes:

@@ -34,13 +34,19 @@ class Place(NamedTuple):
 
 
 class FakeApiServer:
-    """Served by `start`. `requests` are those that came, as `verb plural`; `watches` those that run."""
+    """Served by `start`. `requests` are those that came, as `verb plural`; `watches` those that run.
+
+    `below` is the path below which it is served.
+    `callers` are who asked: a bearer token, else the common name of a client certificate, else nothing.
+    """
 
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
         self.storage = Storage()
         self.faults = Faults()
         self.bookmark_interval = 60.0
+        self.below = ""
         self.requests: list[str] = []
+        self.callers: list[str] = []
         self.port = 0
         self._tls = tls
         self._lists = Lists(self.storage)
@@ -111,7 +117,7 @@ class FakeApiServer:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
             self._authenticate(request)
-            place = self._place(request.path)
+            place = self._place(request.path.removeprefix(self.below))
             verb = _verb(request, place)
             self.requests.append(f"{verb} {place.kind.plural}")
             self.faults.check_refusals(verb)
@@ -167,6 +173,7 @@ class FakeApiServer:
 
     def _authenticate(self, request: web.Request) -> None:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.callers.append(token or _common_name(request))
         if self.faults.tokens is not None and token not in self.faults.tokens:
             raise StatusError(401, "Unauthorized", "Unauthorized")
 
@@ -256,6 +263,12 @@ def _verb(request: web.Request, place: Place) -> str:
     if request.method not in _VERBS or bool(place.name) is (request.method == "POST"):
         raise StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
     return _VERBS[request.method]
+
+
+def _common_name(request: web.Request) -> str:
+    certificate = request.get_extra_info("peercert") or {}
+    names = dict(pair for ((pair),) in certificate.get("subject", ()))
+    return str(names.get("commonName", ""))
 
 
 def _matches(request: web.Request) -> Matches:

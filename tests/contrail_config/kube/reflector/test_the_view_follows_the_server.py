@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from contrail_config.kube.access import Access
 from contrail_config.kube.client import connect
@@ -25,8 +25,9 @@ from tests.support.following import Followed, eventually, follow
 DEADLINE = 20.0
 PACE = Pace(first_pause=0.001, longest_pause=0.01, silence=0.1, short_watch=0.0, page_length=3)
 NAMES = [f"c{number}" for number in range(8)]
-READABLE = ["one", "two", "three"]
-UNREADABLE = [7, ["list"]]
+LONG_HISTORY = 1000
+READABLE: list[Any] = ["one", "two", "three"]
+UNREADABLE: list[Any] = [7, ["list"]]
 
 T = TypeVar("T")
 
@@ -108,8 +109,10 @@ class Server(RuleBasedStateMachine):
         self.server.storage.compact()
         self.server.cut_watches()
 
+    @precondition(lambda self: self.server.storage.revision > LONG_HISTORY)
     @rule()
     def empty(self) -> None:
+        """Nobody can tell a history that began anew from the old one once it is as long."""
         self.server.empty_storage()
         self.server.cut_watches()
 

@@ -1,0 +1,60 @@
+"""Fixtures for the tests of configuration: servers with TLS, and kubeconfig files."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from contrail_config.kube.access import Access
+from contrail_config.kube.client import connect
+from contrail_config.kube.configuration.load import load_access
+from tests.contrail_config.kube.tls import data, server_context
+from tests.support.config_maps import CONFIG_MAPS
+from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
+
+WriteKubeconfig = Callable[..., str]
+"""Writes a file of one context for a server and returns its path: `write(server, cluster={...}, user={...})`."""
+
+
+@pytest.fixture
+async def tls_server() -> AsyncIterator[FakeApiServer]:
+    async with serve_fake_apiserver(tls=server_context()) as server:
+        yield server
+
+
+@pytest.fixture
+def write_kubeconfig(tmp_path: Path) -> WriteKubeconfig:
+    def write(
+        server: str, *, name: str = "config", cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None
+    ) -> str:
+        file = tmp_path / name
+        file.write_text(yaml.safe_dump(document(server, cluster=cluster, user=user)))
+        return str(file)
+
+    return write
+
+
+def document(server: str, *, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> Any:
+    """A kubeconfig file as it is parsed; a server of https is believed unless `cluster` says something else."""
+    trust = {"certificate-authority-data": data("authority.pem")} if server.startswith("https") else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "there", "user": "me"}}],
+        "clusters": [{"name": "there", "cluster": {"server": server} | (trust if cluster is None else cluster)}],
+        "users": [{"name": "me", "user": user or {}}],
+    }
+
+
+async def ask(access: Access) -> None:
+    """Asks the server for something, once."""
+    async with connect(access, deadline=10) as client:
+        await client.list_all(CONFIG_MAPS)
+
+
+async def ask_by(kubeconfig: str) -> None:
+    """The same by the current context of a file."""
+    await ask(await load_access(kubeconfig=kubeconfig, environment={}))

@@ -1,0 +1,123 @@
+"""Tokens: given, read from a file, and read again when the file changed or the server refuses the old one."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from contrail_config.kube.client import connect
+from contrail_config.kube.configuration import material
+from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.configuration.material import FileContents
+from contrail_config.kube.errors import KubeConfigurationError, KubeUnauthorizedError
+from contrail_config.kube.reflector import Reflector
+from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig, ask_by
+from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.following import QUICK, eventually, follow
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    file = tmp_path / "token"
+    file.write_text("old\n")
+    return file
+
+
+async def test_a_token_that_stands_in_the_file_is_sent(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig
+) -> None:
+    await ask_by(write_kubeconfig(server.url, user={"token": "secret"}))
+    assert server.callers == ["secret"]
+
+
+async def test_a_token_of_a_file_of_its_own_comes_first(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, token_file: Path
+) -> None:
+    await ask_by(write_kubeconfig(server.url, user={"token": "secret", "tokenFile": str(token_file)}))
+    assert server.callers == ["old"]
+
+
+async def test_a_file_is_read_again_after_a_while(token_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = FileContents(str(token_file), "token")
+    assert await contents.read() == b"old\n"
+    rotate(token_file, "new")
+    assert await contents.read() == b"old\n"
+    monkeypatch.setattr(material, "PERIOD", 0.0)
+    assert await contents.read() == b"new"
+
+
+async def test_a_file_that_cannot_be_read_again_leaves_what_was_read(
+    token_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    contents = FileContents(str(token_file), "token")
+    await contents.read()
+    os.unlink(token_file)
+    contents.forget()
+    assert await contents.read() == b"old\n"
+    assert "cannot be read again" in caplog.text
+
+
+async def test_it_is_read_once_more_when_the_server_refuses_it(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, token_file: Path
+) -> None:
+    server.faults.tokens = {"old"}
+    file = write_kubeconfig(server.url, user={"tokenFile": str(token_file)})
+    async with connect(await load_access(kubeconfig=file)) as client:
+        await client.list_all(CONFIG_MAPS)
+        server.faults.tokens = {"new"}
+        rotate(token_file, "new")
+        await client.list_all(CONFIG_MAPS)
+        assert server.callers == ["old", "old", "new"]
+
+
+async def test_a_token_that_stays_wrong_is_refused_after_two_tries(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, token_file: Path
+) -> None:
+    server.faults.tokens = {"new"}
+    with pytest.raises(KubeUnauthorizedError):
+        await ask_by(write_kubeconfig(server.url, user={"tokenFile": str(token_file)}))
+    assert server.callers == ["old", "old"]
+
+
+async def test_one_that_cannot_change_is_tried_once(server: FakeApiServer, write_kubeconfig: WriteKubeconfig) -> None:
+    server.faults.tokens = {"new"}
+    with pytest.raises(KubeUnauthorizedError):
+        await ask_by(write_kubeconfig(server.url, user={"token": "old"}))
+    assert server.callers == ["old"]
+
+
+async def test_a_reflector_outlives_its_token(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, token_file: Path
+) -> None:
+    server.faults.tokens = {"old"}
+    file = write_kubeconfig(server.url, user={"tokenFile": str(token_file)})
+    async with (
+        connect(await load_access(kubeconfig=file)) as client,
+        follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed,
+    ):
+        await followed.until_listed()
+        server.faults.tokens = {"new"}
+        server.cut_watches()
+        await eventually(lambda: "401" in (followed.reflector.problem or ""))
+        rotate(token_file, "new")
+        await eventually(lambda: followed.reflector.problem is None)
+        await ConfigMaps(client).create("a")
+        await followed.until_seen("a")
+        assert followed.lists == 1
+
+
+@pytest.mark.parametrize("content", [b"", b" \n", b"two words", b"two\nlines", b"\xff\xfe", "tök".encode()])
+async def test_what_is_no_token_is_refused_without_showing_it(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, token_file: Path, content: bytes
+) -> None:
+    rotate(token_file, content)
+    with pytest.raises(KubeConfigurationError, match=r"config: users 'me': tokenFile: is no token") as refused:
+        await ask_by(write_kubeconfig(server.url, user={"tokenFile": str(token_file)}))
+    assert "two" not in str(refused.value)
+
+
+def rotate(file: Path, token: str | bytes) -> None:
+    """Puts a new token in place as kubelet does, by a rename."""
+    (file.parent / "next").write_bytes(token if isinstance(token, bytes) else token.encode())
+    os.replace(file.parent / "next", file)
