@@ -144,13 +144,15 @@ class Networks:
         return await self._client.replace(NETWORKS, network.uuid, msgspec.structs.replace(wanted, metadata=metadata))
 
     async def _propose(self, wanted: NetworkObject, unfinished: NetworkObject | None) -> NetworkObject:
+        """Writes the proposal, unless it is there already, by whomever."""
         metadata = msgspec.structs.replace(wanted.metadata, annotations={PROPOSED: "true"})
         if unfinished is None:
             return await self._client.create(NETWORKS, msgspec.structs.replace(wanted, metadata=metadata))
+        if unfinished.spec == wanted.spec:
+            return unfinished
         metadata = msgspec.structs.replace(metadata, resource_version=unfinished.metadata.resource_version)
-        return await self._client.replace(
-            NETWORKS, wanted.metadata.name, msgspec.structs.replace(wanted, metadata=metadata)
-        )
+        proposal = msgspec.structs.replace(wanted, metadata=metadata)
+        return await self._client.replace(NETWORKS, wanted.metadata.name, proposal)
 
     async def _read(self, uuid: str) -> NetworkObject | None:
         try:

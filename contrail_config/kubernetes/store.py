@@ -177,7 +177,7 @@ class KubernetesStore:
         try:
             block = read_block(change.object, now=now)
         except ValueError as error:
-            log.error("address block %s holds nonsense: %s", change.object.metadata.name, error)
+            log.warning("address block %s holds nonsense: %s", change.object.metadata.name, error)
             return
         if isinstance(change, Deleted):
             self._ledger.follow_end(block.key, block.version or "")

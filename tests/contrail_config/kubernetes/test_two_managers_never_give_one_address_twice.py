@@ -1,4 +1,4 @@
-"""Several stores write to one server at the same moment, as managers do when two of them lead: no address is doubled."""
+"""Several stores write to one server at the same moment, as managers do when two of them lead."""
 
 import asyncio
 import random

@@ -1,0 +1,86 @@
+"""A server that cannot be reached, refuses or has too much to do: one kind of error, which may pass, with its cause."""
+
+import msgspec
+import pytest
+
+from contrail_config.errors import NotFoundError, StoreError, StoreUnavailableError
+from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeThrottledError, KubeUnavailableError
+from contrail_config.kubernetes.store import KubernetesStore
+from tests.contrail_config.kubernetes.managers import OpenManager, given_addresses
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.machines import make_machine
+from tests.support.networks import give, make_network, new_owner, start_pod
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"), [(429, KubeThrottledError), (500, KubeUnavailableError), (403, KubeForbiddenError)]
+)
+async def test_what_the_server_refuses_can_be_tried_again(
+    manager: KubernetesStore, server: FakeApiServer, code: int, cause: type[KubeError]
+) -> None:
+    machine = make_machine()
+    server.faults.refuse(code, verb="create", times=4)
+    with pytest.raises(StoreUnavailableError, match=machine.name) as refused:
+        await manager.put_machine(machine)
+    assert type(refused.value.__cause__) is cause
+    server.faults.refusals.clear()
+    await manager.put_machine(machine)
+
+
+@pytest.mark.parametrize("verb", ["create", "update"])
+async def test_addresses_that_could_not_be_saved_are_given_to_the_next_who_asks(
+    manager: KubernetesStore, server: FakeApiServer, verb: str
+) -> None:
+    network = await manager.put_network(make_network("tiny", "10.1.0.0/29"))
+    if verb == "update":
+        await give(manager, network)
+    server.faults.refuse(403, verb=verb)
+    with pytest.raises(StoreUnavailableError, match="address block"):
+        await give(manager, network)
+    kept = given_addresses(server)
+    for _ in range(5 - len(kept)):
+        await give(manager, network)
+    assert len(given_addresses(server)) == 5
+
+
+async def test_an_answer_that_was_lost_is_found_when_it_is_asked_again(
+    open_manager: OpenManager, server: FakeApiServer
+) -> None:
+    """The block was written, but the manager was told that it failed: it meets its own write, and keeps it."""
+    manager = await open_manager()
+    network = await manager.put_network(make_network())
+    await give(manager, network)
+    other, owner = await open_manager(), new_owner()
+    written = await give(other, network, owner)
+    assert await give(manager, network, owner) == written
+
+
+async def test_a_server_that_is_gone_is_a_passing_error(manager: KubernetesStore, server: FakeApiServer) -> None:
+    network = await manager.put_network(make_network())
+    machine = await start_pod(manager, [network])
+    await server.stop()
+    with pytest.raises(StoreUnavailableError):
+        await manager.machine(machine.uuid)
+    await server.start()
+    assert await manager.machine(machine.uuid) == machine
+
+
+async def test_a_namespace_that_is_gone_is_not_found(manager: KubernetesStore) -> None:
+    machine = msgspec.structs.replace(make_machine(), namespace="gone", name="k8s__gone__p1")
+    with pytest.raises(StoreError):
+        await manager.put_machine(machine)
+
+
+async def test_a_closed_store_serves_nothing(manager: KubernetesStore) -> None:
+    await manager.close()
+    await manager.close()
+    with pytest.raises(StoreUnavailableError, match="closed"):
+        await manager.networks()
+    with pytest.raises(StoreUnavailableError, match="closed"):
+        async with manager.watch_machines():
+            pass
+
+
+async def test_a_machine_that_is_not_there_is_not_found_by_the_same_error(manager: KubernetesStore) -> None:
+    with pytest.raises(NotFoundError):
+        await manager.machine(new_owner())

@@ -1,0 +1,126 @@
+"""What a block of addresses keeps: over restarts, over clocks that are wrong, and not for longer than it is needed."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contrail_config.errors import ExhaustedError
+from contrail_config.kubernetes.blocks import Block, BlockKey, Entry, Hold, Pool, read_block
+from contrail_config.kubernetes.clock import SteadyClock
+from contrail_config.kubernetes.kinds import BlockObject
+from contrail_config.store import DEFAULT_HOLD
+from tests.contrail_config.kubernetes.managers import BLOCK_KIND, OpenManager, given_addresses
+from tests.support.clock import FakeClock
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.networks import give, make_network, new_owner
+
+times = st.floats(min_value=0, max_value=2e9)
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> Block:
+    family, width = draw(st.sampled_from([(4, 32), (6, 128)]))
+    first = draw(st.integers(0, 2**width - 64)) // 64 * 64
+    holds = st.none() | st.builds(Hold, times, times)
+    entries = draw(st.dictionaries(st.integers(first, first + 63), st.builds(Entry, st.uuids().map(str), holds)))
+    last_given = draw(st.none() | st.tuples(st.integers(first, first + 63), times))
+    return Block(BlockKey(Pool(new_owner(), family), first), "7", entries, last_given)
+
+
+@given(blocks())
+def test_a_block_is_read_back_as_it_was_written(block: Block) -> None:
+    wire = msgspec.json.encode(block.write())
+    assert read_block(msgspec.json.decode(wire, type=BlockObject), now=2e9) == block
+
+
+@given(blocks())
+def test_names_of_blocks_fit_into_a_url_and_differ(block: Block) -> None:
+    name = block.key.name
+    assert set(name) <= set("0123456789abcdef-")
+    assert name[0] != "-" != name[-1]
+    assert len(name) <= 253
+    assert name != BlockKey(block.key.pool, block.key.first ^ 64).name
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e3))
+def test_a_hold_that_began_in_the_future_begins_now_and_lasts_as_long(ahead: float, length: float) -> None:
+    began = 1_000_000.0 + ahead
+    block = Block(BlockKey(Pool("n", 4), 0), "7", {5: Entry("owner", Hold(began, began + length))})
+    (entry,) = read_block(block.write(), now=1_000_000.0).entries.values()
+    assert entry.held is not None
+    assert entry.held.since == 1_000_000.0
+    assert entry.held.until == pytest.approx(1_000_000.0 + length)
+
+
+async def test_a_manager_whose_clock_is_behind_holds_no_longer_than_was_said(
+    open_manager: OpenManager, clock: FakeClock
+) -> None:
+    first = await open_manager()
+    network = await first.put_network(make_network("tiny", "10.1.0.0/30"))
+    owner = new_owner()
+    await give(first, network, owner)
+    await first.release([owner])
+    clock.advance(-86_400)
+    second = await open_manager()
+    with pytest.raises(ExhaustedError) as refused:
+        await give(second, network)
+    assert refused.value.next_free_in == DEFAULT_HOLD
+
+
+def test_the_clock_of_a_store_goes_on_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SteadyClock()
+    before = clock()
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    assert 0 <= clock() - before < 5
+
+
+async def test_the_next_address_is_the_one_after_the_last_given_after_a_restart_too(
+    open_manager: OpenManager, clock: FakeClock
+) -> None:
+    first = await open_manager()
+    network = await first.put_network(make_network("wide", "10.1.0.0/16"))
+    await give(first, network, wish="10.1.9.9")
+    clock.advance(1)
+    owner = new_owner()
+    await give(first, network, owner, wish="10.1.5.5")
+    await first.release([owner], hold=5)
+    assert await give(await open_manager(), network) == "10.1.5.6"
+
+
+async def test_a_block_that_holds_nothing_any_more_goes(
+    open_manager: OpenManager, clock: FakeClock, server: FakeApiServer
+) -> None:
+    manager = await open_manager()
+    network = await manager.put_network(make_network("wide", "10.1.0.0/16"))
+    owner = new_owner()
+    await give(manager, network, owner, wish="10.1.5.5")
+    await manager.release([owner], hold=5)
+    assert len(server.storage.objects(BLOCK_KIND)) == 1
+    clock.advance(5)
+    await give(manager, network, wish="10.1.7.7")
+    assert {address for _, address in given_addresses(server)} == {"10.1.7.7"}
+    assert len(server.storage.objects(BLOCK_KIND)) == 1
+
+
+async def test_a_hold_that_is_over_leaves_its_block_with_the_next_write(
+    open_manager: OpenManager, clock: FakeClock, server: FakeApiServer
+) -> None:
+    manager = await open_manager()
+    network = await manager.put_network(make_network())
+    owner = new_owner()
+    await give(manager, network, owner)
+    await manager.release([owner], hold=5)
+    clock.advance(5)
+    await give(manager, network)
+    (block,) = server.storage.objects(BLOCK_KIND).values()
+    assert list(block["spec"]["addresses"]) == ["10.1.0.3"]
+    assert block["status"] == {"given": 1, "held": 0}
+
+
+async def test_a_block_that_somebody_spoilt_is_left_alone(open_manager: OpenManager, server: FakeApiServer) -> None:
+    spec = {"network": "n", "first": "10.1.0.0", "addresses": {"nonsense": {"owner": "o"}}}
+    manager = await open_manager()
+    server.storage.put(BLOCK_KIND, {"metadata": {"name": "spoilt", "uid": "u"}, "spec": spec})
+    network = await manager.put_network(make_network())
+    assert await give(manager, network) == "10.1.0.2"

@@ -1,0 +1,108 @@
+"""The custom resource definitions: what the files say is what the types are, and none that is there is altered."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from contrail_config.errors import StoreUnavailableError
+from contrail_config.kube.client import KubeClient
+from contrail_config.kubernetes.definitions import definitions, ensure_definitions
+from contrail_config.kubernetes.kinds import KINDS, machine_object, network_object
+from contrail_config.kubernetes.schemas import structural_schema
+from tests.support.fake_apiserver.kinds import CRDS
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.machines import make_machine
+from tests.support.networks import make_network
+
+FOLDER = Path(__file__).parents[3] / "deploy" / "crds"
+
+
+def test_the_files_say_what_the_types_are() -> None:
+    """To be written anew by `python -m contrail_config.kubernetes deploy/crds`."""
+    found = [yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))]
+    assert found == sorted(definitions().values(), key=lambda each: str(each["metadata"]["name"]))
+
+
+def test_each_kind_has_a_definition() -> None:
+    assert set(definitions()) == {f"{kind.plural}.{kind.group}" for kind in KINDS}
+
+
+def schemas(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """A schema and all within it."""
+    parts = [*schema.get("properties", {}).values()]
+    parts += [schema[key] for key in ("items", "additionalProperties") if key in schema]
+    return [schema, *(each for part in parts for each in schemas(part))]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_schemas_are_structural(kind: Any) -> None:
+    """Each part has one type, and says nothing but what a structural schema may."""
+    allowed = {"type", "description", "properties", "additionalProperties", "items", "required", "nullable", "enum"}
+    for schema in schemas(structural_schema(kind.type)):
+        assert isinstance(schema["type"], str)
+        assert set(schema) <= allowed | {"minItems", "maxItems"}
+
+
+@pytest.mark.parametrize(
+    "item", [machine_object(make_machine()), network_object(make_network("n", "10.1.0.0/24", "fd00::/64"))]
+)
+def test_nothing_that_is_written_is_dropped_by_the_schema(item: Any) -> None:
+    written = msgspec.to_builtins(item)
+    assert pruned(written["spec"], structural_schema(type(item.spec))) == written["spec"]
+
+
+def pruned(value: Any, schema: dict[str, Any]) -> Any:
+    """The value as a server keeps it that drops what its schema does not tell of."""
+    match schema:
+        case {"properties": properties} if isinstance(value, dict):
+            return {key: pruned(each, properties[key]) for key, each in value.items() if key in properties}
+        case {"items": items} if isinstance(value, list | tuple):
+            return type(value)(pruned(each, items) for each in value)
+    return value
+
+
+def test_what_has_no_structural_form_is_refused() -> None:
+    class Either(msgspec.Struct):
+        value: int | str
+
+    with pytest.raises(ValueError, match="no structural schema"):
+        structural_schema(Either)
+
+
+async def test_missing_definitions_are_made_and_waited_for(client: KubeClient, server: FakeApiServer) -> None:
+    await ensure_definitions(client)
+    assert {name for _, name in server.storage.objects(CRDS)} == set(definitions())
+    for kind in KINDS:
+        assert await client.list_all(kind) == []
+
+
+async def test_one_that_is_there_is_not_altered(client: KubeClient, server: FakeApiServer) -> None:
+    name, definition = next(iter(definitions().items()))
+    foreign = {**definition, "metadata": {**definition["metadata"], "annotations": {"made": "by hand"}}}
+    conditions = [{"type": "Established", "status": "True"}]
+    before = server.storage.put(CRDS, {**foreign, "status": {"conditions": conditions}})
+    await ensure_definitions(client)
+    await ensure_definitions(client)
+    assert server.storage.objects(CRDS)["", name] == before
+    assert server.requests.count("create customresourcedefinitions") == len(definitions()) - 1
+
+
+async def test_two_managers_make_them_at_the_same_moment(client: KubeClient) -> None:
+    await asyncio.gather(ensure_definitions(client), ensure_definitions(client))
+
+
+async def test_one_that_is_not_established_in_time_is_named(client: KubeClient, server: FakeApiServer) -> None:
+    name, definition = next(iter(definitions().items()))
+    server.storage.put(CRDS, definition)
+    with pytest.raises(StoreUnavailableError, match=f"not established in 0.2 s: {name}$"):
+        await ensure_definitions(client, deadline=0.2)
+
+
+async def test_a_manager_that_may_not_make_them_says_which(client: KubeClient, server: FakeApiServer) -> None:
+    server.faults.refuse(403, verb="create")
+    with pytest.raises(StoreUnavailableError, match=next(iter(definitions()))):
+        await ensure_definitions(client)

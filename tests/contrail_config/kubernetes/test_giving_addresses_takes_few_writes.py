@@ -1,0 +1,56 @@
+"""What a pod costs the API server: its machine is one write, its addresses share theirs with other pods."""
+
+import asyncio
+
+from contrail_config.kubernetes.clerk import PACE
+from tests.contrail_config.kubernetes.managers import OpenManager, writes
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.networks import make_network, start_pod
+
+PODS = 100
+
+
+async def test_a_hundred_pods_in_a_second_take_less_than_one_write_each_for_their_addresses(
+    open_manager: OpenManager, server: FakeApiServer
+) -> None:
+    manager = await open_manager(pace=PACE)
+    networks = [await manager.put_network(make_network(name, cidr)) for name, cidr in CIDRS.items()]
+    server.requests.clear()
+    async with asyncio.TaskGroup() as pods:
+        for number in range(PODS):
+            pods.create_task(start_pod(manager, networks, f"p{number}"))
+            await asyncio.sleep(0.01)
+    assert writes(server).count("create virtualmachines") == PODS
+    assert len(writes(server)) < 2.2 * PODS  # that is the pace of 100/s; a machine with more to do has larger rounds
+
+
+async def test_pods_that_come_at_one_moment_share_their_writes(
+    open_manager: OpenManager, server: FakeApiServer
+) -> None:
+    manager = await open_manager()
+    networks = [await manager.put_network(make_network(name, cidr)) for name, cidr in CIDRS.items()]
+    server.requests.clear()
+    await asyncio.gather(*(start_pod(manager, networks, f"p{number}") for number in range(PODS)))
+    assert len(writes(server)) <= PODS + 3 * 4  # each network has two blocks, one of them in two rounds perhaps
+
+
+async def test_nothing_is_read_for_a_pod(open_manager: OpenManager, server: FakeApiServer) -> None:
+    manager = await open_manager()
+    network = await manager.put_network(make_network())
+    await start_pod(manager, [network], "first")
+    server.requests.clear()
+    await start_pod(manager, [network], "second")
+    assert server.requests == ["update addressblocks", "create virtualmachines"]
+
+
+async def test_a_wide_network_has_blocks_only_where_addresses_are(
+    open_manager: OpenManager, server: FakeApiServer
+) -> None:
+    manager = await open_manager()
+    network = await manager.put_network(make_network("wide", "10.32.0.0/12"))
+    server.requests.clear()
+    await asyncio.gather(*(start_pod(manager, [network] * 3, f"p{number}") for number in range(50)))
+    assert writes(server).count("create addressblocks") == 3
+
+
+CIDRS = {"pods": "10.32.0.0/12", "left": "10.1.0.0/16", "right": "10.2.0.0/16"}

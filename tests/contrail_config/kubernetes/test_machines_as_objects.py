@@ -1,0 +1,122 @@
+"""Machines as `kubectl` and the garbage collector meet them."""
+
+import msgspec
+import pytest
+
+from contrail_config.errors import ConflictError, StoreUnavailableError
+from contrail_config.kubernetes.kinds import NODE_LABEL, node_label
+from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.objects import machine_name
+from contrail_config.store import ChangeType, WatchStart
+from tests.contrail_config.kubernetes.managers import MACHINE_KIND, OpenManager, given_addresses
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.machines import make_machine
+from tests.support.networks import make_network, start_pod
+
+
+async def test_a_machine_is_named_labelled_and_owned_by_its_pod(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    machine = make_machine("web", node="worker-7")
+    await manager.put_machine(machine)
+    item = server.storage.objects(MACHINE_KIND)["default", "web"]
+    assert item["metadata"]["labels"] == {"opencontrail.org/uuid": machine.uuid, "opencontrail.org/node": "worker-7"}
+    assert item["metadata"]["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": machine.uuid}
+    ]
+    (interface,) = machine.interfaces
+    assert item["status"] == {
+        "interfaces": 1,
+        "addresses": interface.addresses[0].address,
+        "networks": interface.network[2],
+    }
+
+
+def test_a_long_node_name_has_a_label_of_its_own() -> None:
+    long = "a" * 80
+    assert len(node_label(long)) <= 63
+    assert node_label(long) != node_label(long + "b")
+    assert node_label("worker-1") == "worker-1"
+
+
+async def test_a_machine_that_went_with_its_pod_still_frees_its_addresses(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    network = await manager.put_network(make_network())
+    machine = await start_pod(manager, [network, network])
+    server.storage.remove(MACHINE_KIND, server.storage.objects(MACHINE_KIND)["default", "p1"])
+    await manager.delete_machine(machine.uuid)
+    assert given_addresses(server) == {}
+
+
+async def test_deleting_a_machine_leaves_its_successor_alone(open_manager: OpenManager) -> None:
+    """Another manager deleted the old one and wrote the new one of the same name already."""
+    first, second = await open_manager(), await open_manager()
+    old, new = make_machine("web"), make_machine("web")
+    await first.put_machine(old)
+    await second.delete_machine(old.uuid)
+    await second.put_machine(new)
+    await first.delete_machine(old.uuid)
+    assert await first.machines() == [new]
+
+
+async def test_a_delete_that_could_not_free_addresses_frees_them_when_it_is_tried_again(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    network = await manager.put_network(make_network())
+    machine = await start_pod(manager, [network])
+    server.faults.refuse(403, verb="update")
+    with pytest.raises(StoreUnavailableError):
+        await manager.delete_machine(machine.uuid)
+    await manager.delete_machine(machine.uuid)
+    assert given_addresses(server) == {}
+
+
+async def test_a_uuid_is_in_one_place(manager: KubernetesStore) -> None:
+    machine = make_machine("one")
+    await manager.put_machine(machine)
+    moved = msgspec.structs.replace(machine, pod="two", name=machine_name("k8s", "default", "two"))
+    with pytest.raises(ConflictError, match="is there already, as default/one"):
+        await manager.put_machine(moved)
+
+
+async def test_labels_that_others_set_stay_and_are_no_change(manager: KubernetesStore, server: FakeApiServer) -> None:
+    machine = make_machine("web")
+    await manager.put_machine(machine)
+    async with manager.watch_machines(start=WatchStart.NOW) as changes:
+        item = server.storage.objects(MACHINE_KIND)["default", "web"]
+        labels = {**item["metadata"]["labels"], "team": "blue"}
+        server.storage.put(MACHINE_KIND, {**item, "metadata": {**item["metadata"], "labels": labels}})
+        moved = msgspec.structs.replace(machine, node="worker-9")
+        await manager.put_machine(moved)
+        change = await anext(changes)
+        assert (change.type, change.object) == (ChangeType.MODIFIED, moved)
+    kept = server.storage.objects(MACHINE_KIND)["default", "web"]["metadata"]["labels"]
+    assert kept == {**labels, NODE_LABEL: "worker-9"}
+
+
+async def test_an_agent_watches_its_own_machines_and_reads_nothing_else(
+    open_manager: OpenManager, server: FakeApiServer
+) -> None:
+    manager, agent = await open_manager(), await open_manager()
+    await manager.put_machine(make_machine("there", node="worker-2"))
+    server.requests.clear()
+    async with agent.watch_machines(node="worker-1") as changes:
+        assert (await anext(changes)).type is ChangeType.SYNCED
+        machine = make_machine("here", node="worker-1")
+        await manager.put_machine(machine)
+        assert (await anext(changes)).object == machine
+    server.requests.remove("create virtualmachines")
+    assert server.requests == ["list virtualmachines", "watch virtualmachines"]
+
+
+async def test_a_machine_that_cannot_be_read_keeps_no_other_from_being_told(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    metadata = {"name": "bad", "namespace": "default", "uid": "u"}
+    server.storage.put(MACHINE_KIND, {"metadata": metadata, "spec": {}})
+    machine = make_machine("good")
+    await manager.put_machine(machine)
+    async with manager.watch_machines() as changes:
+        assert (await anext(changes)).object == machine
+        assert (await anext(changes)).type is ChangeType.SYNCED

@@ -1,0 +1,78 @@
+"""Networks that several managers make at the same moment: each with a number and a name of its own."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from contrail_config.errors import ConflictError
+from contrail_config.kubernetes.kinds import PROPOSED, network_object
+from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.store import ChangeType, WatchStart
+from tests.contrail_config.kubernetes.managers import NETWORK_KIND, Contention, OpenManager
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.networks import give, make_network, new_owner
+
+
+def proposal(name: str, *, vni: int) -> dict[str, Any]:
+    """What a manager left that was killed while it made a network."""
+    item = network_object(make_network(name, vni=vni))
+    metadata = msgspec.structs.replace(item.metadata, annotations={PROPOSED: "true"}, uid=new_owner())
+    body: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(item, metadata=metadata))
+    return {**body, "metadata": {**body["metadata"], "generation": 1}}
+
+
+@pytest.mark.parametrize("contended", [False, True])
+async def test_networks_of_two_managers_have_different_numbers(
+    open_manager: OpenManager, server: FakeApiServer, *, contended: bool
+) -> None:
+    managers = [await open_manager() for _ in range(2)]
+    if contended:
+        server.faults = Contention()
+    names = [f"n{number}" for number in range(12)]
+    made = [managers[number % 2].put_network(make_network(name)) for number, name in enumerate(names)]
+    kept = await asyncio.gather(*made)
+    assert len({network.vni for network in kept}) == len(names)
+    assert await managers[0].networks() == sorted(kept, key=lambda network: network.name)
+
+
+async def test_a_network_that_two_managers_make_is_one(open_manager: OpenManager) -> None:
+    managers = [await open_manager() for _ in range(2)]
+    one, other = await asyncio.gather(*(manager.put_network(make_network()) for manager in managers))
+    assert one == other
+    assert await managers[0].networks() == [one]
+
+
+async def test_a_name_that_two_managers_want_is_given_once(open_manager: OpenManager) -> None:
+    managers = [await open_manager() for _ in range(2)]
+    made = [manager.put_network(make_network("a", uuid=new_owner())) for manager in managers]
+    answers = await asyncio.gather(*made, return_exceptions=True)
+    assert sorted(isinstance(answer, ConflictError) for answer in answers) == [False, True]
+    assert len(await managers[0].networks()) == 1
+
+
+async def test_what_a_killed_manager_left_is_not_seen_and_in_nobodys_way(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    server.storage.put(NETWORK_KIND, proposal("left", vni=1))
+    assert await manager.networks() == []
+    async with manager.watch_networks(start=WatchStart.NOW) as changes:
+        kept = await manager.put_network(make_network("other"))
+        assert kept.vni == 1
+        change = await anext(changes)
+        assert (change.type, change.object) == (ChangeType.ADDED, kept)
+    assert [name for _, name in server.storage.objects(NETWORK_KIND)] == [kept.uuid]
+
+
+async def test_what_a_killed_manager_began_is_finished(manager: KubernetesStore, server: FakeApiServer) -> None:
+    server.storage.put(NETWORK_KIND, proposal("left", vni=7))
+    assert (await manager.put_network(make_network("left"))).vni == 1
+    assert [network.vni for network in await manager.networks()] == [1]
+
+
+async def test_a_network_that_another_manager_made_is_known_at_once(open_manager: OpenManager) -> None:
+    first, second = await open_manager(), await open_manager()
+    assert await second.address_owners() == set()
+    network = await first.put_network(make_network())
+    assert await give(second, network) == "10.1.0.2"
