@@ -29,7 +29,7 @@ _ON_EVERY_PAGE = (400, 503)  # what answers a head that is malformed, and a conn
 
 def openapi_document(operations: Sequence[Operation]) -> bytes:
     """Returns the document as JSON."""
-    types = [kind for each in operations for kind in (each.answer, each.body) if kind is not None]
+    types = [kind for each in operations for kind in (each.answer, each.body, each.unready) if kind is not None]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(types, schemas, strict=True))
     paths: dict[str, Json] = {}
@@ -51,11 +51,13 @@ def _operation(operation: Operation, schema_of: dict[Any, Json]) -> Json:
     errors = {
         str(status): {"description": _DESCRIPTIONS[status], "content": _json(_ERROR_SCHEMA)} for status in statuses
     }
-    described = {
+    described: Json = {
         "summary": operation.summary,
         "parameters": [*map(_in_path, operation.names_in_path()), *map(_in_query, operation.query)],
         "responses": {"200": {"description": "Done.", "content": {operation.media: {"schema": answer}}}, **errors},
     }
+    if operation.unready is not None:
+        described["responses"]["503"]["content"] = _json(schema_of[operation.unready])
     if operation.body is not None:
         described["requestBody"] = {"required": True, "content": _json(schema_of[operation.body])}
     return described

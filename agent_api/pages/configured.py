@@ -44,7 +44,7 @@ class ConfiguredPages:
                 self._show,
                 answer=list[ConfiguredInterface],
                 query=(_WAIT, _UID),
-                errors=(400, 500, 503),
+                errors=(500,),
             )
         ]
 

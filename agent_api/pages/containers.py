@@ -10,7 +10,16 @@ from aiohttp import web
 from agent_api.answers import PluggedInterface, plugged_interface
 from agent_api.bodies import BodyReader
 from agent_api.machines import Machines
-from agent_api.pages.operation import Operation, Parameter, answer_json, done, not_found, text_parameter
+from agent_api.pages.operation import (
+    ERRORS_OF_A_BODY,
+    ERRORS_OF_A_WRITE,
+    Operation,
+    Parameter,
+    answer_json,
+    done,
+    not_found,
+    text_parameter,
+)
 from agent_api.ports.container import ContainerPortRequest, parse_container_ports
 from agent_api.ports.table import PortTable
 
@@ -34,7 +43,7 @@ class ContainerPages:
                 "Plugs ports, all or none.",
                 self._plug,
                 body=ContainerPortRequest | list[ContainerPortRequest],
-                errors=(400, 403, 408, 413, 500, 503),
+                errors=ERRORS_OF_A_BODY,
             ),
             *(
                 Operation("GET", path, "The plugged interfaces.", self._show, answer=list[PluggedInterface])
@@ -47,7 +56,7 @@ class ContainerPages:
                     "Frees ports; those that are not there are no error.",
                     self._unplug,
                     query=(_CONTAINER,),
-                    errors=(400, 403, 500, 503),
+                    errors=ERRORS_OF_A_WRITE,
                 )
                 for path in ("/vm/{vm}", "/vm/{vm}/{vmi}")
             ),

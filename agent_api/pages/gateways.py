@@ -6,9 +6,7 @@ from aiohttp import web
 from agent_api.bodies import BodyReader
 from agent_api.gateways.gateway import Gateway, GatewayName, parse_gateway_names, parse_gateways
 from agent_api.gateways.table import GatewayTable
-from agent_api.pages.operation import Operation, answer_json, done
-
-_ERRORS_OF_WRITES = (400, 403, 408, 413, 500, 503)
+from agent_api.pages.operation import ERRORS_OF_A_BODY, Operation, answer_json, done
 
 
 class GatewayPages:
@@ -27,7 +25,7 @@ class GatewayPages:
                 "Adds gateways, all or none; one of the same interface is replaced.",
                 self._add,
                 body=tuple[Gateway, ...],
-                errors=_ERRORS_OF_WRITES,
+                errors=ERRORS_OF_A_BODY,
             ),
             Operation(
                 "DELETE",
@@ -35,7 +33,7 @@ class GatewayPages:
                 "Deletes gateways; those that are not there are no error.",
                 self._delete,
                 body=tuple[GatewayName, ...],
-                errors=_ERRORS_OF_WRITES,
+                errors=ERRORS_OF_A_BODY,
             ),
             Operation("GET", "/gateway", "The gateways, by interface.", self._show, answer=tuple[Gateway, ...]),
         ]

@@ -6,7 +6,7 @@ from aiohttp import web
 from agent_api.answers import PluggedInterface, plugged_interface
 from agent_api.bodies import BodyReader
 from agent_api.machines import Machines
-from agent_api.pages.operation import Handler, Operation, answer_json, done, not_found
+from agent_api.pages.operation import ERRORS_OF_A_BODY, ERRORS_OF_A_WRITE, Operation, answer_json, done, not_found
 from agent_api.ports.instance import InstancePortRequest, parse_instance_ports
 from agent_api.ports.stale import StalePorts
 from agent_api.ports.table import PortTable
@@ -30,7 +30,7 @@ class InstancePages:
                 "Plugs ports, all or none.",
                 self._plug,
                 body=InstancePortRequest | list[InstancePortRequest],
-                errors=(400, 403, 408, 413, 500, 503),
+                errors=ERRORS_OF_A_BODY,
             ),
             Operation("GET", "/port/{vmi}", "A plugged interface.", self._show, answer=PluggedInterface),
             Operation(
@@ -38,21 +38,20 @@ class InstancePages:
                 "/port/{vmi}",
                 "Frees a port; one that is not there is no error.",
                 self._unplug,
-                errors=(403, 500, 503),
+                errors=ERRORS_OF_A_WRITE,
             ),
             Operation(
                 "POST",
                 "/syncports",
                 "Says that all ports will be posted again; those that are not within 60 s are freed.",
                 self._sync,
-                errors=(403, 503),
+                errors=(403,),
             ),
-            self._set_link_state("/enable-port/{vmi}", "Enables a port of type 2.", self._enable),
-            self._set_link_state("/disable-port/{vmi}", "Disables a port of type 2.", self._disable),
+            Operation("PUT", "/enable-port/{vmi}", "Enables a port of type 2.", self._enable, errors=ERRORS_OF_A_WRITE),
+            Operation(
+                "PUT", "/disable-port/{vmi}", "Disables a port of type 2.", self._disable, errors=ERRORS_OF_A_WRITE
+            ),
         ]
-
-    def _set_link_state(self, path: str, summary: str, handle: Handler) -> Operation:
-        return Operation("PUT", path, summary, handle, errors=(403, 500, 503))
 
     async def _plug(self, request: web.Request) -> web.Response:
         async with self._bodies.of(request) as body:
@@ -64,10 +63,10 @@ class InstancePages:
         machine = None if port is None else self._machines.with_uuid(port.vm_uuid)
         if port is None or machine is None:
             raise not_found()
-        for interface in machine.interfaces:
-            if interface.uuid == port.vmi_uuid:
-                return answer_json(msgspec.json.encode(plugged_interface(machine, interface, port)))
-        raise not_found()
+        interface = next((each for each in machine.interfaces if each.uuid == port.vmi_uuid), None)
+        if interface is None:
+            raise not_found()
+        return answer_json(msgspec.json.encode(plugged_interface(machine, interface, port)))
 
     async def _unplug(self, request: web.Request) -> web.Response:
         await self._ports.unplug_instance(request.match_info["vmi"])

@@ -30,6 +30,9 @@ IN_PATH = {
     "name": InPath(".*", "k8s__default__p1"),
 }
 
+ERRORS_OF_A_WRITE = (403, 500)
+ERRORS_OF_A_BODY = (403, 408, 413, 500)
+
 _IN_BRACES = re.compile(r"\{(\w+)\}")
 
 
@@ -44,7 +47,8 @@ class Parameter(NamedTuple):
 class Operation(NamedTuple):
     """One page. `answer` and `body` are types, None where there is nothing but `{}` or nothing at all.
 
-    `errors` are the statuses that it may answer beside 200; `media` is the type of an answer with 200.
+    `errors` are the statuses that it may answer beside 200 and those of every page (400, 503, and 404 where a name is
+    in the path); `media` is the type of an answer with 200, `unready` that of one with 503 that is no error.
     """
 
     method: str
@@ -56,6 +60,7 @@ class Operation(NamedTuple):
     body: Any = None
     query: tuple[Parameter, ...] = ()
     media: str = "application/json"
+    unready: Any = None
 
     def route(self) -> web.RouteDef:
         """Returns the route to serve it by."""

@@ -1,7 +1,7 @@
 """The pages that whoever composes the process serves beside the agent's, as `/openapi.json` describes them."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import partial
 
 import msgspec
 from aiohttp import web
@@ -23,26 +23,13 @@ class Readiness(msgspec.Struct):
     reasons: list[str]
 
 
-class Page(NamedTuple):
-    """What a page is, and what it answers."""
-
-    summary: str
-    answer: Any
-    media: str = "application/json"
-    errors: tuple[int, ...] = ()
-
-
 _KNOWN = {
-    "/healthz": Page("Whether it is alive.", Health),
-    "/readyz": Page("Whether it is ready.", Readiness, errors=(503,)),
-    "/metrics": Page("Metrics of Prometheus.", str, media="text/plain"),
+    "/healthz": partial(Operation, "GET", "/healthz", "Whether it is alive.", answer=Health),
+    "/readyz": partial(Operation, "GET", "/readyz", "Whether it is ready.", answer=Readiness, unready=Readiness),
+    "/metrics": partial(Operation, "GET", "/metrics", "Metrics of Prometheus.", answer=str, media="text/plain"),
 }
 
 
 def status_operations(pages: Sequence[web.RouteDef]) -> list[Operation]:
     """Returns those of the pages that are known, with what they answer."""
-    return [
-        Operation(page.method, page.path, known.summary, page.handler, known.errors, known.answer, media=known.media)
-        for page in pages
-        if (known := _KNOWN.get(page.path)) is not None
-    ]
+    return [_KNOWN[page.path](handle=page.handler) for page in pages if page.path in _KNOWN]

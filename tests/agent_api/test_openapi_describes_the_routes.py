@@ -8,12 +8,14 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from agent_api.agent import Agent
-from agent_api.application import agent_application
+from agent_api.application import agent_application, agent_runner
 from contrail_config.embedded.store import SqliteStore
+from contrail_service.listen import ListenAddress, serve_tcp
 from contrail_service.pages import status_routes
 from tests.agent_api.conftest import Settle
 from tests.support.agent import ServedAgent, instance_port_of, port_of
 from tests.support.machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_machine, sample_interface
+from tests.support.raw_http import exchanged, request
 
 Json = dict[str, Any]
 
@@ -83,3 +85,19 @@ async def test_the_body_of_a_post_is_one_port_or_an_array(document: Json, path: 
     assert port in schema["anyOf"]
     assert {"type": "array", "items": port} in schema["anyOf"]
     assert set(body) - {"time", "author"} == set(resolved(document, port)["properties"])
+
+
+async def test_an_agent_that_is_not_ready_says_so_as_described(
+    document: Json, store: SqliteStore, tmp_path: Path
+) -> None:
+    registry = CollectorRegistry()
+    agent = Agent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
+    pages = await asyncio.to_thread(status_routes, agent.readiness, registry)
+    runner = agent_runner(agent_application(agent, take_writes=True, pages=pages))
+    await runner.setup()
+    address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))
+    answer = await exchanged(address, request("GET", "/readyz"))
+    await runner.cleanup()
+    described = document["paths"]["/readyz"]["get"]["responses"]["503"]["content"]["application/json"]["schema"]
+    assert answer.status == 503
+    assert set(answer.json) == set(resolved(document, described)["properties"])
