@@ -1,11 +1,13 @@
 """Networks are told before the pods that were there with them, at start and after each new list (rule 3)."""
 
 import asyncio
+from functools import partial
 
 from tests.manager.kubernetes.conftest import Follow
 from tests.support.cluster_objects import NADS, ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import eventually
+from tests.support.told_source import ToldSource
 
 
 async def test_at_start_namespaces_and_nads_are_told_first(follow: Follow, objects: ClusterObjects) -> None:
@@ -74,9 +76,27 @@ async def test_pods_go_on_in_the_end_where_known_networks_cannot_be_listed_again
     server.forget_history()
     objects.add_pod("web-0")
     await told.until(lambda: "+pod web-0" in told.lines())
-    assert len(told.lists) == 1
+    assert told.lines()[-1] == "+pod web-0"
     server.faults.refusals.clear()
-    await told.until_listed(2)
+    await told.until(lambda: told.lines()[-1] == "listed")
+
+
+async def test_however_often_networks_are_listed_they_are_followed_once(
+    follow: Follow, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    told = await follow()
+    await told.until_listed()
+    for number in range(5):
+        await eventually(lambda: len(server.watches) == 3)
+        server.forget_history()
+        objects.add_pod(f"web-{number}")
+        await told.until(partial(_ends_with, told, f"+pod web-{number}", "listed"))
+    await eventually(lambda: len(server.watches) == 3)
+    objects.add_nad("net-a")
+    await told.until(lambda: "+nad net-a" in told.lines())
+    objects.add_pod("last")
+    await told.until(lambda: "+pod last" in told.lines())
+    assert told.lines().count("+nad net-a") == 1
 
 
 async def test_a_busy_manager_keeps_pods_at_the_server_but_not_networks(
@@ -92,3 +112,7 @@ async def test_a_busy_manager_keeps_pods_at_the_server_but_not_networks(
         (f"+pod web-{number}" for number in range(700)), key=str
     )
     assert server.requests.count("list pods") == 2
+
+
+def _ends_with(told: ToldSource, *lines: str) -> bool:
+    return told.lines()[-len(lines) :] == list(lines)
