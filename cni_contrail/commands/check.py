@@ -62,8 +62,11 @@ def _check_interface(netns: int, plan: InterfacePlan) -> list[str]:
 def _expected(plan: InterfacePlan, previous: Mapping[str, Any]) -> InterfacePlan:
     listed = [each for each in previous.get("interfaces") or () if each.get("sandbox")]
     now: Mapping[str, Any] = next((each for each in listed if each.get("name") == plan.name), {})
+    mac = now.get("mac") or plan.mac
+    if not isinstance(mac, str):
+        raise PluginError(Code.INVALID_CONFIG, f"prevResult: mac of {plan.name} must be a string, not {mac}")
     destinations = [route.get("dst") for route in previous.get("routes") or ()]
     return plan._replace(
-        mac=now.get("mac") or plan.mac,
+        mac=mac,
         defaults=tuple(each for each in plan.defaults if DEFAULT_DESTINATION[family_of(each.gateway)] in destinations),
     )

@@ -5,6 +5,7 @@ descriptors of its standard input, output and error; its exit status is the answ
 after its n-th step: a change of the file system, a request to the kernel, a request to the agent or its answer.
 """
 
+import contextlib
 import fcntl
 import gc
 import json
@@ -13,7 +14,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import pyroute2  # noqa: F401 - what CHECK takes longest for
@@ -50,7 +51,7 @@ def serve(listener: socket.socket) -> None:
     while True:
         for ready, _ in poll.poll():
             if ready == sys.stdin.fileno():
-                return
+                return _kill(pid for pid, _ in running.values())
             if ready == listener.fileno():
                 connection, _ = listener.accept()
                 pid = _start(connection)
@@ -86,8 +87,14 @@ def _run(order: Order, streams: list[int]) -> None:
 
 def _answer(pid: int, connection: socket.socket) -> None:
     _, status = os.waitpid(pid, 0)
-    with connection:
+    with connection, contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
         connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _kill(pids: Iterable[int]) -> None:
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 def _die_at(number: int) -> None:

@@ -1,0 +1,129 @@
+"""Feeds the plugin with inputs that atheris makes by what code they reach: `coverage_fuzzer.py TARGET FOLDER SANDBOX`.
+
+A program of its own, in a node's network namespace, since atheris ends the process. All of a call is real, its kernel
+work too, but for the agent: its answers are a part of the input. A finding is an uncaught exception here: an answer
+that tells of a bug, or a link or file that is left. Further arguments are libFuzzer's.
+"""
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, Self
+
+import atheris
+
+with atheris.instrument_imports(include=["cni_contrail"]):
+    import cni_contrail.agent.client as client
+    import cni_contrail.agent.http as http
+    from cni_contrail.deadline import Deadline
+    from cni_contrail.errors import PluginError
+    from cni_contrail.plugin import Answer, respond
+
+COMMANDS = ("ADD", "DEL", "CHECK", "GC", "STATUS")
+NETWORK = "contrail-k8s-cni"
+BUG = 999
+
+
+class Calls:
+    """The plugin on a node of its own; `answer` is what the agent answers to everything."""
+
+    def __init__(self, folder: str, sandbox: str) -> None:
+        self._state = f"{folder}/state"
+        self._node_file = f"{folder}/cni.json"
+        settings = {
+            "state-dir": self._state,
+            "config-dir": f"{folder}/ports",
+            "agent-socket": f"{folder}/agent.sock",
+            "log-file": "/dev/null",
+            "poll-timeout": 0.001,
+            "poll-retries": 1,
+        }
+        with open(self._node_file, "w") as file:
+            json.dump(settings, file)
+        self._sandbox = sandbox
+        self.answer = http.Answer(404, b"")
+        client.exchange = lambda *_: self.answer  # type: ignore[attr-defined]  # where it is looked up
+
+    def carry_out(self, command: str, stdin: bytes, args: str = "") -> None:
+        """One call, and the DEL that a runtime makes after it."""
+        answer = self._respond(command, stdin, args)
+        if answer.output:
+            assert json.loads(answer.output).get("code") != BUG, answer.output
+        if os.path.isdir(self._state):
+            self._check_that_del_cleans_up()
+
+    def _respond(self, command: str, stdin: bytes, args: str) -> Answer:
+        environment = {
+            "CNI_COMMAND": command,
+            "CNI_CONTAINERID": "c1",
+            "CNI_NETNS": self._sandbox,
+            "CNI_IFNAME": "eth0",
+            "CNI_ARGS": args,
+            "CNI_PATH": "/opt/cni/bin",
+            "CONTRAIL_CNI_CONFIG": self._node_file,
+        }
+        return respond(environment, lambda: stdin)
+
+    def _check_that_del_cleans_up(self) -> None:
+        self.answer = http.Answer(200, b"{}")
+        answer = self._respond("DEL", config(), "")
+        assert answer.status == 0, answer.output
+        left = [name for name in os.listdir(self._state) if name != ".damaged"]
+        assert left == [], left
+        with open("/proc/thread-self/net/dev") as links:
+            assert len(links.readlines()) == 3, "a link is left beside the loopback"
+
+
+def config(**more: Any) -> bytes:
+    return json.dumps({"cniVersion": "1.1.0", "name": NETWORK, **more}).encode()
+
+
+def target(name: str, calls: Calls) -> Callable[[bytes], None]:
+    """What one input of a target does."""
+
+    def standard_input(data: bytes) -> None:
+        calls.carry_out(COMMANDS[data[0] % len(COMMANDS)] if data else "ADD", data[1:])
+
+    def arguments(data: bytes) -> None:
+        calls.carry_out(COMMANDS[len(data) % len(COMMANDS)], config(), os.fsdecode(data.replace(b"\0", b"")))
+
+    def answers(data: bytes) -> None:
+        calls.answer = http.Answer(200, data)
+        calls.carry_out("ADD", config())
+
+    def wire(data: bytes) -> None:
+        http._connect = lambda *_: Connection(data)  # type: ignore[assignment]  # all that is asked of it
+        with contextlib.suppress(PluginError):
+            http.exchange(http.Endpoint("/x", "", 0), "GET", "/", b"", Deadline(5))
+
+    return {"stdin": standard_input, "args": arguments, "answers": answers, "wire": wire}[name]
+
+
+class Connection:
+    """A connection on which these bytes come, a few at a time."""
+
+    def __init__(self, data: bytes) -> None:
+        self._parts = [data[start : start + 7] for start in range(0, len(data), 7)]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def sendall(self, data: bytes) -> None:
+        pass
+
+    def settimeout(self, seconds: float) -> None:
+        pass
+
+    def recv(self, size: int) -> bytes:
+        return self._parts.pop(0) if self._parts else b""
+
+
+if __name__ == "__main__":
+    _, name, folder, sandbox, *options = sys.argv
+    atheris.Setup([sys.argv[0], *options], target(name, Calls(folder, sandbox)))
+    atheris.Fuzz()
