@@ -5,6 +5,7 @@ expires or the server refuses it; requests that come meanwhile wait for the one 
 """
 
 import asyncio
+import base64
 import contextlib
 import os
 import signal
@@ -16,6 +17,7 @@ import msgspec
 
 from contrail_config.kube.access import ClientCertificate, Credential
 from contrail_config.kube.configuration.credentials import check_token
+from contrail_config.kube.configuration.material import Material
 from contrail_config.kube.configuration.schema import Plugin
 from contrail_config.kube.errors import KubeConfigurationError
 
@@ -39,16 +41,16 @@ class _Answer(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PluginCredentials:
-    """What `plugin` gives; `cluster` is what it is told of the cluster, if it asks for that."""
+    """What `plugin` gives; `cluster` and `authority` are what it is told of the cluster if it asks for that."""
 
     def __init__(
-        self, plugin: Plugin, *, command: str, origin: str, cluster: Mapping[str, Any], deadline: float = DEADLINE
+        self, plugin: Plugin, *, command: str, origin: str, cluster: Mapping[str, Any], authority: Material | None
     ) -> None:
         self._plugin = plugin
         self._command = command
         self._origin = origin
         self._cluster = cluster
-        self._deadline = deadline
+        self._authority = authority
         self._running = asyncio.Lock()
         self._kept: Credential | None = None
         self._expires: datetime | None = None
@@ -72,7 +74,7 @@ class PluginCredentials:
             process = await asyncio.create_subprocess_exec(
                 self._command,
                 *self._plugin.args,
-                env=self._environment(),
+                env=await self._environment(),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -84,7 +86,7 @@ class PluginCredentials:
         try:
             printed, complaint = await self._communicate(process)
         except TimeoutError as error:
-            raise self._failure(f"did not end within {self._deadline:g} s") from error
+            raise self._failure(f"did not end within {DEADLINE:g} s") from error
         if process.returncode:
             said = complaint.decode(errors="replace").strip()[:_LONGEST_COMPLAINT]
             raise self._failure(f"failed with status {process.returncode}: {said}")
@@ -93,16 +95,23 @@ class PluginCredentials:
     async def _communicate(self, process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
         async with contextlib.AsyncExitStack() as unfinished:
             unfinished.push_async_callback(_kill, process)
-            async with asyncio.timeout(self._deadline):
+            async with asyncio.timeout(DEADLINE):
                 answer = await process.communicate()
             unfinished.pop_all()
         return answer
 
-    def _environment(self) -> dict[str, str]:
-        about = {"interactive": False} | ({"cluster": self._cluster} if self._plugin.provide_cluster_info else {})
-        asked = {"apiVersion": self._plugin.api_version, "kind": "ExecCredential", "spec": about}
+    async def _environment(self) -> dict[str, str]:
+        spec: dict[str, Any] = {"interactive": False}
+        if self._plugin.provide_cluster_info:
+            spec["cluster"] = {**self._cluster, **await self._authority_data()}
+        asked = {"apiVersion": self._plugin.api_version, "kind": "ExecCredential", "spec": spec}
         own = {variable.name: variable.value for variable in self._plugin.env}
         return {**os.environ, **own, "KUBERNETES_EXEC_INFO": msgspec.json.encode(asked).decode()}
+
+    async def _authority_data(self) -> dict[str, str]:
+        if self._authority is None:
+            return {}
+        return {"certificate-authority-data": base64.b64encode(await self._authority.read()).decode()}
 
     def _read(self, printed: bytes) -> tuple[Credential, datetime | None]:
         try:

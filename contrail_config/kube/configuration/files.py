@@ -67,7 +67,7 @@ def _read(path: str) -> Kubeconfig:
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise KubeConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
     try:
-        return msgspec.convert(_without_nulls(document) or {}, Kubeconfig)
+        return msgspec.convert({} if document is None else _without_nulls(document), Kubeconfig)
     except msgspec.ValidationError as error:
         raise KubeConfigurationError(f"{path}: {error}") from error
 

@@ -62,12 +62,15 @@ def _tls(cluster: Entry[Cluster]) -> RotatingTls | None:
     content = cluster.content
     if content.server.startswith("http:"):
         return None
-    authority = _material(
-        cluster, "certificate-authority", path=content.certificate_authority, data=content.certificate_authority_data
-    )
+    authority = _authority(cluster)
     if authority and content.insecure_skip_tls_verify:
         raise KubeConfigurationError(f"{cluster.origin}: insecure-skip-tls-verify: an authority is given as well")
     return RotatingTls(authority, verify=not content.insecure_skip_tls_verify)
+
+
+def _authority(cluster: Entry[Cluster]) -> Material | None:
+    path, data = cluster.content.certificate_authority, cluster.content.certificate_authority_data
+    return _material(cluster, "certificate-authority", path=path, data=data)
 
 
 def _credentials(user: Entry[User], cluster: Entry[Cluster]) -> Credentials:
@@ -110,18 +113,17 @@ def _plugin(user: Entry[User], plugin: Plugin, cluster: Entry[Cluster]) -> Plugi
     if plugin.interactive_mode == "Always":
         raise KubeConfigurationError(f"{origin}: interactiveMode: there is no terminal")
     command = user.path(plugin.command) if "/" in plugin.command else plugin.command
-    about = _about(cluster) if plugin.provide_cluster_info else {}
-    return PluginCredentials(plugin, command=command, origin=origin, cluster=about)
+    return PluginCredentials(
+        plugin, command=command, origin=origin, cluster=_about(cluster.content), authority=_authority(cluster)
+    )
 
 
-def _about(cluster: Entry[Cluster]) -> dict[str, Any]:
-    """What a plugin is told of the cluster (`ExecCredential.spec.cluster`)."""
-    content = cluster.content
+def _about(content: Cluster) -> dict[str, Any]:
+    """What a plugin is told of the cluster beside its authority (`ExecCredential.spec.cluster`)."""
     told = {
         "server": content.server,
         "tls-server-name": content.tls_server_name,
         "insecure-skip-tls-verify": content.insecure_skip_tls_verify,
-        "certificate-authority-data": content.certificate_authority_data,
         "proxy-url": content.proxy_url,
         "config": next((each.extension for each in content.extensions if each.name == _PLUGIN_EXTENSION), None),
     }

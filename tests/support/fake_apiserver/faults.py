@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from aiohttp import web
+
 from tests.support.fake_apiserver.failures import StatusError, conflict
 from tests.support.fake_apiserver.kinds import Kind
 
@@ -48,6 +50,15 @@ class Faults:
     gone_as_status: bool = False
     """A watch from too long ago is refused with 410, instead of beginning with it."""
 
+    hung: bool = False
+    """Nothing is answered."""
+
+    cut_answers: list[int] = field(default_factory=list)
+    """After how many bytes the bodies of the next answers are cut, one after the other."""
+
+    lost_answers: int = 0
+    """So many changes are made without being answered."""
+
     nonsense: bytes | None = None
     """What is answered to lists and watches."""
 
@@ -73,3 +84,9 @@ class Faults:
     def check_conflict(self, verb: str, kind: Kind, name: str) -> None:
         if self.conflicts and verb in _CHANGES:
             raise conflict(kind, name)
+
+    def lose_answer(self, request: web.Request) -> None:
+        """Loses the connection on which a change was asked for."""
+        if self.lost_answers and request.transport is not None:
+            self.lost_answers -= 1
+            request.transport.close()

@@ -5,14 +5,16 @@ import ssl
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from aiohttp import web
 
+from tests.support.fake_apiserver.answers import answer
 from tests.support.fake_apiserver.failures import StatusError, UnknownPathError, bad_request, expired
 from tests.support.fake_apiserver.faults import Faults
-from tests.support.fake_apiserver.kinds import BUILT_IN, CRDS, NAMESPACES, Kind, kinds_of
+from tests.support.fake_apiserver.kinds import CRDS, NAMESPACES, Kind, kinds_of
+from tests.support.fake_apiserver.places import Place, find_place, find_verb
 from tests.support.fake_apiserver.reads import Lists
 from tests.support.fake_apiserver.selectors import Matches, selector
 from tests.support.fake_apiserver.storage import Object, Storage
@@ -20,17 +22,7 @@ from tests.support.fake_apiserver.watching import Watch, WatchRequest
 from tests.support.fake_apiserver.writes import create, delete, find, patch, replace
 
 _LARGEST_BODY = 16 * 1024 * 1024
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-
-
-class Place(NamedTuple):
-    """What a path names; `name` is empty for a collection."""
-
-    kind: Kind
-    namespace: str
-    name: str
-    subresource: str
 
 
 class FakeApiServer:
@@ -117,17 +109,20 @@ class FakeApiServer:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
             self._authenticate(request)
-            place = self._place(request.path.removeprefix(self.below))
-            verb = _verb(request, place)
+            place = find_place(request.path.removeprefix(self.below), self.storage.objects(CRDS).values())
+            verb = find_verb(request, place)
             self.requests.append(f"{verb} {place.kind.plural}")
+            if self.faults.hung:
+                await asyncio.Event().wait()
             self.faults.check_refusals(verb)
             if self.faults.nonsense is not None:
                 return web.Response(body=self.faults.nonsense)
             if verb == "watch":
                 return await self._watch(request, place)
-            return await self._answer(request, 201 if verb == "create" else 200, await self._do(request, verb, place))
+            done = await self._do(request, verb, place)
+            return await answer(request, 201 if verb == "create" else 200, done, self.faults)
         except StatusError as failure:
-            return await self._answer(request, failure.code, failure.status(), retry_after=failure.retry_after)
+            return await answer(request, failure.code, failure.status(), self.faults, retry_after=failure.retry_after)
         except UnknownPathError:
             return web.Response(status=404, text="404 page not found\n")
 
@@ -138,7 +133,9 @@ class FakeApiServer:
             return self._lists.page(place.kind, place.namespace, _matches(request), limit=limit, token=token)
         if verb == "get":
             return find(self.storage, place.kind, place.namespace, place.name)
-        return self._change(verb, place, await _body(request))
+        changed = self._change(verb, place, await _body(request))
+        self.faults.lose_answer(request)
+        return changed
 
     def _change(self, verb: str, place: Place, body: Object) -> Object:
         kind, namespace, name, subresource = place
@@ -177,28 +174,6 @@ class FakeApiServer:
         if self.faults.tokens is not None and token not in self.faults.tokens:
             raise StatusError(401, "Unauthorized", "Unauthorized")
 
-    def _place(self, path: str) -> Place:
-        match path.split("/")[1:]:
-            case ["api", version, *rest]:
-                group = ""
-            case ["apis", group, version, *rest]:
-                pass
-            case _:
-                raise UnknownPathError
-        namespace = ""
-        if rest[0] == "namespaces" and len(rest) > 2 and rest[2] not in ("status", "finalize"):
-            _, namespace, *rest = rest
-        plural, name, subresource, *_ = [*rest, "", ""]
-        return Place(self._kind(group, version, plural, subresource), namespace, name, subresource)
-
-    def _kind(self, group: str, version: str, plural: str, subresource: str) -> Kind:
-        custom = [kind for crd in self.storage.objects(CRDS).values() if "status" in crd for kind in kinds_of(crd)]
-        for kind in (*BUILT_IN, *custom):
-            served = subresource in ("", "status" if kind.has_status else "")
-            if served and (kind.group, kind.version, kind.plural) == (group, version, plural):
-                return kind
-        raise UnknownPathError
-
     async def _watch(self, request: web.Request, place: Place) -> web.StreamResponse:
         asked = self._watch_request(request, place)
         self.watch_lengths.append(asked.seconds)
@@ -230,21 +205,6 @@ class FakeApiServer:
             self.bookmark_interval if request.query.get("allowWatchBookmarks") == "true" else None,
         )
 
-    async def _answer(
-        self, request: web.Request, status: int, content: Object, *, retry_after: int | None = None
-    ) -> web.StreamResponse:
-        headers = {"Content-Type": "application/json"}
-        if retry_after is not None:
-            headers["Retry-After"] = str(retry_after)
-        body = msgspec.json.encode(content)
-        if self.faults.piece is None:
-            return web.Response(status=status, body=body, headers=headers)
-        response = web.StreamResponse(status=status, headers=headers)
-        await response.prepare(request)
-        for start in range(0, len(body), self.faults.piece):
-            await response.write(body[start : start + self.faults.piece])
-        return response
-
 
 @asynccontextmanager
 async def serve_fake_apiserver(*, tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeApiServer]:
@@ -255,14 +215,6 @@ async def serve_fake_apiserver(*, tls: ssl.SSLContext | None = None) -> AsyncIte
         yield server
     finally:
         await server.stop()
-
-
-def _verb(request: web.Request, place: Place) -> str:
-    if request.method == "GET":
-        return "get" if place.name else "watch" if request.query.get("watch") == "true" else "list"
-    if request.method not in _VERBS or bool(place.name) is (request.method == "POST"):
-        raise StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-    return _VERBS[request.method]
 
 
 def _common_name(request: web.Request) -> str:

@@ -1,0 +1,271 @@
+"""Exec plugins: what they are told, what they give, how long that is kept, and how they may fail."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contrail_config.kube.client import connect
+from contrail_config.kube.configuration import exec_plugin
+from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.errors import KubeConfigurationError, KubeUnauthorizedError
+from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig, ask_by
+from tests.contrail_config.kube.tls import data, path, text
+from tests.support.config_maps import CONFIG_MAPS
+from tests.support.fake_apiserver.server import FakeApiServer
+
+V1 = "client.authentication.k8s.io/v1"
+V1BETA1 = "client.authentication.k8s.io/v1beta1"
+
+WriteCommand = Callable[..., str]
+"""Writes a command that runs a piece of Python, given as text, and returns its path."""
+
+
+@pytest.fixture
+def write_command(tmp_path: Path) -> WriteCommand:
+    def write(code: str, name: str = "plugin") -> str:
+        file = tmp_path / name
+        file.write_text(f"#!{sys.executable} -IS\n{code}\n")
+        file.chmod(0o755)
+        return str(file)
+
+    return write
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A file to which commands add a line for each run."""
+    file = tmp_path / "runs"
+    file.touch()
+    return file
+
+
+def counting(runs: Path, *, expires: datetime | None = None) -> str:
+    """Gives the token `t1` in the first run, `t2` in the second, and so on."""
+    expiry = f", 'expirationTimestamp': '{expires:%Y-%m-%dT%H:%M:%SZ}'" if expires else ""
+    return f"""
+import json
+with open({str(runs)!r}, "a+") as file:
+    file.write("run\\n")
+    file.seek(0)
+    count = len(file.readlines())
+print(json.dumps({{"apiVersion": {V1!r}, "kind": "ExecCredential", "status": {{"token": f"t{{count}}"{expiry}}}}}))
+"""
+
+
+def giving(version: str = V1, **status: Any) -> str:
+    answer = {"apiVersion": version, "kind": "ExecCredential", "status": status}
+    return f"print({json.dumps(answer)!r})"
+
+
+def user(command: str, **plugin: Any) -> dict[str, Any]:
+    return {"exec": {"apiVersion": V1, "command": command, "interactiveMode": "Never", **plugin}}
+
+
+async def test_the_token_is_sent(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand
+) -> None:
+    await ask_by(write_kubeconfig(server.url, user=user(write_command(giving(token="given")))))
+    assert server.callers == ["given"]
+
+
+async def test_the_older_version_is_understood(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand
+) -> None:
+    command = write_command(giving(V1BETA1, token="given"))
+    await ask_by(write_kubeconfig(server.url, user=user(command, apiVersion=V1BETA1)))
+    assert server.callers == ["given"]
+
+
+async def test_a_client_certificate_is_shown(
+    tls_server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand
+) -> None:
+    given = giving(clientCertificateData=text("client.pem"), clientKeyData=text("client.key"))
+    await ask_by(write_kubeconfig(tls_server.url, user=user(write_command(given))))
+    assert tls_server.callers == ["client"]
+
+
+async def test_a_command_without_a_slash_is_looked_for_on_the_path(
+    server: FakeApiServer,
+    write_kubeconfig: WriteKubeconfig,
+    write_command: WriteCommand,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    command = write_command(giving(token="given"), "our-plugin")
+    monkeypatch.setenv("PATH", os.path.dirname(command), prepend=":")
+    await ask_by(write_kubeconfig(server.url, user=user("our-plugin")))
+    assert server.callers == ["given"]
+
+
+async def test_a_relative_command_begins_at_its_file(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand
+) -> None:
+    write_command(giving(token="given"))
+    await ask_by(write_kubeconfig(server.url, user=user("./plugin")))
+    assert server.callers == ["given"]
+
+
+async def test_it_is_told_arguments_environment_and_what_is_asked_for(
+    tls_server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand, tmp_path: Path
+) -> None:
+    command = write_command(
+        f"""
+import json, os, sys
+with open({str(tmp_path / "told")!r}, "w") as file:
+    json.dump([sys.argv[1:], os.environ["OURS"], json.loads(os.environ["KUBERNETES_EXEC_INFO"])], file)
+{giving(token="given")}
+"""
+    )
+    plugin = user(command, args=["a", "b c"], env=[{"name": "OURS", "value": "value"}], provideClusterInfo=True)
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
+    cluster = {"server": tls_server.url, "certificate-authority-data": data("authority.pem"), "extensions": [extension]}
+    await ask_by(write_kubeconfig(tls_server.url, cluster=cluster, user=plugin))
+    about = {
+        "server": tls_server.url,
+        "certificate-authority-data": data("authority.pem"),
+        "config": {"audience": "x"},
+    }
+    spec = {"interactive": False, "cluster": about}
+    assert json.loads((tmp_path / "told").read_bytes()) == [
+        ["a", "b c"],
+        "value",
+        {"apiVersion": V1, "kind": "ExecCredential", "spec": spec},
+    ]
+
+
+async def test_an_authority_in_a_file_is_told_by_its_contents(
+    tls_server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand, tmp_path: Path
+) -> None:
+    command = write_command(
+        f"""
+import os
+with open({str(tmp_path / "told")!r}, "w") as file:
+    file.write(os.environ["KUBERNETES_EXEC_INFO"])
+{giving(token="given")}
+"""
+    )
+    cluster = {"server": tls_server.url, "certificate-authority": path("authority.pem")}
+    await ask_by(write_kubeconfig(tls_server.url, cluster=cluster, user=user(command, provideClusterInfo=True)))
+    told = json.loads((tmp_path / "told").read_bytes())
+    assert told["spec"]["cluster"]["certificate-authority-data"] == data("authority.pem")
+
+
+@pytest.mark.parametrize(("left", "count"), [(3600, 1), (-1, 3), (None, 1)])
+async def test_what_it_gave_is_kept_until_it_expires(
+    server: FakeApiServer,
+    write_kubeconfig: WriteKubeconfig,
+    write_command: WriteCommand,
+    runs: Path,
+    left: int | None,
+    count: int,
+) -> None:
+    expires = None if left is None else datetime.now(UTC) + timedelta(seconds=left)
+    file = write_kubeconfig(server.url, user=user(write_command(counting(runs, expires=expires))))
+    async with connect(await load_access(kubeconfig=file)) as client:
+        for _ in range(3):
+            await client.list_all(CONFIG_MAPS)
+    assert server.callers[-1] == f"t{count}"
+    assert len(set(server.callers)) == count
+
+
+async def test_it_is_run_again_when_the_server_refuses_what_it_gave(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand, runs: Path
+) -> None:
+    server.faults.tokens = {"t2"}
+    file = write_kubeconfig(server.url, user=user(write_command(counting(runs))))
+    async with connect(await load_access(kubeconfig=file)) as client:
+        await client.list_all(CONFIG_MAPS)
+        server.faults.tokens = {"t3"}
+        await asyncio.gather(*(client.list_all(CONFIG_MAPS) for _ in range(5)))
+    assert count_runs(runs) == 3
+
+
+def count_runs(runs: Path) -> int:
+    return runs.read_text().count("run")
+
+
+async def test_what_stays_refused_is_no_loop(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand, runs: Path
+) -> None:
+    server.faults.tokens = set()
+    with pytest.raises(KubeUnauthorizedError):
+        await ask_by(write_kubeconfig(server.url, user=user(write_command(counting(runs)))))
+    assert server.callers == ["t1", "t2"]
+
+
+async def test_requests_of_one_moment_share_a_run(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand, runs: Path
+) -> None:
+    file = write_kubeconfig(server.url, user=user(write_command(counting(runs))))
+    async with connect(await load_access(kubeconfig=file)) as client:
+        await asyncio.gather(*(client.list_all(CONFIG_MAPS) for _ in range(5)))
+    assert server.callers == ["t1"] * 5
+
+
+async def test_one_that_hangs_is_ended_with_all_that_it_started(
+    server: FakeApiServer,
+    write_kubeconfig: WriteKubeconfig,
+    write_command: WriteCommand,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(exec_plugin, "DEADLINE", 0.5)
+    command = write_command(
+        f"""
+import os, subprocess, time
+child = subprocess.Popen(["sleep", "60"])
+with open({str(tmp_path / "pids")!r}, "w") as file:
+    file.write(f"{{os.getpid()}} {{child.pid}}")
+time.sleep(60)
+"""
+    )
+    with pytest.raises(KubeConfigurationError, match=rf"exec: command {command}: did not end within 0.5 s"):
+        await ask_by(write_kubeconfig(server.url, user=user(command)))
+    pids = (tmp_path / "pids").read_text().split()
+    assert len(pids) == 2
+    async with asyncio.timeout(5):
+        while any(_runs(pid) for pid in pids):  # noqa: ASYNC110 - the kernel sets no event
+            await asyncio.sleep(0.01)
+
+
+def _runs(pid: str) -> bool:
+    """Whether a process does anything; one that nobody waits for stays as a zombie."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("import sys; sys.exit('log in first')", "failed with status 1: log in first"),
+        ("print('no json')", "printed no ExecCredential: JSON is malformed"),
+        (giving(V1BETA1, token="t"), "printed client.authentication.k8s.io/v1beta1 ExecCredential, not"),
+        (giving(), "gave neither a token nor a certificate with its key"),
+        (giving(clientCertificateData="x"), "gave neither a token nor a certificate with its key"),
+        (giving(token=1), r"printed no ExecCredential: Expected `str`, got `int` - at `\$.status.token`"),
+        (giving(token="two words"), "is no token"),
+    ],
+)
+async def test_what_is_wrong_with_it_is_said(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand, code: str, problem: str
+) -> None:
+    with pytest.raises(KubeConfigurationError, match=problem) as refused:
+        await ask_by(write_kubeconfig(server.url, user=user(write_command(code))))
+    assert "/config: users 'me': exec" in str(refused.value)
+
+
+async def test_one_that_is_not_installed_is_said_with_its_hint(
+    server: FakeApiServer, write_kubeconfig: WriteKubeconfig
+) -> None:
+    plugin = user("/nowhere/plugin", installHint="get it there")
+    with pytest.raises(KubeConfigurationError, match="cannot be started: No such file or directory; get it there"):
+        await ask_by(write_kubeconfig(server.url, user=plugin))

@@ -1,0 +1,162 @@
+"""Errors: one kind for each answer that somebody acts on, with what the server said, cut short, and no more."""
+
+import asyncio
+import json
+
+import aiohttp
+import msgspec
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from contrail_config.kube.access import Access
+from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.errors import (
+    LONGEST_MESSAGE,
+    Cause,
+    KubeConflictError,
+    KubeError,
+    KubeExistsError,
+    KubeForbiddenError,
+    KubeGoneError,
+    KubeInvalidError,
+    KubeNotFoundError,
+    KubeThrottledError,
+    KubeUnauthorizedError,
+    KubeUnavailableError,
+)
+from contrail_config.kube.resource import Metadata, Resource
+from contrail_config.kube.status import error_of, read_status
+from tests.support.config_maps import CONFIG_MAPS
+from tests.support.fake_apiserver.server import FakeApiServer
+
+
+def status(code: int, reason: str = "", message: str = "", **more: object) -> bytes:
+    return json.dumps({"kind": "Status", "code": code, "reason": reason, "message": message, **more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (400, "BadRequest", KubeError),
+        (401, "Unauthorized", KubeUnauthorizedError),
+        (403, "Forbidden", KubeForbiddenError),
+        (404, "NotFound", KubeNotFoundError),
+        (409, "Conflict", KubeConflictError),
+        (409, "AlreadyExists", KubeExistsError),
+        (410, "Expired", KubeGoneError),
+        (410, "Gone", KubeGoneError),
+        (415, "UnsupportedMediaType", KubeError),
+        (422, "Invalid", KubeInvalidError),
+        (429, "TooManyRequests", KubeThrottledError),
+        (500, "InternalError", KubeUnavailableError),
+        (503, "ServiceUnavailable", KubeUnavailableError),
+        (504, "Timeout", KubeUnavailableError),
+    ],
+)
+def test_each_answer_has_its_kind(code: int, reason: str, kind: type[KubeError]) -> None:
+    error = error_of("GET /x", code, read_status(status(code, reason, "said why")), {})
+    assert type(error) is kind
+    assert (error.status, error.reason) == (code, reason)
+    assert str(error) == f"GET /x: {code} {reason}: said why"
+
+
+def test_what_was_wrong_is_told_in_detail() -> None:
+    causes = [{"reason": "FieldValueInvalid", "message": "too long", "field": "spec.name"}]
+    body = status(422, "Invalid", details={"name": "n", "kind": "things", "causes": causes})
+    details = error_of("PUT /x", 422, read_status(body), {}).details
+    assert details is not None
+    assert (details.name, details.kind) == ("n", "things")
+    assert details.causes == (Cause("FieldValueInvalid", "too long", "spec.name"),)
+
+
+@pytest.mark.parametrize(
+    ("headers", "details", "expected"),
+    [
+        ({"Retry-After": "7"}, {}, 7.0),
+        ({}, {"retryAfterSeconds": 3}, 3.0),
+        ({"Retry-After": "7"}, {"retryAfterSeconds": 3}, 7.0),
+        ({"Retry-After": "Sat, 21 Nov 2026 10:00:00 GMT"}, {}, 0.0),
+        ({}, {}, 0.0),
+    ],
+)
+def test_how_long_to_wait_is_taken_from_the_answer(
+    headers: dict[str, str], details: dict[str, int], expected: float
+) -> None:
+    body = status(429, "TooManyRequests", details=details)
+    assert error_of("GET /x", 429, read_status(body), headers).retry_after == expected
+
+
+@pytest.mark.parametrize("body", [b"<html>secret</html>", b'{"secret": 1}', b'{"kind": "Secret"}', b"", b"\xff"])
+def test_a_body_that_is_no_status_is_not_shown(body: bytes) -> None:
+    assert str(error_of("GET /x", 502, read_status(body), {})) == "GET /x: 502"
+
+
+def test_a_long_message_is_cut() -> None:
+    error = error_of("GET /x", 500, read_status(status(500, "InternalError", "x" * 10_000)), {})
+    assert len(str(error)) == LONGEST_MESSAGE + 3
+    assert str(error).endswith("xxx...")
+
+
+async def test_the_request_is_named(client: KubeClient) -> None:
+    with pytest.raises(KubeNotFoundError, match=r"GET /api/v1/namespaces/default/configmaps/a: 404 NotFound: config"):
+        await client.get(CONFIG_MAPS, "a", namespace="default")
+
+
+async def test_a_server_that_is_away_is_unavailable(server: FakeApiServer) -> None:
+    await server.stop()
+    async with connect(Access(server.url), deadline=0.2) as client:
+        with pytest.raises(KubeUnavailableError, match=r"Cannot connect to host 127\.0\.0\.1") as refused:
+            await client.list_all(CONFIG_MAPS)
+    assert refused.value.status == 0
+    assert isinstance(refused.value.__cause__, aiohttp.ClientError)
+
+
+async def test_a_server_that_never_answers_is_unavailable(server: FakeApiServer) -> None:
+    server.faults.hung = True
+    async with connect(Access(server.url), deadline=0.2) as client:
+        with pytest.raises(KubeUnavailableError, match="GET /api/v1/configmaps: no answer in time"):
+            await client.list_all(CONFIG_MAPS)
+        with pytest.raises(KubeUnavailableError, match="no answer in time"):
+            async with client.watch(CONFIG_MAPS, since="1", seconds=60):
+                pass
+
+
+async def test_a_body_that_never_ends_is_given_up() -> None:
+    async def trickle(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(b" ")
+            await asyncio.sleep(0.01)
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", trickle)
+    async with TestServer(app) as served, connect(Access(str(served.make_url("/"))), deadline=0.2) as client:
+        with pytest.raises(KubeUnavailableError, match="no answer in time"):
+            await client.list_all(CONFIG_MAPS)
+
+
+async def test_an_object_that_does_not_fit_is_an_error_where_it_is_asked_for(
+    client: KubeClient, server: FakeApiServer
+) -> None:
+    await client.create(CONFIG_MAPS, {"metadata": {"name": "a"}, "data": {"key": "1"}}, namespace="default")
+    numbers = Resource("", "v1", "ConfigMap", "configmaps", Numbers)
+    with pytest.raises(KubeError, match=r"configmaps/a: the server answered what cannot be read: Expected `int`"):
+        await client.get(numbers, "a", namespace="default")
+    with pytest.raises(KubeError, match="default/a: Expected `int`, got `str`"):
+        await client.list_all(numbers)
+
+
+class Numbers(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    data: dict[str, int]
+
+
+async def test_an_answer_is_no_place_to_go_on_to(client: KubeClient, server: FakeApiServer) -> None:
+    server.faults.refusals.clear()
+    server.faults.refuse(302, verb="get")
+    with pytest.raises(KubeError, match="302") as refused:
+        await client.get(CONFIG_MAPS, "a", namespace="default")
+    assert refused.value.status == 302
+    assert server.requests == ["get configmaps"]

@@ -1,0 +1,43 @@
+"""Pauses between tries: doubled, capped, jittered, and never shorter than what the server asks."""
+
+from statistics import pstdev
+
+from contrail_config.kube.backoff import LONGEST_ASKED, Backoff
+
+
+def test_they_double_up_to_the_cap() -> None:
+    backoff = Backoff(first=0.8, longest=30.0)
+    bounds = [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
+    pauses = [backoff.next_pause() for _ in bounds]
+    assert all(bound / 2 <= pause <= bound for pause, bound in zip(pauses, bounds, strict=True))
+
+
+def test_they_never_grow_beyond_the_cap() -> None:
+    backoff = Backoff(first=0.8, longest=30.0)
+    assert max(backoff.next_pause() for _ in range(5000)) <= 30.0
+
+
+def test_they_start_anew_after_a_success() -> None:
+    backoff = Backoff(first=1.0, longest=30.0)
+    for _ in range(5):
+        backoff.next_pause()
+    backoff.reset()
+    assert backoff.next_pause() <= 1.0
+
+
+def test_clients_do_not_come_all_at_one_moment() -> None:
+    pauses = [Backoff(first=10.0, longest=10.0).next_pause() for _ in range(200)]
+    assert pstdev(pauses) > 0.5
+
+
+def test_what_the_server_asks_for_is_waited() -> None:
+    assert 7.0 <= Backoff(first=0.8, longest=30.0).next_pause(asked=7.0) <= 7.7
+
+
+def test_a_longer_pause_of_our_own_stays() -> None:
+    backoff = Backoff(first=8.0, longest=8.0)
+    assert backoff.next_pause(asked=1.0) >= 4.0
+
+
+def test_what_the_server_asks_for_has_a_cap() -> None:
+    assert Backoff(first=0.8, longest=30.0).next_pause(asked=86_400.0) <= LONGEST_ASKED * 1.1
