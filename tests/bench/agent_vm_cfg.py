@@ -1,9 +1,9 @@
 """How fast an agent answers `/vm-cfg`, how soon it answers who waits, and what memory it takes.
 
-The agent has a process of its own on one core. Requests are sent at fixed moments whether or not earlier ones were
-answered, and their time counts from the moment that was meant, so a stall is seen by every request that it delays. On
-a machine that others use, the processor time of a request says more than its duration: both are told. Where `wrk` is
-installed, it asks as fast as it can, too.
+The agent has a process of its own, and with its one thread never more than one core. Requests are sent at fixed
+moments whether or not earlier ones were answered, and their time counts from the moment that was meant, so a stall is
+seen by every request that it delays. On a machine that others use, the processor time of a request says more than its
+duration: both are told. Where `wrk` is installed, it asks as fast as it can, too.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,8 +83,7 @@ async def started_agent() -> AsyncIterator[Node]:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            with core_for(process.pid):
-                yield Node(process.pid, **json.loads(await process.stdout.readline()))
+            yield Node(process.pid, **json.loads(await process.stdout.readline()))
         finally:
             process.stdin.close()
             await process.wait()
@@ -216,19 +215,6 @@ def processor_seconds(pid: int) -> float:
     """Processor time that a process has taken."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-@contextlib.contextmanager
-def core_for(pid: int) -> Iterator[None]:
-    """Gives a process a core of its own, and this one the others, if there are any."""
-    cores = os.sched_getaffinity(0)
-    one = {max(cores)}
-    os.sched_setaffinity(pid, one)
-    os.sched_setaffinity(0, cores - one or cores)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, cores)
 
 
 def main() -> dict[str, Any]:
