@@ -48,6 +48,7 @@ class Clerk:
         self._jobs: list[Job[Any]] = []
         self._wanted = asyncio.Event()
         self._writes = asyncio.Semaphore(_AT_ONCE)
+        self._closed = False
         self._task: asyncio.Task[None] | None = None
 
     async def do(self, operation: Callable[[Draft], T]) -> T:
@@ -55,6 +56,8 @@ class Clerk:
 
         After a StoreUnavailableError a part of it may be done: the same again does the rest.
         """
+        if self._closed:
+            raise StoreUnavailableError("the store is closed")
         job = Job(operation, Draft(self._ledger))
         self._jobs.append(job)
         self._wanted.set()
@@ -63,12 +66,11 @@ class Clerk:
         return await job.future
 
     async def close(self) -> None:
-        """Finishes what was begun. Nothing may be asked for after it."""
+        """Finishes what was begun."""
+        self._closed = True
         if self._task is not None:
             while self._jobs or self.lock.locked():
-                async with self.lock:
-                    jobs, self._jobs = self._jobs, []
-                    await self._work_off(jobs)
+                await self._do_round()
             self._task.cancel()
             await asyncio.wait([self._task])
 
@@ -78,10 +80,20 @@ class Clerk:
             await self._wanted.wait()
             self._wanted.clear()
             begun = loop.time()
-            async with self.lock:
-                jobs, self._jobs = self._jobs, []
-                await self._work_off(jobs)
+            await self._do_round()
             await asyncio.sleep(max(0.0, begun + self._pace - loop.time()))
+
+    async def _do_round(self) -> None:
+        async with self.lock:
+            jobs, self._jobs = self._jobs, []
+            try:
+                await self._work_off(jobs)
+            except Exception as error:
+                log.exception("addresses could not be saved")
+                for key in list(self._ledger.unsaved):
+                    self._ledger.restore(key)
+                for job in jobs:
+                    job.fail(StoreUnavailableError(f"addresses could not be saved: {error}"))
 
     async def _work_off(self, jobs: Sequence[Job[Any]]) -> None:
         """Plans and saves the jobs until all have ended."""

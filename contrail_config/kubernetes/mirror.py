@@ -5,13 +5,17 @@ certain is concluded from it alone.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from contrail_config.errors import StoreUnavailableError
+from contrail_config.kube.client import KubeClient
 from contrail_config.kube.reflector import Reflector
-from contrail_config.kube.resource import KubeObject
+from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.view import Change, Listed
+
+log = logging.getLogger(__name__)
 
 DEADLINE = 60.0
 """Seconds for the first list."""
@@ -20,24 +24,30 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class Mirror(Generic[T]):
-    """Applies each change as it comes; `what` names the kind in errors."""
+    """Applies each change as it comes."""
 
-    def __init__(self, reflector: Reflector[T], apply: Callable[[Change[T]], None], *, what: str) -> None:
-        self._reflector = reflector
+    def __init__(self, client: KubeClient, resource: Resource[T], apply: Callable[[Change[T]], None]) -> None:
+        self._client = client
+        self._resource = resource
         self._apply = apply
-        self._what = what
+        self._reflector = Reflector(client, resource)
         self._listed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def ready(self) -> None:
-        """Returns when everything was listed once. Raises StoreUnavailableError if that takes too long."""
-        if self._task is None:
+        """Returns when everything was listed once. Raises StoreUnavailableError if that takes too long.
+
+        A copy that broke down is begun anew.
+        """
+        if self._task is None or self._task.done():
+            self._listed.clear()
+            self._reflector = Reflector(self._client, self._resource)
             self._task = asyncio.create_task(self._follow())
         try:
             async with asyncio.timeout(DEADLINE):
                 await self._listed.wait()
         except TimeoutError as error:
-            raise StoreUnavailableError(f"{self._what}: {self._reflector.problem}") from error
+            raise StoreUnavailableError(str(self._reflector.problem)) from error
 
     async def close(self) -> None:
         """Follows no more."""
@@ -46,8 +56,11 @@ class Mirror(Generic[T]):
             await asyncio.wait([self._task])
 
     async def _follow(self) -> None:
-        async with self._reflector.changes() as changes:
-            async for change in changes:
-                self._apply(change)
-                if isinstance(change, Listed):
-                    self._listed.set()
+        try:
+            async with self._reflector.changes() as changes:
+                async for change in changes:
+                    self._apply(change)
+                    if isinstance(change, Listed):
+                        self._listed.set()
+        except Exception:
+            log.exception("the copy of %s broke down", self._resource.plural)

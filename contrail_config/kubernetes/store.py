@@ -18,7 +18,6 @@ from typing import Any, Final
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import Unreadable
-from contrail_config.kube.reflector import Reflector
 from contrail_config.kube.selection import EVERYTHING
 from contrail_config.kube.view import Change as KubeChange
 from contrail_config.kube.view import Deleted, Listed
@@ -56,8 +55,8 @@ class KubernetesStore:
         self._clerk = Clerk(client, self._ledger, clock=self._clock, pace=pace)
         self._machines = Machines(client)
         self._networks = Networks(client, self._ledger, self._clerk)
-        self._blocks_mirror = Mirror(Reflector(client, BLOCKS), self._follow_block, what=BLOCKS.plural)
-        self._networks_mirror = Mirror(Reflector(client, NETWORKS), self._networks.follow, what=NETWORKS.plural)
+        self._blocks_mirror = Mirror(client, BLOCKS, self._follow_block)
+        self._networks_mirror = Mirror(client, NETWORKS, self._networks.follow)
         self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork]] = set()
         self._closed = False
 

@@ -61,6 +61,7 @@ class Watcher(Generic[T_co]):
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._ended = False
+        self._failure: Exception | None = None
         self._task: asyncio.Task[None] | None = None
 
     def __aiter__(self) -> "Watcher[T_co]":
@@ -68,6 +69,8 @@ class Watcher(Generic[T_co]):
 
     async def __anext__(self) -> Change[T_co]:
         while not self._waiting:
+            if self._failure is not None:
+                raise StoreUnavailableError(f"the watch of {self._resource.plural} broke down") from self._failure
             if self._ended:
                 raise StopAsyncIteration
             self._news.clear()
@@ -106,12 +109,16 @@ class Watcher(Generic[T_co]):
         self._end()
 
     async def _follow(self) -> None:
-        async with self._reflector.changes() as changes:
-            async for change in changes:
-                self._take(change)
-                while len(self._waiting) > _MAX_WAITING:
-                    self._room.clear()
-                    await self._room.wait()
+        try:
+            async with self._reflector.changes() as changes:
+                async for change in changes:
+                    self._take(change)
+                    while len(self._waiting) > _MAX_WAITING:
+                        self._room.clear()
+                        await self._room.wait()
+        except Exception as error:  # noqa: BLE001 - whatever it is, who watches shall not wait for ever
+            self._failure = error
+            self._news.set()
 
     async def _stop(self) -> None:
         if self._task is not None:

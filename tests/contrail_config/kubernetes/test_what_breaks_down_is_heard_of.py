@@ -1,0 +1,61 @@
+"""A bug in our own code must not let anybody wait for ever: whoever waits is told, and the next one is served."""
+
+import pytest
+
+from contrail_config.errors import StoreUnavailableError
+from contrail_config.kubernetes.ledger import Ledger
+from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.kubernetes.watcher import Watcher
+from tests.contrail_config.kubernetes.managers import OpenManager
+from tests.support.machines import make_machine
+from tests.support.networks import give, make_network
+
+
+class BugError(Exception):
+    """Nobody expects it."""
+
+
+def fail(*_args: object, **_kwargs: object) -> None:
+    raise BugError
+
+
+async def test_who_waits_for_addresses(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = await manager.put_network(make_network())
+    with monkeypatch.context() as broken:
+        broken.setattr(Ledger, "to_save", fail)
+        with pytest.raises(StoreUnavailableError, match="could not be saved"):
+            await give(manager, network)
+    assert await give(manager, network) == "10.1.0.3"
+
+
+async def test_who_asked_for_what_cannot_be_planned(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = await manager.put_network(make_network())
+    with monkeypatch.context() as broken:
+        broken.setattr(Ledger, "given", fail)
+        with pytest.raises(BugError):
+            await give(manager, network)
+    await give(manager, network)
+
+
+async def test_who_watches(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await manager.put_machine(make_machine())
+    monkeypatch.setattr(Watcher, "_show", fail)
+    async with manager.watch_machines() as changes:
+        with pytest.raises(StoreUnavailableError, match="broke down") as refused:
+            await anext(changes)
+    assert isinstance(refused.value.__cause__, BugError)
+
+
+async def test_a_copy_of_the_addresses_is_begun_anew(
+    open_manager: OpenManager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = await open_manager(), await open_manager()
+    network = await first.put_network(make_network())
+    await give(first, network)
+    monkeypatch.setattr("contrail_config.kubernetes.mirror.DEADLINE", 0.2)
+    with monkeypatch.context() as broken:
+        broken.setattr(Ledger, "follow", fail)
+        with pytest.raises(StoreUnavailableError):
+            await give(second, network)
+    assert "the copy of addressblocks broke down" in caplog.text
+    assert await give(second, network) == "10.1.0.3"
