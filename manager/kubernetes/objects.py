@@ -1,5 +1,6 @@
 """From what the server tells of an object to the manager's own."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -66,11 +67,14 @@ def _texts(annotations: msgspec.Struct | None) -> Mapping[str, str]:
     """The annotations that are there, by their keys."""
     if annotations is None:
         return {}
-    return {
-        field.encode_name: value
-        for field in msgspec.structs.fields(annotations)
-        if isinstance(value := getattr(annotations, field.name), str)
-    }
+    found = ((key, getattr(annotations, name)) for name, key in _names(type(annotations)))
+    return {key: value for key, value in found if isinstance(value, str)}
+
+
+@functools.cache
+def _names(annotations: type[msgspec.Struct]) -> list[tuple[str, str]]:
+    """Each annotation's name in the struct, and its key."""
+    return [(field.name, field.encode_name) for field in msgspec.structs.fields(annotations)]
 
 
 def _configuration(spec: Any) -> str | None:
