@@ -44,11 +44,16 @@ class _ConfiguredItem(msgspec.Struct, rename="kebab"):
     routes: tuple[Route, ...] = ()
 
 
-class _PluggedItem(msgspec.Struct, rename="kebab"):
-    """An item of `/vm`, as far as it is read."""
+class Port(msgspec.Struct, rename="kebab"):
+    """A plugged interface: an item of `/vm`, as far as it is read. `system_name` is the device of its host end."""
 
     id: str
     system_name: str
+    mac_address: str = ""
+    ip_address: str | None = None
+    plen: int = 0
+    v6_ip_address: str | None = None
+    v6_plen: int = 64  # a stock agent does not tell it
 
 
 Item = TypeVar("Item", bound=msgspec.Struct)
@@ -83,15 +88,15 @@ class Agent:
             interfaces=tuple(_interface(item, annotations) for annotations, item in annotated),
         )
 
-    def plugged(self, machine: VirtualMachine) -> dict[str, str]:
-        """Uuid to host interface of those of its interfaces that are plugged."""
+    def plugged(self, machine: VirtualMachine) -> dict[str, Port]:
+        """Those of its interfaces that are plugged, by their uuid."""
         found = (self._plugged_one(machine.uuid, interface.uuid) for interface in machine.interfaces)
-        return {item.id: item.system_name for items in found for item in items}
+        return {port.id: port for ports in found for port in ports}
 
-    def _plugged_one(self, vm_uuid: str, vmi_uuid: str) -> list[_PluggedItem]:
+    def _plugged_one(self, vm_uuid: str, vmi_uuid: str) -> list[Port]:
         """Asks for one interface: of a machine whose interfaces are not all plugged, an agent tells none together."""
         try:
-            return self._decode(f"/vm/{vm_uuid}/{vmi_uuid}", _PluggedItem)
+            return self._decode(f"/vm/{vm_uuid}/{vmi_uuid}", Port)
         except NotFoundError:
             return []
 

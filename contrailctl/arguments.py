@@ -9,7 +9,7 @@ DEFAULT_MANAGER = "http://127.0.0.1:8083"
 DEFAULT_AGENT = "http://127.0.0.1:9091"
 DEFAULT_TIMEOUT = 10.0
 
-_KINDS = {"networks": "network", "pods": "pod", "interfaces": "interface", "events": "event"}
+_KINDS = {"networks": "network", "pods": "pod", "interfaces": "interface", "ports": "port", "events": "event"}
 
 
 def parse_arguments(argv: list[str], *, version: str) -> argparse.Namespace:
@@ -48,7 +48,7 @@ def _common_options() -> argparse.ArgumentParser:
 
 
 def _add_get(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    get = commands.add_parser("get", help="list networks, pods, interfaces or events")
+    get = commands.add_parser("get", help="list networks, pods, interfaces, ports or events")
     kinds = get.add_subparsers(dest="kind", required=True, metavar="KIND")
     for kind, singular in _KINDS.items():
         command = kinds.add_parser(kind, aliases=[singular], help=f"list {kind}", parents=[common])

@@ -56,14 +56,20 @@ def _run(arguments: argparse.Namespace, version: str) -> Answer:
         return describe_pod(_source(arguments), arguments)
     if arguments.kind == "interfaces":
         return get.get_interfaces(_source(arguments), arguments)
+    if arguments.kind == "ports":
+        return get.get_ports(_agent(arguments), arguments)
     return _LISTS[arguments.kind](Manager(_manager_endpoint(arguments)), arguments)
 
 
 def _source(arguments: argparse.Namespace) -> Manager | Agent:
     """An agent where only an agent is named, else the manager."""
     if arguments.agent and not arguments.manager:
-        return Agent(_agent_endpoint(arguments), cluster=arguments.cluster_name)
+        return _agent(arguments)
     return Manager(_manager_endpoint(arguments))
+
+
+def _agent(arguments: argparse.Namespace) -> Agent:
+    return Agent(_agent_endpoint(arguments), cluster=arguments.cluster_name)
 
 
 def _manager_endpoint(arguments: argparse.Namespace) -> Endpoint:

@@ -33,7 +33,7 @@ def describe_pod(source: Manager | Agent, arguments: argparse.Namespace) -> Answ
 def _of_agent(agent: Agent, namespace: str, name: str) -> Answer:
     """What an agent serves is whole, so the pod is ready; of events it knows nothing."""
     machine = agent.machine(namespace, name)
-    plugged = agent.plugged(machine)
+    plugged = {uuid: port.system_name for uuid, port in agent.plugged(machine).items()}
     pod = PodView(namespace, name, machine.uuid, machine.node, PodState.READY, machine=machine)
     lines = [*_head(pod), *_machine(machine, plugged)]
     return Answer("\n".join(lines), {"pod": pod, "plugged": plugged})

@@ -1,18 +1,30 @@
-"""`contrailctl get`: lists of networks, pods, interfaces and events."""
+"""`contrailctl get`: lists of networks, pods, interfaces, ports and events."""
 
 import argparse
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from contrail_config.objects import Event, VirtualMachineInterface, thick_name
+import msgspec
+
+from contrail_config.objects import Event, VirtualMachine, VirtualMachineInterface, thick_name
 from contrail_config.views import InterfaceView, NetworkView, PodView
 from contrailctl.age import format_age
-from contrailctl.agent import Agent
+from contrailctl.agent import Agent, Port
 from contrailctl.answer import Answer
 from contrailctl.errors import NotFoundError, UsageError
 from contrailctl.manager import Manager
 from contrailctl.table import format_table
+
+
+class PortView(msgspec.Struct, frozen=True):
+    """A plugged interface of a pod; `name` is what thick mode calls it in the sandbox."""
+
+    namespace: str
+    pod: str
+    index: int
+    name: str
+    port: Port
 
 
 def get_networks(manager: Manager, arguments: argparse.Namespace) -> Answer:
@@ -39,6 +51,19 @@ def get_interfaces(source: Manager | Agent, arguments: argparse.Namespace) -> An
     return _answer("pod", arguments, views, header, _interface_row)
 
 
+def get_ports(agent: Agent, arguments: argparse.Namespace) -> Answer:
+    """Lists the plugged interfaces of a pod with the devices of their host ends, as its node's agent tells them."""
+    machine = _machine_of(agent, arguments)
+    plugged = agent.plugged(machine)
+    views = [
+        PortView(machine.namespace, machine.pod, index, thick_name(index, interface.interface), plugged[interface.uuid])
+        for index, interface in enumerate(machine.interfaces)
+        if interface.uuid in plugged
+    ]
+    header = ("NAMESPACE", "POD", "INDEX", "NAME", "DEVICE", "ADDRESSES", "MAC")
+    return _answer("plugged port of", arguments, views, header, _port_row)
+
+
 def get_events(manager: Manager, arguments: argparse.Namespace) -> Answer:
     """Lists events, oldest first."""
     views = manager.events(namespace=arguments.namespace, name=arguments.name)
@@ -46,10 +71,14 @@ def get_events(manager: Manager, arguments: argparse.Namespace) -> Answer:
     return _answer("event of", arguments, views, header, _event_row)
 
 
-def _interfaces_of(agent: Agent, arguments: argparse.Namespace) -> list[InterfaceView]:
+def _machine_of(agent: Agent, arguments: argparse.Namespace) -> VirtualMachine:
     if arguments.namespace is None or arguments.name is None:
-        raise UsageError("an agent answers for one pod at a time: give -n NAMESPACE and the pod's name, or --manager")
-    machine = agent.machine(arguments.namespace, arguments.name)
+        raise UsageError("an agent answers for one pod at a time: give -n NAMESPACE and the pod's name")
+    return agent.machine(arguments.namespace, arguments.name)
+
+
+def _interfaces_of(agent: Agent, arguments: argparse.Namespace) -> list[InterfaceView]:
+    machine = _machine_of(agent, arguments)
     return [
         InterfaceView(
             namespace=machine.namespace,
@@ -96,6 +125,13 @@ def _interface_row(view: InterfaceView) -> Sequence[str]:
     network = interface.nad or interface.network[2]
     place = (view.namespace, view.pod, str(view.index), view.name)
     return (*place, network, _addresses(interface), interface.mac, str(interface.mtu))
+
+
+def _port_row(view: PortView) -> Sequence[str]:
+    port = view.port
+    pairs = ((port.ip_address, port.plen), (port.v6_ip_address, port.v6_plen))
+    addresses = ",".join(f"{address}/{length}" for address, length in pairs if address)
+    return (view.namespace, view.pod, str(view.index), view.name, port.system_name, addresses, port.mac_address)
 
 
 def _event_row(event: Event) -> Sequence[str]:

@@ -1,0 +1,99 @@
+"""`contrailctl get ports`: a pod's plugged interfaces, as our agent and the original one tell them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.objects import VirtualMachine
+from tests.support.agent import serve_agent
+from tests.support.command import Run
+from tests.support.fake_apis import served
+from tests.support.machines import make_machine
+
+VM = "aaaaaaaa-0000-4000-8000-000000000001"
+VMIS = ("159b591c-e57e-11f1-b951-02fc00000001", "159b591c-e57e-11f1-b951-02fc00000002")
+
+
+def _ports(machine: VirtualMachine) -> list[dict[str, str]]:
+    return [
+        {
+            "vm-uuid": machine.uuid,
+            "vmi-uuid": interface.uuid,
+            "vn-uuid": interface.network_uuid,
+            "vm-name": machine.name,
+            "host-ifname": f"tap{index}",
+        }
+        for index, interface in enumerate(machine.interfaces)
+    ]
+
+
+def _rows(out: str) -> list[list[str]]:
+    return [line.split() for line in out.splitlines()]
+
+
+async def test_our_agent_tells_devices_and_addresses(contrailctl: Run, tmp_path: Path) -> None:
+    machine = make_machine("web")
+    store = await SqliteStore.open(tmp_path / "store.db")
+    try:
+        await store.put_machine(machine)
+        async with serve_agent(store, tmp_path) as agent:
+            async with agent.tcp.get(f"/vm-cfg/{machine.name}", params={"wait": "5"}) as answer:
+                assert answer.status == 200
+            async with agent.tcp.post("/vm", json=_ports(machine)) as answer:
+                assert answer.status == 200
+            ended = await contrailctl("--agent", f"http://{agent.address}", "get", "ports", "-n", "default", "web")
+    finally:
+        await store.close()
+    header, *rows = _rows(ended.out)
+    assert header == ["NAMESPACE", "POD", "INDEX", "NAME", "DEVICE", "ADDRESSES", "MAC"]
+    assert rows == [
+        [
+            *("default", "web", str(index), f"eth{index}", f"tap{index}"),
+            ",".join(f"{address.address}/{address.prefix_length}" for address in interface.addresses),
+            interface.mac,
+        ]
+        for index, interface in enumerate(machine.interfaces)
+    ]
+
+
+def _stock_pages(*plugged: str) -> list[web.RouteDef]:
+    """The original agent's pages about one pod: no addresses in `/vm-cfg`, items in the order of their uuids."""
+
+    async def configured(_request: web.Request) -> web.Response:
+        common = {"vm-uuid": VM, "vn-id": "n", "vn-name": "d:p:blue", "mac-address": "02:00:00:00:00:01"}
+        return web.json_response(
+            [common | {"id": vmi, "annotations": [f"{{index:{index}/2}}"]} for index, vmi in enumerate(VMIS)]
+        )
+
+    async def port(request: web.Request) -> web.Response:
+        vmi = request.match_info["vmi"]
+        if vmi not in plugged:
+            return web.json_response({"error": "{ Not Found }"}, status=404)
+        item: dict[str, Any] = {"id": vmi, "instance-id": VM, "system-name": "tapeth0-aaaaaa"}
+        item |= {"mac-address": "02:00:00:00:00:01", "ip-address": "10.47.255.251", "plen": 12}
+        return web.json_response([item | {"v6-ip-address": "fd00::5"}])
+
+    return [web.get("/vm-cfg/k8s__shop__web", configured), web.get(f"/vm/{VM}/{{vmi}}", port)]
+
+
+async def test_the_original_agent_is_understood_too(contrailctl: Run) -> None:
+    async with served(_stock_pages(VMIS[0])) as stock:
+        ended = await contrailctl("--agent", stock, "get", "ports", "-n", "shop", "web")
+    addresses = "10.47.255.251/12,fd00::5/64"
+    assert _rows(ended.out)[1:] == [["shop", "web", "0", "eth0", "tapeth0-aaaaaa", addresses, "02:00:00:00:00:01"]]
+
+
+async def test_a_pod_without_plugged_ports_is_said_to_have_none(contrailctl: Run) -> None:
+    async with served(_stock_pages()) as stock:
+        ended = await contrailctl("--agent", stock, "get", "ports", "-n", "shop", "web")
+    assert (ended.status, ended.err) == (1, "contrailctl: no plugged port of shop/web\n")
+
+
+@pytest.mark.parametrize("argv", [[], ["web"], ["-n", "shop"]])
+async def test_an_agent_answers_for_one_pod_at_a_time(contrailctl: Run, argv: list[str]) -> None:
+    ended = await contrailctl("--agent", "http://127.0.0.1:1", "get", "ports", *argv)
+    assert ended.status == 2
+    assert ended.err == "contrailctl: an agent answers for one pod at a time: give -n NAMESPACE and the pod's name\n"
