@@ -62,5 +62,6 @@ class Mirror(Generic[T]):
                     self._apply(change)
                     if isinstance(change, Listed):
                         self._listed.set()
+                    await asyncio.sleep(0)  # a page of a long list comes at once, and others have work to do
         except Exception:
             log.exception("the copy of %s broke down", self._resource.plural)
