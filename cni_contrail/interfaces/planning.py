@@ -4,9 +4,12 @@ from collections.abc import Sequence
 
 from cni_contrail.interfaces.defaults import default_routes
 from cni_contrail.interfaces.names import alias, host_name
-from cni_contrail.interfaces.served import ServedInterface
-from cni_contrail.link.plan import InterfacePlan
+from cni_contrail.interfaces.served import ServedAddress, ServedInterface
+from cni_contrail.link.addresses import covers, packed
+from cni_contrail.link.plan import Address, InterfacePlan
 from cni_contrail.pod import Pod
+
+_SUBNET_METRIC = {4: 0, 6: 256}  # of the kernel's routes to the subnets of addresses
 
 
 def plan_interface(
@@ -26,7 +29,19 @@ def plan_interface(
         alias=alias(container_id, pod, interface.uuid),
         mac=interface.mac,
         mtu=interface.mtu or mtu,
-        addresses=tuple(each.address for each in interface.addresses or ()),
+        addresses=tuple(_address(each, interface, interfaces) for each in interface.addresses or ()),
         routes=interface.routes,
         defaults=default_routes(interface, interfaces, primary_is_ours=primary_is_ours),
     )
+
+
+def _address(served: ServedAddress, interface: ServedInterface, interfaces: Sequence[ServedInterface]) -> Address:
+    """The address; if an interface of lower index is in the same subnet, the route there is preferred."""
+    before = [each for each in interfaces if each.position < interface.position]
+    if not any(_same_subnet(served.address, other.address) for each in before for other in each.addresses or ()):
+        return served.address
+    return served.address._replace(metric=_SUBNET_METRIC[served.family] + interface.position)
+
+
+def _same_subnet(address: Address, other: Address) -> bool:
+    return address.prefix_length == other.prefix_length and covers(other, packed(address.address)[1])

@@ -9,7 +9,7 @@ import socket
 import struct
 
 from cni_contrail.link.links import End
-from cni_contrail.link.message import CREATE, EXCLUSIVE, Message, Request, attribute, attributes
+from cni_contrail.link.message import CREATE, EXCLUSIVE, Message, Request, attribute, attributes, number
 from cni_contrail.link.plan import Address
 
 _RTM_NEWADDR = 20
@@ -19,6 +19,7 @@ IPV6_ADDRESSES = 9  # RTNLGRP_IPV6_IFADDR: notifications of addresses
 _IFA_ADDRESS = 1
 _IFA_LOCAL = 2
 _IFA_BROADCAST = 4
+_IFA_RT_PRIORITY = 9
 _LONGEST_WITH_BROADCAST = 30  # RFC 3021: in a /31 both addresses are hosts
 
 
@@ -55,6 +56,8 @@ def add_address(end: End, address: Address) -> Request:
     length = address.prefix_length
     if family == socket.AF_INET and length <= _LONGEST_WITH_BROADCAST:
         parts.append(attribute(_IFA_BROADCAST, _broadcast(local, length)))
+    if address.metric:
+        parts.append(number(_IFA_RT_PRIORITY, address.metric))
     flags = _NO_DAD if family == socket.AF_INET6 else 0
     body = _HEADER.pack(family, length, flags, 0, end.ifindex) + b"".join(parts)
     return Request(_RTM_NEWADDR, CREATE | EXCLUSIVE, body, f"{end.name}: add address {address.address}/{length}")

@@ -9,10 +9,14 @@ from cni_contrail.link.named_tuple import NamedTuple
 
 
 class Address(NamedTuple):
-    """An address with its prefix length; IPv4 or IPv6 by its form."""
+    """An address with its prefix length; IPv4 or IPv6 by its form.
+
+    `metric` is that of the route to its subnet, 0 for what the kernel takes: 0 for IPv4, 256 for IPv6.
+    """
 
     address: str
     prefix_length: int
+    metric: int = 0
 
 
 class Route(NamedTuple):

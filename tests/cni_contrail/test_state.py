@@ -27,7 +27,7 @@ plans = st.builds(
     alias=text,
     mac=text,
     mtu=st.integers(),
-    addresses=st.lists(st.builds(Address, text, st.integers()), max_size=2).map(tuple),
+    addresses=st.lists(st.builds(Address, text, st.integers(), st.integers()), max_size=2).map(tuple),
     routes=st.lists(st.builds(Route, text, st.none() | text), max_size=2).map(tuple),
     defaults=st.lists(st.builds(DefaultRoute, text, st.booleans()), max_size=2).map(tuple),
 )

@@ -7,7 +7,7 @@ import pytest
 from cni_contrail.link.plan import Address, DefaultRoute, Route
 from tests.cni_contrail.link.conftest import Make
 from tests.support.interface_plans import bare_plan, interface_plan
-from tests.support.kernel_state import address_texts, addresses, defaults, link_local, read_sysctl, write_sysctl
+from tests.support.kernel_state import address_texts, addresses, defaults, link_local, read_sysctl, routes, write_sysctl
 from tests.support.netns import Netns
 
 
@@ -37,6 +37,23 @@ def test_an_ipv6_address_serves_at_once(make: Make, sandbox: Netns) -> None:
     (found,) = addresses(sandbox, "eth0")
     assert found["nodad"] is True
     assert "tentative" not in found
+
+
+def test_the_route_to_its_subnet_can_have_a_metric(make: Make, sandbox: Netns) -> None:
+    """Else the subnet of two interfaces would be reached by whichever came up last."""
+    make(
+        bare_plan(0, addresses=(Address("10.7.3.8", 24), Address("fd00::8", 64))),
+        bare_plan(1, addresses=(Address("10.7.3.9", 24, 1), Address("fd00::9", 64, 257))),
+    )
+    metrics = {
+        version: [(route["dev"], route.get("metric")) for route in routes(sandbox, version=version, protocol="kernel")]
+        for version in (4, 6)
+    }
+    assert metrics[4] == [("eth0", None), ("eth1", 1)]
+    assert [found for found in metrics[6] if found[1] in (256, 257)][:2] == [("eth0", 256), ("eth1", 257)]
+    sandbox.ip("link", "set", "eth0", "down")
+    sandbox.ip("link", "set", "eth0", "up")
+    assert "dev eth0" in sandbox.ip("route", "get", "10.7.3.1")
 
 
 def test_ipv6_alone_is_enough(make: Make, sandbox: Netns) -> None:

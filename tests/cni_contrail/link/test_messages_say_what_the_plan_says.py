@@ -37,7 +37,7 @@ ips = ipv4 | ipv6
 @some.composite
 def addresses(draw: some.DrawFn) -> Address:
     ip = draw(ips)
-    return Address(str(ip), draw(some.integers(0, ip.max_prefixlen)))
+    return Address(str(ip), draw(some.integers(0, ip.max_prefixlen)), draw(some.integers(0, (1 << 32) - 1)))
 
 
 @some.composite
@@ -123,6 +123,22 @@ def test_a_question_for_a_link(name: str) -> None:
     assert attributes == {"IFLA_IFNAME": name, "IFLA_EXT_MASK": 8}
 
 
+def test_a_question_for_all_links() -> None:
+    fields, attributes = decoded(links.dump(), ifinfmsg)
+    assert fields == link_fields(type_=18, flags_=REQUEST | ACKNOWLEDGE | 0x300)
+    assert attributes == {"IFLA_EXT_MASK": 8}
+
+
+@given(ends, some.integers(0, (1 << 31) - 1))
+def test_a_group_of_links_and_its_deletion(end: End, group: int) -> None:
+    fields, attributes = decoded(links.set_group(end, group), ifinfmsg)
+    assert fields == link_fields(type_=19, flags_=REQUEST | ACKNOWLEDGE, index=end.ifindex)
+    assert attributes == {"IFLA_GROUP": group}
+    fields, attributes = decoded(links.delete_group(group), ifinfmsg)
+    assert fields == link_fields(type_=17, flags_=REQUEST | ACKNOWLEDGE)
+    assert attributes == {"IFLA_GROUP": group}
+
+
 @given(ends, addresses())
 def test_an_address(end: End, address: Address) -> None:
     fields, attributes = decoded(add_address(end, address), ifaddrmsg)
@@ -137,6 +153,7 @@ def test_an_address(end: End, address: Address) -> None:
         "type_": 20,
         "flags_": EXCLUSIVELY,
     }
+    assert attributes.pop("IFA_RT_PRIORITY", 0) == address.metric
     broadcast = attributes.pop("IFA_BROADCAST", None)
     has_broadcast = not is_ipv6 and address.prefix_length < 31
     assert broadcast == (str(interface.network.broadcast_address) if has_broadcast else None)
