@@ -7,6 +7,7 @@ grace period is abandoned, since a supervisor's SIGKILL would come next.
 import asyncio
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 
 def run_service(service: Callable[[], Coroutine[None, None, None]], *, program: str) -> int:
     """Runs the service and returns the exit status: 0 stopped by a signal, 2 could not start as configured, 1 died."""
+    _raise_file_limit()
     try:
         asyncio.run(_until_signal(service()))
     except Exception as error:
@@ -34,6 +36,12 @@ def run_service(service: Callable[[], Coroutine[None, None, None]], *, program: 
         print(f"{program}: {refusal}", file=sys.stderr)  # noqa: T201 - the one message of a process that does not start
         return EXIT_WRONG_USE
     return 0
+
+
+def _raise_file_limit() -> None:
+    """Takes as many open files as the process may have: each client is one, and shells start processes with 1024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _refusal(error: Exception) -> ServiceError | None:

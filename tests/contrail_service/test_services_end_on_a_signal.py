@@ -72,6 +72,13 @@ def test_a_wrong_configuration_that_a_task_of_the_service_found_is_told_alike() 
         assert (process.returncode, err) == (2, "prog: pod-network: bad\n")
 
 
+def test_it_may_open_as_many_files_as_the_process_is_let() -> None:
+    body = "import resource\nlow, high = resource.getrlimit(resource.RLIMIT_NOFILE)\nprint(low == high)"
+    with _start(body, settings="import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 512))") as process:
+        out, _ = process.communicate(timeout=10)
+        assert (process.returncode, out) == (0, "True\n")
+
+
 def test_a_service_that_dies_has_status_1_and_its_trace_in_the_log() -> None:
     with _start("raise RuntimeError('broken')") as process:
         _, err = process.communicate(timeout=10)
