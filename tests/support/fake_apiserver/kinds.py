@@ -32,6 +32,7 @@ class Kind(NamedTuple):
 NAMESPACES = Kind("", "v1", "Namespace", "namespaces", namespaced=False, has_status=True)
 PODS = Kind("", "v1", "Pod", "pods", has_status=True)
 CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
+LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases", blind_updates=False)
 CRDS = Kind(
     "apiextensions.k8s.io",
     "v1",
@@ -48,7 +49,7 @@ BUILT_IN = (
     CONFIG_MAPS,
     Kind("", "v1", "Event", "events"),
     Kind("", "v1", "Node", "nodes", namespaced=False, has_status=True),
-    Kind("coordination.k8s.io", "v1", "Lease", "leases", blind_updates=False),
+    LEASES,
 )
 
 
