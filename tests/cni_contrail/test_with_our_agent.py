@@ -89,3 +89,26 @@ async def test_an_interface_list_of_another_pod_of_the_name_is_not_taken(
     settings = {"poll-timeout": 0.5, "poll-retries": 1}
     message = (await asyncio.to_thread(plugin.add, pod, settings=settings)).failed(11)
     assert "default/p1" in message
+
+
+class TestStatus:
+    @pytest.fixture
+    async def ready(self, served: ServedAgent) -> ServedAgent:
+        while served.agent.readiness():  # noqa: ASYNC110 - the agent tells nobody when it is ready
+            await asyncio.sleep(0.01)
+        return served
+
+    async def test_a_node_that_is_ready_is_good(self, ready: ServedAgent, plugin: Plugin) -> None:
+        (await asyncio.to_thread(plugin.status)).succeeded()
+
+    async def test_an_agent_that_has_not_listed_its_machines_can_serve_no_add(
+        self, ready: ServedAgent, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(ready.agent._watch, "problem", "the machines are not listed yet")
+        assert "machines are not listed" in (await asyncio.to_thread(plugin.status)).failed(50)
+
+    async def test_one_that_does_not_know_its_ports_may_have_pods_that_are_not_connected(
+        self, ready: ServedAgent, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(type(ready.agent.ports), "loaded", property(lambda table: False))
+        assert "ports are not reloaded" in (await asyncio.to_thread(plugin.status)).failed(51)
