@@ -6,7 +6,7 @@ Served as `{"items": [...]}` by `/v1/networks`, `/v1/pods`, `/v1/interfaces` and
 
 from enum import StrEnum
 
-from contrail_config.objects import ConfigObject, VirtualMachine, VirtualMachineInterface, VirtualNetwork
+from contrail_config.objects import ConfigObject, VirtualMachine, VirtualMachineInterface, VirtualNetwork, thick_name
 
 
 class PodState(StrEnum):
@@ -48,3 +48,19 @@ class InterfaceView(ConfigObject, frozen=True):
     index: int
     name: str
     interface: VirtualMachineInterface
+
+
+def interface_views(machine: VirtualMachine) -> list[InterfaceView]:
+    """The interfaces of a machine, in their order."""
+    return [
+        InterfaceView(
+            namespace=machine.namespace,
+            pod=machine.pod,
+            pod_uid=machine.uuid,
+            node=machine.node,
+            index=index,
+            name=thick_name(index, interface.interface),
+            interface=interface,
+        )
+        for index, interface in enumerate(machine.interfaces)
+    ]

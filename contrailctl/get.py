@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from contrail_config.objects import Event, VirtualMachine, VirtualMachineInterface, thick_name
-from contrail_config.views import InterfaceView, NetworkView, PodView
+from contrail_config.views import InterfaceView, NetworkView, PodView, interface_views
 from contrailctl.age import format_age
 from contrailctl.agent import Agent, Port
 from contrailctl.answer import Answer
@@ -78,19 +78,7 @@ def _machine_of(agent: Agent, arguments: argparse.Namespace) -> VirtualMachine:
 
 
 def _interfaces_of(agent: Agent, arguments: argparse.Namespace) -> list[InterfaceView]:
-    machine = _machine_of(agent, arguments)
-    return [
-        InterfaceView(
-            namespace=machine.namespace,
-            pod=machine.pod,
-            pod_uid=machine.uuid,
-            node=machine.node,
-            index=index,
-            name=thick_name(index, interface.interface),
-            interface=interface,
-        )
-        for index, interface in enumerate(machine.interfaces)
-    ]
+    return interface_views(_machine_of(agent, arguments))
 
 
 def _answer(

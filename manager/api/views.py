@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import msgspec
 
 from contrail_config.errors import NotFoundError
-from contrail_config.objects import Event, VirtualMachine, thick_name
+from contrail_config.objects import Event, VirtualMachine
 from contrail_config.store import EventLog, Store
-from contrail_config.views import InterfaceView, NetworkView, PodView
+from contrail_config.views import InterfaceView, NetworkView, PodView, interface_views
 from manager.controller.record import PodRecord
 
 
@@ -54,19 +54,7 @@ class ManagerViews:
 
     async def interfaces(self, selection: Selection) -> list[InterfaceView]:
         """Interfaces by pod and index."""
-        return [
-            InterfaceView(
-                namespace=machine.namespace,
-                pod=machine.pod,
-                pod_uid=machine.uuid,
-                node=machine.node,
-                index=index,
-                name=thick_name(index, interface.interface),
-                interface=interface,
-            )
-            for machine in await self._machines(selection)
-            for index, interface in enumerate(machine.interfaces)
-        ]
+        return [view for machine in await self._machines(selection) for view in interface_views(machine)]
 
     async def events(self, selection: Selection) -> list[Event]:
         """Events by their objects, oldest first."""
