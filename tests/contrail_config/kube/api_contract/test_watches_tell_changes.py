@@ -119,6 +119,18 @@ async def test_a_watch_ends_when_its_time_is_over(client: KubeClient, config_map
             assert [event async for event in events] == []
 
 
+async def test_a_watch_from_a_version_that_is_not_reached_yet_tells_nothing(
+    client: KubeClient, config_maps: ConfigMaps
+) -> None:
+    """So a client that knows a history which was lost (etcd emptied) is not told that."""
+    made = await config_maps.create("a")
+    since = str(int(made.metadata.resource_version) + 100_000)
+    async with client.watch(CONFIG_MAPS, Selection(config_maps.namespace), since=since, seconds=2) as events:
+        await config_maps.change("a", key="1")
+        async with asyncio.timeout(DEADLINE):
+            assert [event async for event in events] == []
+
+
 async def test_a_watch_from_too_long_ago_is_gone(client: KubeClient, namespace: str) -> None:
     async def watch() -> None:
         async with client.watch(CONFIG_MAPS, Selection(namespace), since="1", seconds=60) as events:

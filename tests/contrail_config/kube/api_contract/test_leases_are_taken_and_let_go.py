@@ -1,0 +1,56 @@
+"""Leader election: what is written to the Lease is taken by the server, and lets the next one lead."""
+
+from typing import Any
+
+import msgspec
+
+from contrail_config.kube.client import KubeClient
+from contrail_config.kube.lease import LEASES, LeaderElection, LeaseTimes
+from contrail_config.kube.resource import Metadata, Resource
+from tests.support.following import eventually
+
+QUICK = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.1)
+
+
+class WholeLease(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: dict[str, Any]
+
+
+WHOLE = Resource(LEASES.group, LEASES.version, LEASES.kind, LEASES.plural, WholeLease)
+
+
+def election(client: KubeClient, namespace: str, identity: str) -> LeaderElection:
+    return LeaderElection(client, namespace=namespace, name="manager", identity=identity, times=QUICK)
+
+
+async def spec(client: KubeClient, namespace: str) -> dict[str, Any]:
+    return (await client.get(WHOLE, "manager", namespace=namespace)).spec
+
+
+async def test_the_leader_is_in_the_lease(client: KubeClient, namespace: str) -> None:
+    async with election(client, namespace, "first").lead() as leadership:
+        leadership.check()
+        first = await spec(client, namespace)
+        assert (first["holderIdentity"], first["leaseDurationSeconds"]) == ("first", 3)
+        until = leadership.until
+        await eventually(lambda: leadership.until > until)
+        renewed = await spec(client, namespace)
+        assert renewed["renewTime"] > first["renewTime"]
+        assert renewed["acquireTime"] == first["acquireTime"]
+
+
+async def test_the_next_one_leads_when_it_was_let_go(client: KubeClient, namespace: str) -> None:
+    async with election(client, namespace, "first").lead():
+        pass
+    assert "holderIdentity" not in await spec(client, namespace)
+    async with election(client, namespace, "second").lead():
+        taken = await spec(client, namespace)
+    assert (taken["holderIdentity"], taken["leaseTransitions"]) == ("second", 1)
+
+
+async def test_a_lease_that_another_one_made_can_be_taken_when_it_ran_out(client: KubeClient, namespace: str) -> None:
+    made = {"holderIdentity": "killed", "leaseDurationSeconds": 1, "renewTime": "2026-11-21T10:00:00.000000Z"}
+    await client.create(LEASES, {"metadata": {"name": "manager"}, "spec": made}, namespace=namespace)
+    async with election(client, namespace, "second").lead():
+        assert (await spec(client, namespace))["holderIdentity"] == "second"
