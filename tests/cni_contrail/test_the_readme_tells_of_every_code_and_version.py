@@ -1,0 +1,60 @@
+"""The README's tables of errors and versions, held against the code and a plugin that runs."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from cni_contrail.errors import Code
+from cni_contrail.protocol.versions import SUPPORTED
+from tests.support.agents import ScriptedAgent, ServePod
+from tests.support.plugin import Outcome, Plugin, PodSandbox
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def rows(section: str) -> list[list[str]]:
+    """The cells of a section's table, without the line under the heads."""
+    text = README.split(f"### {section}\n")[1].split("\n#")[0]
+    lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_every_code_has_its_row_in_order() -> None:
+    assert [int(row[0]) for row in rows("Errors")[1:]] == sorted(Code)
+    assert all(len(row) == 3 and all(row) for row in rows("Errors"))
+
+
+def test_every_version_has_its_column() -> None:
+    assert rows("Versions")[0] == ["command", *SUPPORTED]
+
+
+@pytest.mark.parametrize("version", SUPPORTED)
+def test_each_command_is_served_where_the_table_says_so_and_nowhere_else(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, version: str
+) -> None:
+    serve_pod(agent)
+    heads, *table = rows("Versions")
+    said = {command: row[heads.index(version)] for row in table for command in re.split(", ", row[0])}
+    added = plugin.add(pod, version=version)
+    served = {
+        "ADD": added,
+        "VERSION": plugin.call({"CNI_COMMAND": "VERSION"}, json.dumps({"cniVersion": version})),
+        "CHECK": plugin.check(pod, previous=added.document, version=version),
+        "STATUS": plugin.status(version=version),
+        "GC": plugin.gc([pod], version=version),
+        "DEL": plugin.delete(pod, version=version),
+        "in a chain": plugin.add(pod, version=version, prevResult={"cniVersion": version}),
+    }
+    for command, outcome in served.items():
+        assert (outcome.status == 0) == (said[command] == "yes"), (command, outcome)
+    assert said["results"] == form(added)
+
+
+def form(added: Outcome) -> str:
+    if "ips" not in added.document:
+        return "`ip4`, `ip6`"
+    if "version" in added.document["ips"][0]:
+        return "lists, with families"
+    return "lists, with `mtu`" if "mtu" in added.document["interfaces"][0] else "lists"
