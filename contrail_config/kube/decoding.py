@@ -14,6 +14,9 @@ from contrail_config.kube.resource import KubeObject, Metadata
 T = TypeVar("T", bound=KubeObject)
 S = TypeVar("S")
 
+NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What the decoder raises for bytes that are no JSON, hold text that is no UTF-8, or are nested too deeply."""
+
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}  # making one costs as much as decoding some pages
 
 
@@ -34,7 +37,7 @@ def decode_object(raw: bytes | msgspec.Raw, kind: type[T]) -> T | Unreadable:
         found: T = _decoder(kind).decode(raw)
     except msgspec.ValidationError as error:
         return Unreadable(decode(raw, _Identity, asked="object").metadata, str(error))
-    except msgspec.DecodeError as error:
+    except NOT_JSON as error:
         raise _nonsense("object", error) from error
     return found
 
@@ -43,12 +46,12 @@ def decode(raw: bytes | msgspec.Raw, kind: type[S], *, asked: str) -> S:
     """Returns what must be there. Raises KubeError, naming what was `asked`, if it is not."""
     try:
         found: S = _decoder(kind).decode(raw)
-    except msgspec.DecodeError as error:  # a ValidationError is one, too
+    except (msgspec.ValidationError, *NOT_JSON) as error:
         raise _nonsense(asked, error) from error
     return found
 
 
-def _nonsense(asked: str, error: msgspec.DecodeError) -> KubeError:
+def _nonsense(asked: str, error: Exception) -> KubeError:
     return KubeError(f"{asked}: the server answered what cannot be read: {error}")
 
 

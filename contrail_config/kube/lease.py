@@ -121,8 +121,6 @@ class LeaderElection:
         finally:
             task.cancel()
             await asyncio.wait([task])
-        if not task.cancelled():
-            task.result()
 
     async def _renew(self, limit: asyncio.Timeout) -> None:
         while not limit.expired():

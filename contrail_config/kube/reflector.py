@@ -34,7 +34,6 @@ from contrail_config.kube.errors import (
 from contrail_config.kube.listing import PAGE_LENGTH
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selection import EVERYTHING, Selection
-from contrail_config.kube.versions import is_newer
 from contrail_config.kube.view import Change, Key, View
 from contrail_config.kube.watch import WatchEvent
 
@@ -158,7 +157,7 @@ class Reflector(Generic[T]):
             raise KubeError(f"watch of {self._resource.plural}: silent for {self._pace.silence:g} s") from error
 
     def _reached(self, version: str) -> None:
-        if self._since is not None and is_newer(version, self._since):  # None: a list was asked for meanwhile
+        if self._since is not None:  # else a list was asked for meanwhile
             self._since = version
         self._backoff.reset()
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from contrail_config.kube.decoding import NOT_JSON
 from contrail_config.kube.errors import (
     Details,
     KubeConflictError,
@@ -43,7 +44,7 @@ def read_status(body: bytes | msgspec.Raw) -> Status:
     """Returns the Status that a body holds; an empty one if it holds anything else, which is not shown to anybody."""
     try:
         status = msgspec.json.decode(body, type=Status)
-    except msgspec.DecodeError:
+    except NOT_JSON:
         return Status()
     return status if status.kind == "Status" else Status()
 

@@ -7,7 +7,7 @@ again and close when they have been idle.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import aiohttp
@@ -18,7 +18,7 @@ from contrail_config.kube.errors import KubeUnavailableError
 from contrail_config.kube.status import error_of, read_status
 
 CONNECT_DEADLINE = 10.0
-_LARGEST_ERROR = 65_536
+_PIECE = 65_536  # bytes
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_DEADLINE)  # the caller has a deadline
 
 
@@ -64,26 +64,28 @@ class Transport:
         if call.method != "GET":
             self._before_write()
         with _as_kube_error(call):
-            async with asyncio.timeout(self._deadline), self._answer(call) as response:
+            async with asyncio.timeout(self._deadline), await self._open(call) as response:
                 return await response.read()
 
     @contextlib.asynccontextmanager
-    async def stream(self, call: Call) -> AsyncIterator[aiohttp.StreamReader]:
-        """Gives the answer's body as it comes, for as long as it comes. Raises KubeError, while it is read too."""
+    async def stream(self, call: Call) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+        """Gives the answer's body in pieces as they come, for as long as they come. Raises KubeError, as these do."""
         with _as_kube_error(call):
-            async with contextlib.AsyncExitStack() as stack:
-                async with asyncio.timeout(self._deadline):
-                    response = await stack.enter_async_context(self._answer(call))
-                yield response.content
+            async with asyncio.timeout(self._deadline):
+                response = await self._open(call)
+        try:
+            async with contextlib.aclosing(_pieces(call, response)) as pieces:
+                yield pieces
+        finally:
+            response.close()
 
-    @contextlib.asynccontextmanager
-    async def _answer(self, call: Call) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Gives an answer that is no error, its body still to be read."""
-        async with await self._ask_with_credentials(call) as response:
-            if response.status >= 300:
-                body = await response.content.read(_LARGEST_ERROR)
-                raise error_of(str(call), response.status, read_status(body), response.headers)
-            yield response
+    async def _open(self, call: Call) -> aiohttp.ClientResponse:
+        """Returns an answer that is no error, its body still to be read."""
+        response = await self._ask_with_credentials(call)
+        if response.status < 300:
+            return response
+        async with response:
+            raise error_of(str(call), response.status, read_status(await response.read()), response.headers)
 
     async def _ask_with_credentials(self, call: Call) -> aiohttp.ClientResponse:
         """Asks once more if the server does not know who asks, and the credentials may have rotated."""
@@ -116,6 +118,12 @@ class Transport:
             if tls:
                 tls.forget()
             raise
+
+
+async def _pieces(call: Call, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+    with _as_kube_error(call):
+        async for piece in response.content.iter_chunked(_PIECE):
+            yield piece
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-import aiohttp
 import msgspec
 
 from contrail_config.kube.decoding import Unreadable, decode, decode_object
@@ -14,8 +13,6 @@ from contrail_config.kube.resource import KubeObject, Metadata, Resource
 from contrail_config.kube.selection import Selection
 from contrail_config.kube.status import error_of, read_status
 from contrail_config.kube.transport import Call, Transport
-
-_CHUNK = 65_536
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -59,12 +56,14 @@ async def open_watch(
         "timeoutSeconds": str(int(seconds)),
     }
     call = Call("GET", resource.path(selection.namespace), query)
-    async with transport.stream(call) as body, contextlib.aclosing(_events(call, body, resource)) as events:
+    async with transport.stream(call) as pieces, contextlib.aclosing(_events(call, pieces, resource)) as events:
         yield events
 
 
-async def _events(call: Call, body: aiohttp.StreamReader, resource: Resource[T]) -> AsyncGenerator[WatchEvent[T], None]:
-    async with contextlib.aclosing(split_lines(body.iter_chunked(_CHUNK))) as lines:
+async def _events(
+    call: Call, pieces: AsyncIterator[bytes], resource: Resource[T]
+) -> AsyncGenerator[WatchEvent[T], None]:
+    async with contextlib.aclosing(split_lines(pieces)) as lines:
         async for line in lines:
             yield _read(call, line, resource)
 

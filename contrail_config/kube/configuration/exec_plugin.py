@@ -19,6 +19,7 @@ from contrail_config.kube.access import ClientCertificate, Credential
 from contrail_config.kube.configuration.credentials import check_token
 from contrail_config.kube.configuration.material import Material
 from contrail_config.kube.configuration.schema import Plugin
+from contrail_config.kube.decoding import NOT_JSON
 from contrail_config.kube.errors import KubeConfigurationError
 
 DEADLINE = 30.0
@@ -116,7 +117,7 @@ class PluginCredentials:
     def _read(self, printed: bytes) -> tuple[Credential, datetime | None]:
         try:
             answer = msgspec.json.decode(printed, type=_Answer)
-        except msgspec.DecodeError as error:
+        except NOT_JSON as error:
             raise self._failure(f"printed no ExecCredential: {error}") from error
         if (answer.api_version, answer.kind) != (self._plugin.api_version, "ExecCredential"):
             raise self._failure(f"printed {answer.api_version} {answer.kind}, not {self._plugin.api_version}")

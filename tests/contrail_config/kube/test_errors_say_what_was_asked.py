@@ -87,7 +87,9 @@ def test_how_long_to_wait_is_taken_from_the_answer(
     assert error_of("GET /x", 429, read_status(body), headers).retry_after == expected
 
 
-@pytest.mark.parametrize("body", [b"<html>secret</html>", b'{"secret": 1}', b'{"kind": "Secret"}', b"", b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b"<html>secret</html>", b'{"secret": 1}', b'{"kind": "Secret"}', b"", b"\xff", b'{"kind": "\xff"}']
+)
 def test_a_body_that_is_no_status_is_not_shown(body: bytes) -> None:
     assert str(error_of("GET /x", 502, read_status(body), {})) == "GET /x: 502"
 
@@ -101,6 +103,21 @@ def test_a_long_message_is_cut() -> None:
 async def test_the_request_is_named(client: KubeClient) -> None:
     with pytest.raises(KubeNotFoundError, match=r"GET /api/v1/namespaces/default/configmaps/a: 404 NotFound: config"):
         await client.get(CONFIG_MAPS, "a", namespace="default")
+
+
+async def test_an_error_that_comes_in_pieces_is_read_whole(client: KubeClient, server: FakeApiServer) -> None:
+    server.faults.piece = 5
+    with pytest.raises(KubeNotFoundError, match='configmaps "a" not found'):
+        await client.get(CONFIG_MAPS, "a", namespace="default")
+
+
+async def test_errors_of_who_reads_a_watch_are_left_as_they_are(client: KubeClient) -> None:
+    async def fail() -> None:
+        async with client.watch(CONFIG_MAPS, since="1005", seconds=60):
+            raise FileNotFoundError("of the reader")
+
+    with pytest.raises(FileNotFoundError, match="of the reader"):
+        await fail()
 
 
 async def test_a_server_that_is_away_is_unavailable(server: FakeApiServer) -> None:

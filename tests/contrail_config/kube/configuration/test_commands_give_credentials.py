@@ -248,6 +248,7 @@ def _runs(pid: str) -> bool:
     [
         ("import sys; sys.exit('log in first')", "failed with status 1: log in first"),
         ("print('no json')", "printed no ExecCredential: JSON is malformed"),
+        ('import os; os.write(1, b\'{"kind": "\\xff"}\')', "printed no ExecCredential: 'utf-8' codec"),
         (giving(V1BETA1, token="t"), "printed client.authentication.k8s.io/v1beta1 ExecCredential, not"),
         (giving(), "gave neither a token nor a certificate with its key"),
         (giving(clientCertificateData="x"), "gave neither a token nor a certificate with its key"),

@@ -32,20 +32,3 @@ async def test_seen_by_a_list_that_came_after_both(
         await followed.until_listed(2)
         new = await config_maps.get("a")
         assert followed.told[2:] == [Deleted(old), Added(new), Listed(complete=True)]
-
-
-async def test_a_reader_that_leaves_between_both_is_told_the_rest_when_it_comes_back(
-    client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
-) -> None:
-    old = await config_maps.create("a", key="old")
-    reflector = Reflector(client, CONFIG_MAPS, pace=QUICK)
-    async with follow(reflector) as followed:
-        await followed.until_listed()
-    server.remove(kinds.CONFIG_MAPS, "a")
-    server.put(kinds.CONFIG_MAPS, "a", data={"key": "new"})
-    server.storage.compact()
-    told = []
-    for _ in range(3):
-        async with reflector.changes() as changes:
-            told.append(await anext(changes))
-    assert told == [Deleted(old), Added(await config_maps.get("a")), Listed(complete=True)]

@@ -1,8 +1,12 @@
 """Events of one object's whole life, repeated and in any order, lead to its newest state."""
 
+import pickle
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrail_config.kube.versions import is_newer
 from contrail_config.kube.view import View
 from contrail_config.kube.watch import WatchEvent, WatchType
 from tests.support.config_maps import ConfigMap, LabelledMetadata
@@ -42,3 +46,33 @@ def test_the_newest_state_stays(life: list[Event], data: st.DataObject) -> None:
     expected = [] if newest.type is WatchType.DELETED else [newest.object]
     assert list(view.objects.values()) == expected
     assert replayed.view == dict(view.objects)
+
+
+@pytest.mark.parametrize(
+    ("version", "known", "newer"),
+    [
+        ("10", "9", True),
+        ("9", "10", False),
+        ("10", "10", False),
+        ("a2", "a1", True),
+        ("a1", "a2", True),
+        ("a1", "a1", False),
+        ("7", "a1", True),
+        ("\u0667", "6", True),
+    ],
+)
+def test_versions_are_numbers_and_any_other_one_is_taken_for_newer(version: str, known: str, newer: bool) -> None:
+    assert is_newer(version, known) is newer
+
+
+def test_what_is_remembered_of_the_deleted_is_bounded() -> None:
+    view: View[ConfigMap] = View()
+
+    def kept_after(count: int) -> int:
+        for number in range(count):
+            metadata = LabelledMetadata(name=f"c{number}", namespace="default", resource_version=f"{number + 1}")
+            list(view.take_event(WatchEvent(WatchType.DELETED, metadata, ConfigMap(metadata))))
+        return len(pickle.dumps(vars(view)["_ended"]))
+
+    few = kept_after(2000)
+    assert kept_after(20_000) < 1.2 * few

@@ -211,18 +211,29 @@ async def test_a_kind_that_vanished_unseen_keeps_its_objects_until_it_is_listed(
         await followed.until_seen()
 
 
-async def test_an_answer_that_is_no_list_is_asked_for_again(
-    client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"<html>a proxy's page</html>\n",
+        b'{"metadata": {}, "items": [{"metadata": {"name": "\xff"}}]}\n',
+        b'{"type": "ADDED", "object": {"metadata": {"name": "\xff"}}}\n',
+        b'{"type": "UNHEARD-OF", "object": {}}\n',
+        b'{"type": "ADDED", "object": {"metadata": ' + b"[" * 10_000 + b"\n",
+    ],
+    ids=["a page", "a list that is no text", "an event that is no text", "an unknown event", "an endless depth"],
+)
+async def test_an_answer_that_cannot_be_read_is_asked_for_again(
+    client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, nonsense: bytes
 ) -> None:
     await config_maps.create("a")
-    server.faults.nonsense = b"<html>a proxy's page</html>\n"
+    server.faults.nonsense = nonsense
     reflector = Reflector(client, CONFIG_MAPS, pace=QUICK)
     async with follow(reflector) as followed:
         await eventually(lambda: "cannot be read" in (reflector.problem or ""))
         server.faults.nonsense = None
         await followed.until_seen("a")
         await eventually(lambda: server.watches)
-        server.faults.nonsense = b"<html>a proxy's page</html>\n"
+        server.faults.nonsense = nonsense
         server.cut_watches()
         await eventually(lambda: "cannot be read" in (reflector.problem or ""))
         server.faults.nonsense = None
