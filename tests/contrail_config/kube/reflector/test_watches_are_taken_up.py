@@ -144,7 +144,7 @@ async def test_pauses_grow_and_start_anew_after_a_success(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.faults.refuse(500, verb="list", times=3)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=Pace(first_pause=0.01))) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, pace=Pace(first_pause=0.01, short_watch=0.0))) as followed:
         await followed.until_listed()
         await fail_three_times(server)
         for names in ("a", "ab"):

@@ -164,13 +164,15 @@ async def test_an_emptied_etcd_is_noticed(client: KubeClient, server: FakeApiSer
         await config_maps.create(name)
     async with follow(Reflector(client, CONFIG_MAPS, pace=Pace(first_pause=0.002, silence=0.2))) as followed:
         await followed.until_listed()
-        await eventually(lambda: server.watches)
+        await config_maps.delete("b")
+        await followed.until_seen(*"ac")
         await server.stop()
         server.empty_storage()
         await server.start()
         anew = await config_maps.create("a", key="anew")
         await followed.until(lambda: list(followed.view.values()) == [anew])
-        assert followed.lists == 2
+        await config_maps.create("b")
+        await followed.until_seen(*"ab")
 
 
 async def test_a_kind_that_vanishes_and_comes_back_is_followed(client: KubeClient, server: FakeApiServer) -> None:
