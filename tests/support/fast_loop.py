@@ -8,7 +8,7 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-SPEED = 20.0
+SPEED = 10.0
 
 T = TypeVar("T")
 
