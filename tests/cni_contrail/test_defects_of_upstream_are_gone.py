@@ -17,7 +17,7 @@ import pytest
 from tests.support.agents import Reply, ScriptedAgent, Seen, Subnet, Vmi, make_vmis
 from tests.support.kernel_state import address_texts, routes
 from tests.support.netns import Netns
-from tests.support.plugin import COMMAND, Outcome, Plugin, PodSandbox
+from tests.support.plugin import COMMAND, PATIENT, Outcome, Plugin, PodSandbox
 
 DELEGATED = {"mode": "delegated"}
 IPV6 = (Subnet("fd00:9::5", 64, "fd00:9::1", "fd00:9::2"),)
@@ -96,7 +96,7 @@ def test_05_a_list_that_is_not_whole_is_waited_for(stock: Node) -> None:
     stock.agent.before(
         lambda seen: stock.agent.serve(stock.pod.machine_name, vmis) if len(stock.agent.seen) > 9 else None
     )
-    stock.plugin.add(stock.pod, settings={"poll-timeout": 0.1, "poll-retries": 50}).succeeded()
+    stock.plugin.add(stock.pod, settings=PATIENT).succeeded()
 
 
 def test_06_an_interface_without_annotations_yet_is_waited_for(stock: Node) -> None:
@@ -109,7 +109,7 @@ def test_06_an_interface_without_annotations_yet_is_waited_for(stock: Node) -> N
             stock.agent.serve(stock.pod.machine_name, vmis)
 
     stock.agent.before(annotate)
-    stock.plugin.add(stock.pod).succeeded()
+    stock.plugin.add(stock.pod, settings=PATIENT).succeeded()
     assert stock.sandbox.links() == ["eth0", "eth1"]
 
 
@@ -292,7 +292,7 @@ def test_16_a_network_that_the_pod_is_not_in_is_an_error_at_once(stock: Node, ve
     stock.serve(2)
     begin = time.monotonic()
     message = stock.plugin.add(stock.pod, "net1", name="elsewhere", version=version).failed(7)
-    assert time.monotonic() - begin < 0.9
+    assert time.monotonic() - begin < 0.45
     assert "the pod has no interface in network elsewhere" in message
     assert "demo/net-1" in message
     assert stock.nothing_is_left()
@@ -324,7 +324,7 @@ class Test18Http:
     def test_an_agent_that_hangs_is_given_up(self, stock: Node) -> None:
         stock.agent.stall("GET")
         begin = time.monotonic()
-        stock.plugin.add(stock.pod, settings={"poll-timeout": 0.1}).failed(11)
+        stock.plugin.add(stock.pod).failed(11)
         assert time.monotonic() - begin < 5
 
     @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_23_an_interface_is_never_taken_before_it_is_annotated_and_nothing_crash
 ) -> None:
     """On production clusters the race of number 6 was a core dump, then a failure at once."""
     stock.serve(2, lambda vmi: replace(vmi, annotations=annotations))
-    outcome = stock.plugin.add(stock.pod, settings={"poll-timeout": 0.1})
+    outcome = stock.plugin.add(stock.pod)
     assert "bears no index yet" in outcome.failed(11)
     assert "Traceback" not in outcome.stderr
     assert stock.nothing_is_left()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.agents import Reply, ScriptedAgent, Seen, ServePod, Subnet, Vmi, make_vmis
 from tests.support.netns import Netns
-from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin import PATIENT, Plugin, PodSandbox
 
 DELEGATED = {"mode": "delegated"}
 
@@ -125,7 +125,7 @@ class TestWaiting:
 
         asked = len(stock_agent.asked("GET", "/vm-cfg"))
         stock_agent.before(complete)
-        plugin.add(pod).succeeded()
+        plugin.add(pod, settings=PATIENT).succeeded()
         assert sandbox.links() == ["eth0", "eth1", "eth2"]
 
     def test_the_list_of_a_predecessor_is_not_taken(
@@ -158,7 +158,7 @@ class TestWaiting:
             return None
 
         stock_agent.before(late)
-        plugin.add(pod).succeeded()
+        plugin.add(pod, settings=PATIENT).succeeded()
         assert len(stock_agent.asked("GET", "/vm/")) == 3
 
     def test_addresses_that_never_come_leave_nothing(

@@ -17,6 +17,8 @@ from tests.support.plugin_forks import run_forked
 
 COMMAND = [sys.executable, "-I", "-S", start.__file__]
 DEFAULT_NETWORK = "contrail-k8s-cni"
+PATIENT = {"poll-retries": 100}
+"""Settings for a call that waits for what comes soon: those of tests otherwise are for what never comes."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Plugin:
             "agent-socket": agent_socket,
             "state-dir": str(self.state_dir),
             "config-dir": str(self.config_dir),
-            "poll-timeout": 0.2,
+            "poll-timeout": 0.1,
             "poll-retries": 5,
             "log-level": "debug",
         }

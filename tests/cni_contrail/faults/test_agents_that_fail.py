@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.agents import Reply, ScriptedAgent, Seen, ServePod, make_vmis
 from tests.support.netns import Netns
-from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin import PATIENT, Plugin, PodSandbox
 
 
 def nothing_was_made(plugin: Plugin, sandbox: Netns) -> bool:
@@ -33,7 +33,7 @@ class TestDown:
         assert plugin.add(pod, settings=settings).failed(11) == f"agent unreachable at {url}: Connection refused"
 
     def test_the_product_of_timeout_and_retries_bounds_the_wait(self, plugin: Plugin, pod: PodSandbox) -> None:
-        for timeout, retries in ((0.5, 1), (0.1, 15)):
+        for timeout, retries in ((0.4, 1), (0.05, 8)):
             begin = time.monotonic()
             plugin.add(pod, settings={"poll-timeout": timeout, "poll-retries": retries}).failed(11)
             assert timeout * retries <= time.monotonic() - begin < timeout * retries + 2
@@ -51,7 +51,7 @@ class TestDown:
     ) -> None:
         serve_pod(agent)
         agent.before(lambda seen: Reply(503, {"error": "{ starting }"}) if len(agent.seen) < 4 else None)
-        plugin.add(pod).succeeded()
+        plugin.add(pod, settings=PATIENT).succeeded()
         assert len(agent.asked("GET")) == 4
 
     def test_one_that_goes_away_before_it_is_told_is_told_when_it_is_back(
@@ -59,7 +59,7 @@ class TestDown:
     ) -> None:
         vmis = serve_pod(agent, 2)
         agent.before(lambda seen: Reply(503) if seen.method == "POST" and len(agent.asked("POST")) < 3 else None)
-        plugin.add(pod).succeeded()
+        plugin.add(pod, settings=PATIENT).succeeded()
         assert set(agent.owners()) == {vmi.uuid for vmi in vmis}
 
 
@@ -113,7 +113,7 @@ class TestClosingInMidAnswer:
             return Reply(200, broken_off=True)
 
         agent.before(lose)
-        plugin.add(pod).succeeded()
+        plugin.add(pod, settings=PATIENT).succeeded()
         assert agent.owners() == {vmi.uuid: pod.container for vmi in vmis}
         assert len(lost) == 4
 
@@ -160,7 +160,7 @@ class TestTheListIsNotThere:
         serve_pod(stock_agent, 2)
         missing = Reply(404, {"error": "{ Not Found }"})
         stock_agent.before(lambda seen: missing if len(stock_agent.asked("GET", "/vm-cfg")) <= times else None)
-        plugin.add(pod).succeeded()
+        plugin.add(pod, settings=PATIENT).succeeded()
         assert sandbox.links() == ["eth0", "eth1"]
         assert len(stock_agent.asked("GET", "/vm-cfg")) == times + 1
 
@@ -175,7 +175,7 @@ class TestTheListIsNotThere:
                 stock_agent.serve(pod.machine_name, parts.pop(0))
 
         stock_agent.before(grow)
-        plugin.add(pod).succeeded()
+        plugin.add(pod, settings=PATIENT).succeeded()
         assert sandbox.links() == ["eth0", "eth1", "eth2"]
 
     def test_a_predecessors_list_is_never_taken(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:

@@ -15,7 +15,7 @@ from tests.support.kernel_state import everything
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 
-FEWEST_STEPS = 15  # so that a harness which stops counting is noticed
+FEWEST_STEPS = 8  # so that a harness which stops counting is noticed
 
 
 @pytest.fixture(params=[OurAgent, StockAgent])
