@@ -157,7 +157,7 @@ async def play_at_random(dice: random.Random) -> None:
     async with serve_fake_apiserver() as server, connect(Access(server.url), deadline=8) as client:
         elections = [LeaderElection(client, namespace="default", name=NAME, identity=name) for name in "abc"]
         tasks = [asyncio.create_task(lead_again_and_again(election, dice)) for election in elections]
-        led = set()
+        led: set[int] = set()
         for number in range(200):
             if number >= 25 and len(led) > 1:
                 break  # there was a change of leaders to look at, whatever the jitter of the candidates was
