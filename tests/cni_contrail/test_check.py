@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.support.agents import ScriptedAgent, ServePod, Vmi
+from tests.support.kernel_state import link
 from tests.support.netns import Netns
 from tests.support.plugin import Outcome, Plugin, PodSandbox
 
@@ -14,8 +16,12 @@ Damage = Callable[[Netns, Netns], object]
 
 
 @pytest.fixture
-def vmis(agent: ScriptedAgent, serve_pod: ServePod) -> list[Vmi]:
-    return serve_pod(agent, 2)
+def vmis(agent: ScriptedAgent, pod: PodSandbox, serve_pod: ServePod) -> list[Vmi]:
+    route = {"dst": "10.9.0.0/16", "gw": "10.1.0.9"}
+    first, second = serve_pod(agent, 2)
+    vmis = [replace(first, routes=(route,)), second]
+    agent.serve(pod.machine_name, vmis)
+    return vmis
 
 
 @pytest.fixture
@@ -57,6 +63,17 @@ def test_a_delegated_attachment_is_checked_by_itself(
     assert "net1" in plugin.check(pod, "net1", previous=second, name="net-1", **config).failed(105)
 
 
+def exchange_host_ends(pod: Netns, node: Netns) -> None:
+    first, second = node.links()
+    aliases = [link(node, name)["ifalias"] for name in (first, second)]
+    for old, new in ((first, "between"), (second, first), ("between", second)):
+        node.ip("link", "set", old, "down")
+        node.ip("link", "set", old, "name", new)
+        node.ip("link", "set", new, "up")
+    for name, alias in zip((first, second), aliases, strict=True):
+        node.ip("link", "set", name, "alias", alias)
+
+
 def rename(pod: Netns, old: str, new: str) -> None:
     pod.ip("link", "set", old, "down")
     pod.ip("link", "set", old, "name", new)
@@ -73,6 +90,11 @@ DAMAGES: dict[str, tuple[Damage, list[str]]] = {
     "an address": (lambda pod, node: pod.ip("address", "del", "10.1.0.5/24", "dev", "eth0"), ["10.1.0.5"]),
     "an IPv6 one": (lambda pod, node: pod.ip("address", "del", "fd00:1:1::5/64", "dev", "eth0"), ["fd00:1:1::5"]),
     "the MAC": (lambda pod, node: pod.ip("link", "set", "eth0", "address", OTHER_MAC), [OTHER_MAC]),
+    "the MTU": (lambda pod, node: pod.ip("link", "set", "eth0", "mtu", "1450"), ["eth0", "MTU of 1450"]),
+    "the host end's MTU": (lambda pod, node: node.ip("link", "set", node.links()[0], "mtu", "1300"), ["MTU of 1300"]),
+    "the alias": (lambda pod, node: node.ip("link", "set", node.links()[0], "alias", "x"), ["alias 'x'"]),
+    "a route": (lambda pod, node: pod.ip("route", "del", "10.9.0.0/16"), ["10.9.0.0/16", "10.1.0.9"]),
+    "the pairing": (exchange_host_ends, ["two ends of one pair"]),
     "the name": (lambda pod, node: rename(pod, "eth1", "other"), ["eth1"]),
     "the default route": (lambda pod, node: pod.ip("route", "del", "default"), ["default"]),
 }

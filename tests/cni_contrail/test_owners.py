@@ -1,0 +1,103 @@
+"""Whether the ADD that wrote a record still runs, told by a byte that it holds locked."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.state.owners import is_owned, owned
+
+attempts = st.binary(min_size=8, max_size=8).map(bytes.hex)
+
+OWNER = """
+import sys
+from cni_contrail.state.owners import owned
+with owned(sys.argv[1], sys.argv[2]):
+    print("owned", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs attempt 00..05, until its input ends."""
+    command = [sys.executable, "-c", OWNER, str(tmp_path), "05".rjust(16, "0")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "owned\n"
+    yield process
+    process.communicate(timeout=10)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(attempts, attempts)
+def test_an_attempt_is_owned_while_it_runs_and_no_other_is(tmp_path: Path, attempt: str, other: str) -> None:
+    directory = str(tmp_path)
+    assert not is_owned(directory, attempt)
+    with owned(directory, attempt):
+        assert is_owned(directory, attempt)
+        assert is_owned(directory, other) == (int(other, 16) >> 2 == int(attempt, 16) >> 2)
+    assert not is_owned(directory, attempt)
+
+
+def test_another_process_sees_it_and_it_ends_with_its_process(
+    tmp_path: Path, other_process: subprocess.Popen[str]
+) -> None:
+    assert is_owned(str(tmp_path), "05".rjust(16, "0"))
+    other_process.kill()
+    other_process.wait(10)
+    assert not is_owned(str(tmp_path), "05".rjust(16, "0"))
+
+
+def test_threads_of_one_process_own_each_their_own(tmp_path: Path) -> None:
+    """As the calls of a daemon: one that ends does not end the others."""
+    directory, first, second = str(tmp_path), "a" * 16, "b" * 16
+    release = threading.Event()
+    held = threading.Event()
+
+    def hold() -> None:
+        with owned(directory, first):
+            held.set()
+            release.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert held.wait(10)
+    with owned(directory, second):
+        assert is_owned(directory, first)
+        assert is_owned(directory, second)
+    assert is_owned(directory, first)
+    assert not is_owned(directory, second)
+    release.set()
+    thread.join(10)
+    assert not is_owned(directory, first)
+
+
+def test_it_is_no_matter_to_who_locks_the_directory(tmp_path: Path) -> None:
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        with owned(str(tmp_path), "a" * 16):
+            assert is_owned(str(tmp_path), "a" * 16)
+    finally:
+        os.close(descriptor)
+
+
+def test_nothing_is_left_of_it(tmp_path: Path) -> None:
+    with owned(str(tmp_path / "state"), "a" * 16):
+        pass
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_made_is_named() -> None:
+    with pytest.raises(PluginError, match="/proc/none cannot be made") as caught, owned("/proc/none", "a" * 16):
+        pass
+    assert caught.value.code == Code.IO_FAILURE
