@@ -7,6 +7,7 @@ Begun before the agent is asked; whole before the first link is made, so that wh
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
 from cni_contrail.link.named_tuple import NamedTuple
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _VERSION = 2
 _VERSIONS = (1, 2)  # what is read; records of version 1 do not tell network and host_netns
+
+_ATTEMPT = re.compile(r"[0-9a-f]{16}")
 
 
 class AttachedInterface(NamedTuple):
@@ -81,7 +84,8 @@ def _record(document: dict[str, Any]) -> Record:
     if (version := document.pop("version")) not in _VERSIONS:
         raise ValueError(f"version {version}")
     _check_shape(document, _SHAPE, "")
-    bytes.fromhex(document["attempt"])
+    if not _ATTEMPT.fullmatch(document["attempt"]):
+        raise ValueError("attempt is not 16 hexadecimal digits")
     interfaces = tuple(_interface(each) for each in document.pop("interfaces"))
     replaced = tuple(ReplacedRoute(**each) for each in document.pop("replaced"))
     return Record(**document, interfaces=interfaces, replaced=replaced)

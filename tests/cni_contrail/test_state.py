@@ -94,6 +94,11 @@ class TestRecords:
         with pytest.raises(ValueError, match="no record"):
             decode_record(json.dumps(document).encode())
 
+    @pytest.mark.parametrize("attempt", ["", "x", "-5", "a" * 15, "a" * 17, "A" * 16, "aa bb cc dd ee f"])
+    def test_a_record_of_no_attempt_is_damaged(self, attempt: str) -> None:
+        with pytest.raises(ValueError, match="no record"):
+            decode_record(encode_record(record()._replace(attempt=attempt)))
+
     @given(records)
     def test_a_record_of_the_first_version_is_read(self, written: Record) -> None:
         """As plugins wrote it that did not keep the network's name and the host's namespace."""
