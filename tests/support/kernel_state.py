@@ -1,9 +1,13 @@
 """What the kernel has in a namespace, read through the `ip` command."""
 
 import json
+import re
 from typing import Any
 
 from tests.support.netns import Netns
+
+_OPERATIONAL = re.compile(r"NO-CARRIER,|,LOWER_UP|M-DOWN,| state \S+")
+"""What the kernel works out of its own by and by; the rest is what somebody set."""
 
 
 def link(netns: Netns, name: str) -> dict[str, Any]:
@@ -46,7 +50,8 @@ def defaults(netns: Netns, *, version: int) -> list[dict[str, Any]]:
 
 def everything(netns: Netns) -> str:
     """Links, addresses and routes of the main table as text, to compare before and after."""
-    return netns.ip("-o", "link") + netns.ip("-o", "addr") + netns.ip("-4", "route") + netns.ip("-6", "route")
+    links = _OPERATIONAL.sub("", netns.ip("-o", "link"))
+    return links + netns.ip("-o", "addr") + netns.ip("-4", "route") + netns.ip("-6", "route")
 
 
 def read_sysctl(netns: Netns, key: str) -> str:
