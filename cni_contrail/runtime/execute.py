@@ -8,6 +8,7 @@ plugins), where libcni kills the plugin alone and leaves those behind. What a pl
 import contextlib
 import errno
 import logging
+import math
 import os
 import random
 import signal
@@ -18,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cni_contrail.runtime.errors import PluginFailedError, PluginTimeoutError
+from cni_contrail.runtime.interrupts import interrupts_held
 
 log = logging.getLogger(__name__)
 
@@ -52,17 +54,16 @@ def execute(path: str, configuration: bytes, environment: Mapping[str, str], *, 
 
     Raises PluginFailedError if it cannot be started, PluginTimeoutError if it had to be killed.
     """
+    process: subprocess.Popen[bytes] | None = None
     try:
-        process = _start(path, environment, deadline)
-    except OSError as error:
-        raise PluginFailedError(f"plugin {path} cannot be executed: {error.strerror}") from error
-    try:
+        with interrupts_held():
+            process = _start(path, environment, deadline)
         stdout, stderr = process.communicate(configuration, timeout=max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired as error:
-        _kill(process)
-        raise PluginTimeoutError(f"plugin {path} did not end in time and was killed") from error
-    except BaseException:
-        _kill(process)
+    except BaseException as error:
+        if process is not None:
+            _kill(process)
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise PluginTimeoutError(f"plugin {path} did not end in time and was killed") from error
         raise
     if stderr:
         log.info("plugin %s wrote: %s", path, stderr.decode(errors="replace").rstrip())
@@ -70,15 +71,16 @@ def execute(path: str, configuration: bytes, environment: Mapping[str, str], *, 
 
 
 def _start(path: str, environment: Mapping[str, str], deadline: float) -> subprocess.Popen[bytes]:
-    for delay in _BUSY_DELAYS:
+    delays = iter(_BUSY_DELAYS)
+    while True:
         try:
             return _spawn(path, environment)
         except OSError as error:
-            if error.errno != errno.ETXTBSY or time.monotonic() + delay > deadline:
-                raise
+            delay = next(delays, math.inf) if error.errno == errno.ETXTBSY else math.inf
+            if time.monotonic() + delay > deadline:
+                raise PluginFailedError(f"plugin {path} cannot be executed: {error.strerror}") from error
         jitter = random.uniform(0, delay / 2)  # noqa: S311 - spreads retries, guards nothing
         threading.Event().wait(delay + jitter)
-    return _spawn(path, environment)
 
 
 def _spawn(path: str, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

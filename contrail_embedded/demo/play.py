@@ -5,8 +5,8 @@ import json
 from collections.abc import Callable, Iterator
 
 from cni_contrail.runtime.configuration import load_file
+from cni_contrail.runtime.interrupts import interrupts_held
 from cni_contrail.runtime.sandbox import inside, make_sandbox
-from contrail_embedded.demo.interrupts import interrupts_held
 from contrail_embedded.demo.kernel import raise_loopback
 from contrail_embedded.demo.node import Node
 from contrail_embedded.demo.place import Place

@@ -4,10 +4,12 @@ import contextlib
 import os
 import select
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,6 +72,24 @@ def test_an_interrupt_kills_it_too(runtime: Runtime, sleeper: Path) -> None:
         runtime.add(network("bridge"), POD)
     watcher.join()
     assert ends(int((sleeper / "child").read_text()), within=5)
+
+
+def test_an_interrupt_while_it_is_started_kills_it_too(
+    runtime: Runtime, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins.write("bridge", "#!/bin/sh\nexec sleep 300\n")
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            started.append(self)
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        runtime.add(network("bridge"), POD)
+    assert started[0].returncode == -signal.SIGKILL
 
 
 def test_the_deadline_is_one_for_the_whole_chain(make_runtime: Callable[..., Runtime], plugins: Plugins) -> None:

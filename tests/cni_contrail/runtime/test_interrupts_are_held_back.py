@@ -1,17 +1,27 @@
-"""Ctrl-C waits until what was begun is known, and is not lost."""
+"""Signals wait until what was begun is known, and are not lost."""
 
 import os
 import signal
+import threading
+from collections.abc import Iterator
 
 import pytest
 
-from contrail_embedded.demo.interrupts import interrupts_held
+from cni_contrail.runtime.interrupts import interrupts_held
 
 
 def interrupt_and_go_on(number: signal.Signals, done: list[str]) -> None:
     with interrupts_held():
         os.kill(os.getpid(), number)
         done.append("after the signal")
+
+
+@pytest.fixture(autouse=True)
+def raising_handlers() -> Iterator[None]:
+    """Has SIGTERM raise as Ctrl-C does: its default would end the tests."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -37,3 +47,16 @@ def test_the_handlers_of_before_are_back_afterwards() -> None:
     with interrupts_held():
         assert signal.getsignal(signal.SIGINT) not in before
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_other_threads_have_nothing_to_hold_back() -> None:
+    handlers: list[object] = []
+
+    def look() -> None:
+        with interrupts_held():
+            handlers.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert handlers == [signal.getsignal(signal.SIGINT)]
