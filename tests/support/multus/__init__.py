@@ -1,0 +1,1 @@
+"""Multus itself: `build` is the Go module that `scripts/multus` makes its three commands from."""
