@@ -1,36 +1,50 @@
 """`contrail-agent --config FILE`: the agent of a node as a process of its own.
 
-Such an agent follows a store that other processes write. The one store that is there so far belongs to a single
-process, so its agent runs inside `contrail-manager --embedded`; on its own it is refused once its configuration was
-checked.
+Such an agent follows a store that other processes write. The embedded store belongs to a single process, so its agent
+runs inside `contrail-manager --embedded`; on its own it is refused once its configuration was checked.
 """
 
 import argparse
+import importlib.metadata
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 
-from agent_api.configuration import EmbeddedStore, KubernetesStore, VncStore, load_agent_configuration
+from agent_api.configuration import EmbeddedStore, KubernetesStore, load_agent_configuration
+from agent_api.process import run_agent
 from contrail_service.errors import ConfigurationError
-from contrail_service.process import EXIT_WRONG_USE
+from contrail_service.logs import set_up_logs
+from contrail_service.process import EXIT_WRONG_USE, run_service
 
-_NOT_YET: dict[type, str] = {
-    EmbeddedStore: (
-        "store.kind: embedded belongs to one process: its agent is part of `contrail-manager --embedded`;"
-        " an agent of its own is not supported yet"
-    ),
-    KubernetesStore: "store.kind: kubernetes is not supported yet",
-    VncStore: "store.kind: vnc is not supported yet",
-}
+_EMBEDDED = "store.kind: embedded belongs to one process: its agent is part of `contrail-manager --embedded`"
+_VNC = "store.kind: vnc is not supported yet"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit status."""
+    """Runs the command and returns its exit status: 0 stopped by a signal, 2 could not start as asked, 1 died."""
+    options = _parser().parse_args(arguments)
+    set_up_logs(json_lines=options.log_format == "json", level=options.log_level)
+    try:
+        service = _service(options.config)
+    except ConfigurationError as error:
+        print(f"contrail-agent: {error}", file=sys.stderr)
+        return EXIT_WRONG_USE
+    return run_service(service, program="contrail-agent")
+
+
+def _service(file: str) -> Callable[[], Coroutine[None, None, None]]:
+    configuration = load_agent_configuration(file)
+    store = configuration.store
+    if isinstance(store, KubernetesStore):
+        return partial(run_agent, configuration, store)
+    raise ConfigurationError(f"{file}: {_EMBEDDED if isinstance(store, EmbeddedStore) else _VNC}")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="contrail-agent", description="The agent of a node.")
     parser.add_argument("--config", metavar="FILE", required=True, help="the configuration, YAML")
-    options = parser.parse_args(arguments)
-    try:
-        refusal = _NOT_YET[type(load_agent_configuration(options.config).store)]
-    except ConfigurationError as error:
-        refusal = str(error)
-    print(f"contrail-agent: {refusal}", file=sys.stderr)
-    return EXIT_WRONG_USE
+    parser.add_argument("--log-format", choices=["text", "json"], default="text", help="form of the log lines")
+    parser.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
+    version = importlib.metadata.version("contrail-multinet")
+    parser.add_argument("--version", action="version", version=f"contrail-multinet {version}")
+    return parser

@@ -1,12 +1,12 @@
 """The agent's configuration file (YAML, every key optional), checked whole at start.
 
 ```yaml
-node: worker-1                        # default: the host's name
+node: worker-1                        # default: NODE_NAME of the environment, else the host's name
 listen: 127.0.0.1:9091
 socket: /run/contrail/agent.sock      # for our own plugin; always takes writes
 tcp-writes: true                      # whether POST and DELETE are taken at `listen` too, as upstream's clients need
 ports-dir: /var/lib/contrail/ports
-store: {kind: embedded}
+store: {kind: embedded}               # or {kind: kubernetes, kubeconfig: FILE}, by default the cluster that it runs in
 metrics-listen: null                  # /healthz, /readyz and /metrics alone, where a scraper reaches them
 ```
 """
@@ -43,10 +43,15 @@ class VncStore(_Section, frozen=True, tag_field="kind", tag="vnc"):
     url: str | None = None
 
 
+def _node_name() -> str:
+    """What the node is called in its cluster: kubelet takes the host's name in lower case."""
+    return os.environ.get("NODE_NAME") or socket.gethostname().lower()
+
+
 class AgentConfiguration(_Section, frozen=True):
     """The whole file."""
 
-    node: str = msgspec.field(default_factory=socket.gethostname)
+    node: str = msgspec.field(default_factory=_node_name)
     listen: str = "127.0.0.1:9091"
     socket: str = "/run/contrail/agent.sock"
     tcp_writes: bool = True

@@ -3,14 +3,16 @@
 import argparse
 import importlib.metadata
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
 from contrail_embedded.node import run_node
-from contrail_embedded.settings import NodeSettings, node_settings
+from contrail_embedded.settings import node_settings
 from contrail_service.errors import ConfigurationError
 from contrail_service.logs import set_up_logs
 from contrail_service.process import EXIT_WRONG_USE, run_service
+from manager.configuration import KubernetesSource, ManagerConfiguration, load_manager_configuration
+from manager.kubernetes.process import run_in_cluster
 
 _EPILOG = """
 With --embedded: manager, SQLite store and agent in one process, for one machine without a cluster. --manifests,
@@ -19,31 +21,50 @@ With --embedded: manager, SQLite store and agent in one process, for one machine
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit status: 0 stopped by a signal, 2 could not start as asked, 1 died."""
+    """Runs the command and returns its exit status.
+
+    0: stopped by a signal, 1: died, or has to be started anew, 2: could not start as asked.
+    """
     options = _parser().parse_args(arguments)
     set_up_logs(json_lines=options.log_format == "json", level=options.log_level)
     try:
-        settings = _settings(options)
+        service = _service(options)
     except ConfigurationError as error:
         print(f"contrail-manager: {error}", file=sys.stderr)
         return EXIT_WRONG_USE
-    return run_service(partial(run_node, settings), program="contrail-manager")
+    return run_service(service, program="contrail-manager")
 
 
-def _settings(options: argparse.Namespace) -> NodeSettings:
+def _service(options: argparse.Namespace) -> Callable[[], Coroutine[None, None, None]]:
     if not options.embedded:
-        if options.config is None:
-            raise ConfigurationError("--config FILE or --embedded is needed")
-        given = [name for name in ("manifests", "data_dir", "listen") if getattr(options, name) is not None]
-        if given:
-            raise ConfigurationError(f"--{given[0].replace('_', '-')} goes with --embedded")
-    return node_settings(
-        configuration_file=options.config,
+        _check_alone(options)
+    configuration = load_manager_configuration(options.config)
+    if not isinstance(configuration.source, KubernetesSource):
+        return _node(configuration, options)
+    if options.embedded:
+        raise ConfigurationError(f"{options.config}: source.kind: kubernetes does not go with --embedded")
+    return partial(run_in_cluster, configuration, configuration.source)
+
+
+def _check_alone(options: argparse.Namespace) -> None:
+    if options.config is None:
+        raise ConfigurationError("--config FILE or --embedded is needed")
+    given = [name for name in ("manifests", "data_dir", "listen") if getattr(options, name) is not None]
+    if given:
+        raise ConfigurationError(f"--{given[0].replace('_', '-')} goes with --embedded")
+
+
+def _node(
+    configuration: ManagerConfiguration, options: argparse.Namespace
+) -> Callable[[], Coroutine[None, None, None]]:
+    settings = node_settings(
+        configuration,
         embedded=options.embedded,
         manifests=options.manifests,
         data_dir=options.data_dir,
         listen=options.listen,
     )
+    return partial(run_node, settings)
 
 
 def _parser() -> argparse.ArgumentParser:

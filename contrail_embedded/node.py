@@ -4,32 +4,25 @@ The parts know nothing of each other: they meet in the store, and this module te
 has plugged, so that the address of a pod that was deleted while its sandbox lives is held back.
 """
 
-import logging
 from asyncio import TaskGroup
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from agent_api.agent import Agent
 from agent_api.application import agent_application, agent_runner
-from agent_api.errors import PortsError
-from agent_api.unix_socket import serve_unix
+from agent_api.process import load_ports, serve_socket
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
-from contrail_embedded.settings import AgentPlaces, NodeSettings
+from contrail_embedded.settings import NodeSettings
 from contrail_service.errors import DataError
-from contrail_service.listen import ListenAddress, serve_tcp
-from contrail_service.pages import errors_as_json, status_routes
+from contrail_service.pages import status_routes
+from contrail_service.serving import plain_runner, serve_api, serve_metrics
 from manager.api.routes import api_routes
 from manager.manager import Manager
 from manager.manifests.errors import FolderError
 from manager.manifests.source import ManifestSource
-
-log = logging.getLogger(__name__)
-
-_MANAGER_SHUTDOWN = 2.0  # seconds for answers that are under way when a listener closes
 
 
 async def run_node(settings: NodeSettings) -> None:
@@ -60,10 +53,7 @@ async def _agent(settings: NodeSettings, store: SqliteStore, registry: Collector
         return None
     node = settings.configuration.node
     agent = Agent(store=store, node=node, ports_dir=settings.agent.ports_dir, registry=registry)
-    try:
-        await agent.load_ports()
-    except PortsError as error:
-        raise DataError(str(error)) from error
+    await load_ports(agent)
     return agent
 
 
@@ -98,41 +88,13 @@ async def _run(manager: Manager, agent: Agent | None) -> None:
 async def _serve(
     stack: AsyncExitStack, settings: NodeSettings, manager: Manager, agent: Agent | None, registry: CollectorRegistry
 ) -> None:
-    """Serves all pages until the stack is left: each listener has an application of its own."""
+    """Serves all pages until the stack is left."""
     status = status_routes(lambda: manager.readiness() + (agent.readiness() if agent else []), registry)
     pages = [*status, *api_routes(manager.views)]
     if agent and settings.agent:
-        await _serve_agent_socket(stack, agent, settings.agent, status)
-        application = agent_application(agent, take_writes=True, pages=pages)
-        runner = agent_runner(application)
+        await serve_socket(stack, agent, settings.agent.socket, pages=status)
+        runner = agent_runner(agent_application(agent, take_writes=True, pages=pages))
     else:
-        runner = _plain_runner(pages)
-    address = await _listen(stack, runner, settings.listen)
-    log.info("serving the API on http://%s", address)
-    if settings.metrics_listen is not None:
-        metrics = await _listen(stack, _plain_runner(status), settings.metrics_listen)
-        log.info("serving health and metrics on http://%s", metrics)
-
-
-async def _serve_agent_socket(
-    stack: AsyncExitStack, agent: Agent, places: AgentPlaces, status: list[web.RouteDef]
-) -> None:
-    runner = agent_runner(agent_application(agent, take_writes=True, pages=status))
-    await _set_up(stack, runner)
-    await stack.enter_async_context(serve_unix(runner, places.socket))
-
-
-def _plain_runner(pages: list[web.RouteDef]) -> web.AppRunner:
-    application = web.Application(middlewares=[errors_as_json])
-    application.add_routes(pages)
-    return web.AppRunner(application, access_log=None, shutdown_timeout=_MANAGER_SHUTDOWN)
-
-
-async def _listen(stack: AsyncExitStack, runner: web.AppRunner, address: ListenAddress) -> ListenAddress:
-    await _set_up(stack, runner)
-    return await serve_tcp(runner, address)
-
-
-async def _set_up(stack: AsyncExitStack, runner: web.AppRunner) -> None:
-    await runner.setup()
-    stack.push_async_callback(runner.cleanup)
+        runner = plain_runner(pages)
+    await serve_api(stack, runner, settings.listen)
+    await serve_metrics(stack, status, settings.metrics_listen)

@@ -5,8 +5,8 @@ import os
 import msgspec
 
 from contrail_service.errors import ConfigurationError
-from contrail_service.listen import ListenAddress, parse_listen
-from manager.configuration import EmbeddedStore, ManagerConfiguration, ManifestsSource, load_manager_configuration
+from contrail_service.listen import ListenAddress, parse_listen, parse_optional_listen
+from manager.configuration import EmbeddedStore, ManagerConfiguration, ManifestsSource
 
 
 class AgentPlaces(msgspec.Struct, frozen=True):
@@ -28,28 +28,26 @@ class NodeSettings(msgspec.Struct, frozen=True):
 
 
 def node_settings(
+    configuration: ManagerConfiguration,
     *,
-    configuration_file: str | None,
     embedded: bool,
     manifests: str | None = None,
     data_dir: str | None = None,
     listen: str | None = None,
 ) -> NodeSettings:
-    """Returns the settings: command-line values, where they are given, over those of the file.
+    """Returns the settings: command-line values, where they are given, over those of the configuration.
 
     Raises ConfigurationError.
     """
-    configuration = load_manager_configuration(configuration_file)
     if embedded and data_dir is None:
         raise ConfigurationError("--data-dir is needed with --embedded")
     data = None if data_dir is None else os.path.abspath(data_dir)
-    metrics = configuration.metrics_listen
     return NodeSettings(
         configuration=configuration,
         manifests=_manifests(configuration, manifests),
         store=_store(configuration, data),
         listen=parse_listen(listen or configuration.listen, key="--listen" if listen else "listen"),
-        metrics_listen=None if metrics is None else parse_listen(metrics, key="metrics-listen"),
+        metrics_listen=parse_optional_listen(configuration.metrics_listen, key="metrics-listen"),
         agent=None if data is None else AgentPlaces(os.path.join(data, "ports"), os.path.join(data, "agent.sock")),
     )
 

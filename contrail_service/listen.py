@@ -32,6 +32,11 @@ def parse_listen(text: str, *, key: str) -> ListenAddress:
     return ListenAddress(match["v6"] or match["host"], int(match["port"]))
 
 
+def parse_optional_listen(text: str | None, *, key: str) -> ListenAddress | None:
+    """The same for a setting that may be absent: None then. Raises ConfigurationError."""
+    return None if text is None else parse_listen(text, key=key)
+
+
 async def serve_tcp(runner: web.AppRunner, address: ListenAddress) -> ListenAddress:
     """Serves a set-up application there and returns the address with the port really taken. Raises ListenError."""
     site = web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG)

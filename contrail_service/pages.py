@@ -6,7 +6,7 @@
 
 import importlib.metadata
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 from aiohttp import web
@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Routes = Sequence[web.RouteDef]
 Readiness = Callable[[], list[str]]
 """Returns what keeps the process from doing its work; nothing: it is ready."""
 

@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 
-from contrail_service.errors import ServiceError
+from contrail_service.errors import RestartError, ServiceError
 
 STOP_GRACE = 4.5
 """Seconds from the signal to the end of the process, whatever still runs."""
@@ -24,7 +24,10 @@ log = logging.getLogger(__name__)
 
 
 def run_service(service: Callable[[], Coroutine[None, None, None]], *, program: str) -> int:
-    """Runs the service and returns the exit status: 0 stopped by a signal, 2 could not start as configured, 1 died."""
+    """Runs the service and returns the exit status.
+
+    0: stopped by a signal, 1: died, or has to be started anew, 2: could not start as configured.
+    """
     _raise_file_limit()
     try:
         asyncio.run(_until_signal(service()))
@@ -33,8 +36,8 @@ def run_service(service: Callable[[], Coroutine[None, None, None]], *, program: 
         if refusal is None:
             log.exception("%s died", program)
             return EXIT_FAILED
-        print(f"{program}: {refusal}", file=sys.stderr)  # noqa: T201 - the one message of a process that does not start
-        return EXIT_WRONG_USE
+        print(f"{program}: {refusal}", file=sys.stderr)  # noqa: T201 - the last message, and no line of the log
+        return EXIT_FAILED if isinstance(refusal, RestartError) else EXIT_WRONG_USE
     return 0
 
 
@@ -45,7 +48,7 @@ def _raise_file_limit() -> None:
 
 
 def _refusal(error: Exception) -> ServiceError | None:
-    """Returns what kept the service from starting, also if a task of a group found it; None: it died of a bug."""
+    """Returns what ended the service in an orderly way, also if a task of a group found it; None: it died of a bug."""
     if isinstance(error, ExceptionGroup):
         found = (_refusal(inner) for inner in error.exceptions)
         return next((refusal for refusal in found if refusal is not None), None)

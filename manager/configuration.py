@@ -128,7 +128,7 @@ def load_manager_configuration(path: str | None) -> ManagerConfiguration:
 def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> None:
     """Raises ConfigurationError with all that is wrong; `origin` says where it stands."""
     findings = Findings()
-    _note_unsupported(findings, configuration)
+    _note_unfit(findings, configuration)
     read_pod_network(findings, configuration.pod_network)
     if configuration.meta_plugin.kind is MetaPlugin.NONE and configuration.meta_plugin.default_networks:
         findings.add("meta-plugin.default-networks", "only a meta plugin has default networks")
@@ -161,10 +161,19 @@ def read_pod_network(findings: Findings, settings: PodNetworkSettings) -> PodNet
     )
 
 
-def _note_unsupported(findings: Findings, configuration: ManagerConfiguration) -> None:
-    if isinstance(configuration.source, KubernetesSource):
-        findings.add("source.kind", "kubernetes is not supported yet")
-    if isinstance(configuration.store, KubernetesStore):
-        findings.add("store.kind", "kubernetes is not supported yet")
-    if isinstance(configuration.store, VncStore):
-        findings.add("store.kind", "vnc is not supported yet")
+def _note_unfit(findings: Findings, configuration: ManagerConfiguration) -> None:
+    """Notes a store that is not supported, or does not go with the source."""
+    in_cluster = isinstance(configuration.source, KubernetesSource)
+    match configuration.store:
+        case VncStore():
+            findings.add("store.kind", "vnc is not supported yet")
+        case EmbeddedStore() if in_cluster:
+            findings.add(
+                "store.kind", "embedded is read by no agent of a cluster: kubernetes is needed, as the source is"
+            )
+        case KubernetesStore() if not in_cluster:
+            findings.add(
+                "store.kind",
+                "kubernetes goes with source.kind kubernetes alone: the machines of all pods that no manifest is of"
+                " would be deleted",
+            )

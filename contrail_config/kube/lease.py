@@ -86,6 +86,8 @@ class LeaderElection:
         self._held: Lease | None = None  # as this process wrote it
         self._seen: tuple[str, float] = ("", 0.0)  # the version that others wrote last, and when it was first seen
         self.leadership = Leadership(name)
+        self.holder = ""
+        """Identity of who had the lease when it was last read, empty if nobody had."""
 
     @contextlib.asynccontextmanager
     async def lead(self) -> AsyncIterator[Leadership]:
@@ -147,6 +149,7 @@ class LeaderElection:
         if lease is None:
             body = {"metadata": {"name": self._name}, "spec": self._spec(taken=True)}
             return await self._client.create(LEASES, body, namespace=self._namespace)
+        self.holder = lease.spec.holder_identity
         if not self._is_free(lease):
             return None
         taken = lease.spec.holder_identity != self._identity

@@ -152,6 +152,10 @@ class KubernetesStore:
         """The same for networks."""
         return self._watch(Watcher(self._client, NETWORKS, EVERYTHING, _see_network, start=start))
 
+    def problems(self) -> list[str]:
+        """Why what watchers were told is not up to date, if it is not."""
+        return [watcher.problem for watcher in self._watchers if watcher.problem is not None]
+
     async def close(self) -> None:
         """Finishes what was begun, and ends all watchers after what was committed. Repeatable."""
         self._closed = True

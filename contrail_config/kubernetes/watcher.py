@@ -78,6 +78,11 @@ class Watcher(Generic[T_co]):
         self._room.set()
         return self._waiting.popleft()
 
+    @property
+    def problem(self) -> str | None:
+        """Why what was told is not up to date, None if it is."""
+        return self._reflector.problem
+
     async def begin(self) -> None:
         """Follows from here on. Raises StoreUnavailableError if what is there now has to be known, and cannot be."""
         self._task = asyncio.create_task(self._follow())

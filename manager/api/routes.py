@@ -18,20 +18,29 @@ Collect = Callable[[Selection], Awaitable[Sequence[ConfigObject]]]
 _KEYS = ("namespace", "name")
 
 
-def api_routes(views: ManagerViews) -> list[web.RouteDef]:
-    """Returns the routes, for an application of the caller's."""
+def _answer_all() -> str:
+    return ""
+
+
+def api_routes(views: ManagerViews, *, refusal: Callable[[], str] = _answer_all) -> list[web.RouteDef]:
+    """Returns the routes, for an application of the caller's.
+
+    `refusal` tells why nothing can be answered now, which is said with status 503; empty: it can.
+    """
     pages: dict[str, Collect] = {
         "/v1/networks": views.networks,
         "/v1/pods": views.pods,
         "/v1/interfaces": views.interfaces,
         "/v1/events": views.events,
     }
-    return [web.get(path, _handler(collect)) for path, collect in pages.items()]
+    return [web.get(path, _handler(collect, refusal)) for path, collect in pages.items()]
 
 
-def _handler(collect: Collect) -> Handler:
+def _handler(collect: Collect, refusal: Callable[[], str]) -> Handler:
     async def handle(request: web.Request) -> web.Response:
         selection = _selection(request)
+        if reason := refusal():
+            raise web.HTTPServiceUnavailable(text=reason)
         try:
             items = await collect(selection)
         except StoreError as error:

@@ -51,6 +51,10 @@ class Cluster:
         """What keeps this process from being ready; `manager`: what keeps the manager from it, once it leads."""
         return [*manager, *self.source.problems()] if self.leads and manager else []
 
+    def refusal(self) -> str:
+        """Why this process knows nothing that could be asked for, and who does; empty if it leads."""
+        return "" if self.leads else f"this manager stands by: {self._election.holder or 'it is not known who'} leads"
+
     async def run(self, manager: Callable[[], Awaitable[None]]) -> None:
         """Waits until this process leads, and runs the manager, which was not run before.
 

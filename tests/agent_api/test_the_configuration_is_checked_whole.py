@@ -87,21 +87,24 @@ class TestCommand:
         [
             (
                 WHOLE,
-                (
-                    "contrail-agent: store.kind: embedded belongs to one process: its agent is part of"
-                    " `contrail-manager --embedded`; an agent of its own is not supported yet\n"
-                ),
+                "store.kind: embedded belongs to one process: its agent is part of `contrail-manager --embedded`",
             ),
-            ("store: {kind: kubernetes}", "contrail-agent: store.kind: kubernetes is not supported yet\n"),
-            ("store: {kind: vnc, url: http://x}", "contrail-agent: store.kind: vnc is not supported yet\n"),
+            ("store: {kind: vnc, url: http://x}", "store.kind: vnc is not supported yet"),
         ],
     )
-    def test_refuses_a_right_configuration_that_is_not_supported_yet(
+    def test_refuses_a_store_that_is_none_of_its_own(
         self, file: Path, capsys: pytest.CaptureFixture[str], text: str, error: str
     ) -> None:
         file.write_text(text)
         assert main(["--config", str(file)]) == 2
-        assert capsys.readouterr().err == error
+        assert capsys.readouterr().err == f"contrail-agent: {file}: {error}\n"
+
+    def test_refuses_a_kubeconfig_that_is_not_there(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        file.write_text(f"store: {{kind: kubernetes, kubeconfig: {file}.absent}}\nports-dir: {file.parent}/ports")
+        assert main(["--config", str(file)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("contrail-agent: store.kubeconfig: ")
+        assert f"{file}.absent" in line
 
     def test_tells_what_is_wrong_with_the_file_first(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
         file.write_text("store: {kind: kubernetes}\nnode: ''")

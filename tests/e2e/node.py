@@ -27,9 +27,8 @@ class Node(EmbeddedProcess):
     """Serves networks `default/blue` (dual stack: 10.10.0.0/24, fd00:10::/64) and `default/green` (fd00:20::/64)."""
 
     def __init__(self, machine: Machine, work: Path) -> None:
-        super().__init__(work)
+        super().__init__(work, listen="127.0.0.1:9091")  # where the plugin looks for the agent if nothing is configured
         self.machine = machine
-        self.listen = "127.0.0.1:9091"  # where the plugin looks for the agent if nothing is configured
         machine.run("ln", "-s", str(COMMANDS / NETWORK), "/opt/cni/bin/")
         machine.run("install", "-m", "0600", str(CONFLIST), "/etc/cni/net.d/")
         blue = nad("blue", cidr="10.10.0.0/24, fd00:10::/64", namespace="default")

@@ -1,0 +1,101 @@
+"""Managers and agents of a cluster as operators run them: real processes that meet at an API server alone.
+
+Each takes the kubeconfig of the account that it acts for: `ApiServer.kubeconfig()` is the administrator's.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.ports import free_port
+from tests.support.served_process import ServedProcess
+
+BINARIES = Path(sys.executable).parent
+_ANY = "127.0.0.1"
+
+
+class ManagerProcess(ServedProcess):
+    """`contrail-manager` on a cluster. `settings` are further keys of its configuration; all is kept below `work`."""
+
+    def __init__(self, work: Path, kubeconfig: Path, **settings: Any) -> None:
+        work.mkdir(parents=True, exist_ok=True)
+        listen = f"{_ANY}:{free_port()}"
+        configuration = {
+            "source": {"kind": "kubernetes", "kubeconfig": str(kubeconfig)},
+            "store": {"kind": "kubernetes"},
+            "listen": listen,
+            **{key.replace("_", "-"): value for key, value in settings.items()},
+        }
+        command = _command("contrail-manager", work / "manager.yaml", configuration)
+        super().__init__(command, listen=listen, log=work / "manager.log", environment=_environment())
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is the one that works; the others answer for nothing."""
+        return self.get("/v1/events?name=none") is not None
+
+    def wait_until_it_leads(self) -> None:
+        """Returns once it leads and has tried every pod that is there."""
+        self.wait_until(lambda: self.leads, what="leading")
+        self.wait_until_ready()
+
+    def items(self, kind: str, query: str = "") -> list[dict[str, Any]]:
+        """What its API lists: `pods`, `networks`, `interfaces` or `events`."""
+        answer = self.get(f"/v1/{kind}{query}")
+        assert answer is not None, self.log.read_text()[-3000:]
+        items: list[dict[str, Any]] = answer["items"]
+        return items
+
+
+class AgentProcess(ServedProcess):
+    """`contrail-agent` of a node; `settings` are further keys of its configuration; all is kept below `work`."""
+
+    def __init__(self, work: Path, kubeconfig: Path, *, node: str, **settings: Any) -> None:
+        work.mkdir(parents=True, exist_ok=True)
+        listen = f"{_ANY}:{free_port()}"
+        self.node = node
+        self.socket = work / "agent.sock"
+        self.ports = work / "ports"
+        configuration = {
+            "store": {"kind": "kubernetes", "kubeconfig": str(kubeconfig)},
+            "listen": listen,
+            "socket": str(self.socket),
+            "ports-dir": str(self.ports),
+            **{key.replace("_", "-"): value for key, value in settings.items()},
+        }
+        command = _command("contrail-agent", work / "agent.yaml", configuration)
+        super().__init__(
+            command, listen=listen, log=work / "agent.log", environment=_environment() | {"NODE_NAME": node}
+        )
+
+    def interfaces(self, namespace: str, pod: str, *, wait: float = 0) -> list[dict[str, Any]]:
+        """The list that it serves for a pod, waited for if it is told to (seconds); empty if there is none."""
+        query = f"?wait={wait:g}" if wait else ""
+        return self.get(f"/vm-cfg/k8s__{namespace}__{pod}{query}") or []
+
+
+@contextmanager
+def running(*processes: ServedProcess) -> Iterator[None]:
+    """Starts them, each when the one before is ready, and kills those that still run when the context is left."""
+    try:
+        for process in processes:
+            process.start()
+        yield
+    finally:
+        for process in processes:
+            if process.process is not None:
+                process.kill()
+
+
+def _command(program: str, file: Path, configuration: dict[str, Any]) -> list[str]:
+    file.write_text(json.dumps(configuration))  # which is YAML, too
+    return [str(BINARIES / program), "--config", str(file)]
+
+
+def _environment() -> dict[str, str]:
+    """Warnings are printed, so that tests can find them in the log."""
+    return {**os.environ, "PYTHONWARNINGS": "default"}
