@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from tests.bench.agent_vm_cfg import main as measure_agent
+from tests.bench.agent_watches import main as measure_watches
 from tests.bench.attach import main as measure_attach
 from tests.bench.manager_throughput import main as measure_manager
 
@@ -24,6 +25,8 @@ def main() -> int:
         report["manager"] = measure_manager()
     if options.only in (None, "agent"):
         report["agent"] = measure_agent()
+    if options.only in (None, "watches"):
+        report["watches"] = measure_watches()
     if options.json:
         print(json.dumps(report, indent=2))
     else:
@@ -33,7 +36,9 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("--only", choices=["attach", "manager", "agent"], help="one benchmark instead of all")
+    parser.add_argument(
+        "--only", choices=["attach", "manager", "agent", "watches"], help="one benchmark instead of all"
+    )
     parser.add_argument("--runs", type=int, default=50, help="calls of each kind (default 50)")
     parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     return parser.parse_args()

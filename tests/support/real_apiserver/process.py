@@ -22,6 +22,12 @@ class ServerProcess:
         self._is_ready = is_ready
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """Of the process, which runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
         """Starts it and returns when it is ready."""
         self.launch()
