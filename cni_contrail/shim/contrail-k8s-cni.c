@@ -1,20 +1,20 @@
 /*
  * contrail-k8s-cni: hands one CNI call to contrail-cnid, the node's daemon, and prints its answer.
  *
- * A runtime starts a process for each call. This one starts in less than a millisecond, needs no library and no
+ * A runtime starts a process for each call. This one starts in a tenth of a millisecond, needs no library and no
  * interpreter on the node, and opens CNI_NETNS where the runtime's paths are valid, so that the daemon can live in a
- * container. It decides nothing but what the daemon cannot: VERSION, which is asked while no daemon runs, and what to
- * say when the daemon is missing, hangs, is restarted in the middle of a call, or answers nonsense.
+ * container. It decides only what the daemon cannot: it answers VERSION, which is asked while no daemon runs, and it
+ * says what is wrong when the daemon is missing, hangs, is restarted in the middle of a call, or answers nonsense.
  *
- * The protocol: one request for each connection, integers big-endian.
- *   to the daemon    header: "cnid", version u16, 0 u16, netns i32, environment length u32, configuration length u32;
- *                    environment: KEY=VALUE\0 for each CNI_ variable; configuration: standard input as it came.
- *                    netns is 0 (a descriptor comes with the first byte), an errno (opening it failed), -1 (none named)
- *   from the daemon  0x01 when the whole request was read, within ACKNOWLEDGE_SECONDS of connecting
- *   from the daemon  exit status u32, output length u32, output, within ANSWER_SECONDS of the acknowledgement
- *   to the daemon    0x01 when the output was written whole: without it the daemon takes an ADD back
+ * The protocol: one connection for each request, integers big-endian.
+ *   to the daemon    header: "cnid", version u16, 0 u16, netns i32, environment size u32, input size u32;
+ *                    environment: KEY=VALUE\0 for each CNI_ variable; input: standard input as it came.
+ *                    netns: 0 (a descriptor comes with the first byte), an errno (opening failed), -1 (none is named)
+ *   from the daemon  0x01 when it has read the whole request, within ACKNOWLEDGE_SECONDS of connecting
+ *   from the daemon  exit status u32, output size u32, output, within ANSWER_SECONDS of the acknowledgement
+ *   to the daemon    0x01 when the output was written whole: if we end without it, the daemon takes an ADD back
  *
- * Memory is two static buffers, of which the kernel provides what is touched. Every wait has a deadline.
+ * Memory is static, and the kernel provides what is touched of it. Every wait has a deadline.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -51,23 +51,19 @@
 #define VERSIONS(separator) \
     "0.1.0" separator "0.2.0" separator "0.3.0" separator "0.3.1" separator "0.4.0" separator "1.0.0" separator "1.1.0"
 #define VERSION_DOCUMENT "{\"cniVersion\": \"1.1.0\", \"supportedVersions\": [\"" VERSIONS("\", \"") "\"]}\n"
-#define ABOUT                                                                \
+#define ABOUT                                                                  \
     "contrail-k8s-cni attaches Kubernetes pods to Contrail virtual networks\n" \
     "CNI protocol versions supported: " VERSIONS(", ") "\n"
 
-enum code { ENVIRONMENT_CODE = 4, INPUT_CODE = 5, CONFIG_CODE = 6, AGAIN_CODE = 11, STATUS_CODE = 50, DAEMON_CODE = 107 };
-enum netns { ATTACHED = 0, NOT_NAMED = -1 }; /* more than 0: errno */
-
-struct header {
-    char magic[4];
-    uint16_t version, reserved;
-    int32_t netns;
-    uint32_t environment_size, input_size;
-};
-_Static_assert(sizeof(struct header) == 20, "the header has no padding");
+enum code { BAD_ENVIRONMENT = 4, BAD_INPUT = 5, BAD_CONFIG = 6, TRY_AGAIN = 11, UNAVAILABLE = 50, BAD_DAEMON = 107 };
 
 static struct {
-    struct header header;
+    struct {
+        char magic[4];
+        uint16_t version, reserved;
+        int32_t netns;
+        uint32_t environment_size, input_size;
+    } header;
     char body[ENVIRONMENT_LIMIT + INPUT_LIMIT + 1]; /* one more, to see that the input goes on */
 } request;
 
@@ -75,6 +71,10 @@ struct answer {
     uint32_t status, size;
 };
 static char output[OUTPUT_LIMIT];
+
+_Static_assert(sizeof request.header == 20 && sizeof(struct answer) == 8, "nothing is padded");
+
+/* Waiting, reading and writing. All of it keeps to deadlines, in milliseconds of the monotonic clock. */
 
 static int64_t milliseconds_now(void)
 {
@@ -88,7 +88,7 @@ static int64_t deadline_in(int seconds)
     return milliseconds_now() + (int64_t)seconds * 1000;
 }
 
-/* Milliseconds that are left, 0 and errno ETIME if none are. */
+/* Returns the milliseconds that are left; 0 and errno ETIME if none are. */
 static int time_left(int64_t deadline)
 {
     int64_t left = deadline - milliseconds_now();
@@ -96,7 +96,7 @@ static int time_left(int64_t deadline)
     return left > 0 ? (int)left : 0;
 }
 
-/* Waits until a descriptor is ready, or says so by its error; false and errno if the deadline came first. */
+/* Waits until a descriptor is ready, which one that is broken is, too. Returns false with errno if time runs out. */
 static bool wait_for(int descriptor, short event, int64_t deadline)
 {
     struct pollfd polled = {.fd = descriptor, .events = event};
@@ -110,12 +110,12 @@ static bool wait_for(int descriptor, short event, int64_t deadline)
     return false;
 }
 
-static bool must_repeat(ssize_t result)
+static bool is_passing(int error)
 {
-    return result < 0 && (errno == EINTR || errno == EAGAIN);
+    return error == EINTR || error == EAGAIN;
 }
 
-/* Reads until the buffer is full. Returns how many bytes came: fewer with errno, which is 0 at the end of the input. */
+/* Fills the buffer. Returns how many bytes came: if fewer, errno tells why, and is 0 for the end of the input. */
 static size_t read_full(int descriptor, void *buffer, size_t size, int64_t deadline)
 {
     size_t got = 0;
@@ -124,81 +124,76 @@ static size_t read_full(int descriptor, void *buffer, size_t size, int64_t deadl
         ssize_t count = read(descriptor, (char *)buffer + got, size - got);
         if (count > 0)
             got += (size_t)count;
-        else if (!must_repeat(count))
+        else if (count == 0 || !is_passing(errno))
             break;
     }
     return got;
 }
 
-/* Writes all of it. A pipe that is ready takes PIPE_BUF bytes without blocking, however slow its reader is. */
+/* Writes all bytes. A pipe that is ready takes PIPE_BUF of them without blocking, however slow its reader is. */
 static bool write_full(int descriptor, const char *bytes, size_t size, int64_t deadline)
 {
-    while (size > 0) {
+    for (size_t sent = 0; sent < size;) {
         if (!wait_for(descriptor, POLLOUT, deadline))
             return false;
-        ssize_t count = write(descriptor, bytes, size < PIPE_BUF ? size : PIPE_BUF);
-        if (count >= 0) {
-            bytes += count;
-            size -= (size_t)count;
-        } else if (!must_repeat(count)) {
+        ssize_t count = write(descriptor, bytes + sent, size - sent < PIPE_BUF ? size - sent : PIPE_BUF);
+        if (count >= 0)
+            sent += (size_t)count;
+        else if (!is_passing(errno))
             return false;
-        }
     }
     return true;
 }
+
+/* What people and runtimes are told. */
 
 static void complain(const char *text)
 {
     (void)write_full(STDERR_FILENO, text, strlen(text), deadline_in(ACKNOWLEDGE_SECONDS)); /* nobody else to tell */
 }
 
-/* Prints an answer; returns whether standard output took all of it. */
+/* Tells why a wait failed, by errno: the time ran out, the other side ended it (0), or an error. */
+static const char *why(const char *too_late)
+{
+    return errno == ETIME ? too_late : errno == 0 ? "it closed the connection" : strerror(errno);
+}
+
+/* Writes an answer to standard output; returns whether all of it was taken. */
 static bool print(const char *bytes, size_t size)
 {
     if (write_full(STDOUT_FILENO, bytes, size, deadline_in(ANSWER_SECONDS)))
         return true;
+    const char *cause = why("nobody reads it");
     complain("contrail-k8s-cni: the answer cannot be delivered: ");
-    complain(strerror(errno));
+    complain(cause);
     complain("\n");
     return false;
 }
 
-/* Appends as the inside of a JSON string; what is not printable ASCII is shown as \xNN, so any bytes are valid. */
+/* Appends to the inside of a JSON string. What is not printable ASCII appears as \xNN, so that any bytes are valid. */
 static char *quote(char *end, const char *text)
 {
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < QUOTE_LIMIT && text[i] != '\0'; i++) {
         unsigned char byte = (unsigned char)text[i];
-        bool printable = byte >= ' ' && byte <= '~';
-        if (!printable || byte == '"' || byte == '\\')
-            *end++ = '\\';
-        if (printable) {
-            *end++ = text[i];
+        if (byte < ' ' || byte > '~') {
+            const char shown[] = {'\\', '\\', 'x', digits[byte >> 4], digits[byte & 15]};
+            end = mempcpy(end, shown, sizeof shown);
         } else {
-            *end++ = '\\';
-            *end++ = 'x';
-            *end++ = digits[byte >> 4];
-            *end++ = digits[byte & 15];
+            if (byte == '"' || byte == '\\')
+                *end++ = '\\';
+            *end++ = text[i];
         }
     }
     return end;
 }
 
-static bool is_status(void)
-{
-    const char *command = getenv("CNI_COMMAND");
-    return command != NULL && strcmp(command, "STATUS") == 0;
-}
-
-/* Answers with an error, "message: cause", and ends. Details may be NULL. */
+/* Answers with the error "message: cause" and ends. Details may be NULL. */
 static _Noreturn void fail(enum code code, const char *message, const char *cause, const char *details)
 {
-    static char line[3 * 5 * QUOTE_LIMIT + 128]; /* a quoted byte takes 5 at most */
-    bool daemon_fails = code == AGAIN_CODE || code == DAEMON_CODE;
-    if (daemon_fails && is_status())
-        code = STATUS_CODE;
-    int start = snprintf(line, sizeof line, "{\"cniVersion\": \"1.1.0\", \"code\": %u, \"msg\": \"", code);
-    char *end = quote(line + start, message);
+    static char line[3 * 5 * QUOTE_LIMIT + 128]; /* three quotes of at most five bytes for each */
+    char *end = line + sprintf(line, "{\"cniVersion\": \"1.1.0\", \"code\": %u, \"msg\": \"", code);
+    end = quote(end, message);
     end = stpcpy(end, ": ");
     end = quote(end, cause);
     if (details != NULL) {
@@ -207,36 +202,24 @@ static _Noreturn void fail(enum code code, const char *message, const char *caus
     }
     end = stpcpy(end, "\"}\n");
     (void)print(line, (size_t)(end - line)); /* the exit status is the same */
-    _exit(1);
+    _exit(EXIT_FAILURE);
 }
 
-static const char *socket_path(void)
-{
-    const char *path = getenv(SOCKET_VARIABLE);
-    return path != NULL && *path != '\0' ? path : DEFAULT_SOCKET;
-}
+/* The request. */
 
-/* Why a wait failed, by errno: the deadline came, the other side closed (0), or an error. */
-static const char *why(const char *too_late)
+static const char *variable(const char *name)
 {
-    return errno == ETIME ? too_late : errno == 0 ? "it closed the connection" : strerror(errno);
-}
-
-static _Noreturn void fail_daemon(enum code code, const char *cause)
-{
-    const char *message = code == DAEMON_CODE ? "contrail-cnid breaks the protocol" : "contrail-cnid does not answer";
-    fail(code, message, cause, socket_path());
+    const char *value = getenv(name);
+    return value == NULL ? "" : value;
 }
 
 /* A standard stream that the runtime closed must not become a descriptor of ours. */
 static int above_standard_streams(int descriptor)
 {
-    if (descriptor < 0 || descriptor > STDERR_FILENO)
-        return descriptor;
-    return fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    bool taken = descriptor >= 0 && descriptor <= STDERR_FILENO;
+    return taken ? fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : descriptor;
 }
 
-/* Collects KEY=VALUE\0 of each CNI_ variable; returns their length. */
 static size_t read_environment(char *buffer)
 {
     size_t used = 0;
@@ -245,7 +228,7 @@ static size_t read_environment(char *buffer)
             continue;
         size_t size = strlen(*entry) + 1;
         if (size > ENVIRONMENT_LIMIT - used)
-            fail(ENVIRONMENT_CODE, "CNI_ variables are too large together", "at most " TEXT(ENVIRONMENT_LIMIT) " bytes", *entry);
+            fail(BAD_ENVIRONMENT, "CNI_ variables are longer than", TEXT(ENVIRONMENT_LIMIT) " bytes", *entry);
         memcpy(buffer + used, *entry, size);
         used += size;
     }
@@ -256,32 +239,61 @@ static size_t read_input(char *buffer)
 {
     size_t size = read_full(STDIN_FILENO, buffer, INPUT_LIMIT + 1, deadline_in(ANSWER_SECONDS));
     if (size > INPUT_LIMIT)
-        fail(CONFIG_CODE, "network configuration is too large", "at most " TEXT(INPUT_LIMIT) " bytes", NULL);
+        fail(BAD_CONFIG, "network configuration is longer than", TEXT(INPUT_LIMIT) " bytes", NULL);
     if (errno != 0)
-        fail(INPUT_CODE, "error reading from stdin", strerror(errno), NULL);
+        fail(BAD_INPUT, "error reading from stdin", why("no end within " TEXT(ANSWER_SECONDS) " s"), NULL);
     return size;
 }
 
-/* Opens CNI_NETNS, if it is named; tells how that went. A path that leads to a pipe must not hold the call up. */
-static int32_t open_netns(int *descriptor)
+/* Opens CNI_NETNS, without waiting for what may be a pipe. Returns what the header says of it. */
+static int32_t open_netns(int *netns)
 {
-    const char *path = getenv("CNI_NETNS");
-    if (path == NULL || *path == '\0')
-        return NOT_NAMED;
-    *descriptor = above_standard_streams(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    return *descriptor < 0 ? errno : ATTACHED;
+    const char *path = variable("CNI_NETNS");
+    if (*path == '\0')
+        return -1;
+    *netns = above_standard_streams(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    return *netns < 0 ? errno : 0;
 }
 
-/* Connects; waits while the daemon's queue is full. An interrupted connect of a Unix socket has done nothing. */
-static bool connect_until(int descriptor, const struct sockaddr_un *address, int64_t deadline)
+/* Collects the request and returns its size. `netns` becomes the descriptor of CNI_NETNS if there is one. */
+static size_t read_request(int *netns)
+{
+    size_t environment_size = read_environment(request.body);
+    size_t input_size = read_input(request.body + environment_size);
+    memcpy(request.header.magic, "cnid", sizeof request.header.magic);
+    request.header.version = htobe16(PROTOCOL_VERSION);
+    request.header.netns = (int32_t)htobe32((uint32_t)open_netns(netns));
+    request.header.environment_size = htobe32((uint32_t)environment_size);
+    request.header.input_size = htobe32((uint32_t)input_size);
+    return sizeof request.header + environment_size + input_size;
+}
+
+/* The daemon. */
+
+static const char *socket_path(void)
+{
+    const char *path = variable(SOCKET_VARIABLE);
+    return *path != '\0' ? path : DEFAULT_SOCKET;
+}
+
+/* Whatever is wrong with the daemon, to STATUS it means that no ADD can be served. */
+static _Noreturn void fail_daemon(enum code code, const char *cause)
+{
+    const char *message = code == TRY_AGAIN ? "contrail-cnid does not answer" : "contrail-cnid breaks the protocol";
+    bool is_status = strcmp(variable("CNI_COMMAND"), "STATUS") == 0;
+    fail(is_status ? UNAVAILABLE : code, message, cause, socket_path());
+}
+
+/* Connects; waits while the daemon's queue is full. A connect that a signal interrupted has done nothing yet. */
+static bool connect_within(int daemon, const struct sockaddr_un *address, int64_t deadline)
 {
     for (int left; (left = time_left(deadline)) > 0;) {
         struct timeval patience = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
-        if (setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0)
+        if (setsockopt(daemon, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0)
             return false;
-        if (connect(descriptor, (const struct sockaddr *)address, sizeof *address) == 0)
-            return fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0;
-        if (errno != EINTR && errno != EAGAIN)
+        if (connect(daemon, (const struct sockaddr *)address, sizeof *address) == 0)
+            return fcntl(daemon, F_SETFL, O_NONBLOCK) == 0;
+        if (!is_passing(errno))
             return false;
     }
     return false;
@@ -290,46 +302,39 @@ static bool connect_until(int descriptor, const struct sockaddr_un *address, int
 static int connect_daemon(int64_t deadline)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(socket_path()) >= sizeof address.sun_path)
-        fail(ENVIRONMENT_CODE, SOCKET_VARIABLE, "is longer than the path of a socket can be", socket_path());
-    memcpy(address.sun_path, socket_path(), strlen(socket_path()));
-    int descriptor = above_standard_streams(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (descriptor < 0 || !connect_until(descriptor, &address, deadline))
-        fail_daemon(AGAIN_CODE, why("it takes no call within " TEXT(ACKNOWLEDGE_SECONDS) " s"));
-    return descriptor;
-}
-
-/* Sends a part of the request, with the descriptor if there is one. */
-static ssize_t send_part(int daemon, void *bytes, size_t size, const int *netns)
-{
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr aligned;
-    } control = {{0}};
-    struct iovec part = {.iov_base = bytes, .iov_len = size};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-    if (netns != NULL) {
-        control.aligned.cmsg_len = CMSG_LEN(sizeof *netns);
-        control.aligned.cmsg_level = SOL_SOCKET;
-        control.aligned.cmsg_type = SCM_RIGHTS;
-        memcpy(CMSG_DATA(&control.aligned), netns, sizeof *netns);
-        message.msg_control = control.space;
-        message.msg_controllen = sizeof control.space;
-    }
-    return sendmsg(daemon, &message, MSG_NOSIGNAL);
+    size_t size = strlen(socket_path());
+    if (size >= sizeof address.sun_path)
+        fail(BAD_ENVIRONMENT, SOCKET_VARIABLE, "no path of a socket can be so long", socket_path());
+    memcpy(address.sun_path, socket_path(), size);
+    int daemon = above_standard_streams(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (daemon < 0 || !connect_within(daemon, &address, deadline))
+        fail_daemon(TRY_AGAIN, why("it takes no call within " TEXT(ACKNOWLEDGE_SECONDS) " s"));
+    return daemon;
 }
 
 /* Sends the request. A daemon that refuses it may answer and close before it has read all: that is for the reader. */
-static void send_request(int daemon, size_t size, const int *netns, int64_t deadline)
+static void send_request(int daemon, size_t size, int netns, int64_t deadline)
 {
-    for (size_t sent = 0; sent < size && wait_for(daemon, POLLOUT, deadline);) {
-        ssize_t count = send_part(daemon, (char *)&request + sent, size - sent, sent == 0 ? netns : NULL);
-        if (count >= 0)
-            sent += (size_t)count;
-        else if (errno == EPIPE || errno == ECONNRESET)
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof netns)];
+    } control = {{.cmsg_len = CMSG_LEN(sizeof netns), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&control.header), &netns, sizeof netns);
+    struct iovec rest = {.iov_base = &request, .iov_len = size};
+    struct msghdr message = {.msg_iov = &rest, .msg_iovlen = 1};
+    message.msg_control = netns < 0 ? NULL : &control;
+    message.msg_controllen = netns < 0 ? 0 : sizeof control;
+    while (rest.iov_len > 0 && wait_for(daemon, POLLOUT, deadline)) {
+        ssize_t count = sendmsg(daemon, &message, MSG_NOSIGNAL);
+        if (count > 0) {
+            rest = (struct iovec){.iov_base = (char *)rest.iov_base + count, .iov_len = rest.iov_len - (size_t)count};
+            message.msg_control = NULL;
+            message.msg_controllen = 0;
+        } else if (errno == EPIPE || errno == ECONNRESET) {
             return;
-        else if (!must_repeat(count))
-            fail_daemon(AGAIN_CODE, strerror(errno));
+        } else if (!is_passing(errno)) {
+            fail_daemon(TRY_AGAIN, strerror(errno));
+        }
     }
 }
 
@@ -337,51 +342,36 @@ static void await_acknowledgement(int daemon, int64_t deadline)
 {
     char byte = 0;
     if (read_full(daemon, &byte, sizeof byte, deadline) == 0)
-        fail_daemon(AGAIN_CODE, why("no acknowledgement within " TEXT(ACKNOWLEDGE_SECONDS) " s"));
+        fail_daemon(TRY_AGAIN, why("no acknowledgement within " TEXT(ACKNOWLEDGE_SECONDS) " s"));
     if (byte != 1)
-        fail_daemon(DAEMON_CODE, "its acknowledgement is none");
+        fail_daemon(BAD_DAEMON, "its acknowledgement is none");
 }
 
 static _Noreturn void fail_incomplete(size_t got)
 {
     if (got == 0 || errno == ETIME)
-        fail_daemon(AGAIN_CODE, why("no answer within " TEXT(ANSWER_SECONDS) " s"));
-    fail_daemon(DAEMON_CODE, "its answer breaks off");
+        fail_daemon(TRY_AGAIN, why("no answer within " TEXT(ANSWER_SECONDS) " s"));
+    fail_daemon(BAD_DAEMON, "its answer breaks off");
 }
 
+/* Reads the answer: its output into `output`. */
 static struct answer read_answer(int daemon, int64_t deadline)
 {
     struct answer answer;
     size_t got = read_full(daemon, &answer, sizeof answer, deadline);
     if (got < sizeof answer)
         fail_incomplete(got);
-    answer.status = be32toh(answer.status);
-    answer.size = be32toh(answer.size);
+    answer = (struct answer){.status = be32toh(answer.status), .size = be32toh(answer.size)};
     if (answer.status > 1)
-        fail_daemon(DAEMON_CODE, "its exit status is neither 0 nor 1");
+        fail_daemon(BAD_DAEMON, "its exit status is neither 0 nor 1");
     if (answer.size > OUTPUT_LIMIT)
-        fail_daemon(DAEMON_CODE, "its output is longer than " TEXT(OUTPUT_LIMIT) " bytes");
+        fail_daemon(BAD_DAEMON, "its output is longer than " TEXT(OUTPUT_LIMIT) " bytes");
     if (read_full(daemon, output, answer.size, deadline) < answer.size)
         fail_incomplete(sizeof answer);
     char more;
     if (read(daemon, &more, sizeof more) > 0)
-        fail_daemon(DAEMON_CODE, "its output is longer than it says");
+        fail_daemon(BAD_DAEMON, "its output is longer than it says");
     return answer;
-}
-
-/* Collects the request and returns its size; `netns` becomes the descriptor of CNI_NETNS, if it can be opened. */
-static size_t read_request(int *netns)
-{
-    size_t environment_size = read_environment(request.body);
-    size_t input_size = read_input(request.body + environment_size);
-    request.header = (struct header){
-        .magic = {'c', 'n', 'i', 'd'},
-        .version = htobe16(PROTOCOL_VERSION),
-        .netns = (int32_t)htobe32((uint32_t)open_netns(netns)),
-        .environment_size = htobe32((uint32_t)environment_size),
-        .input_size = htobe32((uint32_t)input_size),
-    };
-    return sizeof request.header + environment_size + input_size;
 }
 
 /* Has the daemon carry the call out; returns the exit status. */
@@ -391,24 +381,24 @@ static int hand_over(void)
     size_t size = read_request(&netns);
     int64_t deadline = deadline_in(ACKNOWLEDGE_SECONDS);
     int daemon = connect_daemon(deadline);
-    send_request(daemon, size, netns < 0 ? NULL : &netns, deadline);
+    send_request(daemon, size, netns, deadline);
     await_acknowledgement(daemon, deadline);
     struct answer answer = read_answer(daemon, deadline_in(ANSWER_SECONDS));
     if (!print(output, answer.size))
-        return 1;
-    (void)send(daemon, "\1", 1, MSG_NOSIGNAL); /* the answer is delivered, whether the daemon learns it or not */
+        return EXIT_FAILURE;
+    (void)send(daemon, "\1", 1, MSG_NOSIGNAL); /* delivered it is, whether the daemon learns of it or not */
     return (int)answer.status;
 }
 
 int main(void)
 {
-    const char *command = getenv("CNI_COMMAND");
+    const char *command = variable("CNI_COMMAND");
     (void)signal(SIGPIPE, SIG_IGN); /* cannot fail with this signal */
-    if (command == NULL || *command == '\0') {
+    if (*command == '\0') {
         complain(ABOUT);
-        return 0;
+        return EXIT_SUCCESS;
     }
     if (strcmp(command, "VERSION") == 0)
-        return print(VERSION_DOCUMENT, strlen(VERSION_DOCUMENT)) ? 0 : 1;
+        return print(VERSION_DOCUMENT, strlen(VERSION_DOCUMENT)) ? EXIT_SUCCESS : EXIT_FAILURE;
     return hand_over();
 }
