@@ -77,7 +77,7 @@ class Transport:
             async with contextlib.aclosing(_pieces(call, response)) as pieces:
                 yield pieces
         finally:
-            response.close()
+            _cut(response)
 
     async def _open(self, call: Call) -> aiohttp.ClientResponse:
         """Returns an answer that is no error, its body still to be read."""
@@ -118,6 +118,13 @@ class Transport:
             if tls:
                 tls.forget()
             raise
+
+
+def _cut(response: aiohttp.ClientResponse) -> None:
+    """Drops the connection without the farewell of TLS, for which the session would not wait when it is closed."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+    response.close()
 
 
 async def _pieces(call: Call, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
