@@ -35,6 +35,7 @@ class Code(IntEnum):
     KERNEL = 104  # a link, address or route could not be made or removed
     CHECK_FAILED = 105  # CHECK: what is there differs from what ADD made
     DAMAGED_RECORD = 106  # the file that keeps an attachment cannot be read: DEL sees what is left of it
+    DAEMON_PROTOCOL = 107  # native shim and daemon do not understand each other, or must not
 
     INTERNAL = 999
 
