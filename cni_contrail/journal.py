@@ -6,8 +6,10 @@ of processes that share a file do not mix. Logging never makes a call fail.
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from collections.abc import Mapping
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -17,15 +19,18 @@ _STANDARD_ERROR = 2
 class Journal:
     """Writes lines of `level` and above; `bind` makes one that says more about whom its lines are about."""
 
-    def __init__(self, path: str = "", level: str = "info", context: str = "") -> None:
+    def __init__(self, path: str = "", level: str = "info", *, json_lines: bool = False) -> None:
         self._path = path
         self._level = level
-        self._context = context
+        self._form = _json_line if json_lines else _text_line
+        self._context: Mapping[str, str] = {}
 
     def bind(self, **context: str) -> Journal:
         """The same journal, with `key=value` of each added to its lines; what is empty is left out."""
-        words = [f"{key}={value}" for key, value in context.items() if value]
-        return Journal(self._path, self._level, " ".join(filter(None, [self._context, *words])))
+        bound = Journal(self._path, self._level)
+        bound._form = self._form
+        bound._context = {**self._context, **{key: value for key, value in context.items() if value}}
+        return bound
 
     def debug(self, message: str) -> None:
         """For those who follow a call step by step."""
@@ -48,7 +53,7 @@ class Journal:
             return
         now = time.time()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
-        line = " ".join(filter(None, [stamp, level.upper(), self._context, message.replace("\n", "\\n")]))
+        line = self._form(stamp, level.upper(), self._context, message)
         self._append((line + "\n").encode(errors="backslashreplace"))
 
     def _append(self, line: bytes) -> None:
@@ -63,3 +68,12 @@ class Journal:
         finally:
             if descriptor is not None:
                 os.close(descriptor)
+
+
+def _text_line(stamp: str, level: str, context: Mapping[str, str], message: str) -> str:
+    words = (f"{key}={value}" for key, value in context.items())
+    return " ".join([stamp, level, *words, message.replace("\n", "\\n")])
+
+
+def _json_line(stamp: str, level: str, context: Mapping[str, str], message: str) -> str:
+    return json.dumps({"time": stamp, "level": level, **context, "message": message})

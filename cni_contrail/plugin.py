@@ -20,6 +20,7 @@ from cni_contrail.protocol.netconf import NetworkConfig, read_config
 from cni_contrail.protocol.results import error_document
 from cni_contrail.protocol.versions import CURRENT, SUPPORTED, check_version, version_document
 from cni_contrail.settings import load_settings, load_settings_for_removal
+from cni_contrail.surroundings import Surroundings
 
 _ABOUT = (
     "contrail-k8s-cni attaches Kubernetes pods to Contrail virtual networks\n"
@@ -51,9 +52,12 @@ def main() -> int:
     return answer.status
 
 
-def respond(environment: Mapping[str, str], read_input: Callable[[], bytes]) -> Answer:
+def respond(
+    environment: Mapping[str, str], read_input: Callable[[], bytes], surroundings: Surroundings | None = None
+) -> Answer:
     """Answers one call; `read_input` reads the network configuration, if the command has one."""
-    journal = Journal()
+    surroundings = surroundings or Surroundings()
+    journal = surroundings.journal()
     version = CURRENT
     try:
         call = read_call(environment)
@@ -64,7 +68,7 @@ def respond(environment: Mapping[str, str], read_input: Callable[[], bytes]) -> 
         if config.version in SUPPORTED:
             version = config.version
         _check_command(call.command, config.version)
-        request = _read_request(call, config, environment, journal)
+        request = _read_request(call, config, environment, surroundings, journal)
         journal = request.node.journal
         return Answer(0, _carry_out(request))
     except PluginError as error:
@@ -83,16 +87,19 @@ def _check_command(command: str, version: str) -> None:
     check_version(command, version)
 
 
-def _read_request(call: Call, config: NetworkConfig, environment: Mapping[str, str], journal: Journal) -> Request:
+def _read_request(
+    call: Call, config: NetworkConfig, environment: Mapping[str, str], surroundings: Surroundings, journal: Journal
+) -> Request:
+    over = surroundings.node_settings
     if call.command == "DEL":  # what no ADD can have accepted must not keep a sandbox from being removed
-        settings = load_settings_for_removal(config, environment, journal)
+        settings = load_settings_for_removal(config, environment, over, journal)
         pod = _pod_if_any(call)
     else:
-        settings = load_settings(config, environment)
+        settings = load_settings(config, environment, over)
         pod = pod_of(call)
-    journal = Journal(settings.log_file, settings.log_level)
+    journal = surroundings.journal(settings.log_file, settings.log_level)
     journal = journal.bind(container=call.container_id, ifname=call.ifname, pod=str(pod) if pod.name else "")
-    return Request(call, config, pod, Node(settings, journal))
+    return Request(call, config, pod, Node(settings, journal, surroundings))
 
 
 def _pod_if_any(call: Call) -> Pod:

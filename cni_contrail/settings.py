@@ -64,10 +64,13 @@ class Settings(NamedTuple):
         return self.mode == "thick" or (self.mode == "auto" and network == self.network_name)
 
 
-def load_settings(config: NetworkConfig, environment: Mapping[str, str]) -> Settings:
-    """Reads and merges all three; raises `PluginError` with code 7 that names key and value."""
-    node = _node_wide(environment)
-    own = _read_section(object_at(config.document, "contrail"), _SECTION)
+def load_settings(config: NetworkConfig, environment: Mapping[str, str], over: Mapping[str, Any]) -> Settings:
+    """Reads and merges all; `over` is set for the whole node too, over the file, as `read_section` returned it.
+
+    Raises `PluginError` with code 7 that names key and value.
+    """
+    node = {**_node_wide(environment), **over}
+    own = read_section(object_at(config.document, "contrail"), _SECTION)
     if own.get("mode") == "auto":
         del own["mode"]  # it leaves the choice to the node
     for key, value in own.items():
@@ -80,16 +83,18 @@ def load_settings(config: NetworkConfig, environment: Mapping[str, str]) -> Sett
     return _settings({**node, **own})
 
 
-def load_settings_for_removal(config: NetworkConfig, environment: Mapping[str, str], journal: Journal) -> Settings:
+def load_settings_for_removal(
+    config: NetworkConfig, environment: Mapping[str, str], over: Mapping[str, Any], journal: Journal
+) -> Settings:
     """As `load_settings`, but for a section that no ADD can have accepted: then what the node says alone holds.
 
     So a refused ADD can be followed by a DEL that succeeds.
     """
     try:
-        return load_settings(config, environment)
+        return load_settings(config, environment, over)
     except PluginError as error:
         journal.warning(f"{error.message}: going on with the node's settings")
-        return _settings(_node_wide(environment))
+        return _settings({**_node_wide(environment), **over})
 
 
 def refuse_unsupported_settings(settings: Settings) -> None:
@@ -113,10 +118,11 @@ def _node_wide(environment: Mapping[str, str]) -> dict[str, Any]:
         raise PluginError(Code.INVALID_CONFIG, f"{path} cannot be read: {error}") from error
     if not isinstance(document, dict):
         raise PluginError(Code.INVALID_CONFIG, f"{path} must hold a JSON object")
-    return _read_section(document, path)
+    return read_section(document, path)
 
 
-def _read_section(section: Mapping[str, Any], where: str) -> dict[str, Any]:
+def read_section(section: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Checks settings by key; `where` they are goes into the `PluginError` with code 7."""
     values = {}
     for key, value in section.items():
         if key not in _READERS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from cni_contrail.agent.client import Agent, Port
-from cni_contrail.deadline import Deadline
+from cni_contrail.deadline import NEVER, Deadline, Interruption
 from cni_contrail.errors import TryAgainError, UnreachableError
 from cni_contrail.interfaces.served import ServedAddress, ServedList, read_list, read_ports
 from cni_contrail.journal import Journal
@@ -28,17 +28,24 @@ _GRACE = 1.0  # seconds that an answer held to the very end may be late
 
 
 class Patience:
-    """How long to wait in all, and for how long at most between two tries; both in seconds."""
+    """How long to wait in all, and for how long at most between two tries, both in seconds; and what ends it all."""
 
-    def __init__(self, total: float, longest_pause: float, journal: Journal) -> None:
-        self.deadline = Deadline(total)
+    def __init__(
+        self, total: float, longest_pause: float, journal: Journal, interruption: Interruption = NEVER
+    ) -> None:
+        self.deadline = Deadline(total, interruption)
         self._longest_pause = longest_pause
         self._journal = journal
+        self._interruption = interruption
 
     @property
     def answer_deadline(self) -> Deadline:
         """Until when one answer may take that the agent does not hold back."""
-        return Deadline(min(_LONGEST_ANSWER, self.deadline.remaining + _GRACE))
+        return self.answer_held_for(min(_LONGEST_ANSWER - _GRACE, self.deadline.remaining))
+
+    def answer_held_for(self, seconds: float) -> Deadline:
+        """Until when an answer may take that the agent holds back for so long."""
+        return Deadline(seconds + _GRACE, self._interruption)
 
     def until_found(self, look: Callable[[], Found | str]) -> Found:
         """Looks again and again; `look` returns a sentence while something is missing.
@@ -64,7 +71,7 @@ def await_list(agent: Agent, machine: str, pod: Pod, patience: Patience) -> Serv
 
     def look() -> ServedList | str:
         wait = min(_LONGEST_HELD, patience.deadline.remaining)
-        answer = agent.machine_config(machine, pod.uid, wait, Deadline(wait + _GRACE))
+        answer = agent.machine_config(machine, pod.uid, wait, patience.answer_held_for(wait))
         if answer is None:
             return f"agent at {agent.endpoint} has no interfaces for pod {pod} ({machine})"
         served = read_list(answer)

@@ -3,7 +3,7 @@
 The record is begun before the agent is asked, holds everything before the first link is made, and is marked as
 finished when all is done. Whatever goes wrong in between is undone by it; if the process is killed, the next ADD or
 DEL of the container does that. While the agent is waited for, no lock is held: a DEL that comes meanwhile takes the
-record away, and the ADD sees it.
+record away, and the ADD sees it. A result that the runtime does not take is a failure too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from cni_contrail.agent.waiting import Patience, await_list
 from cni_contrail.commands.attempt import begun, ensure_still_wanted
 from cni_contrail.commands.choosing import choose
+from cni_contrail.commands.node import Node
 from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.commands.sweep import sweep
 from cni_contrail.commands.wiring import wire
@@ -23,13 +24,20 @@ def add(request: Request) -> str:
     node = request.node
     refuse_unsupported_fields(request.config)
     refuse_unsupported_settings(node.settings)
-    with open_sandbox(request.call) as netns, begun(request) as attempt:
-        patience = Patience(node.settings.agent_patience, node.settings.poll_timeout, node.journal)
-        served = await_list(node.agent, request.machine_name, request.pod, patience)
+    with open_sandbox(request) as netns, begun(request) as attempt:
+        patience = _patience(node)
+        with node.phase("list"):
+            served = await_list(node.agent, request.machine_name, request.pod, patience)
         with request.locked():
             ensure_still_wanted(request, attempt)
             chosen = choose(request, served, attempt.before)
             result = wire(request, netns, served, chosen, attempt.record, patience)
+        node.surroundings.deliver(result)
     sweep(node, request.call.container_id)
     node.pending.send_some(node.agent)
     return result
+
+
+def _patience(node: Node) -> Patience:
+    settings = node.settings
+    return Patience(settings.agent_patience, settings.poll_timeout, node.journal, node.surroundings.interruption)

@@ -97,7 +97,7 @@ def _undo(request: Request, attempt: Attempt) -> None:
 
 
 def _take_down(request: Request, record: Record) -> None:
-    take_down(request.node, record, netns=request.call.netns, tell=request.node.tell)
+    take_down(request.node, record, sandbox=request.sandbox, tell=request.node.tell)
 
 
 def _current(request: Request, attempt: Attempt) -> Record | None:

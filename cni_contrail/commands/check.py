@@ -27,7 +27,7 @@ def check(request: Request) -> None:
     previous = previous_result(request.config)
     if previous is None:
         raise PluginError(Code.INVALID_CONFIG, "CHECK needs prevResult")
-    with open_sandbox(request.call) as netns:
+    with open_sandbox(request) as netns:
         record = _record(request)
         first, *others = [each.plan for each in record.interfaces]
         differences = [each for plan in (_expected(first, previous), *others) for each in _check_interface(netns, plan)]

@@ -50,7 +50,7 @@ def _free(node: Node, network: str, container: str, ifname: str) -> None:
                 return
             if node.attachments.is_being_made(record):
                 return
-            take_down(node, record, netns="", tell=node.pending.keep)
+            take_down(node, record, sandbox=None, tell=node.pending.keep)
     except TryAgainError as error:
         node.journal.info(f"{ifname} of container {container} is spared: {error.message}")
     else:

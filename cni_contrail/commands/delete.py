@@ -29,7 +29,7 @@ def delete(request: Request) -> None:
         if record is None:
             _delete_unrecorded(request)
             return
-        take_down(node, record, netns=call.netns, tell=node.tell)
+        take_down(node, record, sandbox=request.sandbox, tell=node.tell)
     node.journal.info(f"detached {', '.join(each.plan.name for each in record.interfaces)}")
 
 
@@ -38,7 +38,7 @@ def _refuse_own_netns(request: Request) -> None:
     if not request.call.netns:
         return
     try:
-        with open_sandbox(request.call):
+        with open_sandbox(request):
             return
     except PluginError as error:
         if error.code == Code.OWN_NETNS:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from cni_contrail.agent.client import Agent, agent_of
+from contextlib import AbstractContextManager
+
+from cni_contrail.agent.client import Agent
 from cni_contrail.agent.notifications import Notification, PendingNotifications
 from cni_contrail.journal import Journal
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.settings import Settings
 from cni_contrail.state.attachments import Attachments
+from cni_contrail.surroundings import Surroundings
 
 NOTIFY_PATIENCE = 2.0  # seconds that a call waits for the agent to be told what is gone
 
@@ -17,11 +20,12 @@ class Node(NamedTuple):
 
     settings: Settings
     journal: Journal
+    surroundings: Surroundings
 
     @property
     def agent(self) -> Agent:
         """The agent of this node."""
-        return agent_of(self.settings)
+        return self.surroundings.agent(self.settings)
 
     @property
     def attachments(self) -> Attachments:
@@ -35,4 +39,9 @@ class Node(NamedTuple):
 
     def tell(self, notification: Notification) -> None:
         """Tells the agent at once, or keeps it for later if it is away; never fails."""
-        self.pending.notify(self.agent, notification, NOTIFY_PATIENCE)
+        with self.phase("tell"):
+            self.pending.notify(self.agent, notification, NOTIFY_PATIENCE)
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """A part of the call, as `Surroundings.phase` has it."""
+        return self.surroundings.phase(name)

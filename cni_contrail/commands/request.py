@@ -11,10 +11,11 @@ from cni_contrail.commands.node import Node
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.errors import NetnsError
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.link.netns import is_own_netns, open_netns
+from cni_contrail.link.netns import is_own_netns
 from cni_contrail.pod import Pod, machine_name
 from cni_contrail.protocol.environment import Call
 from cni_contrail.protocol.netconf import NetworkConfig
+from cni_contrail.sandbox import Sandbox
 from cni_contrail.state.port_files import PortFiles
 
 LOCK_PATIENCE = 10.0  # seconds that a call waits for another call of the same container
@@ -39,6 +40,11 @@ class Request(NamedTuple):
         return machine_name(self.node.settings.cluster_name, self.pod)
 
     @property
+    def sandbox(self) -> Sandbox:
+        """The sandbox at CNI_NETNS, open or not."""
+        return self.node.surroundings.sandbox(self.call.netns)
+
+    @property
     def port_files(self) -> PortFiles:
         """Upstream's files of the pod's ports."""
         return PortFiles(self.node.settings.config_dir, self.machine_name)
@@ -49,19 +55,20 @@ class Request(NamedTuple):
 
 
 @contextlib.contextmanager
-def open_sandbox(call: Call) -> Iterator[int]:
+def open_sandbox(request: Request) -> Iterator[int]:
     """Opens CNI_NETNS and yields its descriptor.
 
     Raises `PluginError` with code 4 if it is no network namespace, 8 if it is the one that the plugin itself is in:
     before anything is touched there, where the reference library looks only afterwards.
     """
     try:
-        netns = open_netns(call.netns)
+        netns = request.sandbox.open()
     except NetnsError as error:
         raise PluginError(Code.INVALID_ENVIRONMENT, f"CNI_NETNS: {error}") from error
     try:
-        if is_own_netns(netns) and not call.own_netns_allowed:
-            raise PluginError(Code.OWN_NETNS, f"CNI_NETNS {call.netns} is the network namespace of the plugin itself")
+        if is_own_netns(netns) and not request.call.own_netns_allowed:
+            path = request.call.netns
+            raise PluginError(Code.OWN_NETNS, f"CNI_NETNS {path} is the network namespace of the plugin itself")
         yield netns
     finally:
         os.close(netns)

@@ -39,7 +39,7 @@ def _sweep_container(node: Node, container: str) -> None:
     with node.attachments.lock(container, patience=0):
         for record in node.attachments.of_container(container):
             if _is_gone(node, record):
-                take_down(node, record, netns="", tell=node.pending.keep)
+                take_down(node, record, sandbox=None, tell=node.pending.keep)
                 node.journal.warning(f"freed {record.ifname} of container {record.container_id}: its sandbox is gone")
 
 

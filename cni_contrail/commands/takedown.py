@@ -11,23 +11,23 @@ from cni_contrail.commands.node import Node
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.defaults import restore_defaults
 from cni_contrail.link.errors import LinkError, NetnsError
-from cni_contrail.link.netns import open_netns
 from cni_contrail.link.remove import HostLink, remove_links
+from cni_contrail.sandbox import Sandbox
 from cni_contrail.state.port_files import PortFiles
 from cni_contrail.state.records import Record
 
 
-def take_down(node: Node, record: Record, *, netns: str, tell: Callable[[Notification], None]) -> None:
+def take_down(node: Node, record: Record, *, sandbox: Sandbox | None, tell: Callable[[Notification], None]) -> None:
     """Removes links, puts replaced default routes back, has the agent told, forgets the record.
 
-    `netns` is the path of the sandbox, empty if the caller does not know it: at that of the record there may be
-    somebody else's by now. Raises `PluginError` with code 104 if the kernel keeps a link, 5 if the record cannot be
+    `sandbox` is None if the caller does not know it: at the path in the record there may be somebody else's by now.
+    Raises `PluginError` with code 104 if the kernel keeps a link, 5 if the record cannot be
     removed; it is still there then.
     """
     _mark_unfinished(node, record)
     if record.interfaces:
         remove_host_links(node, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
-        _restore_defaults(node, record, netns)
+        _restore_defaults(node, record, sandbox)
         _release_ports(node, record, tell)
     node.attachments.remove(record)
 
@@ -44,18 +44,19 @@ def _mark_unfinished(node: Node, record: Record) -> None:
 def remove_host_links(node: Node, links: list[HostLink]) -> None:
     """Removes those that are there and ours; raises `PluginError` with code 104."""
     try:
-        foreign = remove_links(links)
+        with node.phase("remove"):
+            foreign = remove_links(links)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
     for name in foreign:
         node.journal.warning(f"link {name} bears another one's alias: it is left")
 
 
-def _restore_defaults(node: Node, record: Record, path: str) -> None:
-    if not record.replaced or not path:
+def _restore_defaults(node: Node, record: Record, sandbox: Sandbox | None) -> None:
+    if not record.replaced or not sandbox or not sandbox.path:
         return
     try:
-        netns = open_netns(path)
+        netns = sandbox.open()
     except NetnsError as error:
         node.journal.debug(f"default routes are not put back: {error}")
         return

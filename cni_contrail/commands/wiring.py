@@ -37,7 +37,8 @@ def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, begun
     request.node.attachments.write(record)
     make_links(request, netns, record)
     request.node.pending.forget(record.container_id)
-    await_plugged(request.node.agent, ports(record, chosen.interfaces), patience)
+    with request.node.phase("plug"):
+        await_plugged(request.node.agent, ports(record, chosen.interfaces), patience)
     finish(request, netns, record)
     return result
 
@@ -94,7 +95,8 @@ def make_links(request: Request, netns: int, record: Record) -> None:
     """Makes all interfaces of the record or none; raises `PluginError` with code 104, 102 for a name that is taken."""
     plans = [each.plan for each in record.interfaces]
     try:
-        make_interfaces(netns, plans, sysctl_dir=request.node.settings.sysctl_dir)
+        with request.node.phase("make"):
+            make_interfaces(netns, plans, sysctl_dir=request.node.settings.sysctl_dir)
     except LinkExistsError as error:
         request.node.attachments.remove(record)  # nothing was made, and what has the name is not ours to take down
         raise PluginError(Code.EXISTS, str(error)) from error
@@ -106,7 +108,8 @@ def configure_links(request: Request, netns: int, record: Record) -> None:
     """Gives links that were made bare what the record's plans say now; raises `PluginError` with code 104."""
     plans = [each.plan for each in record.interfaces]
     try:
-        configure_interfaces(netns, plans, sysctl_dir=request.node.settings.sysctl_dir)
+        with request.node.phase("make"):
+            configure_interfaces(netns, plans, sysctl_dir=request.node.settings.sysctl_dir)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
 

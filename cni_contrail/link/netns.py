@@ -85,12 +85,22 @@ def open_netns(path: str) -> int:
     try:
         fd = os.open(path, _OPEN_FLAGS)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise NetnsError(f"network namespace {path} cannot be opened: {reason}") from error
+        raise cannot_be_opened(path, error) from error
+    return checked_netns(fd, path)
+
+
+def checked_netns(fd: int, path: str) -> int:
+    """Returns the descriptor if it is a network namespace; else closes it and raises NetnsError."""
     if not _is_netns(fd):
         os.close(fd)
         raise NetnsError(f"{path} is no network namespace")
     return fd
+
+
+def cannot_be_opened(path: str, error: OSError | ValueError) -> NetnsError:
+    """Returns a failure to open the path as what it means for the call."""
+    reason = error.strerror if isinstance(error, OSError) else error
+    return NetnsError(f"network namespace {path} cannot be opened: {reason}")
 
 
 def is_netns(path: str) -> bool:

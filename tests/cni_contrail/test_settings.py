@@ -55,7 +55,7 @@ def node_file(tmp_path: Path) -> Path:
 def load(node_file: Path, section: Any = None, **kwargs: Any) -> Settings:
     document = {} if section is None else {"contrail": section}
     config = NetworkConfig(name="net", version="1.0.0", document=document)
-    return load_settings(config, {NODE_FILE_VARIABLE: str(node_file)})
+    return load_settings(config, {NODE_FILE_VARIABLE: str(node_file)}, {})
 
 
 def refused(node_file: Path, section: Any) -> str:
@@ -195,7 +195,7 @@ class TestWrongValues:
 
     def test_null_is_no_section(self, node_file: Path) -> None:
         config = NetworkConfig("net", "1.0.0", {"contrail": None})
-        assert load_settings(config, {NODE_FILE_VARIABLE: str(node_file)}) == Settings()
+        assert load_settings(config, {NODE_FILE_VARIABLE: str(node_file)}, {}) == Settings()
 
     @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"5"])
     def test_a_node_wide_file_that_is_none_is_named(self, node_file: Path, content: bytes) -> None:
@@ -228,10 +228,10 @@ class TestForRemoval:
         for section in ({"state-dir": "/tenant"}, {"unknown": 5}, "x"):
             config = NetworkConfig("net", "1.0.0", {"contrail": section})
             environment = {NODE_FILE_VARIABLE: str(node_file)}
-            settings = load_settings_for_removal(config, environment, Journal(level="error"))
+            settings = load_settings_for_removal(config, environment, {}, Journal(level="error"))
             assert settings == Settings(state_dir="/node")
 
     def test_what_is_good_is_taken(self, node_file: Path) -> None:
         config = NetworkConfig("net", "1.0.0", {"contrail": {"state-dir": "/tenant"}})
         environment = {NODE_FILE_VARIABLE: str(node_file)}
-        assert load_settings_for_removal(config, environment, Journal()).state_dir == "/tenant"
+        assert load_settings_for_removal(config, environment, {}, Journal()).state_dir == "/tenant"
