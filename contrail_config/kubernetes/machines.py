@@ -5,7 +5,7 @@ told so, and takes over what the other one wrote instead of replacing what it ne
 
 Where the object of a uuid is, and whose interfaces it has, is known of all machines that this process wrote or read;
 of others it is asked for. So an object that went without us (with its pod, by its owner reference) still tells whose
-addresses are to be freed.
+addresses are to be freed, and one whose write was not answered is found.
 """
 
 import contextlib
@@ -29,11 +29,12 @@ from contrail_config.objects import VirtualMachine, machine_name
 
 
 class _Known(NamedTuple):
-    """Where a machine's object is, and the uuids of its interfaces."""
+    """Where a machine's object is, and the uuids of its interfaces; `sure`: it was answered or read."""
 
     namespace: str
     pod: str
     interfaces: tuple[str, ...]
+    sure: bool
 
 
 class Machines:
@@ -47,6 +48,8 @@ class Machines:
     async def put(self, machine: VirtualMachine) -> None:
         """Creates or replaces the machine. Raises ConflictError if another machine has its place or its name."""
         self._refuse_elsewhere(machine)
+        if machine.uuid not in self._known:
+            self._note(machine, sure=False)
         async for _ in attempts():
             try:
                 await self._write(machine)
@@ -117,7 +120,7 @@ class Machines:
     def _refuse_other(self, machine: VirtualMachine, found: VirtualMachine) -> None:
         if found.uuid != machine.uuid:
             raise ConflictError(f"machine {found.name} is there already, with uuid {found.uuid}")
-        if found.uuid not in self._known and found.interfaces != machine.interfaces:
+        if not self._known[found.uuid].sure and found.interfaces != machine.interfaces:
             self._note(found)
             raise ConflictError(f"machine {found.name} is there already, as another manager wrote it")
 
@@ -134,9 +137,9 @@ class Machines:
             return None
         return item if item.spec.uuid == uuid else None
 
-    def _note(self, machine: VirtualMachine) -> None:
+    def _note(self, machine: VirtualMachine, *, sure: bool = True) -> None:
         interfaces = tuple(interface.uuid for interface in machine.interfaces)
-        self._known[machine.uuid] = _Known(machine.namespace, machine.pod, interfaces)
+        self._known[machine.uuid] = _Known(machine.namespace, machine.pod, interfaces, sure)
         for interface in interfaces:
             self._bearers[interface] = machine.uuid
 

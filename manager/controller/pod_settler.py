@@ -67,6 +67,7 @@ class PodSettler:
 
     async def settle(self, key: str, record: PodRecord) -> bool:
         """Settles the pod's place; tells whether nobody is there any more, and nothing is held for it."""
+        await self._writer.find_sent(record)
         if record.held is not None and not self._is_held_for(record.pod, record):
             await self._writer.take_back(key, record)
         pod = record.pod

@@ -1,13 +1,18 @@
-"""The store's side of a pod: gives it its machine, and takes back all that was given."""
+"""The store's side of a pod: gives it its machine, and takes back all that was given.
 
-from collections.abc import Callable, Iterable
+A write that failed may have been done all the same, if only its answer was lost. So a pod that is tried again asks for
+the same addresses, and first of all whether its machine is there: what an agent may have served stays as it is.
+"""
 
-from contrail_config.objects import VirtualMachine
+from collections.abc import Callable, Iterable, Mapping
+
+from contrail_config.errors import NotFoundError
+from contrail_config.objects import InterfaceAddress, VirtualMachine
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, Store
 from manager.controller.address_desk import AddressDesk
 from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
-from manager.controller.record import Held, PodRecord
+from manager.controller.record import Held, PodRecord, Unfinished
 from manager.mapping.drafts import PodDraft
 from manager.mapping.errors import PodWaitsError
 from manager.mapping.machine import address_requests, build_machine
@@ -44,19 +49,28 @@ class PodWriter:
     async def give(self, key: str, pod: Pod, draft: PodDraft, record: PodRecord) -> VirtualMachine:
         """Writes the pod's machine and returns it. Raises PodRefusedError and PodWaitsError."""
         self._claim(key, pod, draft)
-        await self.give_back_unfinished(record)
-        requests = address_requests(pod.uid, draft.interfaces)
-        record.unfinished = tuple(requests)
-        try:
-            answers = await self._desk.allocate(key, requests, draft.interfaces)
-        except PodWaitsError:
-            record.unfinished = ()  # all or none
-            raise
+        answers = await self._allocate(key, pod, draft, record)
         machine = build_machine(pod, draft.interfaces, answers, cluster=self._cluster)
+        record.unfinished = record.unfinished and record.unfinished._replace(sent=True)
         await self._store.put_machine(machine)
-        record.unfinished = ()
+        record.unfinished = None
         record.take_over(machine)
         return machine
+
+    async def find_sent(self, record: PodRecord) -> None:
+        """Takes over the machine that was sent, if it is there: its answer was lost, or another manager was first."""
+        unfinished = record.unfinished
+        if unfinished is None or not unfinished.sent:
+            return
+        try:
+            machine = await self._store.machine(unfinished.uuid)
+        except NotFoundError:
+            return
+        there = {interface.uuid for interface in machine.interfaces}
+        await self._give_back({owner: uuid for owner, uuid in unfinished.owners.items() if owner not in there})
+        record.unfinished = None
+        record.take_over(machine)
+        record.found = machine
 
     async def take_back(self, key: str, record: PodRecord) -> None:
         """Frees all that the store holds for the place; what is free already is no error."""
@@ -67,12 +81,34 @@ class PodWriter:
         self._claims.drop(key)
 
     async def give_back_unfinished(self, record: PodRecord) -> None:
-        """Frees addresses of a machine that was never written: nobody ever used them, so nothing is held back."""
-        if record.unfinished:
-            await self._store.release(list({request.owner for request in record.unfinished}), hold=0.0)
-            networks = {request.network_uuid for request in record.unfinished}
-            record.unfinished = ()
-            self._released(networks)
+        """Frees addresses of a machine that is not there: nobody ever used them, so nothing is held back."""
+        if record.unfinished is not None:
+            await self._give_back(record.unfinished.owners)
+            record.unfinished = None
+
+    async def _allocate(
+        self, key: str, pod: Pod, draft: PodDraft, record: PodRecord
+    ) -> list[tuple[str, InterfaceAddress]]:
+        """Asks for addresses: for the same ones where they may have been given before. Raises PodWaitsError."""
+        requests = tuple(address_requests(pod.uid, draft.interfaces))
+        before = record.unfinished
+        if before is not None:
+            changed = [request for request in before.requests if request not in requests]
+            await self._give_back({request.owner: request.network_uuid for request in changed})
+        record.unfinished = Unfinished(pod.uid, requests)
+        try:
+            return await self._desk.allocate(key, requests, draft.interfaces)
+        except PodWaitsError:
+            if before is not None:
+                await self.give_back_unfinished(record)
+            record.unfinished = None  # all or none
+            raise
+
+    async def _give_back(self, owners: Mapping[str, str]) -> None:
+        """Frees the addresses of these interfaces, each given with its network."""
+        if owners:
+            await self._store.release(list(owners), hold=0.0)
+            self._released(set(owners.values()))
 
     async def _delete(self, held: Held) -> None:
         hold = UNPLUGGED_HOLD if self._plugged(held.uuid) else DEFAULT_HOLD

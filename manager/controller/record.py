@@ -33,6 +33,19 @@ class Outcome(NamedTuple):
     needs: tuple[Need, ...] = ()
 
 
+class Unfinished(NamedTuple):
+    """What was asked for, and maybe given, for a machine of this uuid; `sent`: the machine itself may be there, too."""
+
+    uuid: str
+    requests: tuple[AddressRequest, ...]
+    sent: bool = False
+
+    @property
+    def owners(self) -> dict[str, str]:
+        """The interfaces, each with the uuid of its network."""
+        return {request.owner: request.network_uuid for request in self.requests}
+
+
 UNTRIED = Outcome(PodState.WAITING)
 READY = Outcome(PodState.READY)
 HOST_NETWORK = Outcome(PodState.HOST_NETWORK)
@@ -41,8 +54,8 @@ HOST_NETWORK = Outcome(PodState.HOST_NETWORK)
 class PodRecord:
     """A pod's place (`namespace/name`): who is there now, and what the store holds for it or for who was there before.
 
-    `found` is the machine that was there when the manager started, until its pod was compared with it. `unfinished`
-    are addresses that were asked for, and maybe given, for a machine that is not written yet.
+    `found` is a machine that this manager did not write, or was not told that it did, until its pod was compared with
+    it. `unfinished` is what was begun for a machine of which it is not known that it is written.
     """
 
     __slots__ = ("found", "held", "outcome", "pod", "since", "unfinished")
@@ -52,7 +65,7 @@ class PodRecord:
         self.since = since
         self.held: Held | None = None
         self.found: VirtualMachine | None = None
-        self.unfinished: tuple[AddressRequest, ...] = ()
+        self.unfinished: Unfinished | None = None
         self.outcome = UNTRIED
 
     def take_over(self, machine: VirtualMachine) -> None:

@@ -18,5 +18,5 @@ async def stray_interfaces(store: Store, records: Collection[PodRecord]) -> list
     for machine in await store.machines():
         owners.difference_update(interface.uuid for interface in machine.interfaces)
     for record in records:
-        owners.difference_update(request.owner for request in record.unfinished)
+        owners.difference_update(record.unfinished.owners if record.unfinished else ())
     return list(owners)

@@ -3,16 +3,10 @@
 import random
 from typing import Protocol
 
-from contrail_config.kubernetes.kinds import BLOCKS, GROUP, MACHINES, NETWORKS, VERSION
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.support.fake_apiserver.failures import StatusError
 from tests.support.fake_apiserver.faults import Faults
-from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
-
-MACHINE_KIND = Kind(GROUP, VERSION, MACHINES.kind, MACHINES.plural, custom=True)
-NETWORK_KIND = Kind(GROUP, VERSION, NETWORKS.kind, NETWORKS.plural, namespaced=False, custom=True)
-BLOCK_KIND = Kind(GROUP, VERSION, BLOCKS.kind, BLOCKS.plural, namespaced=False, custom=True)
 
 _WRITES = ("create", "update", "delete")
 
@@ -35,18 +29,6 @@ class Contention(Faults):
         if verb in _WRITES and self._chance.random() < 0.5:
             self.refused += 1
             raise StatusError(409, "Conflict", "the object has been modified, on purpose")
-
-
-def given_addresses(server: FakeApiServer) -> dict[tuple[str, str], str]:
-    """Owners by network and address, as the server keeps them; fails if an address is in two blocks."""
-    given: dict[tuple[str, str], str] = {}
-    for block in server.storage.objects(BLOCK_KIND).values():
-        for address, entry in block["spec"].get("addresses", {}).items():
-            place = block["spec"]["network"], address
-            assert place not in given
-            if "heldUntil" not in entry:
-                given[place] = entry["owner"]
-    return given
 
 
 def writes(server: FakeApiServer) -> list[str]:

@@ -6,8 +6,9 @@ import pytest
 from contrail_config.errors import NotFoundError, StoreError, StoreUnavailableError
 from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeThrottledError, KubeUnavailableError
 from contrail_config.kubernetes.store import KubernetesStore
-from tests.contrail_config.kubernetes.managers import OpenManager, given_addresses
+from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.kept_in_cluster import given_addresses
 from tests.support.machines import make_machine
 from tests.support.networks import give, make_network, new_owner, start_pod
 

@@ -10,9 +10,10 @@ from contrail_config.kubernetes.blocks import Block, BlockKey, Entry, Hold, Pool
 from contrail_config.kubernetes.clock import SteadyClock
 from contrail_config.kubernetes.kinds import BlockObject
 from contrail_config.store import DEFAULT_HOLD
-from tests.contrail_config.kubernetes.managers import BLOCK_KIND, OpenManager, given_addresses
+from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
 from tests.support.networks import give, make_network, new_owner
 
 times = st.floats(min_value=0, max_value=2e9)

@@ -8,8 +8,9 @@ from contrail_config.kubernetes.kinds import NODE_LABEL, node_label
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import machine_name
 from contrail_config.store import ChangeType, WatchStart
-from tests.contrail_config.kubernetes.managers import MACHINE_KIND, OpenManager, given_addresses
+from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses
 from tests.support.machines import make_machine
 from tests.support.networks import make_network, start_pod
 

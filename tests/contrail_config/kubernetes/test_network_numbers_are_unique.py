@@ -10,8 +10,9 @@ from contrail_config.errors import ConflictError
 from contrail_config.kubernetes.kinds import PROPOSED, network_object
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import ChangeType, WatchStart
-from tests.contrail_config.kubernetes.managers import NETWORK_KIND, Contention, OpenManager
+from tests.contrail_config.kubernetes.managers import Contention, OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.kept_in_cluster import NETWORK_KIND
 from tests.support.networks import give, make_network, new_owner
 
 

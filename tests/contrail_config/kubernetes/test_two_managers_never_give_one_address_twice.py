@@ -8,8 +8,9 @@ import pytest
 from contrail_config.errors import ConflictError, ExhaustedError
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
-from tests.contrail_config.kubernetes.managers import Contention, OpenManager, given_addresses
+from tests.contrail_config.kubernetes.managers import Contention, OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.kept_in_cluster import given_addresses
 from tests.support.machines import make_machine
 from tests.support.networks import give, interface_in, make_network, new_owner, request, start_pod
 

@@ -59,6 +59,9 @@ class Faults:
     lost_answers: int = 0
     """So many changes are made without being answered."""
 
+    lost_answers_of: list[str] = field(default_factory=list)
+    """Plurals of kinds of which the next changes, one for each, are made without being answered."""
+
     nonsense: bytes | None = None
     """What is answered to lists and watches."""
 
@@ -85,8 +88,13 @@ class Faults:
         if self.conflicts and verb in _CHANGES:
             raise conflict(kind, name)
 
-    def lose_answer(self, request: web.Request) -> None:
+    def lose_answer(self, request: web.Request, kind: Kind) -> None:
         """Loses the connection on which a change was asked for."""
-        if self.lost_answers and request.transport is not None:
+        if kind.plural in self.lost_answers_of:
+            self.lost_answers_of.remove(kind.plural)
+        elif self.lost_answers:
             self.lost_answers -= 1
+        else:
+            return
+        if request.transport is not None:
             request.transport.close()

@@ -134,7 +134,7 @@ class FakeApiServer:
         if verb == "get":
             return find(self.storage, place.kind, place.namespace, place.name)
         changed = self._change(verb, place, await _body(request))
-        self.faults.lose_answer(request)
+        self.faults.lose_answer(request, place.kind)
         return changed
 
     def _change(self, verb: str, place: Place, body: Object) -> Object:

@@ -1,0 +1,65 @@
+"""The server did what was asked, and its answer was lost: what was written is found, not written anew otherwise."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.cluster_objects import ClusterObjects
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.following import eventually
+from tests.support.kept_in_cluster import given_addresses, kept_machines, machine_history
+from tests.support.manager_life import ManagerLife
+
+
+@pytest.fixture
+async def life(server: FakeApiServer, objects: ClusterObjects) -> AsyncIterator[ManagerLife]:
+    """A manager that is ready, whose store is on the server."""
+    life = ManagerLife(server)
+    await life.start()
+    await eventually(lambda: not life.manager.readiness())
+    objects.add_nad("net-a")
+    yield life
+    life.check()
+    await life.crash()
+
+
+async def test_a_pod_keeps_the_addresses_that_its_machine_was_first_written_with(
+    server: FakeApiServer, objects: ClusterObjects, life: ManagerLife
+) -> None:
+    server.faults.lost_answers_of = ["virtualmachines"]
+    uid = objects.add_pod("web-0", networks="net-a,net-a")
+    await eventually(lambda: objects.status("web-0"))
+    (written,) = machine_history(server, uid)
+    assert written == kept_machines(server)[uid]
+    assert set(given_addresses(server).values()) == {interface.uuid for interface in written.interfaces}
+
+
+async def test_a_pod_that_goes_before_its_machine_is_found_leaves_nothing(
+    server: FakeApiServer, objects: ClusterObjects, life: ManagerLife
+) -> None:
+    server.faults.lost_answers_of = ["virtualmachines"]
+    uid = objects.add_pod("web-0")
+    await eventually(lambda: machine_history(server, uid))
+    objects.remove_pod("web-0")
+    await eventually(lambda: not kept_machines(server) and not given_addresses(server))
+
+
+async def test_addresses_whose_answer_was_lost_are_those_that_the_pod_gets(
+    server: FakeApiServer, objects: ClusterObjects, life: ManagerLife
+) -> None:
+    server.faults.lost_answers_of = ["addressblocks"]
+    uid = objects.add_pod("web-0")
+    await eventually(lambda: objects.status("web-0"))
+    assert [interface.uuid for interface in kept_machines(server)[uid].interfaces] == list(
+        given_addresses(server).values()
+    )
+
+
+async def test_a_deletion_whose_answer_was_lost_frees_the_addresses(
+    server: FakeApiServer, objects: ClusterObjects, life: ManagerLife
+) -> None:
+    objects.add_pod("web-0")
+    await eventually(lambda: objects.status("web-0"))
+    server.faults.lost_answers_of = ["virtualmachines", "addressblocks"]
+    objects.remove_pod("web-0")
+    await eventually(lambda: not kept_machines(server) and not given_addresses(server))

@@ -1,0 +1,48 @@
+"""What managers keep on a fake API server, read behind its back: machines, networks and addresses."""
+
+import msgspec
+
+from contrail_config.kubernetes.kinds import BLOCKS, GROUP, MACHINES, NETWORKS, VERSION
+from contrail_config.objects import VirtualMachine, VirtualNetwork
+from tests.support.fake_apiserver.kinds import Kind
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_apiserver.storage import Object
+
+MACHINE_KIND = Kind(GROUP, VERSION, MACHINES.kind, MACHINES.plural, custom=True, blind_updates=False)
+NETWORK_KIND = Kind(GROUP, VERSION, NETWORKS.kind, NETWORKS.plural, namespaced=False, custom=True, blind_updates=False)
+BLOCK_KIND = Kind(GROUP, VERSION, BLOCKS.kind, BLOCKS.plural, namespaced=False, custom=True, blind_updates=False)
+
+
+def kept_machines(server: FakeApiServer) -> dict[str, VirtualMachine]:
+    """All machines, by uuid."""
+    machines = [_machine(item) for item in server.storage.objects(MACHINE_KIND).values()]
+    return {machine.uuid: machine for machine in machines}
+
+
+def machine_history(server: FakeApiServer, uuid: str) -> list[VirtualMachine]:
+    """The states that a machine was ever in, as far back as the server remembers."""
+    records = server.storage.since(0, MACHINE_KIND)
+    written = [_machine(record.after) for record in records if not record.deleted]
+    return [machine for machine in written if machine.uuid == uuid]
+
+
+def kept_networks(server: FakeApiServer) -> dict[str, VirtualNetwork]:
+    """All networks, by uuid; also those that are not settled."""
+    items = server.storage.objects(NETWORK_KIND).values()
+    return {item["spec"]["uuid"]: msgspec.convert(item["spec"], VirtualNetwork) for item in items}
+
+
+def given_addresses(server: FakeApiServer) -> dict[tuple[str, str], str]:
+    """Owners by network and address; fails if an address is in two blocks."""
+    given: dict[tuple[str, str], str] = {}
+    for block in server.storage.objects(BLOCK_KIND).values():
+        for address, entry in block["spec"].get("addresses", {}).items():
+            place = block["spec"]["network"], address
+            assert place not in given
+            if "heldUntil" not in entry:
+                given[place] = entry["owner"]
+    return given
+
+
+def _machine(item: Object) -> VirtualMachine:
+    return msgspec.convert(item["spec"], VirtualMachine)
