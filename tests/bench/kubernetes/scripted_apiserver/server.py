@@ -1,0 +1,140 @@
+"""What the server answers to whom."""
+
+import json
+from typing import NamedTuple
+
+from tests.bench.kubernetes.scripted_apiserver.pods import PODS_OF_NAMESPACE, namespace_of
+from tests.bench.kubernetes.scripted_apiserver.storage import Key, Log, Storage
+from tests.support.fake_apiserver.writes import merge
+
+OWN_CONFIG = '{"cniVersion": "1.0.0", "type": "contrail-k8s-cni"}'
+NETWORKS = {"net-a": "10.64.0.0/14", "net-b": "10.128.0.0/14,fd00:128::/64"}
+
+_ESTABLISHED = b'{"metadata":{"name":"-"},"status":{"conditions":[{"type":"Established","status":"True"}]}}'
+
+
+class Request(NamedTuple):
+    """A request of a client."""
+
+    method: str
+    path: str
+    query: dict[str, str]
+    body: bytes
+
+
+class Answer(NamedTuple):
+    """An answer that ends."""
+
+    status: int
+    body: bytes
+
+
+class Stream:
+    """An answer that tells what happens from a place in a log on."""
+
+    def __init__(self, log: Log, *, since: int) -> None:
+        self.log = log
+        self._next = log.after(since)
+
+    def lines(self, most: int) -> bytes:
+        """What is new, about so many bytes of it at most."""
+        lines: list[bytes] = []
+        length = 0
+        while length < most and self._next < len(self.log.entries):
+            entry = self.log.entries[self._next]
+            lines.append(b'{"type":"%b","object":%b}\n' % (entry.type, entry.body()))
+            length += len(lines[-1])
+            self._next += 1
+        return b"".join(lines)
+
+
+class _Place(NamedTuple):
+    plural: str
+    namespace: str
+    name: str
+
+
+class Server:
+    """Two networks, and as many pods as are told, in namespaces of a thousand."""
+
+    def __init__(self, *, pods: int) -> None:
+        self.storage = Storage(pods=pods)
+        for number in range(0, max(pods, 1), PODS_OF_NAMESPACE):
+            self._make("namespaces", "", namespace_of(number), {})
+        for name, cidr in NETWORKS.items():
+            annotations = {"opencontrail.org/cidr": cidr}
+            self._make("network-attachment-definitions", "shared", name, annotations, spec={"config": OWN_CONFIG})
+
+    def answer(self, request: Request) -> Answer | Stream:
+        """Does what is asked."""
+        if request.path == "/written":
+            return Answer(200, json.dumps(self.storage.written).encode())
+        if request.path == "/play":
+            return self._play(json.loads(request.body))
+        if request.path.startswith("/apis/apiextensions.k8s.io/"):
+            return Answer(200, _ESTABLISHED)
+        place = _place(request.path)
+        if request.method == "GET":
+            return self._read(request, place)
+        self.storage.written[f"{request.method} {place.plural}"] += 1
+        return self._write(request, place)
+
+    def _read(self, request: Request, place: _Place) -> Answer | Stream:
+        query = request.query
+        if "watch" in query:
+            return Stream(self.storage.logs[place.plural], since=int(query["resourceVersion"]))
+        if place.name:
+            found = self.storage.get(place.plural, (place.namespace, place.name))
+            return _NOT_FOUND if found is None else Answer(200, found)
+        page = self.storage.page(
+            place.plural,
+            labels=query.get("labelSelector", ""),
+            limit=int(query.get("limit", "0")),
+            token=query.get("continue", ""),
+        )
+        metadata = json.dumps({"resourceVersion": str(page.version), "continue": page.rest})
+        return Answer(200, b'{"metadata":%b,"items":[%b]}' % (metadata.encode(), b",".join(page.items)))
+
+    def _write(self, request: Request, place: _Place) -> Answer:
+        if place.plural == "pods":
+            return Answer(200, self.storage.patch_pod(int(place.name.removeprefix("pod-")), request.body))
+        if place.plural == "events":
+            return Answer(201, request.body)
+        name = place.name or json.loads(request.body)["metadata"]["name"]
+        key = (place.namespace, name)
+        if request.method != "POST" and self.storage.get(place.plural, key) is None:
+            return _NOT_FOUND
+        if request.method == "DELETE":
+            self.storage.delete(place.plural, key)
+            return Answer(200, b'{"kind":"Status","status":"Success"}')
+        body = request.body if request.method != "PATCH" else self._merged(place.plural, key, request.body)
+        return Answer(200, self.storage.put(place.plural, key, body))
+
+    def _merged(self, plural: str, key: Key, patch: bytes) -> bytes:
+        """An object with a patch merged in."""
+        found = json.loads(self.storage.get(plural, key) or b"{}")
+        return json.dumps(merge(found, json.loads(patch)), separators=(",", ":")).encode()
+
+    def _play(self, events: list[tuple[str, int, int]]) -> Answer:
+        """Things happen to pods: of each element in turn a type, the first pod's number, and the number of pods."""
+        for kind, first, number in events:
+            for pod in range(first, first + number):
+                self.storage.tell_of_pod(kind.encode(), pod)
+        return Answer(200, b"{}")
+
+    def _make(self, plural: str, namespace: str, name: str, annotations: dict[str, str], **rest: object) -> None:
+        metadata = {"name": name, "namespace": namespace, "annotations": annotations}
+        body = json.dumps({"metadata": metadata, **rest}, separators=(",", ":"))
+        self.storage.put(plural, (namespace, name), body.encode())
+
+
+_NOT_FOUND = Answer(404, b'{"kind":"Status","status":"Failure","reason":"NotFound","code":404,"message":"not found"}')
+
+
+def _place(path: str) -> _Place:
+    """Kind, namespace and name of `/api/v1/...` or `/apis/GROUP/VERSION/...`."""
+    parts = path.split("/")[3 if path.startswith("/api/") else 4 :]
+    namespace = ""
+    if parts[0] == "namespaces" and len(parts) > 2:
+        namespace, parts = parts[1], parts[2:]
+    return _Place(parts[0], namespace, parts[1] if len(parts) > 1 else "")

@@ -1,0 +1,137 @@
+"""What the server keeps: objects by kind as JSON, each kind with the log of what happened to it.
+
+The pods are made up from their numbers, wherever they are needed: kept is only what was written about them.
+"""
+
+import bisect
+import itertools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from tests.bench.kubernetes.scripted_apiserver.pods import STATUS_KEY, encoded_pod
+
+Key = tuple[str, str]
+"""namespace, name"""
+
+
+class Entry(NamedTuple):
+    """What happened to an object: `body` makes its JSON."""
+
+    version: int
+    type: bytes
+    body: Callable[[], bytes]
+
+
+class Page(NamedTuple):
+    """A part of a list; `rest` is the token of what follows, empty at the end."""
+
+    version: int
+    items: list[bytes]
+    rest: str
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    annotations: dict[str, msgspec.Raw]
+
+
+class _Patch(msgspec.Struct, frozen=True):
+    metadata: _Metadata
+
+
+_read_patch = msgspec.json.Decoder(_Patch)
+_VERSION = re.compile(rb',"resourceVersion":"\d+"')
+
+
+class Log:
+    """All that happened to one kind; `told` is called when something did."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.told: set[Callable[[], None]] = set()
+
+    def add(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        for tell in self.told:
+            tell()
+
+    def after(self, version: int) -> int:
+        """Index of the first entry after a version."""
+        return bisect.bisect(self.entries, version, key=lambda entry: entry.version)
+
+
+class Storage:
+    """`pods`: numbers of the pods that are there."""
+
+    def __init__(self, *, pods: int) -> None:
+        self.pods = range(pods)
+        self.logs: defaultdict[str, Log] = defaultdict(Log)
+        self.written: Counter[str] = Counter()
+        self._objects: defaultdict[str, dict[Key, bytes]] = defaultdict(dict)
+        self._version = 1000
+        self._pod_versions: dict[int, int] = {}
+        self._statuses: dict[int, bytes] = {}
+        self._pages: dict[str, tuple[int, itertools.chain[bytes]]] = {}
+
+    def get(self, plural: str, key: Key) -> bytes | None:
+        """The object, None if it is not there."""
+        return self._objects[plural].get(key)
+
+    def page(self, plural: str, *, labels: str, limit: int, token: str) -> Page:
+        """A part of the list, as everything is now, or as it was when the token was given."""
+        version, items = self._pages.pop(token, None) or (self._version, self._list(plural, labels))
+        found = list(itertools.islice(items, limit or None))
+        following = next(items, None) if limit else None
+        if following is None:
+            return Page(version, found, "")
+        token = f"{plural}-{version}-{len(self._pages)}-{limit}"
+        self._pages[token] = version, itertools.chain([following], items)
+        return Page(version, found, token)
+
+    def put(self, plural: str, key: Key, body: bytes) -> bytes:
+        """Keeps an object and returns it as kept."""
+        kind = b"ADDED" if key not in self._objects[plural] else b"MODIFIED"
+        version = self._next_version()
+        stamp = b'"metadata":{"uid":"%032d","resourceVersion":"%d",' % (version, version)
+        body = _VERSION.sub(b"", body, count=1).replace(b'"metadata":{', stamp, 1)
+        self._objects[plural][key] = body
+        self.logs[plural].add(Entry(version, kind, lambda: body))
+        return body
+
+    def delete(self, plural: str, key: Key) -> None:
+        """Forgets an object."""
+        body = self._objects[plural].pop(key)
+        version = self._next_version()
+        body = _VERSION.sub(b',"resourceVersion":"%d"' % version, body, count=1)
+        self.logs[plural].add(Entry(version, b"DELETED", lambda: body))
+
+    def patch_pod(self, number: int, patch: bytes) -> bytes:
+        """Keeps a pod's network status and returns the pod."""
+        self._statuses[number] = bytes(_read_patch.decode(patch).metadata.annotations[STATUS_KEY])
+        self.tell_of_pod(b"MODIFIED", number)
+        return self.pod(number)
+
+    def tell_of_pod(self, kind: bytes, number: int) -> None:
+        """A pod came, changed or went."""
+        version = self._pod_versions[number] = self._next_version()
+        self.logs["pods"].add(Entry(version, kind, lambda: self._pod_as_of(number, version)))
+
+    def pod(self, number: int) -> bytes:
+        """A pod as it is now."""
+        return self._pod_as_of(number, self._pod_versions.get(number, number + 1))
+
+    def _pod_as_of(self, number: int, version: int) -> bytes:
+        return encoded_pod(number, version=version, status=self._statuses.get(number))
+
+    def _list(self, plural: str, labels: str) -> itertools.chain[bytes]:
+        if plural == "pods":
+            return itertools.chain(map(self.pod, self.pods))
+        label = '"{}":"{}"'.format(*labels.split("=")).encode() if labels else b""
+        return itertools.chain([body for body in self._objects[plural].values() if label in body])
+
+    def _next_version(self) -> int:
+        self._version += 1
+        return self._version
