@@ -79,4 +79,4 @@ class Agent:
 
     def on_unplugged(self, callback: Callable[[Sequence[str]], None]) -> None:
         """Has the callback told the uuids of interfaces whose ports were freed, on the event loop."""
-        self.ports.on_unplugged(callback)
+        self.ports.on_unplugged(lambda ports: callback([port.vmi_uuid for port in ports]))

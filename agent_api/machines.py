@@ -41,13 +41,14 @@ class ServedMachine:
 
 
 class Machines:
-    """All machines of this node."""
+    """All machines of this node; `listed`: whether all were told of, once."""
 
     def __init__(self, waiters: Waiters | None = None) -> None:
         self.waiters = Waiters() if waiters is None else waiters
         self._by_uuid: dict[str, ServedMachine] = {}
         self._by_name: dict[str, dict[str, ServedMachine]] = {}  # by uuid inside, the oldest first
         self._listed: set[str] | None = None  # while a list comes: whom it named
+        self.listed = False
 
     def __len__(self) -> int:
         """The number of machines."""
@@ -116,3 +117,4 @@ class Machines:
         for uuid in self._by_uuid.keys() - self._listed:
             self._drop(uuid)
         self._listed = None
+        self.listed = True

@@ -2,8 +2,11 @@
 
 It starts whatever the cluster is like: while the API server is away, or does not know the kind of our objects yet since
 no manager ran before, `/readyz` says so and the agent tries again. What was listed once is served all the time.
+Beside that it reports of its node there; whether it can is not its readiness.
 """
 
+import importlib.metadata
+from asyncio import TaskGroup
 from contextlib import AsyncExitStack
 
 from prometheus_client import CollectorRegistry
@@ -12,10 +15,12 @@ from agent_api.agent import Agent
 from agent_api.application import agent_application, agent_runner
 from agent_api.configuration import AgentConfiguration, KubernetesStore
 from agent_api.errors import PortsError
+from agent_api.node.reporter import NodeReporter
 from agent_api.unix_socket import serve_unix
-from contrail_config.kube.client import connect
+from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.configuration.load import load_access
 from contrail_config.kube.errors import KubeConfigurationError
+from contrail_config.kubernetes.nodes import NodeReports
 from contrail_config.kubernetes.store import KubernetesStore as ClusterStore
 from contrail_service.errors import ConfigurationError, DataError
 from contrail_service.listen import parse_listen, parse_optional_listen
@@ -27,12 +32,14 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
     """Runs until it is cancelled. Raises ServiceError if it cannot start as it was told."""
     registry = CollectorRegistry()
     async with AsyncExitStack() as stack:
-        store = await _open_store(stack, store_settings)
+        client = await _connect(stack, store_settings)
+        store = ClusterStore(client)
+        stack.push_async_callback(store.close)
         agent = Agent(store=store, node=configuration.node, ports_dir=configuration.ports_dir, registry=registry)
         await load_ports(agent)
         status = status_routes(lambda: agent.readiness() + store.problems(), registry)
         await _serve(stack, configuration, agent, status)
-        await agent.run()
+        await _run(agent, NodeReports(client, configuration.node))
 
 
 async def load_ports(agent: Agent) -> None:
@@ -53,14 +60,12 @@ async def serve_socket(stack: AsyncExitStack, agent: Agent, path: str, *, pages:
     await stack.enter_async_context(serve_unix(runner, path))
 
 
-async def _open_store(stack: AsyncExitStack, settings: KubernetesStore) -> ClusterStore:
+async def _connect(stack: AsyncExitStack, settings: KubernetesStore) -> KubeClient:
     try:
         access = await load_access(kubeconfig=settings.kubeconfig or "")
     except KubeConfigurationError as error:
         raise ConfigurationError(f"store.kubeconfig: {error}") from error
-    store = ClusterStore(await stack.enter_async_context(connect(access)))
-    stack.push_async_callback(store.close)
-    return store
+    return await stack.enter_async_context(connect(access))
 
 
 async def _serve(stack: AsyncExitStack, configuration: AgentConfiguration, agent: Agent, status: Routes) -> None:
@@ -68,3 +73,10 @@ async def _serve(stack: AsyncExitStack, configuration: AgentConfiguration, agent
     application = agent_application(agent, take_writes=configuration.tcp_writes, pages=status)
     await serve_api(stack, agent_runner(application), parse_listen(configuration.listen, key="listen"))
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))
+
+
+async def _run(agent: Agent, reports: NodeReports) -> None:
+    reporter = NodeReporter(agent, reports, versions={"agent": importlib.metadata.version("contrail-multinet")})
+    async with TaskGroup() as tasks:
+        tasks.create_task(agent.run())
+        tasks.create_task(reporter.run())

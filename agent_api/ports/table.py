@@ -28,8 +28,8 @@ from contrail_service.logs import log_about
 
 log = logging.getLogger(__name__)
 
-UnpluggedCallback = Callable[[Sequence[str]], None]
-"""Told the uuids of interfaces whose ports were freed, once it is on disk; called on the loop, must not raise."""
+UnpluggedCallback = Callable[[Sequence[Port]], None]
+"""Told the ports that were freed, once it is on disk; called on the loop, must not raise."""
 
 
 class _Change(NamedTuple):
@@ -202,7 +202,7 @@ class PortTable:
                     log.info("%s, device %s", what, port.host_ifname)
         if change.free:
             for callback in self._callbacks:
-                callback([port.vmi_uuid for port in change.free])
+                callback(change.free)
 
 
 def _about(port: Port) -> dict[str, str]:

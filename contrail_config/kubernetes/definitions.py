@@ -119,9 +119,12 @@ _KINDS: Final = (
         NODES,
         "cn",
         (
+            _Column("Agent", ".status.versions.agent"),
             _Column("Pending Deletes", ".status.pendingDeletes", "integer"),
             _Column("Last Error", ".status.lastErrors[0]"),
+            _Column("Reported", ".status.reportedAt", "date"),
             _AGE,
+            _Column("Conflict", ".status.conflicts[0]", priority=1),
         ),
     ),
 )

@@ -122,14 +122,16 @@ class BlockObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
     status: BlockSummary | None = None
 
 
-class NodeReport(ConfigObject, frozen=True):
-    """What an agent tells of its node; at `reported_at` (seconds since the epoch), at most every 10 s.
+class NodeReport(ConfigObject, frozen=True, forbid_unknown_fields=False):
+    """What an agent tells of its node, at most every 10 s; the newest of each list come first.
 
-    `versions` are those of agent and plugin by name; `unplugged` the uuids of interfaces whose ports were unplugged
-    after their machines had gone; `pending_deletes` the number of containers whose end the agent was not told of yet.
+    `reported_at` is by the node's clock (RFC 3339), `instance` the process that reports, `versions` are by the name of
+    what runs. `unplugged`: uuids of interfaces whose ports were unplugged after their machines had gone, for as long as
+    their addresses may be held back for that; `pending_deletes`: ports still plugged though their machines have gone.
     """
 
-    reported_at: float
+    reported_at: str
+    instance: str
     versions: dict[str, str] = msgspec.field(default_factory=dict)
     unplugged: tuple[str, ...] = ()
     pending_deletes: int = 0

@@ -50,7 +50,7 @@ class ModelOfPorts(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.table = PortTable(PortDirectory(str(self.root)))
-        self.table.on_unplugged(self.freed.extend)
+        self.table.on_unplugged(lambda ports: self.freed.extend(port.vmi_uuid for port in ports))
         self.loop.run(self.table.load())
         self.stale = StalePorts(self.table, after=0, device_exists=lambda name: name == "tap-there")
         self.synced = False

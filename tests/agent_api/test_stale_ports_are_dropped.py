@@ -58,7 +58,7 @@ class TestAfterTheStart:
         self, table: PortTable, directory: PortDirectory
     ) -> None:
         told: list[str] = []
-        table.on_unplugged(told.extend)
+        table.on_unplugged(lambda ports: told.extend(port.vmi_uuid for port in ports))
         await cleaner(table, "tap-there").clean_after_start()
         assert plugged(table) == {THERE}
         assert told == [GONE]

@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ SETTLING = 1.0  # seconds for what the server does on its own after many watches
 
 _CORES = f"cores_at_{RATE}_pods_per_s_on_{CLUSTER}_nodes"
 
-Follow = Callable[["Agents", str], Awaitable[None]]
+Follow = Callable[["Agents", str], Coroutine[None, None, None]]
 """Follows a node for ever, and tells the agents what it hears of."""
 
 
