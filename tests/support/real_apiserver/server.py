@@ -20,6 +20,12 @@ BINARIES = "KUBEBUILDER_ASSETS"
 """Environment variable that names the folder of kube-apiserver and etcd; `scripts/e2e` sets it."""
 
 _ADMIN = "admin"
+_AUDITED = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts:contrail"]}],
+}
 _TIMEOUT = 30.0
 
 
@@ -36,6 +42,10 @@ class ApiServer(ServerProcess):
     @property
     def url(self) -> str:
         return f"https://127.0.0.1:{self._port}"
+
+    @property
+    def _audit_log(self) -> Path:
+        return self._work / "audit.log"
 
     @property
     def authority(self) -> Path:
@@ -70,9 +80,17 @@ class ApiServer(ServerProcess):
         token: str = answer["status"]["token"]
         return token
 
+    def audited(self) -> list[dict[str, Any]]:
+        """All that service accounts of the namespace `contrail` asked for, oldest first, as audit events."""
+        return [json.loads(line) for line in self._audit_log.read_text().splitlines()]
+
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Does one request as the administrator and returns the JSON that is answered."""
         return json.loads(self._ask(method, path, json.dumps(body).encode() if body is not None else None))
+
+    def metrics(self) -> str:
+        """What it counts of itself, in the form of Prometheus."""
+        return self._ask("GET", "/metrics", None).decode()
 
     def _is_ready(self) -> bool:
         try:
@@ -95,7 +113,11 @@ class ApiServer(ServerProcess):
         )
         tokens = self._work / "tokens.csv"
         tokens.write_text(f'{_ADMIN},{_ADMIN},{_ADMIN},"system:masters"\n')
+        policy = self._work / "audit.json"
+        policy.write_text(json.dumps(_AUDITED))
         settings = {
+            "audit-policy-file": policy,
+            "audit-log-path": self._audit_log,
             "etcd-servers": self.etcd.url,
             "etcd-compaction-interval": 0,  # history is forgotten when a test says so
             "bind-address": "127.0.0.1",

@@ -1,0 +1,36 @@
+"""Manifests, applied to a real API server as `kubectl apply -f` does, and taken back."""
+
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import yaml
+
+from tests.support.real_apiserver.server import ApiServer
+
+MANIFESTS = Path(__file__).parents[2] / "deploy" / "kubernetes"
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file, or of all files of a folder in the order of their names."""
+    files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+    return [document for file in files for document in yaml.safe_load_all(file.read_text())]
+
+
+def apply(server: ApiServer, *objects: dict[str, Any]) -> None:
+    """Makes them, in their order; those that are there already stay. What the server does not know fails."""
+    for item in objects:
+        try:
+            server.ask("POST", f"{_collection(server, item)}?fieldValidation=Strict", item)
+        except HTTPError as error:
+            said = error.read().decode()
+            assert error.code == 409, f"{item['kind']} {item['metadata']['name']}: {said}"
+
+
+def _collection(server: ApiServer, item: dict[str, Any]) -> str:
+    version = item["apiVersion"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    served = server.ask("GET", root)["resources"]
+    kind = next(each for each in served if each["kind"] == item["kind"] and "/" not in each["name"])
+    folder = f"/namespaces/{item['metadata']['namespace']}" if kind["namespaced"] else ""
+    return f"{root}{folder}/{kind['name']}"
