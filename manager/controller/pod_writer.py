@@ -75,7 +75,7 @@ class PodWriter:
     async def take_back(self, key: str, record: PodRecord) -> None:
         """Frees all that the store holds for the place; what is free already is no error."""
         if record.held is not None:
-            await self._delete(record.held)
+            await self._delete(record.held, sandbox_ended=record.ended == record.held.uuid)
             record.held = record.found = None
         await self.give_back_unfinished(record)
         self._claims.drop(key)
@@ -110,8 +110,8 @@ class PodWriter:
             await self._store.release(list(owners), hold=0.0)
             self._released(set(owners.values()))
 
-    async def _delete(self, held: Held) -> None:
-        hold = UNPLUGGED_HOLD if self._plugged(held.uuid) else DEFAULT_HOLD
+    async def _delete(self, held: Held, *, sandbox_ended: bool) -> None:
+        hold = UNPLUGGED_HOLD if not sandbox_ended and self._plugged(held.uuid) else DEFAULT_HOLD
         await self._store.delete_machine(held.uuid, hold=hold)
         if hold == UNPLUGGED_HOLD:
             await self._await_unplugging(held)

@@ -112,6 +112,8 @@ class PodController:
         record = self.records.get(_key(pod))
         if record is not None and (record.pod is None or record.pod.uid == pod.uid):
             record.pod = None
+            if pod.gone:
+                record.ended = pod.uid
             self.queue.add(_key(pod))
 
     def sweep(self) -> None:

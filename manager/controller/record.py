@@ -55,10 +55,11 @@ class PodRecord:
     """A pod's place (`namespace/name`): who is there now, and what the store holds for it or for who was there before.
 
     `found` is a machine that this manager did not write, or was not told that it did, until its pod was compared with
-    it. `unfinished` is what was begun for a machine of which it is not known that it is written.
+    it. `unfinished` is what was begun for a machine of which it is not known that it is written. `ended` is the uid of
+    a pod of which it is known that its sandbox has ended.
     """
 
-    __slots__ = ("found", "held", "outcome", "pod", "since", "unfinished")
+    __slots__ = ("ended", "found", "held", "outcome", "pod", "since", "unfinished")
 
     def __init__(self, pod: Pod | None, *, since: float) -> None:
         self.pod = pod
@@ -66,6 +67,7 @@ class PodRecord:
         self.held: Held | None = None
         self.found: VirtualMachine | None = None
         self.unfinished: Unfinished | None = None
+        self.ended: str | None = None
         self.outcome = UNTRIED
 
     def take_over(self, machine: VirtualMachine) -> None:

@@ -21,6 +21,7 @@ from manager.configuration import KubernetesSource as KubernetesSourceSettings
 from manager.configuration import ManagerConfiguration, MetaPlugin
 from manager.kubernetes.definition import NadDefinition
 from manager.kubernetes.event_log import COMPONENT, KubernetesEventLog
+from manager.kubernetes.nodes import Nodes
 from manager.kubernetes.source import KubernetesSource
 from manager.kubernetes.status_writer import StatusWriter
 
@@ -31,12 +32,13 @@ LEASE = COMPONENT
 
 
 class Cluster:
-    """Source, log of events and writer of statuses for one manager; `client` is for its store."""
+    """Source, log of events, writer of statuses and reports of nodes for one manager; `client` is for its store."""
 
     def __init__(self, client: KubeClient, election: LeaderElection, *, meta_plugin: MetaPlugin) -> None:
         self.client = client
         self.source = KubernetesSource(client, definition=NadDefinition(client))
         self.event_log = KubernetesEventLog(client, instance=socket.gethostname())
+        self.nodes = Nodes(client)
         self._election = election
         self._statuses = StatusWriter(client, has_status=self.source.has_status)
         self._writes_statuses = meta_plugin is MetaPlugin.NONE
@@ -64,7 +66,8 @@ class Cluster:
         async with self._election.lead():
             self.leads = True
             try:
-                await manager()
+                async with self.nodes.followed():
+                    await manager()
             finally:
                 await self._statuses.close()
 

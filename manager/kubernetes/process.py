@@ -22,6 +22,7 @@ from contrail_service.serving import plain_runner, serve_api, serve_metrics
 from manager.api.routes import api_routes
 from manager.configuration import KubernetesSource, ManagerConfiguration
 from manager.kubernetes.cluster import Cluster, join_cluster
+from manager.kubernetes.nodes import may_be_plugged
 from manager.manager import Manager
 
 
@@ -52,19 +53,17 @@ def _manager(
 ) -> Manager:
     leads = Gauge("contrail_manager_leads", "1 if this manager is the one that writes", registry=registry)
     leads.set_function(lambda: float(cluster.leads))
-    return Manager(
+    manager = Manager(
         configuration,
         source=cluster.source,
         store=store,
         event_log=cluster.event_log,
         registry=registry,
-        plugged=_never_plugged,
+        plugged=may_be_plugged,
         assigned=cluster.assigned,
     )
-
-
-def _never_plugged(_vm_uuid: str) -> bool:
-    return False
+    cluster.nodes.on_unplugged(manager.unplugged)
+    return manager
 
 
 async def _serve(
