@@ -1,0 +1,150 @@
+"""How soon a bound pod's list of interfaces is served by the agent of its node, through a real API server.
+
+Everything is real but the kubelet: kube-apiserver with etcd, a manager, an agent. Pods that wait to be bound are bound
+at fixed moments, and their time counts from the answer to the binding until the agent has answered `/vm-cfg?wait=`,
+which is asked at that very moment, as a plugin does. All pods are on one node, so that its agent has the work of many.
+
+The server, the manager, the agent and who asks share the machine, so several rounds are run and the one in the middle
+is told, and with it what each process took of a processor.
+"""
+
+import asyncio
+import functools
+import os
+import re
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from contrail_config.kube.client import connect
+from contrail_config.kube.configuration.load import load_access
+from tests.bench.agent_vm_cfg import Connect, get, processor_seconds
+from tests.bench.spawn import summary
+from tests.e2e.kubernetes.users import Users
+from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
+from tests.support.real_apiserver.server import BINARIES, ApiServer, serve_real_apiserver
+from tests.support.served_process import ServedProcess
+
+RATE = 100  # pods a second
+ROUNDS = 5
+SECONDS = 5.0  # of a round
+QUICK_SECONDS = 0.5
+NODE = "bench-node"
+NETWORKS = {"net-a": "10.64.0.0/14", "net-b": "10.128.0.0/14,fd00:128::/64"}  # so three interfaces, four addresses
+
+_REQUESTS = re.compile(r'^apiserver_request_total\{([^}]*)\} ([0-9.e+]+)$', re.MULTILINE)
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+_WRITES = ("POST", "PUT", "PATCH", "DELETE")
+_TESTS_OWN = ("POST pods", "POST bindings")
+_APART = ("events", "leases")
+
+
+class Cluster(NamedTuple):
+    """The processes, and who makes pods."""
+
+    server: ApiServer
+    agent: AgentProcess
+    users: Users
+    pids: dict[str, int]
+
+
+class Round(NamedTuple):
+    """Seconds of each pod, processor seconds and writes of all."""
+
+    times: list[float]
+    processor: dict[str, float]
+    writes: Counter[str]
+
+
+def main(*, quick: bool = False) -> dict[str, Any]:
+    """Measures, and returns the numbers; nothing without binaries of a real API server."""
+    if BINARIES not in os.environ:
+        return {"left out": f"{BINARIES} names no binaries: see scripts/kube-apiserver"}
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = stack.enter_context(serve_real_apiserver(work))
+        kubeconfig = server.kubeconfig()
+        manager = ManagerProcess(work, kubeconfig)
+        agent = AgentProcess(work, kubeconfig, node=NODE)
+        stack.enter_context(running(manager, agent))
+        manager.wait_until_it_leads()
+        return asyncio.run(_measure(server, manager, agent, quick=quick))
+
+
+async def _measure(server: ApiServer, manager: ManagerProcess, agent: AgentProcess, *, quick: bool) -> dict[str, Any]:
+    pods = int(RATE * (QUICK_SECONDS if quick else SECONDS))
+    async with connect(await load_access(kubeconfig=str(server.kubeconfig()))) as client:
+        pids = {"manager": _pid(manager), "agent": _pid(agent), "apiserver": server.pid, "etcd": server.etcd.pid}
+        cluster = Cluster(server, agent, Users(client, "default"), pids)
+        for name, cidr in NETWORKS.items():
+            await cluster.users.add_nad(name, cidr=cidr)
+        await _round(cluster, "warm", pods)
+        rounds = [await _round(cluster, f"round-{number}", pods) for number in range(1 if quick else ROUNDS)]
+    rounds.sort(key=lambda each: summary(each.times)["p99_ms"])
+    return _told(rounds, pods)
+
+
+async def _round(cluster: Cluster, name: str, pods: int) -> Round:
+    """Makes pods, and binds them one after the other at the fixed rate."""
+    names = [f"{name}-{number}" for number in range(pods)]
+    for pod in names:
+        await cluster.users.add_pod(pod, networks=",".join(NETWORKS))
+    before_processor, before_writes = _processor(cluster), _writes(cluster.server)
+    begin = time.perf_counter() + 0.1
+    connect_agent = functools.partial(asyncio.open_unix_connection, str(cluster.agent.socket))
+
+    async def bind(number: int) -> float:
+        await asyncio.sleep(begin + number / RATE - time.perf_counter())
+        await cluster.users.bind(names[number], NODE)
+        return await _served(connect_agent, names[number])
+
+    times = await asyncio.gather(*map(bind, range(pods)))
+    await asyncio.sleep(1)  # network statuses and events follow in the background
+    processor = {key: value - before_processor[key] for key, value in _processor(cluster).items()}
+    return Round(times, processor, _writes(cluster.server) - before_writes)
+
+
+async def _served(connect_agent: Callable[[], Awaitable[Any]], pod: str) -> float:
+    """Seconds until the agent has answered."""
+    began = time.perf_counter()
+    await get(connect_agent, f"/vm-cfg/k8s__default__{pod}?wait=30")
+    return time.perf_counter() - began
+
+
+def _pid(process: ServedProcess) -> int:
+    assert process.process is not None
+    return process.process.pid
+
+
+def _processor(cluster: Cluster) -> dict[str, float]:
+    """Processor seconds of each process."""
+    used = {name: processor_seconds(pid) for name, pid in cluster.pids.items()}
+    return used | {"asking": time.process_time()}
+
+
+def _writes(server: ApiServer) -> Counter[str]:
+    """Writes of manager and agent that the server counted, by kind: all but events, leases, and those of this test."""
+    writes: Counter[str] = Counter()
+    for labels, value in _REQUESTS.findall(server.metrics()):
+        request = dict(_LABEL.findall(labels))
+        what = "/".join(filter(None, (request["resource"], request["subresource"])))
+        if request["verb"] in _WRITES and f"{request['verb']} {what}" not in _TESTS_OWN and what not in _APART:
+            writes[f"{request['verb']} {what}"] += int(float(value))
+    return writes
+
+
+def _told(rounds: list[Round], pods: int) -> dict[str, Any]:
+    middle = rounds[len(rounds) // 2]
+    seconds = pods / RATE
+    return {
+        f"bound to served, {RATE} pods/s": summary(middle.times)
+        | {"worst_p99_ms": summary(rounds[-1].times)["p99_ms"], "best_p99_ms": summary(rounds[0].times)["p99_ms"]},
+        "writes of a pod": {what: round(count / pods, 2) for what, count in sorted(middle.writes.items())}
+        | {"all": round(middle.writes.total() / pods, 2)},
+        "processors taken": {name: round(used / (seconds + 1), 2) for name, used in middle.processor.items()},
+        "load of the machine": round(os.getloadavg()[0], 1),
+    }
