@@ -2,6 +2,8 @@
 
 Answers are decoded here and read in `cni_contrail.interfaces.served`. "Not there" (404) is an answer, None; "not now"
 (503) is `UnreachableError` like no answer at all; any other failure is `RefusedError`.
+
+What an ADD asks is two steps each, `ask_...` and the reading of the answer: the agent works while the ADD goes on.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from cni_contrail.agent.http import Answer, Endpoint, exchange
+from cni_contrail.agent.http import Answer, Asked, Endpoint
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, RefusedError, UnreachableError
 from cni_contrail.settings import Settings
@@ -28,22 +30,30 @@ class Agent:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
 
-    def machine_config(self, machine: str, uid: str, wait: float, deadline: Deadline) -> list[Any] | None:
-        """The pod's interfaces as configured (`/vm-cfg`); None if the agent has no list.
+    def ask_machine_config(self, machine: str, uid: str, wait: float, deadline: Deadline) -> Asked:
+        """Asks for the pod's interfaces as configured (`/vm-cfg`).
 
         Ours holds its answer for up to `wait` seconds until the list of this very pod is whole; a stock agent knows
         neither parameter and answers what it has.
         """
         query = f"?wait={wait:.3f}" + (f"&uid={uid}" if uid else "")
-        return self._list(f"/vm-cfg/{machine}{query}", deadline)
+        return Asked(self.endpoint, "GET", f"/vm-cfg/{machine}{query}", b"", deadline)
+
+    def machine_config(self, asked: Asked) -> list[Any] | None:
+        """The pod's interfaces; None if the agent has no list."""
+        return self._list(asked)
 
     def machine_ports(self, machine_uuid: str, deadline: Deadline) -> list[Any] | None:
         """The VM's plugged interfaces with their addresses; None until all that they need has arrived."""
-        return self._list(f"/vm/{machine_uuid}", deadline)
+        return self._list(Asked(self.endpoint, "GET", f"/vm/{machine_uuid}", b"", deadline))
 
-    def plug(self, ports: Port | Sequence[Port], deadline: Deadline) -> None:
+    def ask_plug(self, ports: Port | Sequence[Port], deadline: Deadline) -> Asked:
         """Tells the agent of one port, or (ours only) of several, all or nothing."""
-        self._ask("POST", "/vm", deadline, json.dumps(ports).encode())
+        return Asked(self.endpoint, "POST", "/vm", json.dumps(ports).encode(), deadline)
+
+    def plug(self, asked: Asked) -> None:
+        """Returns when the agent has taken the ports."""
+        self._answer(asked)
 
     def unplug(self, machine_uuid: str, interface_uuid: str, container_id: str, deadline: Deadline) -> None:
         """Frees what the container owns of a VM, or of one of its interfaces (empty: of all).
@@ -51,38 +61,39 @@ class Agent:
         A stock agent ignores the owner and frees all ports of the VM.
         """
         path = f"/vm/{machine_uuid}/{interface_uuid}" if interface_uuid else f"/vm/{machine_uuid}"
-        self._ask("DELETE", f"{path}?vm-id={container_id}", deadline)
+        self._answer(Asked(self.endpoint, "DELETE", f"{path}?vm-id={container_id}", b"", deadline))
 
     def unreadiness(self, deadline: Deadline) -> list[str]:
         """What keeps the agent from serving; nothing: it is ready, or a stock one, which has no page about it."""
-        answer = exchange(self.endpoint, "GET", "/readyz", b"", deadline)
+        answer = Asked(self.endpoint, "GET", "/readyz", b"", deadline).answer()
         if answer.status in (200, 404):
             return []
         return _reasons(answer) or [f"{answer.status} {_error_text(answer)}"]
 
-    def _list(self, target: str, deadline: Deadline) -> list[Any] | None:
-        answer = self._ask("GET", target, deadline)
+    def _list(self, asked: Asked) -> list[Any] | None:
+        answer = self._answer(asked)
         if answer.status == 404:
             return None
         try:
             document = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
-            raise self._nonsense(target, f"no JSON: {error}") from error
+            raise self._nonsense(asked, f"no JSON: {error}") from error
         if not isinstance(document, list):
-            raise self._nonsense(target, f"no list: {answer.body[:100].decode(errors='replace')}")
+            raise self._nonsense(asked, f"no list: {answer.body[:100].decode(errors='replace')}")
         return document
 
-    def _ask(self, method: str, target: str, deadline: Deadline, body: bytes = b"") -> Answer:
-        answer = exchange(self.endpoint, method, target, body, deadline)
-        if answer.status == 200 or (answer.status == 404 and method == "GET"):
+    def _answer(self, asked: Asked) -> Answer:
+        answer = asked.answer()
+        if answer.status == 200 or (answer.status == 404 and asked.method == "GET"):
             return answer
+        why = _error_text(answer)
         if answer.status == 503:
-            raise UnreachableError(f"agent at {self.endpoint} cannot answer now: {_error_text(answer)}")
-        path = target.partition("?")[0]
-        raise RefusedError(f"agent at {self.endpoint} refuses {method} {path}: {answer.status} {_error_text(answer)}")
+            raise UnreachableError(f"agent at {self.endpoint} cannot answer now: {why}")
+        refused = f"{asked.method} {asked.path}"
+        raise RefusedError(f"agent at {self.endpoint} refuses {refused}: {answer.status} {why}")
 
-    def _nonsense(self, target: str, what: str) -> PluginError:
-        return PluginError(Code.AGENT_NONSENSE, f"agent at {self.endpoint} answers GET {target} with {what}")
+    def _nonsense(self, asked: Asked, what: str) -> PluginError:
+        return PluginError(Code.AGENT_NONSENSE, f"agent at {self.endpoint} answers GET {asked.path} with {what}")
 
 
 def agent_of(settings: Settings) -> Agent:

@@ -2,8 +2,9 @@
 
 Why not `http.client`: importing it, with the email and ssl packages behind it, takes longer than all the rest of an
 ADD, and its timeouts hold for single reads, so that an agent that answers a byte at a time is waited for without end.
-This speaks just what an agent answers to a client that closes: a status line, headers, and a body by length, in
-chunks, or up to the end.
+This speaks just what agents answer: a status line, headers, and a body by length, in chunks, or up to the end.
+
+A request and its answer are two steps, so that the agent works while the caller does something else.
 """
 
 from __future__ import annotations
@@ -11,40 +12,15 @@ from __future__ import annotations
 import contextlib
 import socket
 
-from cni_contrail.addresses import canonical_address
+from cni_contrail.agent.connections import Endpoint, connect, idle_connections, time_left
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, UnreachableError
 from cni_contrail.link.named_tuple import NamedTuple
 
+__all__ = ["Answer", "Asked", "Endpoint"]
+
 _LARGEST_HEAD = 64 * 1024
 _LARGEST_BODY = 4 * 1024 * 1024
-
-
-class Endpoint(NamedTuple):
-    """Where the agent listens: on the Unix socket if there is one, else on host and port."""
-
-    socket_path: str
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"unix:{self.socket_path}" if self.socket_path else f"http://{self._bracketed_host}:{self.port}"
-
-    @property
-    def family(self) -> socket.AddressFamily:
-        """What kind of socket reaches it."""
-        if self.socket_path:
-            return socket.AF_UNIX
-        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
-
-    @property
-    def host_header(self) -> str:
-        """What goes in the header `Host`."""
-        return "localhost" if self.socket_path else f"{self._bracketed_host}:{self.port}"
-
-    @property
-    def _bracketed_host(self) -> str:
-        return f"[{self.host}]" if ":" in self.host else self.host
 
 
 class Answer(NamedTuple):
@@ -54,64 +30,77 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def exchange(endpoint: Endpoint, method: str, target: str, body: bytes, deadline: Deadline) -> Answer:
-    """Sends a request and reads the answer.
+class Asked:
+    """A request on its way: the agent works on it until its `answer` is wanted.
 
-    Raises `UnreachableError` if nobody answers in time, `PluginError` with code 100 if what answers is not HTTP.
+    `answer` or `close` is called once. What keeps the request from being sent is told by `answer`. The deadline is for
+    both. Each request of the plugin may be sent twice without harm, and is where the agent had closed the connection.
     """
-    try:
-        with _connect(endpoint, deadline) as connection:
-            connection.sendall(_request(endpoint, method, target, body))
-            return _read_answer(_Stream(connection, deadline), endpoint)
-    except OSError as error:
-        reason = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
-        raise UnreachableError(f"agent unreachable at {endpoint}: {reason}") from error
 
+    def __init__(self, endpoint: Endpoint, method: str, target: str, body: bytes, deadline: Deadline) -> None:
+        self.method = method
+        self.path = target.partition("?")[0]
+        self._endpoint = endpoint
+        self._request = _request(endpoint, method, target, body)
+        self._deadline = deadline
+        self._connection = idle_connections.take(endpoint)
+        self._is_used = self._connection is not None
+        self._failure: OSError | None = None
+        self._send()
 
-def _connect(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
-    connection = socket.socket(endpoint.family)
-    with contextlib.ExitStack() as undo:
-        undo.callback(connection.close)
-        address = endpoint.socket_path or (_resolve(endpoint.host, deadline), endpoint.port)
-        connection.settimeout(_timeout(deadline))
-        connection.connect(address)
-        undo.pop_all()
-    return connection
+    def answer(self) -> Answer:
+        """Reads the answer.
 
-
-def _resolve(host: str, deadline: Deadline) -> str:
-    """An address of the host, which is looked up beside, since a look-up has no time-out of its own."""
-    if canonical_address(host):
-        return host
-    from queue import Empty, SimpleQueue
-    from threading import Thread
-
-    found: SimpleQueue[str | OSError] = SimpleQueue()
-
-    def look_up() -> None:
+        Raises `UnreachableError` if nobody answers in time, `PluginError` with code 100 if what answers is not HTTP.
+        """
         try:
-            found.put(socket.gethostbyname(host))
+            return self._received()
         except OSError as error:
-            found.put(error)
+            reason = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
+            raise UnreachableError(f"agent unreachable at {self._endpoint}: {reason}") from error
 
-    Thread(target=look_up, daemon=True).start()
-    try:
-        address = found.get(timeout=_timeout(deadline))
-    except Empty:
-        raise TimeoutError from None
-    if isinstance(address, OSError):
-        raise address
-    return address
+    def close(self) -> None:
+        """Hangs up: nobody wants the answer."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
+    def _send(self) -> None:
+        try:
+            if self._connection is None:
+                self._connection = connect(self._endpoint, self._deadline)
+            self._connection.settimeout(time_left(self._deadline))
+            self._connection.sendall(self._request)
+        except OSError as error:
+            self._failure = error
+            self.close()
 
-def _timeout(deadline: Deadline) -> float:
-    if deadline.over:
-        raise TimeoutError
-    return deadline.remaining
+    def _received(self) -> Answer:
+        try:
+            return self._receive()
+        except ConnectionError:
+            if not self._is_used:
+                raise
+        self._is_used, self._failure = False, None
+        self._send()
+        return self._receive()
+
+    def _receive(self) -> Answer:
+        if self._failure is not None:
+            raise self._failure
+        assert self._connection is not None
+        stream = _Stream(self._connection, self._deadline)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.close)
+            answer = _read_answer(stream, self._endpoint)
+            if stream.is_ready:
+                undo.pop_all()
+                idle_connections.keep(self._endpoint, self._connection)
+        return answer
 
 
 def _request(endpoint: Endpoint, method: str, target: str, body: bytes) -> bytes:
-    lines = [f"{method} {target} HTTP/1.1", f"Host: {endpoint.host_header}", "Connection: close"]
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {endpoint.host_header}"]
     if body:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     return "\r\n".join([*lines, "", ""]).encode() + body
@@ -120,9 +109,11 @@ def _request(endpoint: Endpoint, method: str, target: str, body: bytes) -> bytes
 def _read_answer(stream: _Stream, endpoint: Endpoint) -> Answer:
     try:
         status_line, *header_lines = stream.until(b"\r\n\r\n", _LARGEST_HEAD).decode("latin-1").split("\r\n")
-        _, status, *_ = status_line.split(" ", 2)
+        version, status, *_ = status_line.split(" ", 2)
         pairs = (line.partition(":") for line in header_lines)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        if version != "HTTP/1.1" or headers.get("connection", "").lower() == "close":
+            stream.is_last = True
         return Answer(int(status), _read_body(stream, headers))
     except ValueError as error:
         raise PluginError(Code.AGENT_NONSENSE, f"what answers at {endpoint} does not speak HTTP: {error}") from error
@@ -143,6 +134,12 @@ class _Stream:
         self._connection = connection
         self._deadline = deadline
         self._buffer = b""
+        self.is_last = False  # nothing comes behind this answer
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether another request may follow on the connection."""
+        return not self.is_last and not self._buffer
 
     def until(self, mark: bytes, limit: int) -> bytes:
         while mark not in self._buffer:
@@ -169,6 +166,7 @@ class _Stream:
         return body
 
     def rest(self) -> bytes:
+        self.is_last = True
         while data := self._receive():
             self._buffer += data
             if len(self._buffer) > _LARGEST_BODY:
@@ -188,5 +186,5 @@ class _Stream:
         self._buffer += data
 
     def _receive(self) -> bytes:
-        self._connection.settimeout(_timeout(self._deadline))
+        self._deadline.await_readable(self._connection.fileno())
         return self._connection.recv(65536)

@@ -82,6 +82,10 @@ class PendingNotifications:
         """Sends all that is kept, if no other call is at it and the agent answers within 10 s; never fails."""
         self._send_first(_MOST_KEPT, agent, _LONGEST_SENDING_OF_ALL)
 
+    def count(self) -> int:
+        """How many are kept."""
+        return len(names_in(self._directory))
+
     def keep(self, notification: Notification) -> None:
         """Keeps it for a later call to send; never fails: what cannot be kept is logged."""
         try:

@@ -1,16 +1,19 @@
 """Waiting for the agent: until the pod's list of interfaces is whole, or its ports have their addresses.
 
 A pod's list may come later than the call, in parts, and un-annotated at first; the agent may be starting. All of that
-is waited for, within one deadline; what was missing at its end is the error.
+is waited for, within one deadline; what was missing at its end is the error. The agent is asked before its answer is
+needed, and works while the call goes on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from cni_contrail.agent.client import Agent, Port
+from cni_contrail.agent.http import Asked
 from cni_contrail.deadline import NEVER, Deadline, Interruption
-from cni_contrail.errors import TryAgainError, UnreachableError
+from cni_contrail.errors import PluginError, TryAgainError, UnreachableError
 from cni_contrail.interfaces.served import ServedAddress, ServedList, read_list, read_ports
 from cni_contrail.journal import Journal
 from cni_contrail.pod import Pod
@@ -66,29 +69,66 @@ class Patience:
         raise TryAgainError(missing)
 
 
-def await_list(agent: Agent, machine: str, pod: Pod, patience: Patience) -> ServedList:
-    """The pod's whole list of interfaces."""
+@contextlib.contextmanager
+def asked_for_list(agent: Agent, machine: str, pod: Pod, patience: Patience) -> Iterator[Callable[[], ServedList]]:
+    """Asks for the pod's whole list of interfaces; what it yields waits for it."""
+
+    def ask() -> Asked:
+        wait = min(_LONGEST_HELD, patience.deadline.remaining)
+        return agent.ask_machine_config(machine, pod.uid, wait, patience.answer_held_for(wait))
 
     def look() -> ServedList | str:
-        wait = min(_LONGEST_HELD, patience.deadline.remaining)
-        answer = agent.machine_config(machine, pod.uid, wait, patience.answer_held_for(wait))
+        answer = agent.machine_config(question.take())
         if answer is None:
             return f"agent at {agent.endpoint} has no interfaces for pod {pod} ({machine})"
         served = read_list(answer)
         missing = served.missing(pod.uid)
         return f"agent at {agent.endpoint}, pod {pod}: {missing}" if missing else served
 
-    return patience.until_found(look)
+    with contextlib.closing(_Question(ask)) as question:
+        yield lambda: patience.until_found(look)
 
 
-def await_plugged(agent: Agent, ports: Port | Sequence[Port], patience: Patience) -> None:
-    """Tells the agent of ports, again if it is away just now: the same POST twice is one."""
+@contextlib.contextmanager
+def told_of(agent: Agent, ports: Port | Sequence[Port], patience: Patience) -> Iterator[Callable[[], bool]]:
+    """Tells the agent of ports; what it yields returns when the agent has taken them.
+
+    Tells again if the agent is away just now: the same POST twice is one. If an error passes, the answer is waited for
+    nevertheless: what the agent is told afterwards must not overtake it.
+    """
 
     def tell() -> bool:
-        agent.plug(ports, patience.answer_deadline)
+        agent.plug(question.take())
         return True
 
-    patience.until_found(tell)
+    question = _Question(lambda: agent.ask_plug(ports, patience.answer_deadline))
+    try:
+        yield lambda: patience.until_found(tell)
+    finally:
+        if question.is_open:
+            with contextlib.suppress(PluginError):
+                tell()
+
+
+class _Question:
+    """A request that is sent at once; `take` returns it, and later ones are sent when they are taken."""
+
+    def __init__(self, ask: Callable[[], Asked]) -> None:
+        self._ask = ask
+        self._asked: Asked | None = ask()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has taken the first one."""
+        return self._asked is not None
+
+    def take(self) -> Asked:
+        asked, self._asked = self._asked, None
+        return asked or self._ask()
+
+    def close(self) -> None:
+        if self._asked is not None:
+            self._asked.close()
 
 
 def await_ports(

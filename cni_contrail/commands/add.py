@@ -1,6 +1,6 @@
 """ADD: attaches a pod, all its interfaces (thick) or one (delegated), all or nothing.
 
-The record is begun before the agent is asked, holds everything before the first link is made, and is marked as
+The record is begun before the agent's answer is read, holds everything before the first link is made, and is marked as
 finished when all is done. Whatever goes wrong in between is undone by it; if the process is killed, the next ADD or
 DEL of the container does that. While the agent is waited for, no lock is held: a DEL that comes meanwhile takes the
 record away, and the ADD sees it. A result that the runtime does not take is a failure too.
@@ -8,7 +8,7 @@ record away, and the ADD sees it. A result that the runtime does not take is a f
 
 from __future__ import annotations
 
-from cni_contrail.agent.waiting import Patience, await_list
+from cni_contrail.agent.waiting import Patience, asked_for_list
 from cni_contrail.commands.attempt import begun, ensure_still_wanted
 from cni_contrail.commands.choosing import choose
 from cni_contrail.commands.node import Node
@@ -24,10 +24,14 @@ def add(request: Request) -> str:
     node = request.node
     refuse_unsupported_fields(request.config)
     refuse_unsupported_settings(node.settings)
-    with open_sandbox(request) as netns, begun(request) as attempt:
-        patience = _patience(node)
+    patience = _patience(node)
+    with (
+        open_sandbox(request) as netns,
+        asked_for_list(node.agent, request.machine_name, request.pod, patience) as listed,
+        begun(request) as attempt,
+    ):
         with node.phase("list"):
-            served = await_list(node.agent, request.machine_name, request.pod, patience)
+            served = listed()
         with request.locked():
             ensure_still_wanted(request, attempt)
             chosen = choose(request, served, attempt.before)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from cni_contrail.commands.request import Request
-from cni_contrail.commands.takedown import take_down
+from cni_contrail.commands.takedown import forget, take_down
 from cni_contrail.errors import Code, PluginError, TryAgainError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import own_netns
@@ -34,8 +34,8 @@ def begun(request: Request) -> Iterator[Attempt]:
         attempt = _begin(request, name)
         try:
             yield attempt
-        except BaseException:
-            _undo(request, attempt)
+        except BaseException as error:
+            _undo(request, attempt, error)
             raise
 
 
@@ -86,11 +86,15 @@ def _refuse_mixed_modes(request: Request) -> None:
         )
 
 
-def _undo(request: Request, attempt: Attempt) -> None:
+def _undo(request: Request, attempt: Attempt, cause: BaseException) -> None:
     try:
         with request.locked():
             record = _current(request, attempt)
-            if record is not None:
+            if record is None:
+                return
+            if isinstance(cause, PluginError) and cause.code == Code.EXISTS:
+                forget(request.node, record, tell=request.node.tell)  # no link was made: what has the name is not ours
+            else:
                 _take_down(request, record)
     except PluginError as error:
         request.node.journal.error(f"{error.message}: left to DEL")

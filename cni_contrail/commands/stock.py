@@ -4,7 +4,7 @@ Such an agent says addresses only of ports that it has been told of, and takes t
 bare, then told, and get their addresses last. It also wants a file per port, to find them when it starts again.
 """
 
-from cni_contrail.agent.waiting import Patience, await_plugged, await_ports
+from cni_contrail.agent.waiting import Patience, await_ports, told_of
 from cni_contrail.commands.choosing import Chosen
 from cni_contrail.commands.request import Request
 from cni_contrail.commands.wiring import configure_links, finish, form_result, make_links, plan_record, ports
@@ -33,7 +33,8 @@ def _tell(request: Request, record: Record, chosen: Chosen, patience: Patience) 
     request.node.pending.forget(record.container_id)
     for port in ports(record, chosen.interfaces):
         request.port_files.write(port)
-        await_plugged(request.node.agent, port, patience)
+        with told_of(request.node.agent, port, patience) as plugged:
+            plugged()
 
 
 def _with_addresses(

@@ -28,6 +28,12 @@ def take_down(node: Node, record: Record, *, sandbox: Sandbox | None, tell: Call
     if record.interfaces:
         remove_host_links(node, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
         _restore_defaults(node, record, sandbox)
+    forget(node, record, tell=tell)
+
+
+def forget(node: Node, record: Record, *, tell: Callable[[Notification], None]) -> None:
+    """Has the agent told and forgets the record, as `take_down` does; no link is touched."""
+    if record.interfaces:
         _release_ports(node, record, tell)
     node.attachments.remove(record)
 

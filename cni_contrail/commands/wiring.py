@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from cni_contrail.addresses import DEFAULT_DESTINATION, family_of
-from cni_contrail.agent.waiting import Patience, await_plugged
+from cni_contrail.agent.waiting import Patience, told_of
 from cni_contrail.commands.choosing import Chosen
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError
@@ -35,10 +35,11 @@ def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, begun
     record = plan_record(request, netns, served, chosen, begun)
     result = form_result(request, chosen.interfaces[0], record)
     request.node.attachments.write(record)
-    make_links(request, netns, record)
     request.node.pending.forget(record.container_id)
-    with request.node.phase("plug"):
-        await_plugged(request.node.agent, ports(record, chosen.interfaces), patience)
+    with told_of(request.node.agent, ports(record, chosen.interfaces), patience) as plugged:
+        make_links(request, netns, record)
+        with request.node.phase("plug"):
+            plugged()
     finish(request, netns, record)
     return result
 
@@ -98,7 +99,6 @@ def make_links(request: Request, netns: int, record: Record) -> None:
         with request.node.phase("make"):
             make_interfaces(netns, plans, sysctl_dir=request.node.settings.sysctl_dir)
     except LinkExistsError as error:
-        request.node.attachments.remove(record)  # nothing was made, and what has the name is not ours to take down
         raise PluginError(Code.EXISTS, str(error)) from error
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error

@@ -17,15 +17,30 @@ def write_whole(path: str, data: bytes) -> None:
     """
     part = path + _PART
     try:
-        make_private_directory(os.path.dirname(path))
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(data)
+        _write(part, data)
         os.rename(part, path)
     except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise PluginError(Code.IO_FAILURE, f"{path} cannot be written: {error.strerror}") from error
+
+
+def _write(path: str, data: bytes) -> None:
+    descriptor = _create(path)
+    try:
+        while data:
+            data = data[os.write(descriptor, data) :]
+    finally:
+        os.close(descriptor)
+
+
+def _create(path: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        return os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        make_private_directory(os.path.dirname(path))
+        return os.open(path, flags, 0o600)
 
 
 def make_private_directory(path: str) -> None:
@@ -56,7 +71,7 @@ def why_unwritable(directory: str) -> str | None:
 def read_if_there(path: str) -> bytes | None:
     """Reads a file, None if there is none; raises `PluginError` with code 5."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", buffering=0) as file:
             return file.read()
     except FileNotFoundError:
         return None

@@ -61,7 +61,7 @@ class Record(NamedTuple):
 
 def encode_record(record: Record) -> bytes:
     """Forms the file's content."""
-    return json.dumps({"version": _VERSION, **_document(record)}, indent=1).encode()
+    return json.dumps({"version": _VERSION, **_document(record)}).encode()
 
 
 def decode_record(data: bytes) -> Record:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cni_contrail.agent.http import Answer, Endpoint, exchange
+from cni_contrail.agent.http import Answer, Asked, Endpoint
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, UnreachableError
 
@@ -57,16 +57,15 @@ def serve(tmp_path: Path) -> Iterator[Server]:
 
 
 def ask(endpoint: Endpoint, seconds: float = 5, body: bytes = b"") -> Answer:
-    return exchange(endpoint, "GET", "/x?y=z", body, Deadline(seconds))
+    return Asked(endpoint, "GET", "/x?y=z", body, Deadline(seconds)).answer()
 
 
-def test_a_request_says_that_it_closes(serve: Server) -> None:
+def test_a_request_says_where_it_goes_and_how_long_it_is(serve: Server) -> None:
     ask(serve(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), body=b"{}")
     [request] = serve.requests
     assert request.split(b"\r\n") == [
         b"GET /x?y=z HTTP/1.1",
         b"Host: localhost",
-        b"Connection: close",
         b"Content-Type: application/json",
         b"Content-Length: 2",
         b"",

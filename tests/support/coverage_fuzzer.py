@@ -10,12 +10,11 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import atheris
 
 with atheris.instrument_imports(include=["cni_contrail"]):
-    import cni_contrail.agent.client as client
     import cni_contrail.agent.http as http
     from cni_contrail.deadline import Deadline
     from cni_contrail.errors import PluginError
@@ -24,6 +23,8 @@ with atheris.instrument_imports(include=["cni_contrail"]):
 COMMANDS = ("ADD", "DEL", "CHECK", "GC", "STATUS")
 NETWORK = "contrail-k8s-cni"
 BUG = 999
+READ_ANSWER = http.Asked.answer
+ALWAYS_READY = os.open(os.devnull, os.O_RDONLY)
 
 
 class Calls:
@@ -44,7 +45,7 @@ class Calls:
             json.dump(settings, file)
         self._sandbox = sandbox
         self.answer = http.Answer(404, b"")
-        client.exchange = lambda *_: self.answer  # type: ignore[attr-defined]  # where it is looked up
+        setattr(http.Asked, "answer", lambda _: self.answer)  # noqa: B010 - nobody is there to be asked
 
     def carry_out(self, command: str, stdin: bytes, args: str = "") -> None:
         """One call, and the DEL that a runtime makes after it."""
@@ -94,9 +95,9 @@ def target(name: str, calls: Calls) -> Callable[[bytes], None]:
         calls.carry_out("ADD", config())
 
     def wire(data: bytes) -> None:
-        http._connect = lambda *_: Connection(data)  # type: ignore[assignment]  # all that is asked of it
+        setattr(http, "connect", lambda *_: Connection(data))  # noqa: B010 - all that is asked of it
         with contextlib.suppress(PluginError):
-            http.exchange(http.Endpoint("/x", "", 0), "GET", "/", b"", Deadline(5))
+            READ_ANSWER(http.Asked(http.Endpoint("/x", "", 0), "GET", "/", b"", Deadline(5)))
 
     return {"stdin": standard_input, "args": arguments, "answers": answers, "wire": wire}[name]
 
@@ -107,10 +108,10 @@ class Connection:
     def __init__(self, data: bytes) -> None:
         self._parts = [data[start : start + 7] for start in range(0, len(data), 7)]
 
-    def __enter__(self) -> Self:
-        return self
+    def fileno(self) -> int:
+        return ALWAYS_READY
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         pass
 
     def sendall(self, data: bytes) -> None:
@@ -119,8 +120,8 @@ class Connection:
     def settimeout(self, seconds: float) -> None:
         pass
 
-    def recv(self, size: int) -> bytes:
-        return self._parts.pop(0) if self._parts else b""
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        return self._parts.pop(0) if self._parts and not flags else b""
 
 
 if __name__ == "__main__":

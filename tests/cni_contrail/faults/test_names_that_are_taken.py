@@ -14,7 +14,7 @@ def test_in_the_sandbox(
     sandbox.ip("link", "add", "eth1", "type", "veth", "peer", "name", "other")
     assert "eth1" in plugin.add(pod).failed(102)
     assert sorted(sandbox.links()) == ["eth1", "other"]
-    assert (plugin.node.links(), plugin.files(), agent.asked("POST")) == ([], [], [])
+    assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
 
 @pytest.mark.parametrize("alias", ["", "somebody's"])

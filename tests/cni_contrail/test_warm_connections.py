@@ -1,0 +1,139 @@
+"""Connections to the agent that are used again, and what is done where the agent has closed them."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cni_contrail.agent.connections import idle_connections
+from cni_contrail.agent.http import Answer, Asked, Endpoint
+from cni_contrail.deadline import Deadline
+from cni_contrail.errors import UnreachableError
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+PATIENCE = 5.0  # seconds
+
+
+class KeepingServer:
+    """Answers each request on a connection with the same bytes, `at_most` of them, and counts the connections."""
+
+    def __init__(self, folder: Path, reply: bytes = OK, at_most: int = 100) -> None:
+        self.endpoint = Endpoint(str(folder / "s"), "", 0)
+        self.accepted = 0
+        self.closed = threading.Semaphore(0)
+        self._reply = reply
+        self._at_most = at_most
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(self.endpoint.socket_path)
+        self._listener.listen()
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # a test closed it already
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        idle_connections.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            self.accepted += 1
+            threading.Thread(target=self._answer, args=(client,), daemon=True).start()
+
+    def _answer(self, client: socket.socket) -> None:
+        with client, contextlib.suppress(ConnectionError):  # nobody wants the answer
+            for _ in range(self._at_most):
+                if not client.recv(65536):
+                    return
+                client.sendall(self._reply)
+        self.closed.release()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[KeepingServer]:
+    running = KeepingServer(tmp_path)
+    yield running
+    running.close()
+
+
+def asked(server: KeepingServer) -> Asked:
+    return Asked(server.endpoint, "GET", "/", b"", Deadline(PATIENCE))
+
+
+def test_requests_one_after_the_other_share_a_connection(server: KeepingServer) -> None:
+    assert [asked(server).answer() for _ in range(3)] == [Answer(200, b"ok")] * 3
+    assert server.accepted == 1
+
+
+def test_requests_at_the_same_time_have_connections_of_their_own(server: KeepingServer) -> None:
+    first, second = asked(server), asked(server)
+    assert (second.answer(), first.answer()) == (Answer(200, b"ok"), Answer(200, b"ok"))
+    assert server.accepted == 2
+
+
+def test_of_many_connections_only_some_are_kept(server: KeepingServer) -> None:
+    for each in [asked(server) for _ in range(20)]:
+        each.answer()
+    for each in [asked(server) for _ in range(20)]:
+        each.answer()
+    assert server.accepted == 20 + 12
+
+
+def test_a_request_whose_answer_nobody_wants_gives_its_connection_up(server: KeepingServer) -> None:
+    asked(server).close()
+    asked(server).answer()
+    assert server.accepted == 2
+
+
+def test_a_connection_that_the_agent_has_closed_is_not_used(tmp_path: Path) -> None:
+    server = KeepingServer(tmp_path, at_most=1)
+    for _ in range(3):
+        asked(server).answer()
+        assert server.closed.acquire(timeout=PATIENCE)
+    assert server.accepted == 3
+    server.close()
+
+
+def test_a_request_on_a_connection_that_the_agent_closes_meanwhile_is_sent_again(tmp_path: Path) -> None:
+    server = KeepingServer(tmp_path)
+    ours, theirs = socket.socketpair()
+    idle_connections.keep(server.endpoint, ours)
+    request = asked(server)
+    theirs.close()
+    assert request.answer() == Answer(200, b"ok")
+    assert server.accepted == 1
+    server.close()
+
+
+def test_an_agent_that_is_gone_is_unreachable_whatever_connection_was_kept(server: KeepingServer) -> None:
+    asked(server).answer()
+    server.close()
+    ours, theirs = socket.socketpair()
+    idle_connections.keep(server.endpoint, ours)
+    request = asked(server)
+    theirs.close()
+    with pytest.raises(UnreachableError, match="refused"):
+        request.answer()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        OK.replace(b"1.1", b"1.0"),
+        OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),
+        OK + b"more than was said",
+    ],
+    ids=["of HTTP 1.0", "that says that it is the last", "with something behind it"],
+)
+def test_after_an_answer_like_this_there_is_a_new_connection(tmp_path: Path, reply: bytes) -> None:
+    server = KeepingServer(tmp_path, reply)
+    for _ in range(2):
+        assert asked(server).answer() == Answer(200, b"ok")
+    assert server.accepted == 2
+    server.close()
