@@ -104,6 +104,9 @@ class Store(Protocol):
     async def address_owners(self) -> set[str]:
         """Uuids of all interfaces that have addresses now; one without a machine was left by a kill."""
 
+    async def held_back(self) -> dict[str, str]:
+        """Interfaces that have no address any more, but had one that is still held back, with their networks' uuids."""
+
     def watch_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:

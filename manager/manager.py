@@ -42,6 +42,8 @@ class Manager:
     """Composed by whoever starts it; `run` once.
 
     `registry` takes its metrics. `plugged` tells whether any port of the machine of a uuid is plugged on its node.
+    `stray_hold`: seconds for which addresses are held back that are found without a machine at start: more than none
+    where machines may go while no manager runs, since their ports may still be plugged.
     `assigned` is told of each pod's machine once it is written.
     `views` answers for the read-only API.
     """
@@ -55,6 +57,7 @@ class Manager:
         event_log: EventLog,
         registry: CollectorRegistry,
         plugged: Plugged,
+        stray_hold: float = 0.0,
         assigned: Assigned = _tell_nobody,
     ) -> None:
         metrics = ManagerMetrics(registry)
@@ -76,6 +79,7 @@ class Manager:
             recorder=self._recorder,
             metrics=metrics,
             plugged=plugged,
+            stray_hold=stray_hold,
             network_released=self._nads.networks.released,
             assigned=assigned,
         )

@@ -33,6 +33,11 @@ _RELEASE = """
     WHERE owner IN (SELECT value FROM json_each(:owners)) RETURNING network, family, address
 """
 
+_HELD = """
+    SELECT owner, network FROM addresses
+    WHERE held_until > ? AND owner NOT IN (SELECT owner FROM addresses WHERE held_until IS NULL)
+"""
+
 _EARLIEST_HOLD = "SELECT min(held_until) FROM addresses WHERE network = ? AND family = ? AND held_until IS NOT NULL"
 
 
@@ -96,6 +101,10 @@ class Addresses:
     def owners(self) -> set[str]:
         """Uuids of all interfaces that have addresses now."""
         return {owner for (owner,) in self._db.execute("SELECT DISTINCT owner FROM addresses WHERE held_until IS NULL")}
+
+    def held_back(self) -> dict[str, str]:
+        """Interfaces that have no address any more, but had one that is still held back, with their networks."""
+        return dict(self._db.execute(_HELD, (self._clock(),)).fetchall())
 
     def end_holds(self) -> None:
         """Frees the addresses whose hold is over."""

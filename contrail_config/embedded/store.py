@@ -99,6 +99,10 @@ class SqliteStore:
         """Uuids of all interfaces that have addresses now."""
         return await self._read(self._engine.addresses.owners)
 
+    async def held_back(self) -> dict[str, str]:
+        """Interfaces that have no address any more, but had one that is still held back, with their networks' uuids."""
+        return await self._read(self._engine.addresses.held_back)
+
     def watch_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:

@@ -62,6 +62,17 @@ class Ledger:
         blocks = itertools.chain.from_iterable(blocks.values() for blocks in self._blocks.values())
         return {entry.owner for block in blocks for entry in block.entries.values() if entry.held is None}
 
+    def held_back(self, now: float) -> dict[str, str]:
+        """Who has no address any more, but had one that is still held: with the network."""
+        given = self.owners()
+        return {
+            entry.owner: pool.network_uuid
+            for pool, blocks in self._blocks.items()
+            for block in blocks.values()
+            for entry in block.entries.values()
+            if entry.held is not None and entry.held.until > now and entry.owner not in given
+        }
+
     def given_in(self, network_uuid: str) -> Iterator[Place]:
         """The addresses of a network that somebody has."""
         for pool in (Pool(network_uuid, 4), Pool(network_uuid, 6)):

@@ -136,6 +136,12 @@ class KubernetesStore:
             await self._follow_addresses()
             return self._ledger.owners()
 
+    async def held_back(self) -> dict[str, str]:
+        """Interfaces that have no address any more, but had one that is still held back, with their networks' uuids."""
+        with self._answering("addresses"):
+            await self._follow_addresses()
+            return self._ledger.held_back(self._clock())
+
     def watch_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:

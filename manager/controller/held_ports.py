@@ -1,6 +1,7 @@
 """Interfaces of deleted machines whose ports the node has still to unplug: their addresses are held back for long.
 
 Kept so that the hold can be shortened once the node reports the port unplugged, and for no longer than the hold lasts.
+What an earlier manager held back is known from the store.
 An interface that is not here belongs to a machine that lives, or to none: releasing it would be wrong, or vain.
 """
 

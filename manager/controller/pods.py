@@ -36,7 +36,10 @@ _AT_ONCE = 128
 
 
 class PodController:
-    """Follows pods; `network_released` is told the uuid of each network in which addresses came free."""
+    """Follows pods; `network_released` is told the uuid of each network in which addresses came free.
+
+    `stray_hold`: seconds for which addresses are held back that are found without a machine.
+    """
 
     def __init__(
         self,
@@ -47,6 +50,7 @@ class PodController:
         recorder: EventRecorder,
         metrics: ManagerMetrics,
         plugged: Plugged,
+        stray_hold: float,
         network_released: Callable[[str], None],
         assigned: Assigned,
     ) -> None:
@@ -56,6 +60,7 @@ class PodController:
         self._cluster = configuration.cluster_name
         self._catalogue = catalogue
         self._store = store
+        self._stray_hold = stray_hold
         self._network_released = network_released
         self._room = WaitingRoom()
         self._claims = Claims(self.wake)
@@ -93,6 +98,7 @@ class PodController:
             record.take_over(machine)
             record.found = machine
             self._claims.claim(key, [uid_need(machine.uuid), *requested_macs(machine)])
+        await self._load_held_ports()
 
     def apply(self, pod: Pod) -> None:
         """The pod is there, as the source tells it."""
@@ -127,8 +133,9 @@ class PodController:
         async with self.queue.paused():
             strays = await stray_interfaces(self._store, self.records.values())
             if strays:
-                log.info("freeing the addresses of %d interfaces that were never finished", len(strays))
-                await self._store.release(strays, hold=0.0)
+                log.info("freeing the addresses of %d interfaces that have no machine", len(strays))
+                await self._store.release(strays, hold=self._stray_hold)
+                await self._load_held_ports()
         if strays:
             self._released([network.uuid for network in self._catalogue.networks.values()])
 
@@ -147,6 +154,9 @@ class PodController:
         """Finishes what was begun and begins no more."""
         await self.queue.close()
         await self._unplugged.close()
+
+    async def _load_held_ports(self) -> None:
+        self._ports.add((await self._store.held_back()).items())
 
     async def _work_off(self, key: str) -> None:
         record = self.records.get(key)

@@ -15,6 +15,7 @@ from contrail_config.errors import StoreError
 from contrail_config.kube.errors import KubeConfigurationError, KubeError
 from contrail_config.kubernetes.definitions import ensure_definitions
 from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.store import UNPLUGGED_HOLD
 from contrail_service.errors import ConfigurationError, RestartError
 from contrail_service.listen import parse_listen, parse_optional_listen
 from contrail_service.pages import status_routes
@@ -60,6 +61,7 @@ def _manager(
         event_log=cluster.event_log,
         registry=registry,
         plugged=may_be_plugged,
+        stray_hold=UNPLUGGED_HOLD,  # the garbage collector removes machines after their pods
         assigned=cluster.assigned,
     )
     cluster.nodes.on_unplugged(manager.unplugged)

@@ -137,3 +137,27 @@ async def test_one_call_frees_all_addresses_of_all_its_owners(store: Store, netw
     await give(store, dual, other)
     await store.release([one, other])
     assert await store.address_owners() == set()
+
+
+async def test_who_is_held_back_for_is_known_with_the_network_until_the_hold_is_over(
+    store: Store, network: VirtualNetwork, clock: FakeClock, open_store: OpenStore
+) -> None:
+    machine = await start_pod(store, [network])
+    assert await store.held_back() == {}
+    await store.delete_machine(machine.uuid, hold=UNPLUGGED_HOLD)
+    assert await store.held_back() == {machine.interfaces[0].uuid: network.uuid}
+    await store.close()
+    reopened = await open_store()
+    clock.advance(UNPLUGGED_HOLD - 1)
+    assert await reopened.held_back() == {machine.interfaces[0].uuid: network.uuid}
+    clock.advance(1)
+    assert await reopened.held_back() == {}
+
+
+async def test_who_has_an_address_again_is_not_held_back_for(store: Store) -> None:
+    network = await store.put_network(make_network("small", "10.1.0.0/29"))
+    owner = new_owner()
+    await give(store, network, owner)
+    await store.release([owner])
+    await give(store, network, owner)
+    assert await store.held_back() == {}
