@@ -1,14 +1,13 @@
 """Notes of what happened lately: each once, no more than so many, none for longer than so long."""
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 
 
 class Notes:
-    """The newest `most` different texts of the last `seconds`, by a clock that nobody sets."""
+    """The newest `most` different texts of the last `seconds` by `clock`."""
 
-    def __init__(self, *, most: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, *, most: int, seconds: float, clock: Callable[[], float]) -> None:
         self._most = most
         self._seconds = seconds
         self._clock = clock

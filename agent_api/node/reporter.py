@@ -7,10 +7,12 @@ nothing is lost but time: each report holds all that is to be told, and tries gr
 
 import asyncio
 import logging
+import math
 import random
 import socket
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -49,22 +51,32 @@ class ReportPace(msgspec.Struct, frozen=True):
 
 
 class NodeReporter:
-    """Reports of an agent's node, once its machines were listed; `versions` are by the name of what runs."""
+    """Reports of an agent's node, once its machines were listed.
+
+    `versions` are by the name of what runs; `clock` tells seconds, and is one that nobody sets.
+    """
 
     def __init__(
-        self, agent: Agent, reports: Reports, *, versions: Mapping[str, str], pace: ReportPace | None = None
+        self,
+        agent: Agent,
+        reports: Reports,
+        *,
+        versions: Mapping[str, str],
+        pace: ReportPace | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._machines = agent.machines
         self._reports = reports
         self._versions = dict(versions)
         self._pace = pace or ReportPace()
-        self._unplugged = UnpluggedPorts(agent.machines, agent.ports)
-        self._errors = Notes(most=_MOST, seconds=_ERRORS_LAST)
-        self._conflicts = Notes(most=_MOST, seconds=_CONFLICTS_LAST)
+        self._clock = clock
+        self._unplugged = UnpluggedPorts(agent.machines, agent.ports, clock=clock)
+        self._errors = Notes(most=_MOST, seconds=_ERRORS_LAST, clock=clock)
+        self._conflicts = Notes(most=_MOST, seconds=_CONFLICTS_LAST, clock=clock)
         self._backoff = Backoff(first=2 * self._pace.interval, longest=self._pace.longest_pause)
         self._instance = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
         self._told: NodeReport | None = None
-        self._next_heartbeat = 0.0
+        self._next_heartbeat = -math.inf
 
     async def run(self) -> None:
         """Reports until it is cancelled."""
@@ -101,7 +113,7 @@ class NodeReporter:
     async def _write(self, report: NodeReport) -> None:
         other = await self._reports.write(report)
         self._told = report
-        self._next_heartbeat = asyncio.get_running_loop().time() + _stretched(self._pace.heartbeat)
+        self._next_heartbeat = self._clock() + _stretched(self._pace.heartbeat)
         if other is not None:
             log.warning("another agent reports of this node: %s; here is %s", other, self._instance)
             self._conflicts.add(f"another agent reports of this node: {other}")
@@ -110,7 +122,7 @@ class NodeReporter:
         return self._told is None or report != msgspec.structs.replace(self._told, reported_at=report.reported_at)
 
     def _is_heartbeat_due(self) -> bool:
-        return asyncio.get_running_loop().time() >= self._next_heartbeat
+        return self._clock() >= self._next_heartbeat
 
 
 def _stretched(seconds: float) -> float:

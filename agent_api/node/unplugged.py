@@ -7,7 +7,7 @@ waits for word of them; so nodes have little to tell, however many pods come and
 What is noted is forgotten when this process ends: whoever waits for it waits for as long as addresses are held at most.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agent_api.machines import Machines
 from agent_api.node.notes import Notes
@@ -23,10 +23,10 @@ _MOST = 1024
 class UnpluggedPorts:
     """Follows the table of ports from now on. Ports of instances have no machine here, and do not count."""
 
-    def __init__(self, machines: Machines, ports: PortTable) -> None:
+    def __init__(self, machines: Machines, ports: PortTable, *, clock: Callable[[], float]) -> None:
         self._machines = machines
         self._ports = ports
-        self._notes = Notes(most=_MOST, seconds=UNPLUGGED_HOLD)
+        self._notes = Notes(most=_MOST, seconds=UNPLUGGED_HOLD, clock=clock)
         ports.on_unplugged(self._unplugged)
 
     def interfaces(self) -> tuple[str, ...]:

@@ -39,10 +39,14 @@ class NodeReports:
             async for _ in attempts():
                 try:
                     self._kept = await self._put(report)
-                except (KubeConflictError, KubeExistsError, KubeNotFoundError):
+                except (KubeConflictError, KubeExistsError):
                     self._kept = await self._find()
                     if self._begun and self._kept is not None and self._kept.status.instance != report.instance:
                         other = self._kept.status.instance
+                except KubeNotFoundError:
+                    if self._kept is None:
+                        raise  # not even the kind is there
+                    self._kept = None
                 else:
                     self._begun = True
                     return other

@@ -1,0 +1,145 @@
+"""Each node's agent writes one object, whatever became of it meanwhile, and hears of another agent of its node.
+
+On each API server, but for what only the fake one can be made to do.
+"""
+
+import uuid
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from contrail_config.errors import NotFoundError, StoreUnavailableError
+from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeUnavailableError
+from contrail_config.kubernetes.definitions import definitions, ensure_definitions
+from contrail_config.kubernetes.kinds import NODES, NodeReport
+from contrail_config.kubernetes.nodes import NodeReports
+from tests.contrail_config.kubernetes.managers import writes
+from tests.support.apiservers import API_SERVERS
+from tests.support.fake_apiserver.server import FakeApiServer
+
+REPORT = NodeReport("2026-11-21T12:00:00Z", "worker_1", {"agent": "1.0"}, unplugged=("a", "b"), pending_deletes=1)
+LATER = msgspec.structs.replace(REPORT, reported_at="2026-11-21T12:00:10Z", unplugged=(), last_errors=("disk full",))
+OTHER = msgspec.structs.replace(REPORT, instance="worker_2")
+
+
+class TestOnEachServer:
+    """What every API server does alike."""
+
+    @pytest.fixture(params=API_SERVERS)
+    async def client(self, request: pytest.FixtureRequest) -> AsyncIterator[KubeClient]:
+        async with API_SERVERS[request.param]() as access, connect(access) as client:
+            await ensure_definitions(client)
+            yield client
+
+    @pytest.fixture
+    async def node(self, client: KubeClient) -> AsyncIterator[str]:
+        name = f"node-{uuid.uuid4().hex[:12]}"
+        yield name
+        await client.delete(NODES, name)
+
+    async def test_the_newest_report_is_kept_whole(self, client: KubeClient, node: str) -> None:
+        reports = NodeReports(client, node)
+        for report in (REPORT, LATER):
+            assert await reports.write(report) is None
+            assert (await client.get(NODES, node)).status == report
+
+    async def test_who_reported_before_this_agent_is_its_predecessor(self, client: KubeClient, node: str) -> None:
+        await NodeReports(client, node).write(OTHER)
+        assert await NodeReports(client, node).write(REPORT) is None
+        assert (await client.get(NODES, node)).status == REPORT
+
+    async def test_two_agents_of_one_node_hear_of_each_other(self, client: KubeClient, node: str) -> None:
+        one, other = NodeReports(client, node), NodeReports(client, node)
+        assert await one.write(REPORT) is None
+        assert await other.write(OTHER) is None
+        assert await one.write(REPORT) == "worker_2"
+        assert await other.write(OTHER) == "worker_1"
+        assert (await client.get(NODES, node)).status == OTHER
+
+    async def test_what_people_write_on_it_stays_and_is_no_agents(self, client: KubeClient, node: str) -> None:
+        reports = NodeReports(client, node)
+        await reports.write(REPORT)
+        await client.patch(NODES, node, {"metadata": {"labels": {"checked": "yes"}}})
+        assert await reports.write(LATER) is None
+        kept = await client.get(NODES, node)
+        assert (kept.metadata.labels, kept.status) == ({"checked": "yes"}, LATER)
+
+    async def test_one_that_was_removed_is_made_anew(self, client: KubeClient, node: str) -> None:
+        reports = NodeReports(client, node)
+        await reports.write(REPORT)
+        await client.delete(NODES, node)
+        assert await reports.write(LATER) is None
+        assert (await client.get(NODES, node)).status == LATER
+
+
+class TestAServerThatDoesNotDoItsWork:
+    """Nothing is lost but time."""
+
+    @pytest.fixture(autouse=True)
+    async def made_definitions(self, client: KubeClient) -> None:
+        await ensure_definitions(client)
+
+    @pytest.fixture
+    def reports(self, client: KubeClient) -> NodeReports:
+        return NodeReports(client, "worker-1")
+
+    @pytest.mark.parametrize("lost", [0, 1])
+    async def test_a_report_whose_answer_was_lost_is_this_agents_own(
+        self, client: KubeClient, server: FakeApiServer, reports: NodeReports, lost: int
+    ) -> None:
+        for number, report in enumerate((REPORT, LATER)):
+            server.faults.lost_answers = int(number == lost)
+            with_answer = reports.write(report)
+            try:
+                assert await with_answer is None
+            except StoreUnavailableError:
+                assert await reports.write(report) is None
+            assert (await client.get(NODES, "worker-1")).status == report
+
+    @pytest.mark.parametrize(("code", "cause"), [(403, KubeForbiddenError), (500, KubeUnavailableError)])
+    async def test_a_refusal_names_the_node_and_passes(
+        self, client: KubeClient, server: FakeApiServer, reports: NodeReports, code: int, cause: type[KubeError]
+    ) -> None:
+        server.faults.refuse(code, verb="create", times=4)
+        with pytest.raises(StoreUnavailableError, match="report of node worker-1") as refused:
+            await reports.write(REPORT)
+        assert type(refused.value.__cause__) is cause
+        server.faults.refusals.clear()
+        assert await reports.write(REPORT) is None
+
+    async def test_a_server_that_is_away_hears_the_newest_report_when_it_is_back(
+        self, client: KubeClient, server: FakeApiServer, reports: NodeReports
+    ) -> None:
+        await reports.write(REPORT)
+        await server.stop()
+        with pytest.raises(StoreUnavailableError):
+            await reports.write(REPORT)
+        await server.start()
+        assert await reports.write(LATER) is None
+        assert (await client.get(NODES, "worker-1")).status == LATER
+
+    async def test_a_server_that_lost_everything_is_told_anew(
+        self, client: KubeClient, server: FakeApiServer, reports: NodeReports
+    ) -> None:
+        await reports.write(REPORT)
+        server.empty_storage()
+        await ensure_definitions(client)
+        assert await reports.write(LATER) is None
+        assert (await client.get(NODES, "worker-1")).status == LATER
+
+    async def test_a_report_that_others_change_all_the_time_is_given_up(
+        self, server: FakeApiServer, reports: NodeReports
+    ) -> None:
+        await reports.write(REPORT)
+        server.faults.conflicts = True
+        with pytest.raises(StoreUnavailableError, match="worker-1"):
+            await reports.write(LATER)
+
+    async def test_without_the_kind_it_is_not_there_yet(self, server: FakeApiServer, reports: NodeReports) -> None:
+        server.empty_storage()
+        for _ in range(2):
+            with pytest.raises(NotFoundError, match="report of node worker-1"):
+                await reports.write(REPORT)
+        assert len(writes(server)) == 2 + len(definitions())
