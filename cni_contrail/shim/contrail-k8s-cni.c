@@ -213,11 +213,14 @@ static const char *variable(const char *name)
     return value == NULL ? "" : value;
 }
 
-/* A standard stream that the runtime closed must not become a descriptor of ours. */
+/* A standard stream that the runtime closed must not become a descriptor of ours: moves one that did. */
 static int above_standard_streams(int descriptor)
 {
-    bool taken = descriptor >= 0 && descriptor <= STDERR_FILENO;
-    return taken ? fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : descriptor;
+    if (descriptor < 0 || descriptor > STDERR_FILENO)
+        return descriptor;
+    int above = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    (void)close(descriptor); /* it is of no use, whatever came of it */
+    return above;
 }
 
 static size_t read_environment(char *buffer)
@@ -251,7 +254,9 @@ static int32_t open_netns(int *netns)
     const char *path = variable("CNI_NETNS");
     if (*path == '\0')
         return -1;
-    *netns = above_standard_streams(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    do
+        *netns = above_standard_streams(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    while (*netns < 0 && errno == EINTR);
     return *netns < 0 ? errno : 0;
 }
 

@@ -1,0 +1,172 @@
+"""Environment, configuration and sandbox reach the daemon as the runtime gave them; its answer comes back as it is."""
+
+import ctypes
+import errno
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.netns import Netns
+from tests.support.shim import ADD, ANSWER, PlayedDaemon, Received, Shim, identity
+
+CONFIG = b'{"cniVersion": "1.0.0", "name": "net", "type": "contrail-k8s-cni"}'
+ENVIRONMENT_LIMIT, INPUT_LIMIT, OUTPUT_LIMIT = 64 * 1024, 1024 * 1024, 1024 * 1024
+
+
+def handed_over(
+    shim: Shim, daemon: PlayedDaemon, environment: dict[str, str] | dict[bytes, bytes], stdin: bytes = CONFIG
+) -> Received:
+    """What the daemon received of a call that it then answered with success."""
+    with shim.started(environment, stdin) as running:
+        connection, received = daemon.take()
+        with connection:
+            connection.answer(0, b"")
+            assert connection.receipt() == b"\1"
+        assert running.outcome() == (0, b"", b"")
+    return received
+
+
+@pytest.fixture
+def sandbox(make_netns: Callable[[str], Netns]) -> Netns:
+    return make_netns("pod")
+
+
+def test_all_of_it(shim: Shim, daemon: PlayedDaemon, sandbox: Netns) -> None:
+    environment = {**ADD, "CNI_IFNAME": "eth0", "CNI_NETNS": sandbox.path, "CNI_ARGS": "", "PATH": "/bin", "CN": "x"}
+    received = handed_over(shim, daemon, environment)
+    assert received.version == 1
+    assert received.netns == identity(sandbox.path)
+    assert sorted(received.variables) == sorted(
+        [b"CNI_COMMAND=ADD", b"CNI_IFNAME=eth0", f"CNI_NETNS={sandbox.path}".encode(), b"CNI_ARGS="]
+    )
+    assert received.stdin == CONFIG
+
+
+@pytest.mark.parametrize("command", ["ADD", "DEL", "CHECK", "GC", "STATUS", "add", "VERSION2", " "])
+def test_every_command_but_version(shim: Shim, daemon: PlayedDaemon, command: str) -> None:
+    assert handed_over(shim, daemon, {"CNI_COMMAND": command}).variables == [f"CNI_COMMAND={command}".encode()]
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("/run/netns/not-there", errno.ENOENT),
+        ("/etc/hostname/x", errno.ENOTDIR),
+        ("/" + "x" * 300, errno.ENAMETOOLONG),
+        ("/run/netns/\udcff", errno.ENOENT),
+    ],
+)
+def test_a_sandbox_that_cannot_be_opened_goes_as_its_error(
+    shim: Shim, daemon: PlayedDaemon, path: str, problem: int
+) -> None:
+    assert handed_over(shim, daemon, {**ADD, "CNI_NETNS": path}).netns == problem
+
+
+@pytest.mark.parametrize("environment", [ADD, {**ADD, "CNI_NETNS": ""}], ids=["unset", "empty"])
+def test_no_sandbox_is_told_from_one_that_cannot_be_opened(
+    shim: Shim, daemon: PlayedDaemon, environment: dict[str, str]
+) -> None:
+    assert handed_over(shim, daemon, environment).netns == -1
+
+
+def test_a_pipe_for_a_sandbox_does_not_hold_the_call_up(shim: Shim, daemon: PlayedDaemon, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert handed_over(shim, daemon, {**ADD, "CNI_NETNS": str(pipe)}).netns == identity(str(pipe))
+
+
+def test_thousands_of_variables(shim: Shim, daemon: PlayedDaemon) -> None:
+    ours = {f"CNI_{number}": "x" for number in range(5000)}
+    others = {f"OTHER_{number}": "CNI_" * 20 for number in range(2000)}
+    received = handed_over(shim, daemon, {**ADD, **ours, **others})
+    assert {each.decode() for each in received.variables} == {"CNI_COMMAND=ADD", *(f"{key}=x" for key in ours)}
+
+
+def test_values_of_any_bytes(shim: Shim, daemon: PlayedDaemon) -> None:
+    value = bytes(range(1, 256))
+    received = handed_over(shim, daemon, {b"CNI_COMMAND": b"ADD", b"CNI_ARGS": value}, bytes(range(256)))
+    assert b"CNI_ARGS=" + value in received.variables
+    assert received.stdin == bytes(range(256))
+
+
+def test_the_environment_goes_in_its_order_twins_and_all_but_what_is_no_variable(
+    installed: Shim, daemon: PlayedDaemon
+) -> None:
+    raw = [b"CNI_B=1", b"CNI_COMMAND", b"CNI_COMMAND=ADD", b"=CNI_", b"CNI_B=2", b"CNI_=", b"XCNI_=1", b""]
+    raw.append(b"CONTRAIL_CNI_SOCKET=" + installed.socket_path.encode())
+    pid = spawn_raw(installed.binary, raw)
+    connection, received = daemon.take()
+    with connection:
+        connection.answer(0, b"")
+        assert connection.receipt() == b"\1"
+    assert os.waitpid(pid, 0)[1] == 0
+    assert received.variables == [b"CNI_B=1", b"CNI_COMMAND=ADD", b"CNI_B=2", b"CNI_="]
+
+
+def spawn_raw(binary: str, environment: list[bytes]) -> int:
+    """Starts a program with exactly these strings for its environment, and returns its process ID."""
+    arguments = (ctypes.c_char_p * 2)(binary.encode(), None)
+    strings = (ctypes.c_char_p * (len(environment) + 1))(*environment, None)
+    pid = ctypes.c_int()
+    assert ctypes.CDLL(None).posix_spawn(ctypes.byref(pid), binary.encode(), None, None, arguments, strings) == 0
+    return pid.value
+
+
+def test_inputs_as_large_as_they_may_be(shim: Shim, daemon: PlayedDaemon) -> None:
+    room = ENVIRONMENT_LIMIT - len("CNI_COMMAND=ADD\0CNI_ARGS=\0")
+    received = handed_over(shim, daemon, {**ADD, "CNI_ARGS": "x" * room}, b"y" * INPUT_LIMIT)
+    assert len(received.environment) == ENVIRONMENT_LIMIT
+    assert received.stdin == b"y" * INPUT_LIMIT
+
+
+def test_an_input_that_comes_in_pieces(shim: Shim, daemon: PlayedDaemon) -> None:
+    reader, writer = os.pipe()
+    with shim.started(ADD, reader) as running:
+        os.close(reader)
+        for each in (b"a", b"b" * 10, b"", b"c" * 70000):
+            os.write(writer, each)
+        os.close(writer)
+        connection, received = daemon.take()
+        with connection:
+            connection.answer(0, b"")
+        assert running.outcome().status == 0
+    assert received.stdin == b"a" + b"b" * 10 + b"c" * 70000
+
+
+@pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 65536, OUTPUT_LIMIT])
+@pytest.mark.parametrize("status", [0, 1])
+def test_status_and_output_are_the_daemons(shim: Shim, daemon: PlayedDaemon, status: int, size: int) -> None:
+    output = os.urandom(size)
+    with shim.started(ADD) as running:
+        connection, _ = daemon.take()
+        with connection:
+            connection.answer(status, output)
+            assert running.outcome() == (status, output, b"")
+            assert connection.receipt() == b"\1"
+
+
+def test_what_a_daemon_of_another_version_says_is_passed_on(shim: Shim, daemon: PlayedDaemon) -> None:
+    refusal = b'{"cniVersion": "1.1.0", "code": 107, "msg": "protocol 1 of the shim, 2 of the daemon"}\n'
+    with shim.started(ADD, b"x" * 500_000) as running:
+        with daemon.accept() as connection:
+            connection.socket.recv(20)  # it knows enough, and reads no more
+            connection.acknowledge()
+            connection.answer(1, refusal)
+        assert running.outcome() == (1, refusal, b"")
+
+
+def test_descriptors_of_the_daemon_are_not_taken(shim: Shim, daemon: PlayedDaemon) -> None:
+    """The kernel closes what nobody asks for: the end of the pipe shows that the shim has not got the other one."""
+    reader, writer = os.pipe()
+    with shim.started(ADD) as running:
+        connection, _ = daemon.take()
+        with connection:
+            socket.send_fds(connection.socket, [ANSWER.pack(0, 1)], [writer])
+            os.close(writer)
+            assert os.read(reader, 1) == b""
+            connection.socket.sendall(b"x")
+        assert running.outcome() == (0, b"x", b"")
+    os.close(reader)

@@ -1,0 +1,244 @@
+"""The daemon gets its receipt when the runtime has the whole answer, never before; without it, it takes an ADD back."""
+
+import array
+import fcntl
+import json
+import os
+import select
+import signal
+import termios
+import time
+
+import pytest
+
+from tests.cni_contrail.conftest import until
+from tests.support.shim import ADD, ANSWER, PATIENCE, PlayedDaemon, Running, Shim, as_file, identity
+
+OUTPUT = b'{"cniVersion": "1.1.0"}\n'
+PIPE_SIZE = 64 * 1024
+LARGE = b"x" * 16 * PIPE_SIZE
+
+
+class TestPieces:
+    @pytest.mark.parametrize("output", [b"", OUTPUT])
+    def test_an_answer_that_comes_byte_by_byte(self, shim: Shim, daemon: PlayedDaemon, output: bytes) -> None:
+        with shim.started(ADD) as running:
+            with daemon.accept() as connection:
+                connection.receive()
+                for byte in b"\1" + ANSWER.pack(0, len(output)) + output:
+                    connection.socket.sendall(bytes([byte]))
+                assert connection.receipt() == b"\1"
+            assert running.outcome() == (0, output, b"")
+
+    def test_an_answer_that_comes_with_its_acknowledgement(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        with shim.started(ADD) as running:
+            with daemon.accept() as connection:
+                connection.receive()
+                connection.socket.sendall(b"\1" + ANSWER.pack(1, len(OUTPUT)) + OUTPUT)
+                assert connection.receipt() == b"\1"
+            assert running.outcome() == (1, OUTPUT, b"")
+
+    def test_an_answer_that_comes_before_the_request_was_read(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        with shim.started(ADD, b"x" * 900_000) as running:
+            with daemon.accept() as connection:
+                connection.socket.sendall(b"\1" + ANSWER.pack(1, len(OUTPUT)) + OUTPUT)
+            assert running.outcome() == (1, OUTPUT, b"")
+
+
+class TestReaders:
+    def test_there_is_no_receipt_while_the_runtime_has_not_read_it(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        reader, writer = os.pipe()
+        with shim.started(ADD, stdout=writer) as running:
+            os.close(writer)
+            connection, _ = daemon.take()
+            with connection:
+                connection.answer(0, LARGE)
+                wait_for_full_pipe(reader)
+                assert not select.select([connection.socket], [], [], 0.05)[0]
+                with open(reader, "rb") as rest:
+                    assert rest.read() == LARGE
+                assert connection.receipt() == b"\1"
+            assert running.outcome().status == 0
+
+    def test_a_reader_that_takes_little_at_a_time(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        reader, writer = os.pipe()
+        with shim.started(ADD, stdout=writer) as running:
+            os.close(writer)
+            connection, _ = daemon.take()
+            with connection:
+                connection.answer(0, LARGE[:200_000])
+                assert b"".join(iter(lambda: os.read(reader, 777), b"")) == LARGE[:200_000]
+                assert connection.receipt() == b"\1"
+            assert running.outcome().status == 0
+        os.close(reader)
+
+    def test_a_reader_that_never_reads(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
+        reader, writer = os.pipe()
+        with sanitized.started(ADD, stdout=writer) as running:
+            os.close(writer)
+            self.expect_no_delivery(running, daemon, "nobody reads it")
+        os.close(reader)
+
+    def test_an_output_that_does_not_block(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        reader, writer = os.pipe2(os.O_NONBLOCK)
+        os.set_blocking(reader, True)
+        with shim.started(ADD, stdout=writer) as running:
+            os.close(writer)
+            connection, _ = daemon.take()
+            with connection:
+                connection.answer(0, LARGE)
+                with open(reader, "rb") as rest:
+                    assert rest.read() == LARGE
+                assert connection.receipt() == b"\1"
+            assert running.outcome().status == 0
+
+    def expect_no_delivery(self, running: Running, daemon: PlayedDaemon, cause: str) -> None:
+        connection, _ = daemon.take()
+        with connection:
+            connection.answer(0, LARGE)
+            outcome = running.outcome()
+            assert connection.receipt() == b""
+        assert outcome.status == 1
+        assert outcome.stderr.decode() == f"contrail-k8s-cni: the answer cannot be delivered: {cause}\n"
+
+    def test_a_reader_that_went_away(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        reader, writer = os.pipe()
+        os.close(reader)
+        with shim.started(ADD, stdout=writer) as running:
+            os.close(writer)
+            self.expect_no_delivery(running, daemon, "Broken pipe")
+
+    def test_a_reader_that_goes_away_in_the_middle(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        reader, writer = os.pipe()
+        with shim.started(ADD, stdout=writer) as running:
+            os.close(writer)
+            connection, _ = daemon.take()
+            with connection:
+                connection.answer(0, LARGE)
+                wait_for_full_pipe(reader)
+                os.close(reader)
+                assert connection.receipt() == b""
+            assert running.outcome().status == 1
+
+    def test_a_full_disk(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        with open("/dev/full", "wb") as full, shim.started(ADD, stdout=full.fileno()) as running:
+            self.expect_no_delivery(running, daemon, "No space left on device")
+
+    @pytest.mark.parametrize("redirection", [">&-", "1</dev/null"])
+    def test_an_output_that_cannot_be_written(self, shim: Shim, daemon: PlayedDaemon, redirection: str) -> None:
+        """A closed output must not become the connection to the daemon, or what is opened next."""
+        with shim.started(ADD, prefix=("sh", "-c", f'exec "$@" {redirection}', "sh")) as running:
+            self.expect_no_delivery(running, daemon, "Bad file descriptor")
+
+    def test_nothing_to_read_and_nowhere_to_say_so(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        with shim.started(ADD, prefix=("sh", "-c", 'exec "$@" <&- >&-', "sh")) as running:
+            assert running.outcome().status == 1
+        daemon.expect_nobody()
+
+    def test_closed_errors_do_not_become_the_sandbox(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        wrapped = ("sh", "-c", 'exec "$@" 2>&-', "sh")
+        with shim.started({**ADD, "CNI_NETNS": "/proc/self/ns/net"}, prefix=wrapped) as running:
+            with daemon.accept() as connection:
+                connection.receive()
+                assert not os.path.exists(f"/proc/{running.process.pid}/fd/2")
+                connection.acknowledge()
+                connection.answer(0, OUTPUT)
+                assert connection.receipt() == b"\1"
+            assert running.outcome().stdout == OUTPUT
+
+    def test_an_error_that_cannot_be_delivered_is_a_failure_too(self, shim: Shim) -> None:
+        with open("/dev/full", "wb") as full, shim.started(ADD, stdout=full.fileno()) as running:
+            assert running.outcome().status == 1
+
+    def test_a_daemon_that_does_not_wait_for_its_receipt(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        with shim.started(ADD) as running:
+            connection, _ = daemon.take()
+            with connection:
+                connection.answer(0, OUTPUT)
+            assert running.outcome() == (0, OUTPUT, b"")
+
+    def test_a_file_is_appended_to_where_the_runtime_left_it(self, shim: Shim, daemon: PlayedDaemon) -> None:
+        file = as_file(b"")
+        with shim.started(ADD, stdout=file) as running:
+            connection, _ = daemon.take()
+            with connection:
+                connection.answer(0, LARGE)
+                assert connection.receipt() == b"\1"
+            assert running.outcome().status == 0
+        assert os.pread(file, len(LARGE) + 1, 0) == LARGE
+        os.close(file)
+
+
+class TestTheRuntimeEndsTheCall:
+    @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+    def test_the_daemon_sees_the_end_while_it_works(self, installed: Shim, daemon: PlayedDaemon, by: int) -> None:
+        with installed.started(ADD) as running:
+            connection, _ = daemon.take()
+            with connection:
+                running.process.send_signal(by)
+                assert connection.receipt() == b""
+            assert running.process.wait(PATIENCE) == -by
+
+    def test_the_daemon_sees_the_end_while_nobody_reads_its_answer(self, installed: Shim, daemon: PlayedDaemon) -> None:
+        reader, writer = os.pipe()
+        with installed.started(ADD, stdout=writer) as running:
+            os.close(writer)
+            connection, _ = daemon.take()
+            with connection:
+                connection.answer(0, LARGE)
+                wait_for_full_pipe(reader)
+                running.process.kill()
+                assert connection.receipt() == b""
+        os.close(reader)
+
+
+class TestSignalsInTheMiddle:
+    def test_every_system_call_is_repeated_that_a_signal_interrupts(
+        self, installed: Shim, daemon: PlayedDaemon
+    ) -> None:
+        """Every second call of each kind is made to fail with EINTR."""
+        calls = "open,openat,poll,read,write,writev,connect,sendmsg"
+        interrupted = ("strace", "-qq", "-o", "/dev/null", f"--inject={calls}:error=EINTR:when=1+2")
+        config = b"c" * 200_000
+        with installed.started({**ADD, "CNI_NETNS": "/proc/self/ns/net"}, config, prefix=interrupted) as running:
+            connection, received = daemon.take()
+            with connection:
+                connection.answer(0, OUTPUT * 1000)
+                assert connection.receipt() == b"\1"
+            assert running.outcome() == (0, OUTPUT * 1000, b"")
+        assert (received.stdin, received.netns) == (config, identity("/proc/self/ns/net"))
+
+    def test_a_storm_of_signals(self, installed: Shim, daemon: PlayedDaemon) -> None:
+        """Stopped and continued all the time: waits with a time limit are interrupted by it."""
+        with installed.started(ADD, b"c" * 200_000) as running:
+            connection, _ = daemon.take()
+            with connection:
+                for part in range(200):
+                    running.process.send_signal(signal.SIGSTOP)
+                    if part == 100:
+                        connection.answer(0, OUTPUT)
+                    running.process.send_signal(signal.SIGCONT)
+                assert connection.receipt() == b"\1"
+            assert running.outcome() == (0, OUTPUT, b"")
+
+    def test_a_storm_does_not_prolong_the_wait(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
+        with sanitized.started(ADD) as running:
+            connection, _ = daemon.take()
+            began = time.monotonic()
+            with connection:
+                while running.process.poll() is None:
+                    running.process.send_signal(signal.SIGSTOP)
+                    running.process.send_signal(signal.SIGCONT)
+                    assert time.monotonic() - began < PATIENCE
+            assert json.loads(running.outcome().stdout)["code"] == 11
+
+
+def wait_for_full_pipe(reader: int) -> None:
+    """Returns when the pipe is full: nothing tells of that."""
+    until(lambda: bytes_in(reader) >= PIPE_SIZE)
+
+
+def bytes_in(reader: int) -> int:
+    count = array.array("i", [0])
+    fcntl.ioctl(reader, termios.FIONREAD, count)
+    return count[0]

@@ -1,0 +1,95 @@
+"""The shim is one static file, and hardened; it runs where there is nothing else."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.shim import ADD, PlayedDaemon, Shim
+
+SIZE = 64 * 1024
+
+
+def readelf(option: str, binary: str) -> str:
+    return subprocess.run(["readelf", "-W", option, binary], check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+@pytest.fixture
+def segments(installed: Shim) -> dict[str, str]:
+    """Permissions of each kind of segment."""
+    row = re.compile(r"^ {2}([A-Z_]+) (?: +0x\w+){5} ([R ][W ][E ])", re.MULTILINE)
+    return dict(row.findall(readelf("--segments", installed.binary)))
+
+
+def test_it_is_static(segments: dict[str, str], installed: Shim) -> None:
+    assert "INTERP" not in segments
+    assert "NEEDED" not in readelf("--dynamic", installed.binary)
+
+
+def test_it_is_loaded_at_an_address_that_nobody_can_foretell(installed: Shim) -> None:
+    assert re.search(r"Type: +DYN ", readelf("--file-header", installed.binary))
+    assert re.search(r"Flags: .*\bPIE\b", readelf("--dynamic", installed.binary))
+    assert "TEXTREL" not in readelf("--dynamic", installed.binary)
+
+
+def test_no_memory_is_written_and_executed(segments: dict[str, str]) -> None:
+    assert segments["GNU_STACK"] == "RW "
+    assert not [kind for kind, permissions in segments.items() if "W" in permissions and "E" in permissions]
+
+
+def test_it_names_what_is_for_reading_alone_once_it_is_bound(segments: dict[str, str], installed: Shim) -> None:
+    assert segments["GNU_RELRO"] == "R  "
+    assert "BIND_NOW" in readelf("--dynamic", installed.binary)
+
+
+def test_it_is_small_and_stripped(installed: Shim) -> None:
+    assert Path(installed.binary).stat().st_size <= SIZE
+    assert ".symtab" not in readelf("--sections", installed.binary)
+    assert ".debug" not in readelf("--sections", installed.binary)
+
+
+def in_root(root: Path) -> tuple[str, str]:
+    return shutil.which("chroot") or "chroot", str(root)
+
+
+class TestAnEmptyRoot:
+    @pytest.fixture
+    def root(self, installed: Shim, tmp_path: Path) -> Path:
+        """A root file system with the shim in it and nothing else."""
+        shutil.copy2(installed.binary, tmp_path / "shim")
+        return tmp_path
+
+    def test_version(self, installed: Shim, root: Path) -> None:
+        outcome = Shim("/shim", "/none").run({"CNI_COMMAND": "VERSION"}, prefix=in_root(root))
+        assert outcome == installed.run({"CNI_COMMAND": "VERSION"})
+
+    def test_no_daemon(self, root: Path) -> None:
+        outcome = Shim("/shim", "/run/none").run(ADD, b"{}", prefix=in_root(root))
+        assert json.loads(outcome.stdout)["msg"] == "contrail-cnid does not answer: No such file or directory"
+
+    def test_a_whole_call(self, root: Path) -> None:
+        with (
+            PlayedDaemon(str(root / "s")) as daemon,
+            Shim("/shim", "/s").started(ADD, b"{}", prefix=in_root(root)) as running,
+        ):
+            connection, received = daemon.take()
+            with connection:
+                connection.answer(0, b"{}\n")
+                assert connection.receipt() == b"\1"
+            assert running.outcome() == (0, b"{}\n", b"")
+        assert received.stdin == b"{}"
+
+
+def test_it_touches_little_memory(installed: Shim, daemon: PlayedDaemon) -> None:
+    """The buffers for the largest request and answer cost nothing where they are not filled."""
+    with installed.started(ADD, b"{}") as running:
+        connection, _ = daemon.take()
+        with connection:
+            status = Path(f"/proc/{running.process.pid}/status").read_text()
+            connection.answer(0, b"")
+        assert running.outcome().status == 0
+    (resident,) = re.findall(r"VmHWM:\s+(\d+) kB", status)
+    assert int(resident) < 512

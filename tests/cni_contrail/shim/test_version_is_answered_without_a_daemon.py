@@ -1,0 +1,52 @@
+"""Runtimes and installers ask for versions while no daemon runs: the shim answers as the entry point, to the byte."""
+
+import subprocess
+
+import pytest
+
+from tests.support.plugin import COMMAND
+from tests.support.shim import PATIENCE, PlayedDaemon, Shim
+
+INPUTS = [
+    b"",
+    b"{}",
+    b'{"cniVersion": "0.4.0"}',
+    b'{"cniVersion": "9.9.9"}',
+    b"no JSON",
+    b'{"cniVersion": 5}',
+    b"x" * 50000,
+]
+DUMMIES = dict.fromkeys(("CNI_NETNS", "CNI_IFNAME", "CNI_PATH", "CNI_CONTAINERID"), "dummy")
+
+
+def entry_point(environment: dict[str, str], stdin: bytes) -> tuple[int, bytes, bytes]:
+    done = subprocess.run(COMMAND, env=environment, input=stdin, capture_output=True, timeout=PATIENCE)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("stdin", INPUTS, ids=range(len(INPUTS)))
+def test_version(shim: Shim, daemon: PlayedDaemon, stdin: bytes) -> None:
+    for environment in ({"CNI_COMMAND": "VERSION"}, {"CNI_COMMAND": "VERSION", **DUMMIES}):
+        outcome = shim.run(environment, stdin)
+        assert outcome == entry_point(environment, stdin)
+        assert outcome.status == 0
+    daemon.expect_nobody()
+
+
+@pytest.mark.parametrize("environment", [{}, {"CNI_COMMAND": ""}, DUMMIES, {"cni_command": "ADD"}], ids=str)
+def test_no_command(shim: Shim, daemon: PlayedDaemon, environment: dict[str, str]) -> None:
+    outcome = shim.run(environment, b"{}")
+    assert outcome == entry_point(environment, b"{}")
+    assert (outcome.status, outcome.stdout) == (0, b"")
+    daemon.expect_nobody()
+
+
+def test_version_needs_no_input(shim: Shim) -> None:
+    wrapped = ("sh", "-c", 'exec "$@" <&-', "sh")
+    assert shim.run({"CNI_COMMAND": "VERSION"}, prefix=wrapped) == entry_point({"CNI_COMMAND": "VERSION"}, b"")
+
+
+def test_arguments_mean_nothing(installed: Shim) -> None:
+    for argument in ("--help", "x" * 10_000):
+        done = subprocess.run([installed.binary, argument], env={"CNI_COMMAND": "VERSION"}, capture_output=True)
+        assert (done.returncode, done.stdout, done.stderr) == entry_point({"CNI_COMMAND": "VERSION"}, b"")

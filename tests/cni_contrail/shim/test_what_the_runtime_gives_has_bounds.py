@@ -1,0 +1,114 @@
+"""What no daemon could take is refused before one is asked, with the codes of the specification."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.plugin import COMMAND
+from tests.support.shim import ADD, PATIENCE, PlayedDaemon, Shim, ShimOutcome
+
+ENVIRONMENT_LIMIT, INPUT_LIMIT = 64 * 1024, 1024 * 1024
+
+
+def error(outcome: ShimOutcome) -> Any:
+    assert outcome.status == 1
+    assert outcome.stdout.count(b"\n") == 1
+    document = json.loads(outcome.stdout)
+    assert document["cniVersion"] == "1.1.0"
+    return document
+
+
+def test_an_environment_that_is_too_large_is_error_4_and_names_the_variable(shim: Shim) -> None:
+    room = ENVIRONMENT_LIMIT - len("CNI_COMMAND=ADD\0CNI_ARGS=\0")
+    told = error(shim.run({**ADD, "CNI_ARGS": "x" * (room + 1)}))
+    assert (told["code"], told["msg"]) == (4, "CNI_ variables are longer than: 65536 bytes")
+    assert told["details"].startswith("CNI_ARGS=xxx")
+
+
+def test_a_variable_that_is_too_large_by_itself_is_error_4(shim: Shim) -> None:
+    told = error(shim.run({**ADD, "CNI_" + "A" * 100_000: "x"}))
+    assert told["code"] == 4
+    assert len(told["details"]) == 256
+
+
+def test_so_many_variables_that_they_are_too_large_are_error_4(shim: Shim) -> None:
+    assert error(shim.run({**ADD, **{f"CNI_{number}": "" for number in range(20_000)}}))["code"] == 4
+
+
+def test_variables_that_are_not_the_protocols_do_not_count(shim: Shim) -> None:
+    assert error(shim.run({**ADD, "OTHER": "x" * 100_000}))["code"] == 11  # there is no daemon, that is all
+
+
+@pytest.mark.parametrize("more", [1, 2, 1_000_000])
+def test_a_configuration_that_is_too_large_is_error_6(shim: Shim, more: int) -> None:
+    told = error(shim.run(ADD, b"x" * (INPUT_LIMIT + more)))
+    assert (told["code"], told["msg"]) == (6, "network configuration is longer than: 1048576 bytes")
+
+
+def test_an_endless_configuration_is_error_6(shim: Shim) -> None:
+    with open("/dev/zero", "rb") as endless:
+        assert error(shim.run(ADD, endless))["code"] == 6
+
+
+def test_the_refused_call_reaches_no_daemon(shim: Shim, daemon: PlayedDaemon) -> None:
+    error(shim.run(ADD, b"x" * (INPUT_LIMIT + 1)))
+    daemon.expect_nobody()
+
+
+@pytest.mark.parametrize("redirection", ["<&-", "0>/dev/null"])
+def test_an_input_that_cannot_be_read_is_error_5_as_without_a_daemon(shim: Shim, redirection: str) -> None:
+    wrapped = ("sh", "-c", f'exec "$@" {redirection}', "sh")
+    complete = {**ADD, "CNI_CONTAINERID": "c", "CNI_NETNS": "/x", "CNI_IFNAME": "eth0", "CNI_PATH": "/x"}
+    entry_point = subprocess.run([*wrapped, *COMMAND], env=complete, stdout=subprocess.PIPE, timeout=PATIENCE)
+    assert shim.run(complete, prefix=wrapped).stdout == entry_point.stdout
+    assert json.loads(entry_point.stdout)["code"] == 5
+
+
+def test_a_folder_for_an_input_is_error_5(shim: Shim, tmp_path: Path) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    told = error(shim.run(ADD, folder))
+    os.close(folder)
+    assert (told["code"], told["msg"]) == (5, "error reading from stdin: Is a directory")
+
+
+def test_an_input_that_never_ends_is_error_5(sanitized: Shim) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b'{"name": ')
+    told = error(sanitized.run(ADD, reader))
+    os.close(reader)
+    os.close(writer)
+    assert (told["code"], told["msg"]) == (5, "error reading from stdin: no end within 1 s")
+
+
+def test_an_input_that_does_not_block_is_waited_for(shim: Shim, daemon: PlayedDaemon) -> None:
+    reader, writer = os.pipe2(os.O_NONBLOCK)
+    with shim.started(ADD, reader) as running:
+        os.close(reader)
+        os.write(writer, b"{")
+        os.write(writer, b"}")
+        os.close(writer)
+        connection, received = daemon.take()
+        with connection:
+            connection.answer(0, b"")
+        assert running.outcome().status == 0
+    assert received.stdin == b"{}"
+
+
+@pytest.mark.parametrize(
+    ("socket", "shown"),
+    [
+        ("/" + "x" * 200, "/" + "x" * 200),
+        ('/"quoted"\\' + "x" * 120, '/"quoted"\\' + "x" * 120),
+        ("/\n\t\x7f\udcff\x01" + "x" * 120, "/\\x0a\\x09\\x7f\\xff\\x01" + "x" * 120),
+        ("/é" + "x" * 1000, "/\\xc3\\xa9" + "x" * 253),  # 256 bytes of it
+    ],
+)
+def test_a_socket_path_that_is_too_long_is_error_4_and_legible(shim: Shim, socket: str, shown: str) -> None:
+    told = error(shim.run({**ADD, "CONTRAIL_CNI_SOCKET": socket}))
+    assert told["code"] == 4
+    assert told["msg"] == "CONTRAIL_CNI_SOCKET: no path of a socket can be so long"
+    assert told["details"] == shown
