@@ -3,13 +3,15 @@
 The record is begun before the agent's answer is read, holds everything before the first link is made, and is marked as
 finished when all is done. Whatever goes wrong in between is undone by it; if the process is killed, the next ADD or
 DEL of the container does that. While the agent is waited for, no lock is held: a DEL that comes meanwhile takes the
-record away, and the ADD sees it. A result that the runtime does not take is a failure too.
+record away, and the ADD sees it. A result that the runtime does not take is a failure too. What it need not
+wait for is done when it has the result: neighbours are told, and what others left is swept up.
 """
 
 from __future__ import annotations
 
 from cni_contrail.agent.waiting import Patience, asked_for_list
-from cni_contrail.commands.attempt import begun, ensure_still_wanted
+from cni_contrail.commands.announcing import announce_attached
+from cni_contrail.commands.attempt import Attempt, begun, ensure_still_wanted
 from cni_contrail.commands.choosing import choose
 from cni_contrail.commands.node import Node
 from cni_contrail.commands.request import Request, open_sandbox
@@ -24,9 +26,17 @@ def add(request: Request) -> str:
     node = request.node
     refuse_unsupported_fields(request.config)
     refuse_unsupported_settings(node.settings)
-    patience = _patience(node)
+    with open_sandbox(request) as netns:
+        attempt, result = _attach(request, netns)
+        announce_attached(request, netns, attempt)
+    sweep(node, request.call.container_id)
+    node.pending.send_some(node.agent)
+    return result
+
+
+def _attach(request: Request, netns: int) -> tuple[Attempt, str]:
+    node, patience = request.node, _patience(request.node)
     with (
-        open_sandbox(request) as netns,
         asked_for_list(node.agent, request.machine_name, request.pod, patience) as listed,
         begun(request) as attempt,
     ):
@@ -37,9 +47,7 @@ def add(request: Request) -> str:
             chosen = choose(request, served, attempt.before)
             result = wire(request, netns, served, chosen, attempt.record, patience)
         node.surroundings.deliver(result)
-    sweep(node, request.call.container_id)
-    node.pending.send_some(node.agent)
-    return result
+    return attempt, result
 
 
 def _patience(node: Node) -> Patience:

@@ -41,7 +41,7 @@ def begun(request: Request) -> Iterator[Attempt]:
 
 def ensure_still_wanted(request: Request, attempt: Attempt) -> None:
     """Raises `TryAgainError` if a DEL, or another ADD after it, took the record away; the caller holds the lock."""
-    if _current(request, attempt) is None:
+    if current(request, attempt) is None:
         raise TryAgainError(f"attachment {request.call.ifname} was deleted while its interfaces were waited for")
 
 
@@ -89,7 +89,7 @@ def _refuse_mixed_modes(request: Request) -> None:
 def _undo(request: Request, attempt: Attempt, cause: BaseException) -> None:
     try:
         with request.locked():
-            record = _current(request, attempt)
+            record = current(request, attempt)
             if record is None:
                 return
             if isinstance(cause, PluginError) and cause.code == Code.EXISTS:
@@ -104,7 +104,7 @@ def _take_down(request: Request, record: Record) -> None:
     take_down(request.node, record, sandbox=request.sandbox, tell=request.node.tell)
 
 
-def _current(request: Request, attempt: Attempt) -> Record | None:
-    """The record as it is now, None if it is not this attempt's any more."""
+def current(request: Request, attempt: Attempt) -> Record | None:
+    """The record as it is now, None if it is not this attempt's any more; the caller holds the lock."""
     record = request.node.attachments.read(request.call.container_id, request.call.ifname)
     return record if record is not None and record.attempt == attempt.record.attempt else None

@@ -17,7 +17,7 @@ from cni_contrail.interfaces.served import ServedInterface, ServedList
 from cni_contrail.interfaces.wishes import refuse_unmet_wishes
 from cni_contrail.link.defaults import default_routes
 from cni_contrail.link.errors import LinkError, LinkExistsError
-from cni_contrail.link.make import announce, configure_interfaces, make_interfaces
+from cni_contrail.link.make import configure_interfaces, make_interfaces
 from cni_contrail.link.plan import InterfacePlan, ReplacedRoute
 from cni_contrail.protocol.netconf import config_dns
 from cni_contrail.protocol.results import AttachmentResult, ResultAddress, ResultRoute, success_document
@@ -40,7 +40,7 @@ def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, begun
         make_links(request, netns, record)
         with request.node.phase("plug"):
             plugged()
-    finish(request, netns, record)
+    finish(request, record)
     return result
 
 
@@ -132,12 +132,8 @@ def ports(record: Record, interfaces: Sequence[ServedInterface]) -> list[dict[st
     ]
 
 
-def finish(request: Request, netns: int, record: Record) -> None:
-    """Tells the neighbours and marks the record as finished."""
-    try:
-        announce(netns, [each.plan for each in record.interfaces])
-    except LinkError as error:
-        request.node.journal.warning(f"addresses are not announced: {error}")
+def finish(request: Request, record: Record) -> None:
+    """Marks the record as finished."""
     request.node.attachments.write(record._replace(finished=True))
     for each in record.interfaces:
         addresses = " ".join(address.address for address in each.plan.addresses)

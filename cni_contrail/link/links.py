@@ -40,6 +40,8 @@ _IFLA_AF_SPEC = 26
 _IFLA_GROUP = 27
 _IFLA_NET_NS_FD = 28
 _IFLA_EXT_MASK = 29
+_IFLA_NUM_TX_QUEUES = 31
+_IFLA_NUM_RX_QUEUES = 32
 _IFLA_INFO_KIND = 1
 _IFLA_INFO_DATA = 2
 _VETH_INFO_PEER = 1
@@ -73,14 +75,15 @@ def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
     """Asks for the veth pair of the plan, final from the start: the host end here, the other in `netns_fd`.
 
     Names, MACs and MTU are in the one message, so that nobody (udev, which renames links and changes MACs that the
-    kernel chose) sees anything else.
+    kernel chose) sees anything else. Each end has one queue each way: the kernel would use no more either, but make as
+    many as there are processors, which takes it as long as all the rest.
     """
-    mtu = packed_mtu(plan.mtu)
+    sizes = packed_mtu(plan.mtu) + number(_IFLA_NUM_TX_QUEUES, 1) + number(_IFLA_NUM_RX_QUEUES, 1)
     peer = _INFO.pack(0, 0, 0, 0, 0) + b"".join(
         (
             packed_name(plan.name),
             attribute(_IFLA_ADDRESS, packed_mac(plan.mac)),
-            mtu,
+            sizes,
             number(_IFLA_NET_NS_FD, netns_fd),
         )
     )
@@ -89,7 +92,7 @@ def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
         attribute(_IFLA_INFO_KIND, b"veth"),
         nested(_IFLA_INFO_DATA, nested(_VETH_INFO_PEER, peer)),
     )
-    host = packed_name(plan.host_name) + attribute(_IFLA_ADDRESS, _any_mac()) + mtu
+    host = packed_name(plan.host_name) + attribute(_IFLA_ADDRESS, _any_mac()) + sizes
     body = _INFO.pack(0, 0, 0, 0, 0) + host + pair
     what = f"{plan.name}: make the link with MAC {plan.mac} and MTU {plan.mtu}"
     return Request(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, what)

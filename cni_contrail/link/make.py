@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 
 from cni_contrail.link import links
 from cni_contrail.link.addresses import add_address
-from cni_contrail.link.announce import announce
 from cni_contrail.link.defaults import take_defaults
 from cni_contrail.link.errors import KernelError, LinkError, LinkExistsError
 from cni_contrail.link.exchange import RouteSocket, route_socket_in
@@ -33,8 +32,6 @@ from cni_contrail.link.readiness import Readiness
 from cni_contrail.link.remove import delete_links
 from cni_contrail.link.routes import add_route
 from cni_contrail.link.sysctls import Sysctls
-
-__all__ = ["announce", "configure_interfaces", "make_interfaces"]
 
 
 def make_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir: str = "/proc/sys") -> None:

@@ -78,10 +78,11 @@ def test_a_pair(name: str, host_name: str, mac: str, mtu: int, netns_fd: int) ->
     assert fields == link_fields(type_=16, flags_=EXCLUSIVELY)
     host_mac = attributes.pop("IFLA_ADDRESS")
     assert int(host_mac[:2], 16) == 2, "locally administered, unicast"
-    peer = {"IFLA_IFNAME": name, "IFLA_ADDRESS": mac, "IFLA_MTU": mtu, "IFLA_NET_NS_FD": netns_fd}
+    sizes = {"IFLA_MTU": mtu, "IFLA_NUM_TX_QUEUES": 1, "IFLA_NUM_RX_QUEUES": 1}
+    peer = {"IFLA_IFNAME": name, "IFLA_ADDRESS": mac, **sizes, "IFLA_NET_NS_FD": netns_fd}
     assert attributes == {
         "IFLA_IFNAME": host_name,
-        "IFLA_MTU": mtu,
+        **sizes,
         "IFLA_LINKINFO": {"IFLA_INFO_KIND": "veth", "IFLA_INFO_DATA": {"VETH_INFO_PEER": peer}},
     }
 

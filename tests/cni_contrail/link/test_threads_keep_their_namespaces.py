@@ -5,8 +5,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+from cni_contrail.link.announce import announce
 from cni_contrail.link.defaults import default_routes
-from cni_contrail.link.make import announce, make_interfaces
+from cni_contrail.link.make import make_interfaces
 from cni_contrail.link.netns import open_netns
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.remove import HostLink, remove_links

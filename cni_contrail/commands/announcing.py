@@ -1,0 +1,23 @@
+"""Announcing an attachment, which no runtime waits for."""
+
+from __future__ import annotations
+
+from cni_contrail.commands.attempt import Attempt, current
+from cni_contrail.commands.request import Request
+from cni_contrail.errors import PluginError
+from cni_contrail.link.announce import announce
+from cni_contrail.link.errors import LinkError
+
+
+def announce_attached(request: Request, netns: int, attempt: Attempt) -> None:
+    """Tells the neighbours, if the attachment is still there; never fails.
+
+    Where the runtime has its answer already, its DEL may be faster than this, and another ADD after it.
+    """
+    try:
+        with request.locked():
+            record = current(request, attempt)
+            if record is not None:
+                announce(netns, [each.plan for each in record.interfaces])
+    except (PluginError, LinkError) as error:
+        request.node.journal.warning(f"addresses are not announced: {error}")
