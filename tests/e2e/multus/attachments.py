@@ -1,0 +1,78 @@
+"""Whether a sandbox is attached as its pod shall be: by the kernel, by the store, and by what Multus says of it."""
+
+import base64
+import json
+from typing import Any
+
+from contrail_config.objects import VirtualMachineInterface
+from tests.e2e.interfaces import Interface, default_gateways, interfaces
+from tests.e2e.multus.cluster import Cluster
+from tests.e2e.multus.rows import OURS, Row
+from tests.e2e.multus.runtime import Outcome, Sandbox, call
+
+_RESULTS = "/var/lib/cni/multus/results"
+
+
+def assert_attached(cluster: Cluster, sandbox: Sandbox, row: Row) -> None:
+    """Each attachment has its own interface in its place, those of ours what the store allots them."""
+    kernel = interfaces(sandbox.ip)
+    assert list(kernel) == list(row.everything)
+    assert {name: kernel[name] for name in our_interfaces(row)} == allotted(cluster, sandbox, row)
+    assert default_gateways(sandbox.ip) == row.gateways
+    assert told(cluster, sandbox) == [
+        (network, name, kernel[name].mac, plain(kernel[name]), name == "eth0")
+        for name, network in row.everything.items()
+    ]
+
+
+def our_interfaces(row: Row) -> list[str]:
+    """Names of those that we make."""
+    foreign = ("demo/bridge", "demo/macvlan", "foreign-default")
+    return [name for name, network in row.everything.items() if network not in foreign]
+
+
+def allotted(cluster: Cluster, sandbox: Sandbox, row: Row) -> dict[str, Interface]:
+    """What the store allots to our interfaces, index by index in the order of the pod's list."""
+    listed = cluster.allotted(sandbox.pod)
+    if row.default != OURS:
+        del listed[0]  # which nobody attaches
+    named = dict(zip(our_interfaces(row), listed, strict=True))
+    assert [each.nad for each in named.values()] == [
+        None if network == OURS else network for name, network in row.everything.items() if name in named
+    ]
+    return {name: as_interface(each) for name, each in named.items()}
+
+
+def as_interface(interface: VirtualMachineInterface) -> Interface:
+    """As the kernel shall have it."""
+    addresses = frozenset(f"{each.address}/{each.prefix_length}" for each in interface.addresses)
+    return Interface(interface.mac, interface.mtu, addresses)
+
+
+def plain(interface: Interface) -> set[str]:
+    """Its addresses alone."""
+    return {address.partition("/")[0] for address in interface.addresses}
+
+
+def told(cluster: Cluster, sandbox: Sandbox) -> list[tuple[str, str, str, set[str], bool]]:
+    """Network, interface, MAC, addresses, and whether it is the default one, of all that the pod's status lists."""
+    return [
+        (each["name"], each["interface"], each["mac"], set(each["ips"]), each.get("default", False))
+        for each in cluster.network_status(sandbox.pod)
+    ]
+
+
+def check_attachment(sandbox: Sandbox, ifname: str) -> Outcome:
+    """CHECK of one of ours, as libcni would do it: Multus itself checks no attachments that annotations ask for."""
+    cached = _cached(sandbox, ifname)
+    configuration: dict[str, Any] = json.loads(base64.b64decode(cached["config"]))
+    own = next((each for each in configuration.get("plugins", []) if each["type"] == OURS), configuration)
+    result = cached["result"]
+    named = {"name": configuration["name"], "cniVersion": result["cniVersion"], "prevResult": result}
+    return call(sandbox.node, sandbox.variables("CHECK", ifname), {**own, **named})
+
+
+def _cached(sandbox: Sandbox, ifname: str) -> Any:
+    folder = sandbox.node.machine.path(_RESULTS)
+    (file,) = folder.glob(f"*-{sandbox.container}-{ifname}")
+    return json.loads(file.read_text())

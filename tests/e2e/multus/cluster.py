@@ -1,0 +1,146 @@
+"""The cluster that the nodes are in: an API server and our manager, and what users and the scheduler do there."""
+
+import json
+import urllib.error
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from contrail_config.kubernetes.kinds import BlockObject, MachineObject, NetworkObject
+from contrail_config.objects import VirtualMachineInterface
+from manager.kubernetes.wire import STATUS_KEY
+from manager.parsing.nad_network import CIDR_KEY
+from manager.parsing.networks import NETWORKS_KEY
+from tests.support.cluster_processes import ManagerProcess
+from tests.support.real_apiserver.server import ApiServer
+
+NAMESPACE = "demo"
+OURS = "/apis/opencontrail.org/v1alpha1"
+
+_NADS = "/apis/k8s.cni.cncf.io/v1/namespaces/{}/network-attachment-definitions"
+T = TypeVar("T", MachineObject, BlockObject, NetworkObject)
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod that is bound to a node."""
+
+    name: str
+    namespace: str
+    uid: str
+
+    @property
+    def path(self) -> str:
+        """Of its object."""
+        return f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
+
+    @property
+    def machine_path(self) -> str:
+        """Of the object that holds its interfaces."""
+        return f"{OURS}/namespaces/{self.namespace}/virtualmachines/{self.name}"
+
+
+class Cluster:
+    """What is asked of it is waited for, within a deadline."""
+
+    def __init__(self, server: ApiServer, manager: ManagerProcess) -> None:
+        self.server = server
+        self.manager = manager
+
+    def add_namespace(self, name: str) -> None:
+        self.server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+
+    def add_nad(self, key: str, config: Mapping[str, Any] | str, *, cidr: str = "", **annotations: str) -> None:
+        """Makes the NAD `namespace/name`; with a CIDR it is one of ours, and its network is waited for."""
+        namespace, _, name = key.partition("/")
+        text = config if isinstance(config, str) else json.dumps(config)
+        noted = {CIDR_KEY: cidr, **annotations} if cidr else annotations
+        body = {
+            "apiVersion": "k8s.cni.cncf.io/v1",
+            "kind": "NetworkAttachmentDefinition",
+            "metadata": {"name": name, "annotations": noted},
+            "spec": {"config": text},
+        }
+        self.server.ask("POST", _NADS.format(namespace), body)
+        if cidr:
+            self.manager.wait_until(lambda: key in self._networks(), what=f"aware of {key}")
+
+    def add_pod(
+        self, node: str, networks: Any = "", *, namespace: str = NAMESPACE, ready: bool = True, **annotations: str
+    ) -> Pod:
+        """Makes a pod and binds it. `networks`: the annotation, as text or as what is its JSON.
+
+        `ready`: returns when its interfaces are there.
+        """
+        pod = self._make_pod(networks if isinstance(networks, str) else json.dumps(networks), namespace, annotations)
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.name}, "target": target}
+        self.server.ask("POST", f"{pod.path}/binding", body)
+        if ready:
+            self.wait_until_served(pod)
+        return pod
+
+    def wait_until_served(self, pod: Pod) -> None:
+        """Returns when the pod's interfaces are in the store."""
+        self.manager.wait_until(lambda: self.find(pod.machine_path) is not None, what=f"serving {pod.name}")
+
+    def remove_pod(self, pod: Pod) -> None:
+        """Deletes the pod as kubelet does in the end; what it had is freed without being waited for."""
+        if self.find(pod.path) is not None:
+            self.server.ask("DELETE", pod.path, {"gracePeriodSeconds": 0})
+
+    def allotted(self, pod: Pod) -> list[VirtualMachineInterface]:
+        """The pod's interfaces in their order."""
+        return list(msgspec.convert(self.find(pod.machine_path), MachineObject).spec.interfaces)
+
+    def network_status(self, pod: Pod) -> list[dict[str, Any]]:
+        """What is said of the pod's networks on it; empty if nothing is."""
+        annotations = self.server.ask("GET", pod.path)["metadata"].get("annotations", {})
+        status: list[dict[str, Any]] = json.loads(annotations.get(STATUS_KEY, "[]"))
+        return status
+
+    def events(self, pod: Pod) -> dict[str, str]:
+        """Message of the newest event of each reason on the pod, ours and others'."""
+        events = self.server.ask("GET", f"/api/v1/namespaces/{pod.namespace}/events")["items"]
+        return {each["reason"]: each["message"] for each in events if each["involvedObject"].get("uid") == pod.uid}
+
+    def find(self, path: str) -> Any:
+        """The object there; None if there is none."""
+        try:
+            return self.server.ask("GET", path)
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code != 404:
+                    raise
+            return None
+
+    def left(self) -> list[str]:
+        """Machines that are there, and addresses that somebody has."""
+        machines = self._list("virtualmachines", MachineObject)
+        blocks = self._list("addressblocks", BlockObject)
+        taken = (
+            f"{address} of {entry.owner}"
+            for block in blocks
+            for address, entry in block.spec.addresses.items()
+            if entry.held_until is None
+        )
+        return [*(each.metadata.name for each in machines), *taken]
+
+    def _make_pod(self, networks: str, namespace: str, annotations: Mapping[str, str]) -> Pod:
+        metadata = {
+            "name": f"web-{uuid.uuid4().hex[:8]}",
+            "annotations": {NETWORKS_KEY: networks, **annotations} if networks else dict(annotations),
+        }
+        container = {"name": "main", "image": "none.example/none"}
+        body = {"metadata": metadata, "spec": {"containers": [container]}}
+        made = self.server.ask("POST", f"/api/v1/namespaces/{namespace}/pods", body)
+        return Pod(made["metadata"]["name"], namespace, made["metadata"]["uid"])
+
+    def _networks(self) -> set[str | None]:
+        return {each.spec.nad for each in self._list("virtualnetworks", NetworkObject)}
+
+    def _list(self, plural: str, kind: type[T]) -> list[T]:
+        return msgspec.convert(self.server.ask("GET", f"{OURS}/{plural}")["items"], list[kind])  # type: ignore[valid-type]  # a type that is only known at run time

@@ -1,0 +1,78 @@
+"""A cluster with a node of Multus thin and one of Multus thick, both for all tests of the folder."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.machine import throw_away_machine
+from tests.e2e.multus import leftovers
+from tests.e2e.multus.bridge import reachable
+from tests.e2e.multus.cluster import Cluster
+from tests.e2e.multus.kinds import RunningMultus, ThickMultus, ThinMultus
+from tests.e2e.multus.kubelet import Kubelet
+from tests.e2e.multus.networks import add_networks
+from tests.e2e.multus.node import Node
+from tests.e2e.multus.waiting import wait_until
+from tests.e2e.multus.ways import EntryPoint
+from tests.support.cluster_processes import ManagerProcess
+from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
+
+POD_NETWORK = {"subnets": ["10.32.0.0/16", "fd00:32::/64"]}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> None:
+    """Each test sees to its own sandboxes, and `node` to what is there at the end."""
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    with serve_real_apiserver(tmp_path_factory.mktemp("multus-cluster")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cluster(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    work = tmp_path_factory.mktemp("multus-manager")
+    manager = ManagerProcess(work, api_server.kubeconfig(), pod_network=POD_NETWORK, meta_plugin={"kind": "multus"})
+    cluster = Cluster(api_server, manager)
+    try:
+        manager.start()
+        manager.wait_until_it_leads()
+        add_networks(cluster)
+        yield cluster
+    finally:
+        manager.kill()
+
+
+@pytest.fixture(scope="session", params=[ThinMultus, ThickMultus], ids=lambda multus: multus.kind)
+def multus(
+    request: pytest.FixtureRequest, api_server: ApiServer, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningMultus]:
+    """Either kind of Multus on a node of its own that is running; nothing of any attachment is left at the end."""
+    work = tmp_path_factory.mktemp("node")
+    with throw_away_machine() as machine, reachable(api_server.url, machine.net):
+        node = Node(f"worker-{request.param.kind}", machine, work, api_server, EntryPoint())
+        running: RunningMultus = request.param(node, api_server, work)
+        with node.running_agent():
+            running.start()
+            before = leftovers.of_node(node)
+            yield running
+            wait_until(lambda: cluster.left() == [], what="rid of all pods", otherwise=lambda: str(cluster.left()))
+            assert leftovers.of_node(node) - before == Counter()
+            running.kill()
+
+
+@pytest.fixture
+def node(multus: RunningMultus) -> Node:
+    """The one that Multus runs on."""
+    return multus.node
+
+
+@pytest.fixture
+def kubelet(cluster: Cluster, node: Node) -> Iterator[Kubelet]:
+    """Afterwards nothing may be left of any pod that it started."""
+    kubelet = Kubelet(cluster, node)
+    yield kubelet
+    assert kubelet.end_all() == []

@@ -1,0 +1,39 @@
+"""kubelet as the runtime sees it: has sandboxes made for pods of its node, and ended."""
+
+from typing import Any
+
+from tests.e2e.multus import leftovers
+from tests.e2e.multus.cluster import Cluster
+from tests.e2e.multus.node import Node
+from tests.e2e.multus.runtime import Sandbox
+from tests.e2e.node import NETWORK
+
+
+class Kubelet:
+    """Remembers all that it had made."""
+
+    def __init__(self, cluster: Cluster, node: Node) -> None:
+        self._cluster = cluster
+        self._node = node
+        self._made: list[Sandbox] = []
+
+    def sandbox(self, networks: Any = "", *, default: str = NETWORK, **pod: Any) -> Sandbox:
+        """Makes a pod, by `Cluster.add_pod`, and its sandbox; `default`: name of the node's default network."""
+        made = self._cluster.add_pod(self._node.name, networks, **pod)
+        return self._remembered(Sandbox(made, self._node, default))
+
+    def another(self, sandbox: Sandbox) -> Sandbox:
+        """Makes a new sandbox for the same pod, as for each try to start it."""
+        return self._remembered(Sandbox(sandbox.pod, self._node, sandbox.default))
+
+    def end_all(self) -> list[str]:
+        """Ends all sandboxes and deletes their pods; returns what is left on the node."""
+        for sandbox in self._made:
+            sandbox.end()
+        for sandbox in self._made:
+            self._cluster.remove_pod(sandbox.pod)
+        return [each for sandbox in self._made for each in leftovers.of_sandbox(sandbox)]
+
+    def _remembered(self, sandbox: Sandbox) -> Sandbox:
+        self._made.append(sandbox)
+        return sandbox

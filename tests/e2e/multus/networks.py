@@ -1,0 +1,31 @@
+"""The networks that users of the cluster have defined."""
+
+from typing import Any
+
+from tests.e2e.multus.cluster import NAMESPACE, Cluster
+from tests.e2e.multus.node import FOREIGN_BRIDGE, UPLINK
+
+OTHER_NAMESPACE = "other"
+
+_OURS = {"type": "contrail-k8s-cni", "capabilities": {"ips": True, "mac": True}}
+_VERSION = {"cniVersion": "1.0.0"}
+
+
+def add_networks(cluster: Cluster) -> None:
+    """Defines them: ours by their addresses, the others by their plugins."""
+    for namespace in (NAMESPACE, OTHER_NAMESPACE, "kube-system"):
+        if cluster.find(f"/api/v1/namespaces/{namespace}") is None:
+            cluster.add_namespace(namespace)
+    cluster.add_nad("demo/blue", {**_VERSION, **_OURS}, cidr="10.10.0.0/16")
+    cluster.add_nad("other/blue", {**_VERSION, **_OURS}, cidr="10.11.0.0/16")
+    cluster.add_nad("demo/green", {**_VERSION, **_OURS}, cidr="10.12.0.0/16, fd00:12::/64")
+    cluster.add_nad("demo/six", {**_VERSION, **_OURS}, cidr="fd00:13::/64")
+    chain = [_OURS, {"type": "tuning", "sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "1"}}]
+    cluster.add_nad("demo/chain", {**_VERSION, "name": "chain", "plugins": chain}, cidr="10.14.0.0/16")
+    cluster.add_nad("demo/bridge", _foreign("bridge", "10.90.0.0/16", bridge=FOREIGN_BRIDGE))
+    cluster.add_nad("demo/macvlan", _foreign("macvlan", "10.91.0.0/16", master=UPLINK, mode="bridge"))
+    cluster.add_nad("demo/broken", {**_VERSION, "type": "broken"})
+
+
+def _foreign(plugin: str, subnet: str, **settings: str) -> dict[str, Any]:
+    return {**_VERSION, "type": plugin, **settings, "ipam": {"type": "host-local", "subnet": subnet}}

@@ -1,0 +1,122 @@
+"""A node with Multus on it, thin or thick, set up with the files that `deploy/multus` gives as examples.
+
+Everything is at its usual place: the node is a machine of its own, so nothing of the real one's is used or changed.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.machine import Machine
+from tests.e2e.multus.rows import FOREIGN_DEFAULT
+from tests.e2e.multus.ways import Way
+from tests.e2e.node import NETWORK
+from tests.support.cluster_processes import AgentProcess
+from tests.support.real_apiserver.server import ApiServer
+
+DEPLOY = Path(__file__).parents[3] / "deploy"
+BINARIES = Path("/opt/cni/bin")
+CONFIGURATIONS = Path("/etc/cni/net.d")
+FOREIGN_BRIDGE = "foreign0"
+UPLINK = "uplink0"
+
+_FOREIGN_CONFIGURATIONS = "/etc/cni/foreign"
+_BROKEN = """#!/bin/sh
+[ "$CNI_COMMAND" = ADD ] || exit 0
+echo '{"code": 100, "msg": "broken on purpose"}'
+exit 1
+"""
+_DEBIANS = ("bridge", "macvlan", "host-local", "tuning", "loopback")
+_MULTUS = ("multus", "multus-shim", "multus-daemon")
+
+
+class Node:
+    """One that runs: `name` in the cluster, agent and plugin on it; Multus is started by who wants it."""
+
+    def __init__(self, name: str, machine: Machine, work: Path, server: ApiServer, way: Way) -> None:
+        self.name = name
+        self.machine = machine
+        self._server = server
+        self.agent = AgentProcess(work, server.kubeconfig(), node=name)
+        self._install(way)
+
+    def _install(self, way: Way) -> None:
+        machine = self.machine
+        machine.path("/run/contrail").mkdir(exist_ok=True)
+        machine.path("/run/contrail/agent.sock").symlink_to(self.agent.socket)
+        machine.run("install", "-m", "0600", str(DEPLOY / "multus" / "cni.json"), "/etc/contrail/cni.json")
+        machine.run("install", "-m", "0600", str(DEPLOY / "cni" / "10-contrail.conflist"), str(CONFIGURATIONS))
+        for name in _MULTUS:
+            machine.run("ln", "-s", _command(name), str(BINARIES))
+        _install_foreign_plugins(machine)
+        way.install(machine)
+
+    @contextlib.contextmanager
+    def running_agent(self) -> Iterator[None]:
+        """The agent runs in the node's network namespace until the context is left."""
+        try:
+            self.start_agent()
+            yield
+        finally:
+            self.agent.kill()
+
+    def start_agent(self) -> None:
+        """Starts the agent and returns when it is ready."""
+        with self.machine.net.inside():
+            self.agent.start()
+
+    def ports(self, machine_uuid: str) -> list[dict[str, Any]]:
+        """Ports of a virtual machine that the agent has been told of."""
+        with self.machine.net.inside():
+            return self.agent.get(f"/vm/{machine_uuid}") or []
+
+    def configuration(self, *, default: str = NETWORK) -> dict[str, Any]:
+        """What a runtime reads: the first file of its folder; for another default network than ours, a copy of it."""
+        first = min(path for path in self.machine.path(str(CONFIGURATIONS)).iterdir() if path.suffix in _READ)
+        document: dict[str, Any] = json.loads(first.read_text())
+        if default != NETWORK:
+            document |= {"delegates": [], "clusterNetwork": f"{_FOREIGN_CONFIGURATIONS}/{default}.conf"}
+        return document
+
+    def state(self, *paths: str) -> dict[Path, str]:
+        """Text of all files below folders of the node."""
+        found = {}
+        for top in map(self.machine.path, paths):
+            for folder, _, names in os.walk(top):
+                for name in names:
+                    file = Path(folder, name)
+                    with contextlib.suppress(OSError):  # a socket, or gone meanwhile
+                        found[file] = file.read_text(errors="replace")
+        return found
+
+
+def _install_foreign_plugins(machine: Machine) -> None:
+    """Debian's, one that fails, and a default network that takes the place of ours."""
+    for name in _DEBIANS:
+        machine.run("ln", "-s", f"/usr/lib/cni/{name}", str(BINARIES))
+    broken = machine.path(str(BINARIES / "broken"))
+    broken.write_text(_BROKEN)
+    broken.chmod(0o755)
+    machine.run("ip", "link", "add", UPLINK, "up", "type", "veth", "peer", "name", f"{UPLINK}-far")
+    machine.run("ip", "link", "add", FOREIGN_BRIDGE, "address", "02:00:00:00:00:01", "type", "bridge")
+    folder = machine.path(_FOREIGN_CONFIGURATIONS)
+    folder.mkdir()
+    ipam = {"type": "host-local", "subnet": "10.92.0.0/16"}
+    bridge = {"type": "bridge", "bridge": FOREIGN_BRIDGE, "isDefaultGateway": True, "ipam": ipam}
+    # no list: what Multus hands to DEL of a list lacks all that is not of the specification, so a bridge its addresses
+    (folder / f"{FOREIGN_DEFAULT}.conf").write_text(
+        json.dumps({"cniVersion": "1.0.0", "name": FOREIGN_DEFAULT, **bridge})
+    )
+
+
+_READ = (".conf", ".conflist", ".json")
+
+
+def _command(name: str) -> str:
+    found = shutil.which(name)
+    assert found is not None, f"{name} is not in PATH: scripts/e2e builds it"
+    return found

@@ -1,0 +1,136 @@
+"""containerd as a CNI plugin sees it: what it calls, with which environment, configuration and standard input.
+
+A sandbox is a network namespace and a container ID; each try of kubelet to start a pod makes a new one. CNI_ARGS and
+the environment come in any order, the previous result with CHECK and DEL, and DEL without a namespace once that is
+gone.
+"""
+
+import json
+import random
+import subprocess
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.e2e.multus.cluster import Pod
+from tests.e2e.multus.node import BINARIES, Node
+from tests.e2e.node import NETWORK
+
+IFNAME = "eth0"
+_TIMEOUT = 90.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    def succeeded(self) -> Any:
+        """What it answered, None if nothing; a failed assertion if it failed."""
+        assert self.status == 0, (self.stdout, self.stderr[-3000:])
+        return json.loads(self.stdout) if self.stdout.strip() else None
+
+    def failed(self) -> str:
+        """What it said; a failed assertion if it succeeded."""
+        assert self.status != 0, self.stdout
+        message: str = json.loads(self.stdout)["msg"]
+        return message
+
+
+@dataclass
+class Sandbox:
+    """One of a pod. `default`: name of the default network, if not ours; `result`: of the ADD."""
+
+    pod: Pod
+    node: Node
+    default: str = NETWORK
+    name: str = field(default_factory=lambda: f"cni-{uuid.uuid4()}")
+    container: str = field(default_factory=lambda: uuid.uuid4().hex * 2)
+    result: Any = None
+
+    def __post_init__(self) -> None:
+        self.node.machine.run("ip", "netns", "add", self.name)
+
+    @property
+    def netns(self) -> str:
+        """Path of the network namespace; empty if it is gone."""
+        path = f"/run/netns/{self.name}"
+        return path if self.node.machine.path(path).exists() else ""
+
+    def ip(self, *arguments: str) -> str:
+        """Runs `ip` in it and returns what it printed."""
+        return self.node.machine.run("ip", "-n", self.name, *arguments)
+
+    def remove(self) -> None:
+        """Removes the network namespace; one that is gone is no error."""
+        if self.netns:
+            self.node.machine.run("ip", "netns", "del", self.name)
+
+    def variables(self, command: str, ifname: str, args: Mapping[str, str] | None = None) -> dict[str, str]:
+        """What is set for a call; `args` are further CNI_ARGS."""
+        pairs = {
+            "K8S_POD_NAMESPACE": self.pod.namespace,
+            "K8S_POD_NAME": self.pod.name,
+            "K8S_POD_INFRA_CONTAINER_ID": self.container,
+            "K8S_POD_UID": self.pod.uid,
+            "IgnoreUnknown": "1",
+            **(args or {}),
+        }
+        variables = {
+            "CNI_COMMAND": command,
+            "CNI_CONTAINERID": self.container,
+            "CNI_NETNS": self.netns,
+            "CNI_IFNAME": ifname,
+            "CNI_ARGS": ";".join(f"{key}={value}" for key, value in _shuffled(pairs).items()),
+            "CNI_PATH": str(BINARIES),
+        }
+        return _shuffled(variables)
+
+    def add(self) -> Outcome:
+        """ADD by the node's configuration; keeps the result if there is one."""
+        outcome = self._call("ADD")
+        self.result = json.loads(outcome.stdout) if outcome.status == 0 else None
+        return outcome
+
+    def check(self) -> Outcome:
+        """CHECK with the result of ADD."""
+        return self._call("CHECK")
+
+    def delete(self) -> Outcome:
+        """DEL, as often as anybody likes."""
+        return self._call("DEL")
+
+    def end(self) -> None:
+        """Detaches it as often as containerd does: once while it lives, once when it is gone."""
+        self.delete().succeeded()
+        self.remove()
+        self.delete().succeeded()
+
+    def _call(self, command: str) -> Outcome:
+        configuration = self.node.configuration(default=self.default)
+        if self.result is not None and command != "ADD":
+            configuration["prevResult"] = self.result
+        return call(self.node, self.variables(command, IFNAME), configuration)
+
+
+def call(node: Node, variables: Mapping[str, str], configuration: Mapping[str, Any]) -> Outcome:
+    """Calls the plugin that the configuration names."""
+    environment = (f"{name}={value}" for name, value in variables.items())
+    process = node.machine.start(
+        "env",
+        *environment,
+        str(BINARIES / configuration["type"]),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    stdout, stderr = process.communicate(json.dumps(configuration), timeout=_TIMEOUT)
+    return Outcome(process.returncode, stdout, stderr)
+
+
+def _shuffled(items: Mapping[str, str]) -> dict[str, str]:
+    return dict(random.sample(list(items.items()), len(items)))

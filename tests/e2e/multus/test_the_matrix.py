@@ -1,0 +1,64 @@
+"""Each kind of list of networks, through each command of the specification, under Multus thin and thick."""
+
+import pytest
+
+from tests.e2e.interfaces import interfaces
+from tests.e2e.multus import leftovers
+from tests.e2e.multus.attachments import assert_attached, check_attachment, our_interfaces
+from tests.e2e.multus.cluster import Cluster
+from tests.e2e.multus.kubelet import Kubelet
+from tests.e2e.multus.rows import ROWS, Row
+
+each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+
+
+@each_row
+def test_add(kubelet: Kubelet, cluster: Cluster, row: Row) -> None:
+    sandbox = kubelet.sandbox(row.networks, default=row.default)
+    sandbox.add().succeeded()
+    assert_attached(cluster, sandbox, row)
+
+
+@each_row
+def test_check(kubelet: Kubelet, cluster: Cluster, row: Row) -> None:
+    sandbox = kubelet.sandbox(row.networks, default=row.default)
+    sandbox.add().succeeded()
+    sandbox.check().succeeded()
+    for name in our_interfaces(row):
+        check_attachment(sandbox, name).succeeded()
+    assert_attached(cluster, sandbox, row)
+    for name in our_interfaces(row):
+        sandbox.ip("addr", "flush", "dev", name, "scope", "global")
+        assert name in check_attachment(sandbox, name).failed()
+
+
+@each_row
+def test_del(kubelet: Kubelet, row: Row) -> None:
+    sandbox = kubelet.sandbox(row.networks, default=row.default)
+    sandbox.add().succeeded()
+    sandbox.delete().succeeded()
+    assert interfaces(sandbox.ip) == {}
+    assert leftovers.of_sandbox(sandbox) == []
+
+
+@each_row
+def test_del_twice(kubelet: Kubelet, cluster: Cluster, row: Row) -> None:
+    sandbox, another = (kubelet.sandbox(row.networks, default=row.default) for _ in range(2))
+    for each in (sandbox, another):
+        each.add().succeeded()
+    sandbox.delete().succeeded()
+    sandbox.delete().succeeded()
+    sandbox.remove()
+    sandbox.delete().succeeded()
+    assert leftovers.of_sandbox(sandbox) == []
+    assert_attached(cluster, another, row)
+
+
+@each_row
+def test_add_failing_at_the_last_attachment(kubelet: Kubelet, row: Row) -> None:
+    sandbox = kubelet.sandbox(row.and_then("broken"), default=row.default)
+    assert "broken on purpose" in sandbox.add().failed()
+    assert interfaces(sandbox.ip) == {}
+    assert leftovers.of_ours(sandbox) == []
+    sandbox.delete().succeeded()
+    assert leftovers.of_sandbox(sandbox) == []
