@@ -166,6 +166,10 @@ class Connection:
         """Sends an answer of the right form."""
         self.socket.sendall(ANSWER.pack(status, len(output)) + output)
 
+    def end(self) -> None:
+        """Sends no more."""
+        self.socket.shutdown(socket.SHUT_WR)
+
     def receipt(self) -> bytes:
         """All that comes until the shim ends."""
         data = b""

@@ -29,7 +29,7 @@ def installed(socket_path: str) -> Shim:
 
 @pytest.fixture
 def sanitized(socket_path: str) -> Shim:
-    """Watched by sanitizers, and less patient: it waits one second for an answer."""
+    """Watched by sanitizers, and less patient: it waits two seconds for an answer."""
     return Shim(build_shim("--sanitize"), socket_path)
 
 

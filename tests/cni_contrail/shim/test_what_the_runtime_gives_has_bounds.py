@@ -81,7 +81,7 @@ def test_an_input_that_never_ends_is_error_5(sanitized: Shim) -> None:
     told = error(sanitized.run(ADD, reader))
     os.close(reader)
     os.close(writer)
-    assert (told["code"], told["msg"]) == (5, "error reading from stdin: no end within 1 s")
+    assert (told["code"], told["msg"]) == (5, "error reading from stdin: no end within 2 s")
 
 
 def test_an_input_that_does_not_block_is_waited_for(shim: Shim, daemon: PlayedDaemon) -> None:
