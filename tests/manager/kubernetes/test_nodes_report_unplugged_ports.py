@@ -1,0 +1,213 @@
+"""What nodes report is told on for as long as it stands there, and what nobody writes any more is removed."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from contrail_config.kube.client import KubeClient
+from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.kinds import GROUP, NODES, VERSION, NodeReport
+from contrail_config.kubernetes.nodes import NodeReports
+from manager.kubernetes.nodes import FORGOTTEN_AFTER, Nodes
+from tests.support.clock import FakeClock
+from tests.support.fake_apiserver.kinds import Kind
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.following import DEADLINE, QUICK, eventually
+
+NODE_KIND = Kind(GROUP, VERSION, NODES.kind, NODES.plural, namespaced=False, custom=True, blind_updates=False)
+
+
+class Told:
+    """What the nodes were heard to have unplugged, as often as it was told."""
+
+    def __init__(self, client: KubeClient, clock: FakeClock, *, repeated_every: float) -> None:
+        self.nodes = Nodes(client, pace=QUICK, clock=clock, repeated_every=repeated_every)
+        self.nodes.on_unplugged(self._hear)
+        self.heard: list[str] = []
+        self._news = asyncio.Event()
+
+    def _hear(self, interfaces: object) -> None:
+        assert isinstance(interfaces, tuple)
+        self.heard += interfaces
+        self._news.set()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        async with asyncio.timeout(DEADLINE):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+    async def until_known(self, count: int) -> None:
+        """Returns when the reports of so many nodes are known."""
+        await eventually(lambda: len(self.nodes._changed) == count)
+
+
+Listen = Callable[..., AbstractAsyncContextManager[Told]]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(1000.0)
+
+
+@pytest.fixture
+async def listen(client: KubeClient, clock: FakeClock) -> Listen:
+    await ensure_definitions(client)
+
+    @contextlib.asynccontextmanager
+    async def listen_one(*, repeated_every: float = 3600.0) -> AsyncIterator[Told]:
+        told = Told(client, clock, repeated_every=repeated_every)
+        async with told.nodes.followed():
+            yield told
+
+    return listen_one
+
+
+async def report(client: KubeClient, node: str, *unplugged: str) -> None:
+    await NodeReports(client, node).write(NodeReport("2026-11-21T12:00:00Z", node, unplugged=unplugged))
+
+
+def kept(server: FakeApiServer) -> list[str]:
+    return [name for _, name in server.storage.objects(NODE_KIND)]
+
+
+class TestWhatIsTold:
+    """Reports are no messages: they stand."""
+
+    async def test_what_stood_there_before_is_told_as_what_comes_is(self, client: KubeClient, listen: Listen) -> None:
+        await report(client, "node-1", "a", "b")
+        async with listen() as told:
+            await told.until(lambda: told.heard == ["a", "b"])
+            await report(client, "node-2", "c")
+            await told.until(lambda: told.heard == ["a", "b", "c"])
+
+    async def test_it_is_told_again_and_again_as_long_as_it_stands(self, client: KubeClient, listen: Listen) -> None:
+        await report(client, "node-1", "a")
+        async with listen(repeated_every=0.01) as told:
+            await told.until(lambda: told.heard.count("a") == 5)
+            await report(client, "node-1", "b")
+            await told.until(lambda: told.heard.count("b") == 5)
+            assert told.heard[-5:] == ["b"] * 5
+
+    async def test_a_manager_that_comes_later_hears_it_too(self, client: KubeClient, listen: Listen) -> None:
+        await report(client, "node-1", "a")
+        for _ in range(2):
+            async with listen() as told:
+                await told.until(lambda told=told: told.heard == ["a"])
+
+    async def test_nodes_that_have_nothing_to_tell_tell_nothing(self, client: KubeClient, listen: Listen) -> None:
+        await report(client, "node-1")
+        async with listen() as told:
+            await told.until_known(1)
+            assert told.heard == []
+
+    async def test_a_server_that_was_away_is_followed_on(
+        self, client: KubeClient, server: FakeApiServer, listen: Listen
+    ) -> None:
+        async with listen() as told:
+            await report(client, "node-1", "a")
+            await told.until(lambda: told.heard == ["a"])
+            await server.stop()
+            await server.start()
+            await report(client, "node-1", "b")
+            await told.until(lambda: told.heard == ["a", "b"])
+
+    async def test_a_report_that_cannot_be_read_keeps_nobody_from_the_others(
+        self, client: KubeClient, server: FakeApiServer, listen: Listen, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        server.put(NODE_KIND, "broken", namespace="", status={"reportedAt": 1})
+        await report(client, "node-1", "a")
+        async with listen() as told:
+            await told.until(lambda: told.heard == ["a"])
+        assert "the report of node broken cannot be read" in caplog.text
+
+    async def test_what_newer_agents_add_is_passed_over(
+        self, client: KubeClient, server: FakeApiServer, listen: Listen
+    ) -> None:
+        status = {"reportedAt": "2030-01-01T00:00:00Z", "instance": "i", "unplugged": ["a"], "mood": "fine"}
+        server.put(NODE_KIND, "newer", namespace="", status=status)
+        async with listen() as told:
+            await told.until(lambda: told.heard == ["a"])
+
+    async def test_a_failure_is_told_in_the_log(
+        self, client: KubeClient, listen: Listen, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with listen() as told:
+            told.nodes.on_unplugged(lambda _: 1 / 0 and None)
+            await report(client, "node-1", "a")
+            await eventually(lambda: "nodes are not followed any more" in caplog.text)
+
+
+class TestNodesThatAreGone:
+    """Whoever does not write for an hour is not there; clocks of nodes are not asked."""
+
+    async def test_the_report_of_a_silent_node_is_removed(
+        self, client: KubeClient, server: FakeApiServer, listen: Listen, clock: FakeClock
+    ) -> None:
+        await report(client, "gone")
+        await report(client, "alive")
+        async with listen() as told:
+            await told.until_known(2)
+            clock.advance(FORGOTTEN_AFTER - 1)
+            await told.nodes.forget_silent()
+            assert len(kept(server)) == 2
+            await report(client, "alive", "a")
+            await told.until(lambda: told.heard)
+            clock.advance(1)
+            await told.nodes.forget_silent()
+            assert kept(server) == ["alive"]
+            await told.until_known(1)
+
+    async def test_it_is_done_every_few_seconds(
+        self, client: KubeClient, server: FakeApiServer, listen: Listen, clock: FakeClock
+    ) -> None:
+        await report(client, "gone")
+        async with listen(repeated_every=0.01) as told:
+            await told.until_known(1)
+            clock.advance(FORGOTTEN_AFTER)
+            await eventually(lambda: not kept(server))
+
+    async def test_a_node_that_is_heard_of_at_the_last_moment_stays(
+        self, client: KubeClient, server: FakeApiServer, listen: Listen, clock: FakeClock
+    ) -> None:
+        await report(client, "slow")
+        async with listen() as told:
+            await told.until_known(1)
+            clock.advance(FORGOTTEN_AFTER)
+            server.faults.silent = True
+            server.cut_watches()
+            await report(client, "slow", "a")
+            await told.nodes.forget_silent()
+        assert kept(server) == ["slow"]
+
+    async def test_one_that_was_removed_by_somebody_else_is_no_error(
+        self, client: KubeClient, server: FakeApiServer, listen: Listen, clock: FakeClock
+    ) -> None:
+        await report(client, "gone")
+        async with listen() as told:
+            await told.until_known(1)
+            clock.advance(FORGOTTEN_AFTER)
+            server.faults.silent = True
+            await client.delete(NODES, "gone")
+            await told.nodes.forget_silent()
+
+    async def test_a_server_that_refuses_is_asked_again(
+        self,
+        client: KubeClient,
+        server: FakeApiServer,
+        listen: Listen,
+        clock: FakeClock,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        await report(client, "gone")
+        async with listen() as told:
+            await told.until_known(1)
+            clock.advance(FORGOTTEN_AFTER)
+            server.faults.refuse(403, verb="delete")
+            await told.nodes.forget_silent()
+            assert "the report of node gone is not removed" in caplog.text
+            await told.nodes.forget_silent()
+            assert kept(server) == []
