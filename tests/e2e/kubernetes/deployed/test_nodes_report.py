@@ -1,0 +1,67 @@
+"""Each agent reports of its node; a pod that was deleted by force holds its addresses until its node unplugged it."""
+
+import importlib.metadata
+from collections.abc import Callable
+
+import pytest
+
+from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
+from tests.e2e.kubernetes.deployed.cluster import GROUP, Cluster, Object, Tenant, until
+from tests.e2e.kubernetes.deployed.runtime import Runtime
+from tests.support.cluster_processes import AgentProcess
+from tests.support.netns import Netns
+from tests.support.plugin import PodSandbox
+
+Agents = tuple[AgentProcess, AgentProcess]
+
+
+def reports(cluster: Cluster) -> dict[str, Object]:
+    """What each node reported last."""
+    return {item["metadata"]["name"]: item["status"] for item in cluster.items(f"{GROUP}/contrailnodes")}
+
+
+def hold(cluster: Cluster, interface: str) -> float | None:
+    """For how many seconds an interface's address is held back, since its end or since that became known."""
+    for block in cluster.items(f"{GROUP}/addressblocks"):
+        for entry in block["spec"].get("addresses", {}).values():
+            if entry["owner"] == interface and "heldUntil" in entry:
+                seconds: float = entry["heldUntil"] - entry["heldSince"]
+                return seconds
+    return None
+
+
+def test_each_agent_says_who_it_is(cluster: Cluster, agents: Agents) -> None:
+    until(lambda: {"node-1", "node-2"} <= reports(cluster).keys(), what="both nodes report")
+    found = reports(cluster)
+    for node in ("node-1", "node-2"):
+        assert found[node]["versions"] == {"agent": importlib.metadata.version("contrail-multinet")}
+    assert found["node-1"]["instance"] != found["node-2"]["instance"]
+
+
+def test_a_forced_pod_holds_its_address_until_its_node_unplugged_it(
+    cluster: Cluster, tenant: Tenant, runtime: Runtime, make_netns: Callable[[str], Netns]
+) -> None:
+    uid = tenant.add_pod("web", node="node-1")
+    pod = PodSandbox(make_netns("pod").path, name="web", namespace=tenant.namespace, uid=uid)
+    runtime.add(pod).succeeded()
+    interface = tenant.assigned("web")["interfaces"][0]["uuid"]
+    tenant.remove_pod("web")
+    until(lambda: hold(cluster, interface) == pytest.approx(UNPLUGGED_HOLD), what="a long hold")
+    until(lambda: reports(cluster)["node-1"].get("pendingDeletes") == 1, what="the pending delete is reported")
+    runtime.delete(pod).succeeded()
+    until(lambda: hold(cluster, interface) == pytest.approx(DEFAULT_HOLD), what="a short hold")
+    assert interface in reports(cluster)["node-1"]["unplugged"]
+
+
+def test_a_pod_that_ended_in_order_does_not(
+    cluster: Cluster, tenant: Tenant, runtime: Runtime, make_netns: Callable[[str], Netns]
+) -> None:
+    uid = tenant.add_pod("web", node="node-1")
+    pod = PodSandbox(make_netns("pod").path, name="web", namespace=tenant.namespace, uid=uid)
+    runtime.add(pod).succeeded()
+    interface = tenant.assigned("web")["interfaces"][0]["uuid"]
+    runtime.delete(pod).succeeded()
+    tenant.end_pod("web")
+    tenant.remove_pod("web")
+    until(lambda: hold(cluster, interface) == pytest.approx(DEFAULT_HOLD), what="a short hold")
+    assert interface not in reports(cluster)["node-1"].get("unplugged", [])
