@@ -22,7 +22,9 @@ import msgspec
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import (
+    KubeConflictError,
     KubeError,
+    KubeExistsError,
     KubeLeadershipLostError,
     KubeNotFoundError,
 )
@@ -88,6 +90,8 @@ class LeaderElection:
         self.leadership = Leadership(name)
         self.holder = ""
         """Identity of who had the lease when it was last read, empty if nobody had."""
+        self.problem: str | None = None
+        """Why it could not be read or written when that was last tried, None if it could."""
 
     @contextlib.asynccontextmanager
     async def lead(self) -> AsyncIterator[Leadership]:
@@ -138,10 +142,17 @@ class LeaderElection:
             async with asyncio.timeout(self._times.renew_deadline / 2):
                 self._held = await self._claim(held)
         except (KubeError, TimeoutError) as error:
-            log.warning("lease %s: %s", self._name, str(error) or "no answer in time")
+            self._note(error)
             return False
+        self.problem = None
         self.leadership.until = begun + self._times.renew_deadline if self._held else 0.0
         return self._held is not None
+
+    def _note(self, error: Exception) -> None:
+        said = f"lease {self._name}: {str(error) or 'no answer in time'}"
+        log.warning("%s", said)
+        was_outrun = isinstance(error, KubeConflictError | KubeExistsError)
+        self.problem = None if was_outrun else said
 
     async def _claim(self, held: Lease | None) -> Lease | None:
         """Returns the lease as this process wrote it, None if another one has it."""

@@ -50,8 +50,13 @@ class Cluster:
             self._statuses.assigned(machine, anew=anew)
 
     def readiness(self, manager: list[str]) -> list[str]:
-        """What keeps this process from being ready; `manager`: what keeps the manager from it, once it leads."""
-        return [*manager, *self.source.problems()] if self.leads and manager else []
+        """What keeps this process from being ready; `manager`: what keeps the manager from it, once it leads.
+
+        A standby is ready if it could lead.
+        """
+        if not self.leads:
+            return [self._election.problem] if self._election.problem is not None else []
+        return [*manager, *self.source.problems()] if manager else []
 
     def refusal(self) -> str:
         """Why this process knows nothing that could be asked for, and who does; empty if it leads."""

@@ -18,13 +18,13 @@ def documents(path: Path) -> list[dict[str, Any]]:
 
 
 def apply(server: ApiServer, *objects: dict[str, Any]) -> None:
-    """Makes them, in their order; those that are there already stay. What the server does not know fails."""
+    """Makes them, in their order; those that are there already stay. Raises ValueError for one that is wrong."""
     for item in objects:
         try:
             server.ask("POST", f"{_collection(server, item)}?fieldValidation=Strict", item)
         except HTTPError as error:
-            said = error.read().decode()
-            assert error.code == 409, f"{item['kind']} {item['metadata']['name']}: {said}"
+            if error.code != 409:
+                raise ValueError(f"{item['kind']} {item['metadata']['name']}: {error.read().decode()}") from error
 
 
 def _collection(server: ApiServer, item: dict[str, Any]) -> str:

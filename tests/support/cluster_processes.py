@@ -21,11 +21,11 @@ _ANY = "127.0.0.1"
 class ManagerProcess(ServedProcess):
     """`contrail-manager` on a cluster. `settings` are further keys of its configuration; all is kept below `work`."""
 
-    def __init__(self, work: Path, kubeconfig: Path, **settings: Any) -> None:
+    def __init__(self, work: Path, kubeconfig: Path, *, lease_namespace: str = "kube-system", **settings: Any) -> None:
         work.mkdir(parents=True, exist_ok=True)
         listen = f"{_ANY}:{free_port()}"
         configuration = {
-            "source": {"kind": "kubernetes", "kubeconfig": str(kubeconfig)},
+            "source": {"kind": "kubernetes", "kubeconfig": str(kubeconfig), "lease-namespace": lease_namespace},
             "store": {"kind": "kubernetes"},
             "listen": listen,
             **{key.replace("_", "-"): value for key, value in settings.items()},
@@ -87,7 +87,7 @@ def running(*processes: ServedProcess) -> Iterator[None]:
         yield
     finally:
         for process in processes:
-            if process.process is not None:
+            if process.process is not None and process.process.poll() is None:
                 process.kill()
 
 

@@ -1,0 +1,140 @@
+"""A cluster in which our manifests are applied, and what its users, scheduler and kubelets do in a namespace of it."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+from tests.support.applied import MANIFESTS, apply, documents
+from tests.support.pods import OWN_CONFIG
+from tests.support.real_apiserver.server import ApiServer
+
+NAMESPACE = "contrail"
+"""Where the manifests put everything."""
+
+GROUP = "/apis/opencontrail.org/v1alpha1"
+NADS = "/apis/k8s.cni.cncf.io/v1"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
+
+_DEADLINE = 20.0
+
+Object = dict[str, Any]
+
+
+class Cluster:
+    """`server`, with the accounts of our manifests."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.server = server
+        apply(server, *documents(MANIFESTS))
+
+    def kubeconfig(self, account: str) -> Path:
+        """Of a service account in our namespace."""
+        return self.server.kubeconfig(token=self.server.service_account_token(NAMESPACE, account))
+
+    def definitions(self) -> set[str]:
+        """Names of all CustomResourceDefinitions."""
+        return {item["metadata"]["name"] for item in self.items(DEFINITIONS)}
+
+    def forget_definitions(self) -> None:
+        """Deletes all CustomResourceDefinitions, and with them all of our objects."""
+        for name in self.definitions():
+            self.server.ask("DELETE", f"{DEFINITIONS}/{name}")
+        until(lambda: not self.definitions(), what="definitions are gone")
+
+    def items(self, path: str) -> list[Object]:
+        """The objects of a list."""
+        items: list[Object] = self.server.ask("GET", path)["items"]
+        return items
+
+
+class Tenant:
+    """A namespace of its own, which stays, as no controller would take it away."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.namespace = f"tenant-{uuid.uuid4().hex[:8]}"
+        self._ask = cluster.server.ask
+        self._nads = f"{NADS}/namespaces/{self.namespace}/network-attachment-definitions"
+        self._pods = f"/api/v1/namespaces/{self.namespace}/pods"
+        self._ask("POST", "/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+
+    def add_nad(self, name: str, *, cidr: str) -> None:
+        metadata = {"name": name, "annotations": {"opencontrail.org/cidr": cidr}}
+        kind = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition"}
+        self._ask("POST", self._nads, {**kind, "metadata": metadata, "spec": {"config": OWN_CONFIG}})
+
+    def remove_nad(self, name: str) -> None:
+        self._ask("DELETE", f"{self._nads}/{name}")
+
+    def add_pod(self, name: str, *, networks: str = "", node: str, annotations: Mapping[str, str] | None = None) -> str:
+        """Makes a pod, bound to the node, and returns its uid."""
+        stated = {**(annotations or {}), **({"k8s.v1.cni.cncf.io/networks": networks} if networks else {})}
+        spec = {"nodeName": node, "containers": [{"name": "main", "image": "none.example/none"}]}
+        made = self._ask("POST", self._pods, {"metadata": {"name": name, "annotations": stated}, "spec": spec})
+        return str(made["metadata"]["uid"])
+
+    def remove_pod(self, name: str) -> None:
+        """Deletes a pod whose kubelet says that nothing of it is left."""
+        self._ask("DELETE", f"{self._pods}/{name}?gracePeriodSeconds=0")
+
+    def end_pod(self, name: str) -> None:
+        """Has the pod's containers end, and its sandbox go, as kubelet tells it; the pod stays."""
+        pod = self.pod(name)
+        condition = {"type": "PodReadyToStartContainers", "status": "False"}
+        pod["status"] |= {"phase": "Succeeded", "conditions": [condition]}
+        self._ask("PUT", f"{self._pods}/{name}/status", pod)
+
+    def pod(self, name: str) -> Object:
+        pod: Object = self._ask("GET", f"{self._pods}/{name}")
+        return pod
+
+    def machine(self, name: str) -> Object | None:
+        """The machine of a pod, None if there is none."""
+        try:
+            machine: Object = self._ask("GET", f"{GROUP}/namespaces/{self.namespace}/virtualmachines/{name}")
+        except HTTPError as error:
+            error.close()
+            if error.code != 404:
+                raise
+            return None
+        return machine
+
+    def assigned(self, name: str) -> Object:
+        """Waits until the pod has its interfaces and returns its machine's spec."""
+        until(lambda: self.machine(name) is not None, what=f"{name} has interfaces")
+        machine = self.machine(name)
+        assert machine is not None
+        spec: Object = machine["spec"]
+        return spec
+
+    def networks(self) -> list[Object]:
+        """The networks of the tenant's NADs."""
+        networks = self.cluster.items(f"{GROUP}/virtualnetworks")
+        return [item for item in networks if item["spec"].get("nad", "").startswith(f"{self.namespace}/")]
+
+    def events(self, name: str) -> dict[str, str]:
+        """What was told of an object: messages by reason."""
+        events = self.cluster.items(f"/api/v1/namespaces/{self.namespace}/events")
+        return {event["reason"]: event["message"] for event in events if event["involvedObject"]["name"] == name}
+
+    def told(self, name: str, reason: str) -> str:
+        """Waits until such an event is told of the object and returns its message."""
+        until(lambda: reason in self.events(name), what=f"{reason} told of {name}")
+        return self.events(name)[reason]
+
+
+def addresses(machine: Object) -> list[str]:
+    """All addresses of a machine's spec, by index."""
+    return [address["address"] for interface in machine["interfaces"] for address in interface["addresses"]]
+
+
+def until(holds: Callable[[], bool], *, what: str) -> None:
+    """Returns once the condition holds, within a deadline."""
+    give_up = time.monotonic() + _DEADLINE
+    while not holds():
+        assert time.monotonic() < give_up, f"not within {_DEADLINE:g} s: {what}"
+        time.sleep(0.02)  # noqa: TID251 - other processes are watched, which tell no event

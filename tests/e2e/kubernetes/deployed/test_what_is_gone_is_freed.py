@@ -1,0 +1,78 @@
+"""Machines, addresses and networks go when what they were for has gone, and what comes again is something new."""
+
+from collections.abc import Callable
+
+from tests.e2e.kubernetes.deployed.cluster import GROUP, Cluster, Tenant, addresses, until
+from tests.e2e.kubernetes.deployed.runtime import Runtime
+from tests.support.cluster_processes import AgentProcess
+from tests.support.netns import Netns
+from tests.support.plugin import PodSandbox
+
+Agents = tuple[AgentProcess, AgentProcess]
+
+
+def given(cluster: Cluster, network: str) -> int:
+    """Number of addresses of a network that somebody has."""
+    blocks = [item for item in cluster.items(f"{GROUP}/addressblocks") if item["spec"]["network"] == network]
+    return sum(item["status"]["given"] for item in blocks)
+
+
+def test_deletion_frees_all(cluster: Cluster, tenant: Tenant, agents: Agents) -> None:
+    tenant.add_nad("blue", cidr="10.1.0.0/24")
+    for name in ("one", "two"):
+        tenant.add_pod(name, networks="blue,blue", node="node-1")
+    machines = [tenant.assigned(name) for name in ("one", "two")]
+    (network,) = [item["metadata"]["name"] for item in tenant.networks()]
+    assert given(cluster, network) == 4
+
+    tenant.remove_pod("one")
+    until(lambda: tenant.machine("one") is None and given(cluster, network) == 2, what="one is freed")
+    tenant.remove_nad("blue")
+    tenant.remove_pod("two")
+    until(lambda: tenant.machine("two") is None and not tenant.networks(), what="all is freed")
+    until(lambda: not agents[0].interfaces(tenant.namespace, "two"), what="the agent has heard of it")
+    owners = {
+        entry["owner"]
+        for item in cluster.items(f"{GROUP}/addressblocks")
+        for entry in item["spec"].get("addresses", {}).values()
+        if "heldUntil" not in entry
+    }
+    assert not owners & {interface["uuid"] for machine in machines for interface in machine["interfaces"]}
+
+
+def test_a_recreated_pod_of_the_same_name_is_a_new_pod(tenant: Tenant, agents: Agents) -> None:
+    tenant.add_nad("blue", cidr="10.1.0.0/24")
+    first_uid = tenant.add_pod("db-0", networks="blue", node="node-1")
+    first = tenant.assigned("db-0")
+    assert agents[0].interfaces(tenant.namespace, "db-0", wait=10)
+    tenant.remove_pod("db-0")
+    second_uid = tenant.add_pod("db-0", networks="blue", node="node-1")
+    page = f"/vm-cfg/k8s__{tenant.namespace}__db-0?uid="
+    assert len(agents[0].get(f"{page}{second_uid}&wait=10")) == 2
+    assert agents[0].ask(f"{page}{first_uid}")[0] == 404
+    assert not set(addresses(first)) & set(addresses(tenant.assigned("db-0")))
+
+
+def test_a_pod_that_ended_frees_its_addresses_though_it_is_still_there(
+    cluster: Cluster, tenant: Tenant, agents: Agents
+) -> None:
+    tenant.add_nad("blue", cidr="10.1.0.0/24")
+    tenant.add_pod("job", networks="blue", node="node-1")
+    tenant.assigned("job")
+    (network,) = [item["metadata"]["name"] for item in tenant.networks()]
+    tenant.end_pod("job")
+    until(lambda: tenant.machine("job") is None and given(cluster, network) == 0, what="the job is freed")
+    assert tenant.pod("job")["status"]["phase"] == "Succeeded"
+
+
+def test_the_sandbox_of_a_deleted_pod_is_taken_down_though_its_machine_is_gone(
+    tenant: Tenant, agents: Agents, runtime: Runtime, make_netns: Callable[[str], Netns]
+) -> None:
+    sandbox = make_netns("pod")
+    uid = tenant.add_pod("web", node="node-1")
+    pod = PodSandbox(sandbox.path, name="web", namespace=tenant.namespace, uid=uid)
+    runtime.add(pod).succeeded()
+    tenant.remove_pod("web")
+    until(lambda: not agents[0].interfaces(tenant.namespace, "web"), what="the agent has heard of it")
+    runtime.delete(pod).succeeded()
+    assert (sandbox.links(), runtime.plugin.node.links()) == ([], [])
