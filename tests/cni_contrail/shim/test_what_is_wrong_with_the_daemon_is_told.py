@@ -6,6 +6,8 @@ To STATUS all of it is error 50: no ADD can be served.
 import json
 import os
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -74,38 +76,49 @@ EMPTY_RUN = 'mount -t tmpfs tmpfs /run && exec "$@"'
 
 
 class TestItHangs:
-    @COMMANDS
-    def test_it_takes_no_call(self, installed: Shim, command: str) -> None:
+    """Calls of each command at the same time, since each takes as long as it waits."""
+
+    def all_told(
+        self, shim: Shim, stdin: bytes = b"", play: Callable[[], AbstractContextManager[object]] = nullcontext
+    ) -> set[tuple[str, int, str]]:
+        with ExitStack() as stack:
+            calls = {
+                command: stack.enter_context(shim.started({"CNI_COMMAND": command}, stdin))
+                for command in ("ADD", "DEL", "STATUS")
+            }
+            with play():
+                return {(command, *told(shim, running.outcome())) for command, running in calls.items()}
+
+    @contextmanager
+    def acknowledged(self, daemon: PlayedDaemon, more: bytes = b"") -> Iterator[None]:
+        with ExitStack() as stack:
+            for _ in range(3):
+                connection = stack.enter_context(daemon.take()[0])
+                connection.socket.sendall(more)
+            yield
+
+    def of_all(self, cause: str) -> set[tuple[str, int, str]]:
+        return {("ADD", AWAY, cause), ("DEL", AWAY, cause), ("STATUS", 50, cause)}
+
+    def test_it_takes_no_call(self, installed: Shim) -> None:
         with PlayedDaemon(installed.socket_path, backlog=0), socket.socket(socket.AF_UNIX) as other:
             other.connect(installed.socket_path)  # fills the queue
-            outcome = installed.run({"CNI_COMMAND": command})
-        assert told(installed, outcome) == (code_of(command, AWAY), "it takes no call within 2 s")
+            assert self.all_told(installed) == self.of_all("it takes no call within 2 s")
 
-    @COMMANDS
-    def test_it_is_stopped_with_calls_in_its_queue(self, installed: Shim, daemon: PlayedDaemon, command: str) -> None:
-        outcome = installed.run({"CNI_COMMAND": command})
-        assert told(installed, outcome) == (code_of(command, AWAY), "no acknowledgement within 2 s")
+    def test_it_is_stopped_with_calls_in_its_queue(self, installed: Shim, daemon: PlayedDaemon) -> None:
+        assert self.all_told(installed) == self.of_all("no acknowledgement within 2 s")
 
     def test_it_reads_no_large_request(self, installed: Shim, daemon: PlayedDaemon) -> None:
-        outcome = installed.run(ADD, b"x" * 1_000_000)
-        assert told(installed, outcome) == (AWAY, "no acknowledgement within 2 s")
+        assert self.all_told(installed, b"x" * 1_000_000) == self.of_all("no acknowledgement within 2 s")
 
-    @COMMANDS
-    def test_it_acknowledges_and_never_answers(self, sanitized: Shim, daemon: PlayedDaemon, command: str) -> None:
-        with sanitized.started({"CNI_COMMAND": command}) as running:
-            connection, _ = daemon.take()
-            with connection:
-                outcome = running.outcome()
-        assert told(sanitized, outcome) == (code_of(command, AWAY), "no answer within 2 s")
+    def test_it_acknowledges_and_never_answers(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
+        told_to_all = self.all_told(sanitized, play=lambda: self.acknowledged(daemon))
+        assert told_to_all == self.of_all("no answer within 2 s")
 
     @pytest.mark.parametrize("begun", [b"\0", ANSWER.pack(0, 100), ANSWER.pack(0, 100) + b"{"])
     def test_it_never_ends_its_answer(self, sanitized: Shim, daemon: PlayedDaemon, begun: bytes) -> None:
-        with sanitized.started(ADD) as running:
-            connection, _ = daemon.take()
-            with connection:
-                connection.socket.sendall(begun)
-                outcome = running.outcome()
-        assert told(sanitized, outcome) == (AWAY, "no answer within 2 s")
+        told_to_all = self.all_told(sanitized, play=lambda: self.acknowledged(daemon, begun))
+        assert told_to_all == self.of_all("no answer within 2 s")
 
     def test_a_trickle_does_not_prolong_the_wait(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
         with sanitized.started(ADD) as running:
