@@ -2,6 +2,10 @@
 
 A meta plugin says the network's name and CNI_IFNAME, nothing else; the pod may join one network several times, and two
 networks may bear one name. So an interface, once given, is held by its attachment until DEL.
+
+What tells attachments apart is CNI_IFNAME, which the manager foresees by counting as the meta plugin does. If none is
+as foreseen, the two count differently. Within one NAD that is no harm; where several NADs bear the name, those that are
+held already may be the wrong ones as well, so that what remains says nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.served import ServedInterface, ServedList
 from cni_contrail.settings import Settings
+
+_PRIMARY = "eth0"  # what every runtime calls the first interface, and no pod can ask for
 
 
 def select_interface(
@@ -30,25 +36,32 @@ def select_interface(
     candidates = [each for each in fitting if each.uuid not in held]
     if not candidates:
         raise _none_left(served, fitting, held, network)
-    asked_by = "interface" if served.stock else "attachment"
     for each in candidates:
         if each.uuid == before:
             return each
     for each in candidates:
-        if each.annotations.get(asked_by) == ifname:
+        if _foreseen(each, served) == ifname:
             return each
-    if len({_nad(each) for each in candidates}) == 1:
+    if len({_nad(each) for each in fitting}) == 1:
         return candidates[0]
-    listed = ", ".join(map(str, candidates))
-    raise PluginError(Code.INVALID_CONFIG, f"network {network}, attachment {ifname} fits several interfaces: {listed}")
+    listed = ", ".join(f"{each} as {_foreseen(each, served)}" for each in fitting)
+    raise PluginError(
+        Code.INVALID_CONFIG, f"attachment {ifname} of network {network} is none of those that are foreseen: {listed}"
+    )
 
 
 def _fits(interface: ServedInterface, served: ServedList, network: str, settings: Settings) -> bool:
-    if network == settings.network_name:
-        return interface.position == 0
+    if network == settings.network_name and interface.position == 0:
+        return True
     if settings.nad:
         return interface.annotations.get("nad") == settings.nad
     return interface.annotations.get("network" if served.stock else "config-name") == network
+
+
+def _foreseen(interface: ServedInterface, served: ServedList) -> str | None:
+    """The CNI_IFNAME with which the interface shall be called for, None if nobody says."""
+    asked_by = "interface" if served.stock else "attachment"
+    return interface.annotations.get(asked_by) or (_PRIMARY if interface.position == 0 else None)
 
 
 def _nad(interface: ServedInterface) -> str | None:

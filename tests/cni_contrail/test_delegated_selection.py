@@ -85,6 +85,25 @@ class TestTheChoice:
         assert "red/a" in message
         assert "blue/a" in message
 
+    def test_names_that_are_counted_otherwise_are_refused_before_networks_are_mixed_up(self) -> None:
+        vmis = vmis_in("red/a", "blue/a")
+        held = {vmis[2].uuid: "net2"}  # red's, had the manager known of a default network before it
+        message = refused(vmis, "a", "net3", held)
+        assert "attachment net3" in message
+        assert f"1 (red/a, {vmis[1].uuid}) as net1" in message
+        assert f"2 (blue/a, {vmis[2].uuid}) as net2" in message
+
+    def test_index_0_is_eth0_if_it_was_put_into_the_network_of_a_nad(self) -> None:
+        vmis = vmis_in("red/a", "blue/a")
+        vmis[0] = vmis[0].annotated(nad="green/a", config_name="a")
+        assert [select(vmis, "a", ifname) for ifname in ("net2", "eth0", "net1")] == [2, 0, 1]
+        assert "green/a" in refused(vmis, "a", "other")
+
+    def test_a_nad_may_bear_the_name_of_the_default_network(self) -> None:
+        vmis = vmis_in(f"demo/a={DEFAULT_NETWORK}")
+        assert [select(vmis, DEFAULT_NETWORK, ifname) for ifname in ("net1", "eth0")] == [1, 0]
+        assert "demo/a" in refused(vmis, DEFAULT_NETWORK, "other")
+
     def test_a_network_that_the_pod_does_not_join_is_refused_with_those_it_does(self) -> None:
         message = refused(vmis_in("demo/a"), "b", "net1")
         assert "network b" in message
