@@ -83,10 +83,20 @@ class MetaPlugin(StrEnum):
 
 
 class MetaPluginSettings(_Section, frozen=True):
-    """`default_networks`: number of `defaultNetworks` in the configuration of Multus, which come before a pod's own."""
+    """What the manager must know of the configuration of Multus, to count a pod's attachments as it does.
+
+    `default_networks`: number of its `defaultNetworks`, which come before a pod's own networks; `system_namespaces`:
+    those whose pods do without them. `namespace`: where it looks for a default network that a pod names bare.
+    """
 
     kind: MetaPlugin = MetaPlugin.NONE
     default_networks: Annotated[int, msgspec.Meta(ge=0, le=100)] = 0
+    system_namespaces: tuple[str, ...] = ("kube-system",)
+    namespace: str = "kube-system"
+
+    def default_networks_of(self, namespace: str) -> int:
+        """Number of networks that each pod of the namespace is attached to before its own."""
+        return 0 if namespace in self.system_namespaces else self.default_networks
 
 
 class NamespaceIsolation(_Section, frozen=True):
@@ -132,6 +142,8 @@ def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> 
     read_pod_network(findings, configuration.pod_network)
     if configuration.meta_plugin.kind is MetaPlugin.NONE and configuration.meta_plugin.default_networks:
         findings.add("meta-plugin.default-networks", "only a meta plugin has default networks")
+    findings.read("meta-plugin.namespace", namespace_name, configuration.meta_plugin.namespace)
+    findings.read_each("meta-plugin.system-namespaces", namespace_name, configuration.meta_plugin.system_namespaces)
     global_namespaces = configuration.namespace_isolation.global_namespaces
     findings.read_each("namespace-isolation.global-namespaces", namespace_name, global_namespaces)
     if findings.problems:

@@ -6,6 +6,9 @@ the interface's network are served, and an empty list says that the pod has no d
 index 0. Where they contradict each other, `default-gw` holds and an event tells: it is the more deliberate one, since
 it exists for nothing else.
 
+Under a meta plugin, an attachment of another plugin may carry `default-route` too. The families that it takes go to
+none of ours; the others stay with index 0, which therefore is told.
+
 What was asked for is `true` on an interface that takes the default routes of all families that the pod has gateways
 for, else it is that family. Families that nobody asked for fall to the lowest index, which whoever makes the interfaces
 sees to.
@@ -21,9 +24,11 @@ from manager.mapping.addresses import unfit_gateway
 from manager.mapping.annotations import DEFAULT_GATEWAY_KEY
 from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import PodRefusedError
+from manager.parsing.selection import NetworkSelection
 from manager.reasons import Reason
 from manager.source import Pod
 
+_FOREIGN = -1  # the index of what has none: an attachment of another plugin
 _ONE_FAMILY = {4: DefaultGateway.IPV4, 6: DefaultGateway.IPV6}
 
 
@@ -34,19 +39,29 @@ class GatewayChoice(msgspec.Struct, frozen=True):
     conflict: str | None
 
 
-def choose_default_gateways(pod: Pod, drafts: Sequence[InterfaceDraft]) -> GatewayChoice:
-    """Returns the choice. Raises PodRefusedError for a request that cannot be met."""
-    holder = _asked_by_routes(drafts)
-    nowhere = any(draft.default_route == () for draft in drafts)
+def choose_default_gateways(
+    pod: Pod, drafts: Sequence[InterfaceDraft], *, foreign: NetworkSelection | None = None
+) -> GatewayChoice:
+    """Returns the choice; `foreign` is the attachment of another plugin that carries `default-route`, if one does.
+
+    Raises PodRefusedError for a request that cannot be met.
+    """
+    carriers = [*drafts, foreign] if foreign else list(drafts)
+    nowhere = any(each.default_route == () for each in carriers)
+    holder = _asked_by_routes(drafts) | dict.fromkeys(_families_asked(foreign), _FOREIGN)
     conflict = None
     if wanted := pod.annotations.get(DEFAULT_GATEWAY_KEY, "").strip():
         index = _find(wanted, drafts)
         families = _gateway_families(drafts[index])
         if nowhere or any(holder.get(family, index) != index for family in families):
-            conflict = f"{DEFAULT_GATEWAY_KEY}: {wanted!r} holds, the default-route of {_asking(drafts)} does not"
+            conflict = (
+                f"{DEFAULT_GATEWAY_KEY}: {wanted!r} holds, the default-route of {_asking(drafts, foreign)} does not"
+            )
         holder |= dict.fromkeys(families, index)
     if not holder and not nowhere:
         return GatewayChoice(drafts, None)
+    if _FOREIGN in holder.values():
+        holder = dict.fromkeys(_gateway_families(drafts[0]), 0) | holder
     return GatewayChoice(_with_answers(drafts, holder), conflict)
 
 
@@ -89,6 +104,11 @@ def _network_label(index: int, draft: InterfaceDraft) -> str | None:
     return "default" if index == 0 else draft.nad and draft.nad.rpartition("/")[2]
 
 
+def _families_asked(selection: NetworkSelection | None) -> set[int]:
+    gateways = (selection.default_route if selection else None) or ()
+    return {family_of(gateway) for gateway in gateways}
+
+
 def _gateway_families(draft: InterfaceDraft) -> set[int]:
     of_subnets = {family_of(subnet.gateway) for subnet in draft.network.subnets if subnet.gateway is not None}
     return of_subnets | {family_of(gateway) for gateway in draft.default_route or ()}
@@ -102,14 +122,15 @@ def _with_answers(drafts: Sequence[InterfaceDraft], holder: Mapping[int, int]) -
         answer: DefaultGateway | None = None
         if families:
             answer = DefaultGateway.BOTH if families == of_pod else _ONE_FAMILY[min(families)]
-        elif draft.default_route == () or (index == 0 and not holder):
+        elif draft.default_route == () or (index == 0 and (not holder or _FOREIGN in holder.values())):
             answer = DefaultGateway.NONE
         answered.append(msgspec.structs.replace(draft, default_gw=answer))
     return answered
 
 
-def _asking(drafts: Sequence[InterfaceDraft]) -> str:
-    return " and ".join(str(draft.nad) for draft in drafts if draft.default_route is not None)
+def _asking(drafts: Sequence[InterfaceDraft], foreign: NetworkSelection | None) -> str:
+    ours = [str(draft.nad) for draft in drafts if draft.default_route is not None]
+    return " and ".join([*ours, foreign.key] if foreign else ours)
 
 
 def _invalid(message: str) -> PodRefusedError:

@@ -16,6 +16,7 @@ from manager.mapping.requests import refuse_impossible
 from manager.mapping.selections import check_selections, draft_selection, find_nads
 from manager.parsing.errors import AnnotationError
 from manager.parsing.networks import NETWORKS_KEY, parse_networks
+from manager.parsing.selection import NetworkSelection
 from manager.reasons import Reason
 from manager.source import Pod
 
@@ -36,28 +37,37 @@ class PodDraft(msgspec.Struct, frozen=True):
 
 def draft_interfaces(pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration) -> PodDraft:
     """Returns what the pod asks for. Raises PodRefusedError and PodWaitsError."""
-    attachments = _draft_attachments(pod, catalogue=catalogue, configuration=configuration)
+    attachments, foreign = _draft_attachments(pod, catalogue=catalogue, configuration=configuration)
     primary = draft_primary(pod, catalogue=catalogue, configuration=configuration)
-    choice = choose_default_gateways(pod, [primary, *attachments])
+    choice = choose_default_gateways(pod, [primary, *attachments], foreign=foreign)
     refuse_impossible(pod.uid, choice.drafts)
     return PodDraft(tuple(choice.drafts), _notices(choice.drafts, conflict=choice.conflict))
 
 
-def _draft_attachments(pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration) -> list[InterfaceDraft]:
-    """Index 1 and on: one for each reference to a NAD of ours, in the order of the references."""
+def _draft_attachments(
+    pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration
+) -> tuple[list[InterfaceDraft], NetworkSelection | None]:
+    """Index 1 and on: one for each reference to a NAD of ours, in the order of the references.
+
+    Besides, the reference to another plugin's that carries `default-route`, if one does.
+    """
     try:
         selections = parse_networks(pod.annotations.get(NETWORKS_KEY, ""), namespace=pod.namespace, defer_unserved=True)
     except AnnotationError as error:
         raise PodRefusedError(Reason.ANNOTATION_INVALID, str(error)) from error
     check_selections(selections, pod=pod, configuration=configuration, key=NETWORKS_KEY)
-    refuse_taken_names(selections, configuration.meta_plugin)
+    meta_plugin = configuration.meta_plugin
+    refuse_taken_names(selections, meta_plugin, namespace=pod.namespace)
     nads = find_nads(selections, catalogue, configuration)
-    names = attachment_names(selections, default_networks=configuration.meta_plugin.default_networks)
-    return [
-        draft_selection(selection, nad, catalogue=catalogue, key=NETWORKS_KEY, attachment=name)
-        for selection, nad, name in zip(selections, nads, names, strict=True)
-        if isinstance(nad, ServedNad)
-    ]
+    names = attachment_names(selections, default_networks=meta_plugin.default_networks_of(pod.namespace))
+    drafts: list[InterfaceDraft] = []
+    foreign = None
+    for selection, nad, name in zip(selections, nads, names, strict=True):
+        if isinstance(nad, ServedNad):
+            drafts.append(draft_selection(selection, nad, catalogue=catalogue, key=NETWORKS_KEY, attachment=name))
+        elif selection.default_route is not None:
+            foreign = selection
+    return drafts, foreign
 
 
 def _notices(drafts: Sequence[InterfaceDraft], *, conflict: str | None) -> tuple[Notice, ...]:

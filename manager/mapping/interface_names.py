@@ -21,14 +21,16 @@ def attachment_names(selections: Sequence[NetworkSelection], *, default_networks
     return [selection.interface or name for selection, name in zip(selections, automatic, strict=True)]
 
 
-def refuse_taken_names(selections: Sequence[NetworkSelection], meta_plugin: MetaPluginSettings) -> None:
-    """Raises PodRefusedError if two interfaces would have one name.
+def refuse_taken_names(
+    selections: Sequence[NetworkSelection], meta_plugin: MetaPluginSettings, *, namespace: str
+) -> None:
+    """Raises PodRefusedError if two interfaces of a pod of the namespace would have one name.
 
     That two elements ask for one name, or one for `eth0`, was refused when the annotation was read.
     """
     taken: dict[str, str] = {}
     if meta_plugin.kind is MetaPlugin.MULTUS:
-        own = meta_plugin.default_networks
+        own = meta_plugin.default_networks_of(namespace)
         taken = {f"net{number}": f"default network {number} of Multus" for number in range(1, own + 1)}
         names = attachment_names(selections, default_networks=own)
     else:

@@ -22,9 +22,6 @@ from manager.parsing.selection import NetworkSelection
 from manager.reasons import Reason
 from manager.source import Pod
 
-MULTUS_NAMESPACE = "kube-system"
-"""Where Multus looks for a default network that is named without its namespace."""
-
 
 def draft_primary(pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration) -> InterfaceDraft:
     """Returns index 0. Raises PodRefusedError and PodWaitsError."""
@@ -52,7 +49,7 @@ def _default_network(pod: Pod, catalogue: Catalogue, configuration: ManagerConfi
 def _read_default_network(pod: Pod, configuration: ManagerConfiguration) -> tuple[NetworkSelection, ...]:
     text = pod.annotations.get(DEFAULT_NETWORK_KEY, "")
     under_multus = configuration.meta_plugin.kind is MetaPlugin.MULTUS
-    namespace = MULTUS_NAMESPACE if under_multus else pod.namespace
+    namespace = configuration.meta_plugin.namespace if under_multus else pod.namespace
     try:
         selections = parse_networks(text, namespace=namespace, defer_unserved=True)
     except AnnotationError as error:

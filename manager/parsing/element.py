@@ -1,7 +1,8 @@
 """One element of the network selection annotation, key by key (multi-network standard v1.3, 4.1).
 
 Keys are matched as Multus's decoder does: without regard to case, null and the empty text as if absent, unknown ones
-(vendors' keys with a dot among them) ignored.
+(vendors' keys with a dot among them) ignored. An address or MAC may also be asked for by `cni-args`, which become the
+plugin's `args.cni`, where the CNI conventions have `ips` and `mac`; what the element itself says stands over them.
 """
 
 import re
@@ -29,16 +30,18 @@ def read_element(element: Any, *, namespace: str) -> NetworkSelection:
     items = json_object(element).items()
     fields = {key.lower(): value for key, value in items if value is not None and value != ""}
     stated, name = _network(fields)
-    ips = _read(fields, "ips", _requested_addresses) or ()
+    arguments = _read(fields, "cni-args", json_object)
+    problems: list[str] = []
+    ips = _asked(fields, arguments or {}, "ips", _requested_addresses, problems) or ()
     return NetworkSelection(
         namespace=stated or namespace,
         name=name,
         interface=_read(fields, "interface", interface_name) or _read(fields, "interfaceRequest", interface_name),
-        mac=_read(fields, "mac", parse_mac),
+        mac=_asked(fields, arguments or {}, "mac", parse_mac, problems),
         ips=tuple(str(address) for address in ips),
         default_route=_read(fields, "default-route", _gateways),
-        cni_args=_read(fields, "cni-args", json_object),
-        unserved=(*_unserved_keys(fields), *_unserved_ips(ips)),
+        cni_args=arguments,
+        unserved=(*problems, *_unserved_keys(fields), *_unserved_ips(ips)),
     )
 
 
@@ -61,6 +64,19 @@ def _read(fields: Mapping[str, Any], key: str, read: Callable[[Any], T]) -> T | 
         return None if value is None else read(value)
     except BadValueError as error:
         raise BadValueError(f"{key}: {error}") from error
+
+
+def _asked(
+    fields: Mapping[str, Any], arguments: Mapping[str, Any], key: str, read: Callable[[Any], T], problems: list[str]
+) -> T | None:
+    """What the element says, else what its `cni-args` do: another plugin may read anything else there."""
+    if key in fields or not arguments.get(key):
+        return _read(fields, key, read)
+    try:
+        return _read(arguments, key, read)
+    except BadValueError as error:
+        problems.append(f"cni-args.{error}")
+        return None
 
 
 def _network(fields: Mapping[str, Any]) -> tuple[str | None, str]:

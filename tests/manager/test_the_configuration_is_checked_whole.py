@@ -32,7 +32,7 @@ pod-network:
   routes: [{dst: 10.96.0.0/12, gw: 10.40.0.9}, {dst: 192.168.0.0/16}]
 source: {kind: manifests, path: /etc/pods}
 store: {kind: embedded, path: /var/lib/contrail/store.db}
-meta-plugin: {kind: multus, default-networks: 2}
+meta-plugin: {kind: multus, default-networks: 2, system-namespaces: [kube-system, infra], namespace: multus}
 namespace-isolation: {enabled: true, global-namespaces: [default, shared]}
 listen: "[::1]:8083"
 metrics-listen: 0.0.0.0:9100
@@ -111,6 +111,8 @@ def test_the_pod_network_is_what_its_section_says(path: Path) -> None:
         ("meta-plugin: {kind: genie}", "meta-plugin.kind: Invalid enum value 'genie'"),
         ("meta-plugin: {kind: multus, default-networks: -1}", "meta-plugin.default-networks: "),
         ("meta-plugin: {kind: none, default-networks: 1}", "meta-plugin.default-networks: only a meta plugin"),
+        ("meta-plugin: {kind: multus, namespace: A_b}", "meta-plugin.namespace: 'A_b'"),
+        ("meta-plugin: {kind: multus, system-namespaces: [A_b]}", "meta-plugin.system-namespaces: 'A_b'"),
         ("namespace-isolation: {enabled: maybe}", "namespace-isolation.enabled: Expected `bool`"),
         ("namespace-isolation: {global-namespaces: [A_b]}", "namespace-isolation.global-namespaces: 'A_b'"),
         ("cluster-name: a__b", "cluster-name: "),

@@ -10,7 +10,7 @@ from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSe
 from manager.mapping.errors import PodRefusedError
 from manager.reasons import Reason
 from tests.support.catalogues import DEFAULTS, build, draft
-from tests.support.pods import make_nad, make_pod, reference
+from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference
 
 BOTH, IPV4, IPV6, NONE = (
     DefaultGateway.BOTH,
@@ -26,6 +26,7 @@ NADS = (
     make_nad("net-6", cidr="fd00:6::/64"),
     make_nad("far", namespace="other", cidr="10.5.0.0/16"),
     make_nad("point", cidr="10.6.0.0/32"),
+    make_nad("mac", config=FOREIGN_CONFIG),
     make_nad("alias", cidr=None, network=reference("k8s-blue", "k8s-net-b-pod-network")),
 )
 
@@ -188,3 +189,39 @@ def test_where_they_contradict_each_other_default_gw_holds_and_is_told(asked: li
     (notice,) = pod_draft.notices
     assert notice.reason is Reason.DEFAULT_GATEWAY_CONFLICT
     assert notice.message == "opencontrail.org/default-gw: 'net-b' holds, the default-route of blue/net-a does not"
+
+
+class TestAnAttachmentOfAnotherPlugin:
+    """Under a meta plugin it may carry `default-route`, too."""
+
+    MULTUS = MetaPluginSettings(MetaPlugin.MULTUS)
+    FOUR = ManagerConfiguration(meta_plugin=MULTUS)
+    DUAL = ManagerConfiguration(pod_network=DUAL.pod_network, meta_plugin=MULTUS)
+
+    @pytest.mark.parametrize(
+        ("configuration", "gateways", "expected"),
+        [
+            (FOUR, ["192.0.2.1"], NONE),
+            (FOUR, ["2001:db8::1"], IPV4),
+            (FOUR, [], NONE),
+            (DUAL, ["192.0.2.1"], IPV6),
+            (DUAL, ["2001:db8::1"], IPV4),
+            (DUAL, ["192.0.2.1", "2001:db8::1"], NONE),
+        ],
+    )
+    def test_what_it_takes_is_taken_from_index_0_alone(
+        self, configuration: ManagerConfiguration, gateways: list[str], expected: DefaultGateway
+    ) -> None:
+        networks = elements({"name": "net-d"}, {"name": "mac", "default-route": gateways})
+        assert answers(networks, configuration=configuration) == [expected, None]
+
+    def test_the_more_deliberate_request_stands_over_it_with_a_warning(self) -> None:
+        networks = elements({"name": "net-6"}, {"name": "mac", "default-route": ["192.0.2.1", "2001:db8::1"]})
+        pod = make_pod(networks=networks, default_gw="net-6")
+        drafted = draft(pod, *NADS, configuration=self.FOUR)
+        assert [each.default_gw for each in drafted.interfaces] == [NONE, IPV6]
+        assert [notice.reason for notice in drafted.notices] == [Reason.DEFAULT_GATEWAY_CONFLICT]
+        assert "the default-route of blue/mac does not" in drafted.notices[0].message
+
+    def test_without_the_key_it_changes_nothing(self) -> None:
+        assert answers(elements({"name": "mac"}, {"name": "net-a"}), configuration=self.FOUR) == [None, None]

@@ -38,6 +38,13 @@ def test_under_multus_its_default_networks_are_counted_first() -> None:
     assert interfaces[1].attachment == "net5"
 
 
+@pytest.mark.parametrize(("system", "expected"), [(("kube-system",), "net4"), (("kube-system", "blue"), "net1")])
+def test_pods_of_system_namespaces_are_not_attached_to_them(system: tuple[str, ...], expected: str) -> None:
+    settings = MetaPluginSettings(MetaPlugin.MULTUS, default_networks=3, system_namespaces=system)
+    configuration = ManagerConfiguration(meta_plugin=settings)
+    assert draft(make_pod(networks="net-a"), *NADS, configuration=configuration).interfaces[1].attachment == expected
+
+
 def test_what_only_other_plugins_can_give_may_be_asked_of_them_alone() -> None:
     multus = under_multus()
     asked = '[{{"name": "{}", "bandwidth": {{"ingressRate": 1}}}}]'

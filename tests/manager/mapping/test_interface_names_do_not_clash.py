@@ -54,6 +54,11 @@ def test_names_that_are_taken_are_refused(configuration: ManagerConfiguration, n
     assert caught.value.reason is Reason.ANNOTATION_INVALID
 
 
+def test_a_pod_of_a_system_namespace_may_have_the_name_of_a_default_network() -> None:
+    configuration = ManagerConfiguration(meta_plugin=MetaPluginSettings(MetaPlugin.MULTUS, 2, ("blue",)))
+    assert draft(make_pod(networks="net-a@net2"), *NADS, configuration=configuration).interfaces[1].attachment == "net2"
+
+
 def test_both_culprits_are_named() -> None:
     with pytest.raises(PodRefusedError, match="element 2 would be named 'eth2', as element 1 is"):
         draft(make_pod(networks="net-a@eth2,net-b"), *NADS)

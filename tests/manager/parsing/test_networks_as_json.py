@@ -41,6 +41,28 @@ def test_an_element_with_every_key_that_is_served() -> None:
     )
 
 
+def test_addresses_and_a_mac_may_be_asked_for_as_arguments() -> None:
+    arguments = {"ips": ["10.1.1.5/24"], "mac": "02-00-00-aa-bb-cc", "level": 3}
+    selection = parse_one(**{"cni-args": arguments})
+    assert (selection.ips, selection.mac) == (("10.1.1.5",), "02:00:00:aa:bb:cc")
+    assert selection.cni_args == arguments
+    assert parse_one(ips=["10.1.1.6"], **{"cni-args": arguments}).ips == ("10.1.1.6",)
+    assert parse_one(**{"cni-args": {"ips": [], "mac": ""}}).unserved == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [({"mac": 7}, "cni-args.mac: 7 is no MAC"), ({"ips": "10.1.1.5"}, "cni-args.ips: '10.1.1.5' is no JSON list")],
+)
+def test_arguments_that_another_plugin_may_understand_are_no_error_of_its_own(
+    arguments: dict[str, Any], problem: str
+) -> None:
+    text = json.dumps([{"name": "net-a", "cni-args": arguments}])
+    (selection,) = parse_networks(text, namespace="shop", defer_unserved=True)
+    assert selection.unserved[0].startswith(problem)
+    assert (selection.ips, selection.mac) == ((), None)
+
+
 def test_the_pods_namespace_is_meant_where_none_is_stated() -> None:
     assert parse_one().key == "shop/net-a"
 
