@@ -31,21 +31,27 @@ _COMMANDS = ("ADD", "CHECK", "DEL", "GC", "STATUS")
 
 
 class Answer(NamedTuple):
-    """Exit status, and what goes to standard output."""
+    """Exit status, what goes to standard output, and the code of an error."""
 
     status: int
     output: str
+    code: int = 0
+
+    @property
+    def printed(self) -> bytes:
+        """The output as it is written."""
+        return f"{self.output.rstrip()}\n".encode() if self.output else b""
 
 
 def main() -> int:
     """Answers one call and returns the exit status."""
     _occupy_closed_descriptors()
     if not os.environ.get("CNI_COMMAND"):
-        _write(_STANDARD_ERROR, _ABOUT)
+        _write(_STANDARD_ERROR, _ABOUT.encode())
         return 0
     answer = respond(os.environ, _read_standard_input)
     try:
-        _write(_STANDARD_OUTPUT, answer.output)
+        _write(_STANDARD_OUTPUT, answer.printed)
     except OSError as error:
         Journal().error(f"the answer cannot be delivered: {error.strerror}")
         return 1
@@ -73,12 +79,17 @@ def respond(
         return Answer(0, _carry_out(request))
     except PluginError as error:
         journal.error(f"{environment.get('CNI_COMMAND')} fails with code {error.code}: {error}")
-        return Answer(1, error_document(error, version))
+        return failure(error, version)
     except Exception as error:  # noqa: BLE001 - a bug must not take the answer away from the runtime
         from traceback import format_exc
 
         journal.error(f"{environment.get('CNI_COMMAND')} fails by a bug: {format_exc()}")
-        return Answer(1, error_document(PluginError(Code.INTERNAL, f"{type(error).__name__}: {error}"), version))
+        return failure(PluginError(Code.INTERNAL, f"{type(error).__name__}: {error}"), version)
+
+
+def failure(error: PluginError, version: str = CURRENT) -> Answer:
+    """The answer to a call that fails."""
+    return Answer(1, error_document(error, version), error.code)
 
 
 def _check_command(command: str, version: str) -> None:
@@ -152,7 +163,7 @@ def _read_standard_input() -> bytes:
         raise PluginError(Code.IO_FAILURE, f"error reading from stdin: {error.strerror}") from error
 
 
-def _write(descriptor: int, text: str) -> None:
+def _write(descriptor: int, text: bytes) -> None:
     if text:
         with open(descriptor, "wb", closefd=False, buffering=0) as stream:
-            stream.write(f"{text.rstrip()}\n".encode())
+            stream.write(text)

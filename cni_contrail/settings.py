@@ -94,7 +94,12 @@ def load_settings_for_removal(
         return load_settings(config, environment, over)
     except PluginError as error:
         journal.warning(f"{error.message}: going on with the node's settings")
-        return _settings({**_node_wide(environment), **over})
+        return node_settings(environment, over)
+
+
+def node_settings(environment: Mapping[str, str], over: Mapping[str, Any]) -> Settings:
+    """What holds for the whole node where no network configuration says more; raises `PluginError` with code 7."""
+    return _settings({**_node_wide(environment), **over})
 
 
 def refuse_unsupported_settings(settings: Settings) -> None:

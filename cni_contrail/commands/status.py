@@ -23,6 +23,11 @@ def status(config: NetworkConfig, node: Node) -> None:
     """Carries out STATUS; raises `PluginError` with code 50 or 51 and the reasons."""
     refuse_unsupported_fields(config)
     refuse_unsupported_settings(node.settings)
+    ensure_ready(node)
+
+
+def ensure_ready(node: Node) -> None:
+    """Raises `PluginError` with code 50 or 51 if the node could serve no ADD, whatever its configuration."""
     if problem := why_unwritable(node.settings.state_dir):
         raise PluginError(Code.UNAVAILABLE, f"state-dir {node.settings.state_dir} cannot be written: {problem}")
     if reasons := _reasons(node):

@@ -26,10 +26,20 @@ def sweep(node: Node, container: str) -> None:
     names = node.attachments.containers()
     following = [name for name in names if name > container] + [name for name in names if name < container]
     for name in following[:_CONTAINERS]:
-        try:
-            _sweep_container(node, name)
-        except (PluginError, LinkError, OSError) as error:
-            node.journal.debug(f"attachments of {name} are not looked through: {error}")
+        _try_container(node, name)
+
+
+def sweep_all(node: Node) -> None:
+    """Frees what is gone of all containers; never fails. The agent is told by who sends next."""
+    for name in node.attachments.containers():
+        _try_container(node, name)
+
+
+def _try_container(node: Node, name: str) -> None:
+    try:
+        _sweep_container(node, name)
+    except (PluginError, LinkError, OSError) as error:
+        node.journal.debug(f"attachments of {name} are not looked through: {error}")
 
 
 def _sweep_container(node: Node, container: str) -> None:

@@ -31,7 +31,10 @@ def test_a_failure_is_the_exit_status_of_each() -> None:
         assert json.loads(done.stdout)["code"] == 4
 
 
-def test_the_daemon_is_not_supported_yet() -> None:
-    done = subprocess.run([str(SCRIPTS / "contrail-cnid")], capture_output=True, text=True, timeout=20)
+def test_the_daemon_refuses_a_configuration_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "cnid.yaml"
+    file.write_text("sockett: /run/cni.sock\n")
+    command = [str(SCRIPTS / "contrail-cnid"), "--config", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "contrail-cnid: the node daemon is not supported yet\n"
+    assert done.stderr == f'contrail-cnid: {file}: unknown key sockett (its value is "/run/cni.sock")\n'

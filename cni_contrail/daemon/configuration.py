@@ -1,0 +1,88 @@
+"""The daemon's configuration: a YAML file, checked whole at start.
+
+Keys are those of the plugin's settings, and they are set for the whole node: a network configuration may not change
+them, but for `mtu` and `nad`. The node-wide file (`cni_contrail.settings`) is read as well, at each call, as the entry
+point reads it; the daemon's own keys stand over it. Two keys are about the daemon itself.
+
+| key | default | meaning |
+|---|---|---|
+| `socket` | `/run/contrail/cni.sock` | where shims find it |
+| `metrics-listen` | | HOST:PORT of `/healthz`, `/readyz` and `/metrics`; without it there are none |
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import yaml
+
+from cni_contrail.daemon.errors import ConfigurationError
+from cni_contrail.errors import PluginError
+from cni_contrail.settings import read_section
+
+DEFAULT_SOCKET = "/run/contrail/cni.sock"
+
+_LONGEST_SOCKET = 107  # bytes, of a path in a socket's address
+_LISTEN = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[0-9A-Za-z.-]+)):(?P<port>[0-9]{1,5})")
+
+
+class Configuration(NamedTuple):
+    """`settings` by key, as `cni_contrail.settings.read_section` returned them; `metrics_listen` None: not served."""
+
+    socket: str = DEFAULT_SOCKET
+    metrics_listen: tuple[str, int] | None = None
+    settings: Mapping[str, Any] = {}
+
+
+def load_configuration(path: str) -> Configuration:
+    """Reads and checks the file; a key without a value has its default. Raises `ConfigurationError`."""
+    document = _read(path)
+    given = {key: value for key, value in document.items() if value is not None}
+    own = {key: given.pop(key) for key in ("socket", "metrics-listen") if key in given}
+    try:
+        return Configuration(
+            socket=_socket(own.get("socket", DEFAULT_SOCKET), path),
+            metrics_listen=_listen(own["metrics-listen"], path) if "metrics-listen" in own else None,
+            settings=read_section(given, path),
+        )
+    except PluginError as error:
+        raise ConfigurationError(error.message) from error
+
+
+def _read(path: str) -> Mapping[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = yaml.load(file, Loader=yaml.CSafeLoader)
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path}: is not UTF-8 text") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+    if document is None:
+        return {}
+    if not isinstance(document, Mapping) or not all(isinstance(key, str) for key in document):
+        raise ConfigurationError(f"{path}: a mapping of keys is needed")
+    return document
+
+
+def _socket(value: object, path: str) -> str:
+    if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
+        raise ConfigurationError(f"{path}: socket must be an absolute path, not {_shown(value)}")
+    if len(value.encode()) > _LONGEST_SOCKET:
+        raise ConfigurationError(f"{path}: socket must be at most {_LONGEST_SOCKET} bytes long, not {_shown(value)}")
+    return value
+
+
+def _listen(value: object, path: str) -> tuple[str, int]:
+    match = _LISTEN.fullmatch(value) if isinstance(value, str) else None
+    if match is None or int(match["port"]) > 65535:
+        raise ConfigurationError(f"{path}: metrics-listen must be HOST:PORT, not {_shown(value)}")
+    return match["v6"] or match["host"], int(match["port"])
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, default=str)

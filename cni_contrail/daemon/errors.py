@@ -1,0 +1,23 @@
+"""Why the daemon does not start, or does not serve a connection.
+
+DaemonError
+ ├─ ConfigurationError   the configuration is refused: exit status 2
+ ├─ SocketError          the socket is not to be had: exit status 2
+ └─ ProtocolError        what came over the socket is no request; nobody there who could read an answer
+"""
+
+
+class DaemonError(Exception):
+    """The message is one line for people."""
+
+
+class ConfigurationError(DaemonError):
+    """File and key are named."""
+
+
+class SocketError(DaemonError):
+    """Another daemon has it, or the directory or file in its place is not what it must be."""
+
+
+class ProtocolError(DaemonError):
+    """The connection is closed without an answer."""

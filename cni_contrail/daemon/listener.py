@@ -1,0 +1,70 @@
+"""The daemon's socket: its directory, who owns it, and what an earlier daemon left of it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import stat
+from collections.abc import Iterator
+
+from cni_contrail.daemon.errors import SocketError
+from cni_contrail.state.files import make_private_directory
+
+_BACKLOG = 512
+_WRITABLE_BY_OTHERS = 0o022
+
+
+@contextlib.contextmanager
+def listening(path: str) -> Iterator[socket.socket]:
+    """Listens at the path, which is gone at the end; raises `SocketError`."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.callback(os.close, _locked(path))
+            listener = held.enter_context(_bound(path))
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            raise SocketError(f"socket {path} cannot be made: {error.strerror}") from error
+        yield listener
+
+
+def _locked(path: str) -> int:
+    """Returns the lock beside the socket, by which one daemon alone has it. The file stays: removing it would race."""
+    directory = os.path.dirname(path)
+    make_private_directory(directory)
+    if os.stat(directory).st_mode & _WRITABLE_BY_OTHERS:
+        raise SocketError(f"socket {path} cannot be made: others than its owner may write to {directory}")
+    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise SocketError(f"socket {path} is served by another daemon") from error
+    return lock
+
+
+@contextlib.contextmanager
+def _bound(path: str) -> Iterator[socket.socket]:
+    """Binds the path, in place of what an earlier daemon left; unlinks it at the end if it is still this socket."""
+    _remove_stale(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        before = os.umask(0o177)
+        try:
+            listener.bind(path)
+        finally:
+            os.umask(before)
+        own = os.stat(path)
+        try:
+            yield listener
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(own, os.stat(path)):
+                    os.unlink(path)
+
+
+def _remove_stale(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            raise SocketError(f"{path} is there, and no socket")
+        os.unlink(path)

@@ -1,0 +1,72 @@
+"""The daemon from start to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+
+from cni_contrail.commands import add, check, collect, delete, lost, stock  # noqa: F401 - the first call needs them too
+from cni_contrail.commands.node import Node
+from cni_contrail.commands.status import ensure_ready
+from cni_contrail.daemon.configuration import Configuration
+from cni_contrail.daemon.listener import listening
+from cni_contrail.daemon.pages import served
+from cni_contrail.daemon.requests import Requests
+from cni_contrail.daemon.surroundings import DaemonSurroundings
+from cni_contrail.daemon.upkeep import Upkeep
+from cni_contrail.daemon.workers import Workers
+from cni_contrail.errors import PluginError
+from cni_contrail.settings import node_settings
+
+_MOST_REQUESTS = 640
+_DRAINING = 4.0  # seconds for what is under way when the daemon is told to stop
+_STOP = (signal.SIGTERM, signal.SIGINT)
+
+
+class Daemon:
+    """One daemon with its parts."""
+
+    def __init__(self, configuration: Configuration, *, json_lines: bool) -> None:
+        self._configuration = configuration
+        self._surroundings = DaemonSurroundings(configuration, json_lines=json_lines)
+        self._requests = Requests(self._surroundings)
+        self._upkeep = Upkeep(self._node)
+        self._surroundings.metrics.watch_pending(self._count_pending)
+
+    def run(self) -> None:
+        """Serves until SIGTERM or SIGINT; raises `SocketError`, or `PluginError` for the node-wide file."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)  # threads inherit that, and none is interrupted
+        journal = self._node().journal
+        with contextlib.ExitStack() as running:
+            listener = running.enter_context(listening(self._configuration.socket))
+            if self._configuration.metrics_listen:
+                registry = self._surroundings.metrics.registry
+                running.enter_context(served(self._configuration.metrics_listen, self._unreadiness, registry))
+            workers = Workers(listener, self._requests.serve, most=_MOST_REQUESTS)
+            gc.freeze()
+            self._upkeep.start()
+            workers.start()
+            journal.info(f"contrail-cnid serves at {self._configuration.socket}")
+            signal.sigwait(_STOP)
+            self._requests.adds.close("the node daemon is stopping")
+            if not workers.stop(_DRAINING):
+                journal.warning("calls are cut off that did not end in time")
+            self._upkeep.stop(_DRAINING / 8)
+        journal.info("contrail-cnid has stopped")
+
+    def _node(self) -> Node:
+        settings = node_settings(os.environ, self._surroundings.node_settings)
+        journal = self._surroundings.journal(settings.log_file, settings.log_level)
+        return Node(settings, journal, self._surroundings)
+
+    def _count_pending(self) -> int:
+        return self._node().pending.count()
+
+    def _unreadiness(self) -> str:
+        try:
+            ensure_ready(self._node())
+        except PluginError as error:
+            return error.message
+        return ""

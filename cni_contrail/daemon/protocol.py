@@ -1,0 +1,182 @@
+"""What shim and daemon say to each other over the Unix socket; one request for each connection.
+
+PRIVATE: the two are released together, and the version in each request is there for the moment of an upgrade.
+All numbers are big-endian.
+
+1. Shim: 20 bytes: magic `cnid`, version u16, reserved u16, netns i32 (0: a descriptor of CNI_NETNS comes with the first
+   byte, SCM_RIGHTS; above: opening it failed with this errno; -1: there is no CNI_NETNS), length of the environment
+   u32, length of the input u32. Then `KEY=VALUE` and a zero byte for each variable `CNI_...`, then standard input.
+2. Daemon: the byte 1, as soon as the request was read whole, within 2 s.
+3. Daemon, when it is done: exit status u32, length u32, and the output for standard output.
+4. Shim: the byte 1, the receipt, when it has written that out. If it ends without, its runtime has no answer.
+
+Steps 2 and 3 keep their form in every version, so a shim of another one is answered with an error that says so.
+
+Security: the directory of the socket lets root in alone, the socket has mode 0600, and the peer is asked for its user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from cni_contrail.daemon.errors import ProtocolError
+from cni_contrail.deadline import Deadline
+from cni_contrail.errors import Code, PluginError
+
+VERSION = 1
+LARGEST_ENVIRONMENT = 64 * 1024
+LARGEST_INPUT = 1024 * 1024
+LARGEST_OUTPUT = 1024 * 1024
+
+_MAGIC = b"cnid"
+_OPENING = struct.Struct("!4sH")
+_HEADER = struct.Struct("!4sHHiII")
+_ANSWER = struct.Struct("!II")
+_CREDENTIALS = struct.Struct("@iII")  # struct ucred: process, user, group
+_ACKNOWLEDGEMENT = b"\1"
+_RECEIPT = b"\1"
+_RECEIVING = 2.0  # seconds for a whole request
+_RECEIPT_PATIENCE = 2.0
+_NONE = -1
+
+
+class Received(NamedTuple):
+    """A request; `failure` is the errno of opening CNI_NETNS, 0 if there is none to tell."""
+
+    environment: Mapping[str, str]
+    input: bytes
+    failure: int
+
+
+class Conversation:
+    """The daemon's side of one connection, and the owner of the descriptor that came over it."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.descriptor: int | None = None
+        self.is_answered = False
+
+    def fileno(self) -> int:
+        """Readable as soon as the shim hangs up."""
+        return self._connection.fileno()
+
+    @property
+    def peer(self) -> int:
+        """The user that the shim runs as."""
+        size = _CREDENTIALS.size
+        _, user, _ = _CREDENTIALS.unpack(self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+        return int(user)
+
+    @property
+    def has_hung_up(self) -> bool:
+        """Whether the shim has gone; before its answer it has nothing to say."""
+        try:
+            self._connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        return True
+
+    def receive(self) -> Received:
+        """Reads the request.
+
+        Raises `ProtocolError` for what is no request, or not whole in time, and `PluginError` with code 107 for one of
+        another version.
+        """
+        deadline = Deadline(_RECEIVING)
+        try:
+            return self._receive(deadline)
+        except OSError as error:
+            reason = "not whole in time" if isinstance(error, TimeoutError) else error.strerror
+            raise ProtocolError(f"request is {reason}") from error
+
+    def acknowledge(self) -> None:
+        """Tells the shim that there is somebody; one that has gone is noticed later."""
+        self._send(_ACKNOWLEDGEMENT)
+
+    def answer(self, status: int, output: bytes) -> bool:
+        """Sends the answer, and returns whether the shim got rid of it."""
+        self.is_answered = True
+        return self._send(_ANSWER.pack(status, len(output)) + output) and self._has_receipt()
+
+    def refuse(self, output: bytes) -> None:
+        """Answers a request that was not read whole; the rest is read past, since closing would cut the answer off."""
+        self.acknowledge()
+        self._send(_ANSWER.pack(1, len(output)) + output)
+        deadline = Deadline(_RECEIPT_PATIENCE)
+        with contextlib.suppress(OSError):
+            while True:
+                deadline.await_readable(self.fileno())
+                if not self._connection.recv(LARGEST_ENVIRONMENT):
+                    return
+
+    def close(self) -> None:
+        """Closes the connection and the descriptor."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+        self._connection.close()
+
+    def _receive(self, deadline: Deadline) -> Received:
+        opening = self._read_opening(deadline)
+        _, _, _, netns, environment, data = _HEADER.unpack(opening + self._read(_HEADER.size - len(opening), deadline))
+        if environment > LARGEST_ENVIRONMENT or data > LARGEST_INPUT:
+            raise PluginError(Code.DAEMON_PROTOCOL, f"a request of {environment} and {data} bytes is too large")
+        if netns < _NONE or (netns == 0) != (self.descriptor is not None):
+            raise PluginError(Code.DAEMON_PROTOCOL, f"netns is {netns}, and a descriptor came, or the other way round")
+        return Received(_environment(self._read(environment, deadline)), self._read(data, deadline), max(netns, 0))
+
+    def _read_opening(self, deadline: Deadline) -> bytes:
+        """The header, or the part of it that says which version it is of; the descriptor comes with its first byte."""
+        deadline.await_readable(self.fileno())
+        opening, descriptors, _, _ = socket.recv_fds(self._connection, _HEADER.size, 1, socket.MSG_CMSG_CLOEXEC)
+        if descriptors:
+            self.descriptor = descriptors[0]
+        opening += self._read(_OPENING.size - len(opening), deadline)
+        magic, version = _OPENING.unpack_from(opening)
+        if magic != _MAGIC:
+            raise ProtocolError(f"what begins with {magic!r} is no request")
+        if version != VERSION:
+            message = f"the shim speaks version {version} of the protocol, the daemon version {VERSION}"
+            raise PluginError(Code.DAEMON_PROTOCOL, message)
+        return opening
+
+    def _read(self, length: int, deadline: Deadline) -> bytes:
+        data = bytearray()
+        while len(data) < length:
+            deadline.await_readable(self.fileno())
+            part = self._connection.recv(length - len(data))
+            if not part:
+                raise ProtocolError(f"request ends after {len(data)} of {length} bytes")
+            data += part
+        return bytes(data)
+
+    def _send(self, data: bytes) -> bool:
+        try:
+            self._connection.settimeout(_RECEIPT_PATIENCE)
+            self._connection.sendall(data)
+        except OSError:
+            return False
+        return True
+
+    def _has_receipt(self) -> bool:
+        deadline = Deadline(_RECEIPT_PATIENCE)
+        try:
+            deadline.await_readable(self.fileno())
+            return self._connection.recv(1) == _RECEIPT
+        except OSError:
+            return False
+
+
+def _environment(data: bytes) -> Mapping[str, str]:
+    pairs = (os.fsdecode(each).partition("=") for each in data.split(b"\0") if each)
+    environment: dict[str, str] = {}
+    for name, _, value in pairs:
+        environment.setdefault(name, value)  # the first of two, as in `os.environ`
+    return environment

@@ -1,0 +1,86 @@
+"""What a call has from the daemon: the sandbox that came with it, its cancellation, and its share of the kernel."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from cni_contrail.daemon.configuration import Configuration
+from cni_contrail.daemon.metrics import Metrics
+from cni_contrail.daemon.protocol import Conversation, Received
+from cni_contrail.deadline import Interruption
+from cni_contrail.errors import TryAgainError
+from cni_contrail.journal import Journal
+from cni_contrail.plugin import Answer
+from cni_contrail.sandbox import Sandbox
+from cni_contrail.surroundings import Surroundings
+
+_AT_ONCE = {"make": 4, "remove": 16}  # calls that have the kernel work; removing is mostly waiting for RCU
+
+
+class DaemonSurroundings(Surroundings):
+    """Those of the daemon's own work, and what all calls share."""
+
+    def __init__(self, configuration: Configuration, *, json_lines: bool) -> None:
+        self._settings = configuration.settings
+        self._json_lines = json_lines
+        self.metrics = Metrics()
+        self._gates = {phase: threading.BoundedSemaphore(number) for phase, number in _AT_ONCE.items()}
+
+    @property
+    def node_settings(self) -> Mapping[str, Any]:
+        """Those of the daemon's configuration."""
+        return self._settings
+
+    def journal(self, path: str = "", level: str = "info") -> Journal:
+        """As the entry point's, as JSON if the daemon was told so."""
+        return Journal(path, level, json_lines=self._json_lines)
+
+    def gate(self, phase: str) -> AbstractContextManager[object]:
+        """Bounds how many calls are in a phase that is work for the kernel; others have no bound."""
+        return self._gates.get(phase) or contextlib.nullcontext()
+
+
+class CallSurroundings(Surroundings):
+    """Those of one call; `interruption` is there for an ADD."""
+
+    def __init__(
+        self, daemon: DaemonSurroundings, conversation: Conversation, received: Received, interruption: Interruption
+    ) -> None:
+        self._daemon = daemon
+        self._conversation = conversation
+        self._received = received
+        self._interruption = interruption
+
+    @property
+    def node_settings(self) -> Mapping[str, Any]:
+        """Those of the daemon's configuration."""
+        return self._daemon.node_settings
+
+    @property
+    def interruption(self) -> Interruption:
+        """Comes when the runtime hangs up, a DEL comes, or the daemon stops."""
+        return self._interruption
+
+    def journal(self, path: str = "", level: str = "info") -> Journal:
+        """The daemon's."""
+        return self._daemon.journal(path, level)
+
+    def sandbox(self, path: str) -> Sandbox:
+        """As the shim opened it, or failed to."""
+        return Sandbox(path, self._conversation.descriptor, self._received.failure)
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Waits for its turn if it is work for the kernel; the waiting is measured with it."""
+        command = self._received.environment.get("CNI_COMMAND", "")
+        with self._daemon.metrics.phase(command, name), self._daemon.gate(name):
+            yield
+
+    def deliver(self, result: str) -> None:
+        """Sends the result to the shim; raises `TryAgainError` if it has gone."""
+        if not self._conversation.answer(0, Answer(0, result).printed):
+            raise TryAgainError("the runtime did not take the result")

@@ -1,0 +1,80 @@
+"""The threads that serve: each takes the next connection by itself, so that none is handed from thread to thread.
+
+A thread that takes the last one's place at the listener sees to a successor first. So there is always one who listens,
+until there are so many in all that new connections have to wait: their shims give up after 2 s, with error 11.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+
+from cni_contrail.deadline import Deadline
+
+_MOST_IDLE = 8
+_STACK = 1024 * 1024  # bytes; a thread takes what it uses of them
+
+Serve = Callable[[socket.socket], None]
+
+
+class Workers:
+    """At most `most` threads that serve what comes to the listener."""
+
+    def __init__(self, listener: socket.socket, serve: Serve, *, most: int) -> None:
+        self._listener = listener
+        self._serve = serve
+        self._most = most
+        self._changed = threading.Condition()
+        self._all = 0
+        self._idle = 0
+
+    def start(self) -> None:
+        """Begins to serve."""
+        threading.stack_size(_STACK)
+        with self._changed:
+            self._add_one()
+
+    def stop(self, patience: float) -> bool:
+        """Takes no more connections and waits for those that are served; returns whether all ended in time."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        deadline = Deadline(patience)
+        with self._changed:
+            return self._changed.wait_for(lambda: self._all == 0, deadline.remaining)
+
+    def _add_one(self) -> None:
+        self._all += 1
+        self._idle += 1
+        threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        try:
+            while (connection := self._accept()) is not None:
+                self._leave_listener()
+                self._serve(connection)
+                if not self._return_to_listener():
+                    break
+        finally:
+            with self._changed:
+                self._all -= 1
+                self._changed.notify_all()
+
+    def _accept(self) -> socket.socket | None:
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:  # it was shut down
+            return None
+        return connection
+
+    def _leave_listener(self) -> None:
+        with self._changed:
+            self._idle -= 1
+            if not self._idle and self._all < self._most:
+                self._add_one()
+
+    def _return_to_listener(self) -> bool:
+        with self._changed:
+            if self._idle >= _MOST_IDLE:
+                return False
+            self._idle += 1
+            return True
