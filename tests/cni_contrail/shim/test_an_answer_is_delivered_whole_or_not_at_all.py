@@ -170,7 +170,7 @@ class TestReaders:
 
 
 class TestTheRuntimeEndsTheCall:
-    @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+    @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
     def test_the_daemon_sees_the_end_while_it_works(self, installed: Shim, daemon: PlayedDaemon, by: int) -> None:
         with installed.started(ADD) as running:
             connection, _ = daemon.take()
