@@ -5,6 +5,7 @@ grace period is abandoned, since a supervisor's SIGKILL would come next.
 """
 
 import asyncio
+import gc
 import logging
 import os
 import resource
@@ -29,6 +30,7 @@ def run_service(service: Callable[[], Coroutine[None, None, None]], *, program: 
     0: stopped by a signal, 1: died, or has to be started anew, 2: could not start as configured.
     """
     _raise_file_limit()
+    _collect_garbage_seldom()
     try:
         asyncio.run(_until_signal(service()))
     except Exception as error:
@@ -45,6 +47,16 @@ def _raise_file_limit() -> None:
     """Takes as many open files as the process may have: each client is one, and shells start processes with 1024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _collect_garbage_seldom() -> None:
+    """Has Python look for unreachable cycles after 20,000 new objects, not 700, and leave its own modules out of it.
+
+    A service that keeps a hundred thousand pods is else stopped for seconds again and again, to find next to nothing:
+    it took a quarter of a manager's processor time.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def _refusal(error: Exception) -> ServiceError | None:

@@ -6,22 +6,16 @@ same when done twice. So a conflict, or a missing object at a delete, may be the
 was lost.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
 import aiohttp
 import msgspec
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception_type,
-    stop_after_attempt,
-    stop_before_delay,
-    wait_random_exponential,
-)
 
 from contrail_config.kube.access import Access
+from contrail_config.kube.backoff import Backoff
 from contrail_config.kube.decoding import Unreadable, decode
 from contrail_config.kube.errors import KubeError, KubeGoneError, KubeThrottledError, KubeUnavailableError
 from contrail_config.kube.listing import PAGE_LENGTH, Page, read_pages
@@ -44,8 +38,6 @@ _PATCH = "application/merge-patch+json"
 T = TypeVar("T", bound=KubeObject)
 S = TypeVar("S")
 P = ParamSpec("P")
-
-_wait = wait_random_exponential(multiplier=0.2, max=4)
 
 
 class KubeClient:
@@ -135,22 +127,26 @@ class KubeClient:
         self, passing: _Passing, attempt: Callable[P, Awaitable[S]], *args: P.args, **kwargs: P.kwargs
     ) -> S:
         """Returns what an attempt returns, repeated after errors that pass."""
-        retrying = AsyncRetrying(
-            stop=stop_after_attempt(ATTEMPTS) | stop_before_delay(self._deadline),
-            wait=_until_next_attempt,
-            retry=retry_if_exception_type(passing),
-            reraise=True,
-        )
-        return await retrying(attempt, *args, **kwargs)
+        give_up = asyncio.get_running_loop().time() + self._deadline
+        backoff = Backoff(first=0.2, longest=4.0)
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await attempt(*args, **kwargs)
+            except passing as error:
+                pause = backoff.next_pause(asked=error.retry_after)
+                if asyncio.get_running_loop().time() + pause > give_up:
+                    raise
+            await asyncio.sleep(pause)
+        return await attempt(*args, **kwargs)
 
 
 @contextlib.asynccontextmanager
 async def connect(
-    access: Access, *, deadline: float = DEADLINE, before_write: Callable[[], None] = always
+    access: Access, *, deadline: float = DEADLINE, before_write: Callable[[], float] = always
 ) -> AsyncIterator[KubeClient]:
     """Gives a client, whose connections close when the context is left.
 
-    `before_write` is called before each try of a write, and raises KubeError if it may not be: `Leadership.check`.
+    `before_write` is called before each try of a write, as `Transport` says: `Leadership.check`.
     """
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         transport = Transport(access, session, deadline=deadline, before_write=before_write)
@@ -158,17 +154,13 @@ async def connect(
 
 
 def _whole(resource: Resource[Any], body: Any) -> bytes:
-    return msgspec.json.encode({"apiVersion": resource.api_version, "kind": resource.kind} | msgspec.to_builtins(body))
+    """The body as JSON, and what it is."""
+    if isinstance(body, dict):
+        return msgspec.json.encode({"apiVersion": resource.api_version, "kind": resource.kind} | body)
+    return resource.prefix + msgspec.json.encode(body).removeprefix(b"{")
 
 
 def _readable(item: T | Unreadable) -> T:
     if isinstance(item, Unreadable):
         raise KubeError(f"{item.metadata.namespace}/{item.metadata.name}: {item.problem}")
     return item
-
-
-def _until_next_attempt(state: RetryCallState) -> float:
-    """The longer of a random back-off and what the server asks for."""
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after if isinstance(error, KubeError) else 0.0
-    return max(_wait(state), asked)

@@ -4,6 +4,7 @@ The struct lists only what its user reads, which is what makes a watch of a hund
 must never be written back as a whole, for the server would drop the rest: patch, unless the struct is the whole object.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import quote
@@ -47,6 +48,15 @@ class Resource(Generic[T]):
         """`group/version`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @functools.cached_property
+    def prefix(self) -> bytes:
+        """What the JSON of an object begins with; its metadata follows at least."""
+        return msgspec.json.encode({"apiVersion": self.api_version, "kind": self.kind}).removesuffix(b"}") + b","
+
+    @functools.cached_property
+    def _root(self) -> str:
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """Returns the URL's path of a collection (of all namespaces if none is given), or of one object.
 
@@ -54,6 +64,6 @@ class Resource(Generic[T]):
         """
         if bool(namespace) != self.namespaced and (namespace or name):
             raise ValueError(f"{self.plural} {name!r}: namespace {namespace!r} does not fit")
-        parts = ["apis", self.group] if self.group else ["api"]
-        parts += [self.version, *(["namespaces", namespace] if namespace else []), self.plural, name, subresource]
-        return "".join(f"/{quote(part, safe=':')}" for part in parts if part)
+        place = ("namespaces", namespace) if namespace else ()
+        parts = (*place, self.plural, name, subresource)
+        return self._root + "".join(f"/{quote(part, safe=':')}" for part in parts if part)
