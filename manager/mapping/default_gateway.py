@@ -46,8 +46,7 @@ def choose_default_gateways(
 
     Raises PodRefusedError for a request that cannot be met.
     """
-    carriers = [*drafts, foreign] if foreign else list(drafts)
-    nowhere = any(each.default_route == () for each in carriers)
+    nowhere = () in ((foreign and foreign.default_route), *(draft.default_route for draft in drafts))
     holder = _asked_by_routes(drafts) | dict.fromkeys(_families_asked(foreign), _FOREIGN)
     conflict = None
     if wanted := pod.annotations.get(DEFAULT_GATEWAY_KEY, "").strip():

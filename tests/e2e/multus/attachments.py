@@ -7,8 +7,10 @@ from typing import Any
 from contrail_config.objects import VirtualMachineInterface
 from tests.e2e.interfaces import Interface, default_gateways, interfaces
 from tests.e2e.multus.cluster import Cluster
-from tests.e2e.multus.rows import OURS, Row
+from tests.e2e.multus.networks import FOREIGN
+from tests.e2e.multus.rows import Row
 from tests.e2e.multus.runtime import Outcome, Sandbox, call
+from tests.e2e.node import NETWORK
 
 _RESULTS = "/var/lib/cni/multus/results"
 
@@ -27,18 +29,17 @@ def assert_attached(cluster: Cluster, sandbox: Sandbox, row: Row) -> None:
 
 def our_interfaces(row: Row) -> list[str]:
     """Names of those that we make."""
-    foreign = ("demo/bridge", "demo/macvlan", "foreign-default")
-    return [name for name, network in row.everything.items() if network not in foreign]
+    return [name for name, network in row.everything.items() if network not in FOREIGN]
 
 
 def allotted(cluster: Cluster, sandbox: Sandbox, row: Row) -> dict[str, Interface]:
     """What the store allots to our interfaces, index by index in the order of the pod's list."""
     listed = cluster.allotted(sandbox.pod)
-    if row.default != OURS:
+    if row.default in FOREIGN:
         del listed[0]  # which nobody attaches
     named = dict(zip(our_interfaces(row), listed, strict=True))
     assert [each.nad for each in named.values()] == [
-        None if network == OURS else network for name, network in row.everything.items() if name in named
+        None if network == NETWORK else network for name, network in row.everything.items() if name in named
     ]
     return {name: as_interface(each) for name, each in named.items()}
 
@@ -66,7 +67,7 @@ def check_attachment(sandbox: Sandbox, ifname: str) -> Outcome:
     """CHECK of one of ours, as libcni would do it: Multus itself checks no attachments that annotations ask for."""
     cached = _cached(sandbox, ifname)
     configuration: dict[str, Any] = json.loads(base64.b64decode(cached["config"]))
-    own = next((each for each in configuration.get("plugins", []) if each["type"] == OURS), configuration)
+    own = next((each for each in configuration.get("plugins", []) if each["type"] == NETWORK), configuration)
     result = cached["result"]
     named = {"name": configuration["name"], "cniVersion": result["cniVersion"], "prevResult": result}
     return call(sandbox.node, sandbox.variables("CHECK", ifname), {**own, **named})

@@ -5,6 +5,7 @@ import urllib.error
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from tests.support.real_apiserver.server import ApiServer
 NAMESPACE = "demo"
 OURS = "/apis/opencontrail.org/v1alpha1"
 
+_POD_NETWORK = {"subnets": ["10.32.0.0/16", "fd00:32::/64"]}
 _NADS = "/apis/k8s.cni.cncf.io/v1/namespaces/{}/network-attachment-definitions"
 T = TypeVar("T", MachineObject, BlockObject, NetworkObject)
 
@@ -44,11 +46,20 @@ class Pod:
 
 
 class Cluster:
-    """What is asked of it is waited for, within a deadline."""
+    """What is asked of it is waited for, within a deadline. The manager keeps its configuration below `work`."""
 
-    def __init__(self, server: ApiServer, manager: ManagerProcess) -> None:
+    def __init__(self, server: ApiServer, work: Path) -> None:
         self.server = server
-        self.manager = manager
+        self._work = work
+        self.manager = self._manager({})
+
+    def start_manager(self, **meta_plugin: Any) -> None:
+        """Starts the manager, in place of one that runs, with what it must know of Multus."""
+        if self.manager.process is not None:
+            assert self.manager.stop() == 0
+        self.manager = self._manager(meta_plugin)
+        self.manager.start()
+        self.manager.wait_until_it_leads()
 
     def add_namespace(self, name: str) -> None:
         self.server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
@@ -68,24 +79,18 @@ class Cluster:
         if cidr:
             self.manager.wait_until(lambda: key in self._networks(), what=f"aware of {key}")
 
-    def add_pod(
-        self, node: str, networks: Any = "", *, namespace: str = NAMESPACE, ready: bool = True, **annotations: str
-    ) -> Pod:
-        """Makes a pod and binds it. `networks`: the annotation, as text or as what is its JSON.
+    def add_pod(self, node: str, networks: Any, *, namespace: str, annotations: Mapping[str, str]) -> Pod:
+        """Makes a pod, binds it and returns when its interfaces are there.
 
-        `ready`: returns when its interfaces are there.
+        `networks`: the annotation, as text or as what is its JSON; `annotations`: further ones.
         """
-        pod = self._make_pod(networks if isinstance(networks, str) else json.dumps(networks), namespace, annotations)
+        text = networks if isinstance(networks, str) else json.dumps(networks)
+        pod = self._make_pod(namespace, {NETWORKS_KEY: text, **annotations} if text else dict(annotations))
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.name}, "target": target}
         self.server.ask("POST", f"{pod.path}/binding", body)
-        if ready:
-            self.wait_until_served(pod)
-        return pod
-
-    def wait_until_served(self, pod: Pod) -> None:
-        """Returns when the pod's interfaces are in the store."""
         self.manager.wait_until(lambda: self.find(pod.machine_path) is not None, what=f"serving {pod.name}")
+        return pod
 
     def remove_pod(self, pod: Pod) -> None:
         """Deletes the pod as kubelet does in the end; what it had is freed without being waited for."""
@@ -129,11 +134,12 @@ class Cluster:
         )
         return [*(each.metadata.name for each in machines), *taken]
 
-    def _make_pod(self, networks: str, namespace: str, annotations: Mapping[str, str]) -> Pod:
-        metadata = {
-            "name": f"web-{uuid.uuid4().hex[:8]}",
-            "annotations": {NETWORKS_KEY: networks, **annotations} if networks else dict(annotations),
-        }
+    def _manager(self, meta_plugin: dict[str, Any]) -> ManagerProcess:
+        settings: dict[str, Any] = {"pod_network": _POD_NETWORK, "meta_plugin": {"kind": "multus", **meta_plugin}}
+        return ManagerProcess(self._work, self.server.kubeconfig(), **settings)
+
+    def _make_pod(self, namespace: str, annotations: Mapping[str, str]) -> Pod:
+        metadata = {"name": f"web-{uuid.uuid4().hex[:8]}", "annotations": annotations}
         container = {"name": "main", "image": "none.example/none"}
         body = {"metadata": metadata, "spec": {"containers": [container]}}
         made = self.server.ask("POST", f"/api/v1/namespaces/{namespace}/pods", body)

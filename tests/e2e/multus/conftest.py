@@ -13,12 +13,9 @@ from tests.e2e.multus.kinds import RunningMultus, ThickMultus, ThinMultus
 from tests.e2e.multus.kubelet import Kubelet
 from tests.e2e.multus.networks import add_networks
 from tests.e2e.multus.node import Node
-from tests.e2e.multus.waiting import wait_until
-from tests.e2e.multus.ways import EntryPoint
-from tests.support.cluster_processes import ManagerProcess
+from tests.e2e.waiting import wait_until
+from tests.e2e.ways import EntryPoint
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
-
-POD_NETWORK = {"subnets": ["10.32.0.0/16", "fd00:32::/64"]}
 
 
 @pytest.fixture(autouse=True)
@@ -34,16 +31,13 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 @pytest.fixture(scope="session")
 def cluster(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    work = tmp_path_factory.mktemp("multus-manager")
-    manager = ManagerProcess(work, api_server.kubeconfig(), pod_network=POD_NETWORK, meta_plugin={"kind": "multus"})
-    cluster = Cluster(api_server, manager)
+    cluster = Cluster(api_server, tmp_path_factory.mktemp("multus-manager"))
     try:
-        manager.start()
-        manager.wait_until_it_leads()
+        cluster.start_manager()
         add_networks(cluster)
         yield cluster
     finally:
-        manager.kill()
+        cluster.manager.kill()
 
 
 @pytest.fixture(scope="session", params=[ThinMultus, ThickMultus], ids=lambda multus: multus.kind)

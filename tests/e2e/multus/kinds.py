@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.e2e.multus.node import BINARIES, CONFIGURATIONS, DEPLOY, Node
-from tests.e2e.multus.waiting import wait_until
+from tests.e2e.waiting import wait_until
 from tests.support.real_apiserver.server import ApiServer
 
 _CONFIGURATION = "00-multus.conf"

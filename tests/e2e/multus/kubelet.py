@@ -1,12 +1,15 @@
 """kubelet as the runtime sees it: has sandboxes made for pods of its node, and ended."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from tests.e2e.multus import leftovers
-from tests.e2e.multus.cluster import Cluster
+from tests.e2e.multus.cluster import NAMESPACE, Cluster
 from tests.e2e.multus.node import Node
 from tests.e2e.multus.runtime import Sandbox
-from tests.e2e.node import NETWORK
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Kubelet:
@@ -17,14 +20,21 @@ class Kubelet:
         self._node = node
         self._made: list[Sandbox] = []
 
-    def sandbox(self, networks: Any = "", *, default: str = NETWORK, **pod: Any) -> Sandbox:
-        """Makes a pod, by `Cluster.add_pod`, and its sandbox; `default`: name of the node's default network."""
-        made = self._cluster.add_pod(self._node.name, networks, **pod)
-        return self._remembered(Sandbox(made, self._node, default))
+    def sandbox(
+        self,
+        networks: Any = "",
+        *,
+        namespace: str = NAMESPACE,
+        annotations: Mapping[str, str] = _NONE,
+        **settings: Any,
+    ) -> Sandbox:
+        """Makes a pod by `Cluster.add_pod`, and its sandbox; `settings` are Multus's, over those of the node."""
+        made = self._cluster.add_pod(self._node.name, networks, namespace=namespace, annotations=annotations)
+        return self._remembered(Sandbox(made, self._node, settings))
 
     def another(self, sandbox: Sandbox) -> Sandbox:
         """Makes a new sandbox for the same pod, as for each try to start it."""
-        return self._remembered(Sandbox(sandbox.pod, self._node, sandbox.default))
+        return self._remembered(Sandbox(sandbox.pod, self._node, sandbox.settings))
 
     def end_all(self) -> list[str]:
         """Ends all sandboxes and deletes their pods; returns what is left on the node."""

@@ -3,11 +3,15 @@
 from typing import Any
 
 from tests.e2e.multus.cluster import NAMESPACE, Cluster
-from tests.e2e.multus.node import FOREIGN_BRIDGE, UPLINK
+from tests.e2e.multus.node import FOREIGN_BRIDGE, FOREIGN_DEFAULT, UPLINK
+from tests.e2e.node import NETWORK
 
 OTHER_NAMESPACE = "other"
 
-_OURS = {"type": "contrail-k8s-cni", "capabilities": {"ips": True, "mac": True}}
+FOREIGN = (FOREIGN_DEFAULT, "demo/bridge", "demo/macvlan", "kube-system/extra-1", "kube-system/extra-2")
+"""Names, as they stand in a pod's status, of those that are not ours."""
+
+_OURS = {"type": NETWORK, "capabilities": {"ips": True, "mac": True}}
 _VERSION = {"cniVersion": "1.0.0"}
 
 
@@ -24,6 +28,10 @@ def add_networks(cluster: Cluster) -> None:
     cluster.add_nad("demo/chain", {**_VERSION, "name": "chain", "plugins": chain}, cidr="10.14.0.0/16")
     cluster.add_nad("demo/bridge", _foreign("bridge", "10.90.0.0/16", bridge=FOREIGN_BRIDGE))
     cluster.add_nad("demo/macvlan", _foreign("macvlan", "10.91.0.0/16", master=UPLINK, mode="bridge"))
+    cluster.add_nad("demo/bare", {**_VERSION, "type": NETWORK}, cidr="10.16.0.0/16")
+    cluster.add_nad("kube-system/yellow", {**_VERSION, **_OURS}, cidr="10.15.0.0/16")
+    cluster.add_nad("kube-system/extra-1", _foreign("bridge", "10.93.0.0/16", bridge=FOREIGN_BRIDGE))
+    cluster.add_nad("kube-system/extra-2", _foreign("macvlan", "10.94.0.0/16", master=UPLINK, mode="bridge"))
     cluster.add_nad("demo/broken", {**_VERSION, "type": "broken"})
 
 

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.machine import Machine
-from tests.e2e.multus.rows import FOREIGN_DEFAULT
-from tests.e2e.multus.ways import Way
-from tests.e2e.node import NETWORK
+from tests.e2e.ways import Way
 from tests.support.cluster_processes import AgentProcess
 from tests.support.real_apiserver.server import ApiServer
 
@@ -22,9 +20,10 @@ DEPLOY = Path(__file__).parents[3] / "deploy"
 BINARIES = Path("/opt/cni/bin")
 CONFIGURATIONS = Path("/etc/cni/net.d")
 FOREIGN_BRIDGE = "foreign0"
+FOREIGN_DEFAULT = "foreign-default"
 UPLINK = "uplink0"
 
-_FOREIGN_CONFIGURATIONS = "/etc/cni/foreign"
+_FOREIGN_CONFIGURATION = f"/etc/cni/{FOREIGN_DEFAULT}.conf"
 _BROKEN = """#!/bin/sh
 [ "$CNI_COMMAND" = ADD ] || exit 0
 echo '{"code": 100, "msg": "broken on purpose"}'
@@ -32,6 +31,12 @@ exit 1
 """
 _DEBIANS = ("bridge", "macvlan", "host-local", "tuning", "loopback")
 _MULTUS = ("multus", "multus-shim", "multus-daemon")
+
+
+def default_network(name: str, *more: str) -> dict[str, Any]:
+    """Multus's settings for a default network, ours or the foreign one, and `more` that each pod is attached to."""
+    file = _FOREIGN_CONFIGURATION if name == FOREIGN_DEFAULT else str(CONFIGURATIONS / "10-contrail.conflist")
+    return {"delegates": [], "clusterNetwork": file, "defaultNetworks": list(more)}
 
 
 class Node:
@@ -74,12 +79,10 @@ class Node:
         with self.machine.net.inside():
             return self.agent.get(f"/vm/{machine_uuid}") or []
 
-    def configuration(self, *, default: str = NETWORK) -> dict[str, Any]:
-        """What a runtime reads: the first file of its folder; for another default network than ours, a copy of it."""
+    def configuration(self) -> dict[str, Any]:
+        """What a runtime reads: the first file of its folder."""
         first = min(path for path in self.machine.path(str(CONFIGURATIONS)).iterdir() if path.suffix in _READ)
         document: dict[str, Any] = json.loads(first.read_text())
-        if default != NETWORK:
-            document |= {"delegates": [], "clusterNetwork": f"{_FOREIGN_CONFIGURATIONS}/{default}.conf"}
         return document
 
     def state(self, *paths: str) -> dict[Path, str]:
@@ -103,14 +106,11 @@ def _install_foreign_plugins(machine: Machine) -> None:
     broken.chmod(0o755)
     machine.run("ip", "link", "add", UPLINK, "up", "type", "veth", "peer", "name", f"{UPLINK}-far")
     machine.run("ip", "link", "add", FOREIGN_BRIDGE, "address", "02:00:00:00:00:01", "type", "bridge")
-    folder = machine.path(_FOREIGN_CONFIGURATIONS)
-    folder.mkdir()
     ipam = {"type": "host-local", "subnet": "10.92.0.0/16"}
     bridge = {"type": "bridge", "bridge": FOREIGN_BRIDGE, "isDefaultGateway": True, "ipam": ipam}
     # no list: what Multus hands to DEL of a list lacks all that is not of the specification, so a bridge its addresses
-    (folder / f"{FOREIGN_DEFAULT}.conf").write_text(
-        json.dumps({"cniVersion": "1.0.0", "name": FOREIGN_DEFAULT, **bridge})
-    )
+    document = {"cniVersion": "1.0.0", "name": FOREIGN_DEFAULT, **bridge}
+    machine.path(_FOREIGN_CONFIGURATION).write_text(json.dumps(document))
 
 
 _READ = (".conf", ".conflist", ".json")

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-OURS = "contrail-k8s-cni"
-FOREIGN_DEFAULT = "foreign-default"
+from tests.e2e.multus.node import FOREIGN_DEFAULT, default_network
+from tests.e2e.node import NETWORK
 
 _OUR_GATEWAYS = {"10.32.0.1": "eth0", "fd00:32::1": "eth0"}
 _FOREIGN_GATEWAY = {"10.92.0.1": "eth0"}
@@ -22,8 +22,13 @@ class Row:
     name: str
     networks: Any
     attachments: Mapping[str, str]
-    default: str = OURS
+    default: str = NETWORK
     gateways: Mapping[str, str] = field(default_factory=lambda: _OUR_GATEWAYS)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Multus's, for its default network; those of the node have ours."""
+        return default_network(self.default) if self.default == FOREIGN_DEFAULT else {}
 
     @property
     def everything(self) -> dict[str, str]:

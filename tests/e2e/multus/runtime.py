@@ -15,7 +15,6 @@ from typing import Any
 
 from tests.e2e.multus.cluster import Pod
 from tests.e2e.multus.node import BINARIES, Node
-from tests.e2e.node import NETWORK
 
 IFNAME = "eth0"
 _TIMEOUT = 90.0
@@ -43,11 +42,11 @@ class Outcome:
 
 @dataclass
 class Sandbox:
-    """One of a pod. `default`: name of the default network, if not ours; `result`: of the ADD."""
+    """One of a pod. `settings`: keys of Multus over those of the node's configuration; `result`: of the ADD."""
 
     pod: Pod
     node: Node
-    default: str = NETWORK
+    settings: Mapping[str, Any] = field(default_factory=dict)
     name: str = field(default_factory=lambda: f"cni-{uuid.uuid4()}")
     container: str = field(default_factory=lambda: uuid.uuid4().hex * 2)
     result: Any = None
@@ -111,7 +110,7 @@ class Sandbox:
         self.delete().succeeded()
 
     def _call(self, command: str) -> Outcome:
-        configuration = self.node.configuration(default=self.default)
+        configuration = {**self.node.configuration(), **self.settings}
         if self.result is not None and command != "ADD":
             configuration["prevResult"] = self.result
         return call(self.node, self.variables(command, IFNAME), configuration)

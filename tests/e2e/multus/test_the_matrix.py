@@ -14,14 +14,14 @@ each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 
 @each_row
 def test_add(kubelet: Kubelet, cluster: Cluster, row: Row) -> None:
-    sandbox = kubelet.sandbox(row.networks, default=row.default)
+    sandbox = kubelet.sandbox(row.networks, **row.settings)
     sandbox.add().succeeded()
     assert_attached(cluster, sandbox, row)
 
 
 @each_row
 def test_check(kubelet: Kubelet, cluster: Cluster, row: Row) -> None:
-    sandbox = kubelet.sandbox(row.networks, default=row.default)
+    sandbox = kubelet.sandbox(row.networks, **row.settings)
     sandbox.add().succeeded()
     sandbox.check().succeeded()
     for name in our_interfaces(row):
@@ -34,7 +34,7 @@ def test_check(kubelet: Kubelet, cluster: Cluster, row: Row) -> None:
 
 @each_row
 def test_del(kubelet: Kubelet, row: Row) -> None:
-    sandbox = kubelet.sandbox(row.networks, default=row.default)
+    sandbox = kubelet.sandbox(row.networks, **row.settings)
     sandbox.add().succeeded()
     sandbox.delete().succeeded()
     assert interfaces(sandbox.ip) == {}
@@ -43,7 +43,7 @@ def test_del(kubelet: Kubelet, row: Row) -> None:
 
 @each_row
 def test_del_twice(kubelet: Kubelet, cluster: Cluster, row: Row) -> None:
-    sandbox, another = (kubelet.sandbox(row.networks, default=row.default) for _ in range(2))
+    sandbox, another = (kubelet.sandbox(row.networks, **row.settings) for _ in range(2))
     for each in (sandbox, another):
         each.add().succeeded()
     sandbox.delete().succeeded()
@@ -56,7 +56,7 @@ def test_del_twice(kubelet: Kubelet, cluster: Cluster, row: Row) -> None:
 
 @each_row
 def test_add_failing_at_the_last_attachment(kubelet: Kubelet, row: Row) -> None:
-    sandbox = kubelet.sandbox(row.and_then("broken"), default=row.default)
+    sandbox = kubelet.sandbox(row.and_then("broken"), **row.settings)
     assert "broken on purpose" in sandbox.add().failed()
     assert interfaces(sandbox.ip) == {}
     assert leftovers.of_ours(sandbox) == []

@@ -1,0 +1,51 @@
+"""`defaultNetworks` of Multus: attached before a pod's own networks, so that these are counted on from there."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.multus import leftovers
+from tests.e2e.multus.attachments import assert_attached
+from tests.e2e.multus.cluster import Cluster
+from tests.e2e.multus.kubelet import Kubelet
+from tests.e2e.multus.node import default_network
+from tests.e2e.multus.rows import Row
+from tests.e2e.node import NETWORK
+
+DEFAULTS = default_network(NETWORK, "extra-1", "extra-2")
+EXTRAS = {"net1": "kube-system/extra-1", "net2": "kube-system/extra-2"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _the_manager_knows_how_many_there_are(cluster: Cluster) -> Iterator[None]:
+    cluster.start_manager(**{"default-networks": 2})
+    yield
+    cluster.start_manager()
+
+
+def test_the_pods_own_networks_are_counted_behind_them(kubelet: Kubelet, cluster: Cluster) -> None:
+    sandbox = kubelet.sandbox("blue,bridge,other/blue,blue", **DEFAULTS)
+    sandbox.add().succeeded()
+    own = {"net3": "demo/blue", "net4": "demo/bridge", "net5": "other/blue", "net6": "demo/blue"}
+    assert_attached(cluster, sandbox, Row("", "", EXTRAS | own))
+
+
+def test_pods_of_system_namespaces_do_without_them(kubelet: Kubelet, cluster: Cluster) -> None:
+    sandbox = kubelet.sandbox("yellow,demo/blue", namespace="kube-system", **DEFAULTS)
+    sandbox.add().succeeded()
+    assert_attached(cluster, sandbox, Row("", "", {"net1": "kube-system/yellow", "net2": "demo/blue"}))
+
+
+def test_networks_are_not_mixed_up_where_multus_counts_otherwise(kubelet: Kubelet) -> None:
+    sandbox = kubelet.sandbox("blue,other/blue")
+    message = sandbox.add().failed()
+    assert "attachment net1 of network blue is none of those that are foreseen" in message
+    assert "demo/blue" in message
+    assert "other/blue" in message
+    assert leftovers.of_ours(sandbox) == []
+
+
+def test_one_nad_is_served_however_multus_counts(kubelet: Kubelet, cluster: Cluster) -> None:
+    sandbox = kubelet.sandbox("blue,green")
+    sandbox.add().succeeded()
+    assert_attached(cluster, sandbox, Row("", "", {"net1": "demo/blue", "net2": "demo/green"}))

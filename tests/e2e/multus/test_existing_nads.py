@@ -1,0 +1,65 @@
+"""Network attachment definitions as users of the original plugin have them: they work as they are."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.interfaces import interfaces
+from tests.e2e.multus import leftovers
+from tests.e2e.multus.attachments import allotted, plain
+from tests.e2e.multus.cluster import Cluster
+from tests.e2e.multus.kubelet import Kubelet
+from tests.e2e.multus.rows import Row
+from tests.e2e.node import NETWORK
+
+PLUGIN = {"type": NETWORK}
+FORMS: dict[str, dict[str, Any]] = {
+    "as documented": {"cniVersion": "0.3.1", **PLUGIN},
+    "with its name": {"cniVersion": "0.3.1", "name": "old", **PLUGIN},
+    "with another name": {"cniVersion": "0.3.1", "name": "k8s-net", **PLUGIN},
+    "with an empty name": {"cniVersion": "0.3.1", "name": "", **PLUGIN},
+    "with the name of the default network": {"cniVersion": "0.3.1", "name": NETWORK, **PLUGIN},
+    "as a list": {"cniVersion": "0.3.1", "plugins": [PLUGIN]},
+    "as a list with another name": {"cniVersion": "0.4.0", "name": "k8s-net", "plugins": [PLUGIN]},
+    "of the first lists": {"cniVersion": "0.3.0", "name": "k8s-net", "plugins": [PLUGIN]},
+}
+WITHOUT_VERSION = {"without a version": PLUGIN, "of version 0.2.0": {"cniVersion": "0.2.0", **PLUGIN}}
+NUMBERS = {name: number for number, name in enumerate({**FORMS, **WITHOUT_VERSION})}
+
+
+@pytest.fixture(scope="session")
+def defined(cluster: Cluster) -> None:
+    for name, form in {**FORMS, **WITHOUT_VERSION}.items():
+        namespace = namespace_of(name)
+        cluster.add_namespace(namespace)
+        cluster.add_nad(f"{namespace}/old", json.dumps(form), cidr=f"10.2{NUMBERS[name]}.0.0/24")
+
+
+def namespace_of(form: str) -> str:
+    return f"form-{NUMBERS[form]}"
+
+
+@pytest.mark.parametrize("form", [*FORMS, *WITHOUT_VERSION])
+def test_they_are_attached_and_detached(kubelet: Kubelet, cluster: Cluster, defined: None, form: str) -> None:
+    nad = f"{namespace_of(form)}/old"
+    sandbox = kubelet.sandbox("old,demo/bridge,old", namespace=namespace_of(form))
+    sandbox.add().succeeded()
+    kernel = interfaces(sandbox.ip)
+    row = Row("", "", {"net1": nad, "net2": "demo/bridge", "net3": nad})
+    assert list(kernel) == list(row.everything)
+    assert {name: kernel[name] for name in ("eth0", "net1", "net3")} == allotted(cluster, sandbox, row)
+    status = [(each["name"], set(each["ips"])) for each in cluster.network_status(sandbox.pod)]
+    assert status == [(network, plain(kernel[name])) for name, network in row.everything.items()]
+    sandbox.delete().succeeded()
+    assert interfaces(sandbox.ip) == {}
+    assert leftovers.of_sandbox(sandbox) == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_multus_tells_of_their_interfaces(kubelet: Kubelet, cluster: Cluster, defined: None, form: str) -> None:
+    """Not of those before 0.3.0, whose results name none: it then says whose addresses they are, and no more."""
+    sandbox = kubelet.sandbox("old", namespace=namespace_of(form))
+    sandbox.add().succeeded()
+    told = cluster.network_status(sandbox.pod)[1]
+    assert (told["interface"], told["mac"]) == ("net1", interfaces(sandbox.ip)["net1"].mac)
