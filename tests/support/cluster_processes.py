@@ -78,6 +78,19 @@ class AgentProcess(ServedProcess):
         return self.get(f"/vm-cfg/k8s__{namespace}__{pod}{query}") or []
 
 
+def plain_kubeconfig(folder: Path, url: str) -> Path:
+    """Writes the configuration of a client of a server that lets everybody in, and returns its path."""
+    document = {
+        "clusters": [{"name": "plain", "cluster": {"server": url}}],
+        "contexts": [{"name": "plain", "context": {"cluster": "plain", "user": "anybody"}}],
+        "users": [{"name": "anybody", "user": {}}],
+        "current-context": "plain",
+    }
+    file = folder / "kubeconfig"
+    file.write_text(json.dumps(document))
+    return file
+
+
 @contextmanager
 def running(*processes: ServedProcess) -> Iterator[None]:
     """Starts them, each when the one before is ready, and kills those that still run when the context is left."""
