@@ -1,0 +1,125 @@
+"""Agents on an API server: what stands there of their node, whatever becomes of the server or of them."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from agent_api.node.reporter import NodeReporter
+from contrail_config.kube.access import Access
+from contrail_config.kube.client import connect
+from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.kinds import NODES, NodeReport
+from contrail_config.kubernetes.nodes import NodeReports
+from contrail_config.kubernetes.store import KubernetesStore
+from tests.agent_api.node.conftest import VERSIONS
+from tests.support.agent import ServedAgent, port_of, serve_agent, until
+from tests.support.clock import FakeClock
+from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
+from tests.support.machines import NODE, make_machine
+
+Join = Callable[[str], AbstractAsyncContextManager["Joined"]]
+
+MACHINE = make_machine("web-0")
+(INTERFACE,) = MACHINE.interfaces
+
+
+class Joined:
+    """An agent of the node, with its store on the server."""
+
+    def __init__(self, served: ServedAgent, store: KubernetesStore, reporter: NodeReporter) -> None:
+        self.served = served
+        self.store = store
+        self.reporter = reporter
+
+    async def knows(self, machines: int) -> None:
+        """Returns when the agent has heard that there are so many machines."""
+        await until(lambda: self.served.agent.machines.listed and len(self.served.agent.machines) == machines)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with serve_fake_apiserver() as server, connect(Access(server.url)) as client:
+        await ensure_definitions(client)
+        yield server
+
+
+@pytest.fixture
+def join(server: FakeApiServer, tmp_path: Path, clock: FakeClock) -> Join:
+    """Starts an agent that keeps its ports in a folder of this name."""
+
+    @contextlib.asynccontextmanager
+    async def join_one(folder: str) -> AsyncIterator[Joined]:
+        place = tmp_path / folder
+        place.mkdir(exist_ok=True)
+        async with contextlib.AsyncExitStack() as stack:
+            client = await stack.enter_async_context(connect(Access(server.url), deadline=2))
+            store = KubernetesStore(client)
+            stack.push_async_callback(store.close)
+            served = await stack.enter_async_context(serve_agent(store, place))
+            reports = NodeReports(client, NODE)
+            joined = Joined(served, store, NodeReporter(served.agent, reports, versions=VERSIONS, clock=clock))
+            await joined.knows(len(await store.machines()))
+            yield joined
+
+    return join_one
+
+
+async def reported(server: FakeApiServer) -> NodeReport:
+    async with connect(Access(server.url)) as client:
+        return (await client.get(NODES, NODE)).status
+
+
+async def test_two_agents_of_one_node_tell_of_each_other(server: FakeApiServer, join: Join, clock: FakeClock) -> None:
+    async with join("one") as one, join("other") as other:
+        for agent in (one, other, one, one):
+            clock.advance(600.0)  # heartbeats
+            await agent.reporter.report()
+        found = await reported(server)
+        assert found.instance == one.reporter._instance
+        assert found.conflicts == (f"another agent reports of this node: {other.reporter._instance}",)
+
+
+async def test_an_agent_that_starts_anew_is_no_other_agent(server: FakeApiServer, join: Join) -> None:
+    for _ in range(2):
+        async with join("one") as agent:
+            await agent.reporter.report()
+            await agent.reporter.report()
+    assert (await reported(server)).conflicts == ()
+
+
+async def test_what_an_agent_was_killed_over_is_reported_by_the_next_one(server: FakeApiServer, join: Join) -> None:
+    async with join("one") as killed:
+        await killed.store.put_machine(MACHINE)
+        async with killed.served.unix.post("/vm", json=port_of(MACHINE.uuid, INTERFACE.uuid)) as answer:
+            assert answer.status == 200
+    async with join("one") as agent:
+        await agent.store.delete_machine(MACHINE.uuid)
+        await agent.knows(0)
+        await agent.reporter.report()
+        assert (await reported(server)).pending_deletes == 1
+        async with agent.served.unix.delete(f"/vm/{MACHINE.uuid}") as answer:
+            assert answer.status == 200
+        await agent.reporter.report()
+    found = await reported(server)
+    assert (found.pending_deletes, found.unplugged) == (0, (INTERFACE.uuid,))
+
+
+async def test_what_happens_while_the_server_is_away_is_told_when_it_is_back(server: FakeApiServer, join: Join) -> None:
+    async with join("one") as agent:
+        await agent.store.put_machine(MACHINE)
+        async with agent.served.unix.post("/vm", json=port_of(MACHINE.uuid, INTERFACE.uuid)) as answer:
+            assert answer.status == 200
+        await agent.knows(1)
+        await agent.store.delete_machine(MACHINE.uuid)
+        await agent.knows(0)
+        await server.stop()
+        async with agent.served.unix.delete(f"/vm/{MACHINE.uuid}") as answer:
+            assert answer.status == 200
+        pause = await agent.reporter.report()
+        assert pause >= 10.0
+        await server.start()
+        await agent.reporter.report()
+    assert (await reported(server)).unplugged == (INTERFACE.uuid,)
