@@ -40,6 +40,10 @@ class Told:
                 self._news.clear()
                 await self._news.wait()
 
+    async def until_heard(self, *interfaces: str) -> None:
+        """Returns when these were told of, in this order, and nothing else was."""
+        await self.until(lambda: self.heard == list(interfaces))
+
     async def until_known(self, count: int) -> None:
         """Returns when the reports of so many nodes are known."""
         await eventually(lambda: len(self.nodes._changed) == count)
@@ -70,6 +74,10 @@ async def report(client: KubeClient, node: str, *unplugged: str) -> None:
     await NodeReports(client, node).write(NodeReport("2026-11-21T12:00:00Z", node, unplugged=unplugged))
 
 
+def _fail(_interfaces: object) -> None:
+    raise RuntimeError("on purpose")
+
+
 def kept(server: FakeApiServer) -> list[str]:
     return [name for _, name in server.storage.objects(NODE_KIND)]
 
@@ -80,9 +88,9 @@ class TestWhatIsTold:
     async def test_what_stood_there_before_is_told_as_what_comes_is(self, client: KubeClient, listen: Listen) -> None:
         await report(client, "node-1", "a", "b")
         async with listen() as told:
-            await told.until(lambda: told.heard == ["a", "b"])
+            await told.until_heard("a", "b")
             await report(client, "node-2", "c")
-            await told.until(lambda: told.heard == ["a", "b", "c"])
+            await told.until_heard("a", "b", "c")
 
     async def test_it_is_told_again_and_again_as_long_as_it_stands(self, client: KubeClient, listen: Listen) -> None:
         await report(client, "node-1", "a")
@@ -96,7 +104,7 @@ class TestWhatIsTold:
         await report(client, "node-1", "a")
         for _ in range(2):
             async with listen() as told:
-                await told.until(lambda told=told: told.heard == ["a"])
+                await told.until_heard("a")
 
     async def test_nodes_that_have_nothing_to_tell_tell_nothing(self, client: KubeClient, listen: Listen) -> None:
         await report(client, "node-1")
@@ -109,11 +117,11 @@ class TestWhatIsTold:
     ) -> None:
         async with listen() as told:
             await report(client, "node-1", "a")
-            await told.until(lambda: told.heard == ["a"])
+            await told.until_heard("a")
             await server.stop()
             await server.start()
             await report(client, "node-1", "b")
-            await told.until(lambda: told.heard == ["a", "b"])
+            await told.until_heard("a", "b")
 
     async def test_a_report_that_cannot_be_read_keeps_nobody_from_the_others(
         self, client: KubeClient, server: FakeApiServer, listen: Listen, caplog: pytest.LogCaptureFixture
@@ -121,7 +129,7 @@ class TestWhatIsTold:
         server.put(NODE_KIND, "broken", namespace="", status={"reportedAt": 1})
         await report(client, "node-1", "a")
         async with listen() as told:
-            await told.until(lambda: told.heard == ["a"])
+            await told.until_heard("a")
         assert "the report of node broken cannot be read" in caplog.text
 
     async def test_what_newer_agents_add_is_passed_over(
@@ -130,13 +138,13 @@ class TestWhatIsTold:
         status = {"reportedAt": "2030-01-01T00:00:00Z", "instance": "i", "unplugged": ["a"], "mood": "fine"}
         server.put(NODE_KIND, "newer", namespace="", status=status)
         async with listen() as told:
-            await told.until(lambda: told.heard == ["a"])
+            await told.until_heard("a")
 
     async def test_a_failure_is_told_in_the_log(
         self, client: KubeClient, listen: Listen, caplog: pytest.LogCaptureFixture
     ) -> None:
         async with listen() as told:
-            told.nodes.on_unplugged(lambda _: 1 / 0 and None)
+            told.nodes.on_unplugged(_fail)
             await report(client, "node-1", "a")
             await eventually(lambda: "nodes are not followed any more" in caplog.text)
 
