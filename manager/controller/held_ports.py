@@ -1,8 +1,8 @@
 """Interfaces of deleted machines whose ports the node has still to unplug: their addresses are held back for long.
 
-Kept so that the hold can be shortened once the node reports the port unplugged, and for no longer than the hold lasts.
-What an earlier manager held back is known from the store.
-An interface that is not here belongs to a machine that lives, or to none: releasing it would be wrong, or vain.
+Kept so that the hold can be shortened once the node reports the port unplugged, and for no longer than the hold lasts;
+what an earlier manager held back is known from the store. An interface that is not here belongs to a machine that
+lives, or to none: releasing it would be wrong, or vain.
 """
 
 from collections import OrderedDict
@@ -25,11 +25,12 @@ class HeldPorts:
         self._ports: OrderedDict[str, _Port] = OrderedDict()  # in the order in which their holds end
 
     def add(self, interfaces: Iterable[tuple[str, str]]) -> None:
-        """Notes interfaces, each with the uuid of its network, whose machine was deleted just now."""
+        """Notes interfaces, each with the uuid of its network, whose machine was deleted just now, or not long ago."""
         self._drop_expired()
         until = self._clock() + UNPLUGGED_HOLD
         for vmi_uuid, network_uuid in interfaces:
             self._ports[vmi_uuid] = _Port(network_uuid, until)
+            self._ports.move_to_end(vmi_uuid)
 
     def take(self, vmi_uuid: str) -> str | None:
         """Removes the interface and returns its network's uuid; None if it is not here."""

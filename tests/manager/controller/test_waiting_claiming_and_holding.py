@@ -79,3 +79,13 @@ class TestHolding:
         assert ports.take("vmi-1") is None
         assert ports.take("vmi-2") == "n1"
         assert not ports._ports
+
+    def test_one_that_is_noted_anew_keeps_no_other_from_being_forgotten(self) -> None:
+        now = 0.0
+        ports = HeldPorts(lambda: now)
+        ports.add([("vmi-1", "n1"), ("vmi-2", "n1")])
+        now = 100.0
+        ports.add([("vmi-1", "n1")])
+        now = UNPLUGGED_HOLD
+        assert ports.take("vmi-2") is None
+        assert list(ports._ports) == ["vmi-1"]
