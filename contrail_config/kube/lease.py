@@ -2,8 +2,8 @@
 
 The leader renews its lease every two seconds, and stops ten seconds after it began the last renewal that succeeded;
 others wait for fifteen seconds in which the lease does not change. Each process counts both on its own monotonic clock,
-so wrong or jumping clocks do no harm, and what is in the Lease is for people to read. What the leader sent in its last
-moment has five seconds to arrive.
+so wrong or jumping clocks do no harm, and what is in the Lease is for people to read. A write that was begun in the last
+moment ends within the five seconds between, done or not: neither we nor the server go on with it for longer.
 
 Not promised: that no two processes ever write at one moment. A machine that stood still may have a write under way, and
 who deletes the Lease lets another one lead at once. What must be unique is kept so by the writes themselves.
@@ -62,16 +62,22 @@ class LeaseTimes(msgspec.Struct, frozen=True):
 
 
 class Leadership:
-    """What writers ask before each write. `until`: the moment of the event loop's clock at which it ends."""
+    """What writers ask before each write. `until`: the moment of the event loop's clock at which it ends.
 
-    def __init__(self, name: str) -> None:
+    `grace`: seconds from then on in which no other process leads yet.
+    """
+
+    def __init__(self, name: str, *, grace: float) -> None:
         self._name = name
+        self._grace = grace
         self.until = 0.0
 
-    def check(self) -> None:
-        """Raises KubeLeadershipLostError if this process may not write (any more)."""
-        if asyncio.get_running_loop().time() >= self.until:
+    def check(self) -> float:
+        """Returns the seconds that a write may take. Raises KubeLeadershipLostError if none may be begun (any more)."""
+        left = self.until - asyncio.get_running_loop().time()
+        if left <= 0:
             raise KubeLeadershipLostError(f"lease {self._name} is not held, or was not renewed in time")
+        return left + self._grace
 
 
 class LeaderElection:
@@ -87,7 +93,7 @@ class LeaderElection:
         self._times = times or LeaseTimes()
         self._held: Lease | None = None  # as this process wrote it
         self._seen: tuple[str, float] = ("", 0.0)  # the version that others wrote last, and when it was first seen
-        self.leadership = Leadership(name)
+        self.leadership = Leadership(name, grace=self._times.duration - self._times.renew_deadline)
         self.holder = ""
         """Identity of who had the lease when it was last read, empty if nobody had."""
         self.problem: str | None = None

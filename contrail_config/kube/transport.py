@@ -7,6 +7,7 @@ again and close when they have been idle.
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -35,14 +36,16 @@ class Call(NamedTuple):
         return f"{self.method} {self.path}"
 
 
-def always() -> None:
-    """Everything may be written."""
+def always() -> float:
+    """Everything may be written, and may take any time."""
+    return math.inf
 
 
 class Transport:
     """Exchanges with one server over one session, each within `deadline` seconds.
 
-    `before_write` is called before each try of a write, and raises KubeError if it may not be.
+    `before_write` is called before each try of a write, and returns the seconds that it may take, at the server too.
+    Raises KubeError if it may not be.
     """
 
     def __init__(
@@ -51,7 +54,7 @@ class Transport:
         session: aiohttp.ClientSession,
         *,
         deadline: float,
-        before_write: Callable[[], None] = always,
+        before_write: Callable[[], float] = always,
     ) -> None:
         self._access = access
         self._session = session
@@ -61,10 +64,12 @@ class Transport:
 
     async def exchange(self, call: Call) -> bytes:
         """Returns the answer's body. Raises KubeError."""
-        if call.method != "GET":
-            self._before_write()
+        deadline = self._deadline
+        if call.method != "GET" and (allowed := self._before_write()) < deadline:
+            deadline = allowed
+            call = call._replace(query={**call.query, "timeout": f"{math.ceil(allowed * 1000)}ms"})
         with _as_kube_error(call):
-            async with asyncio.timeout(self._deadline), await self._open(call) as response:
+            async with asyncio.timeout(deadline), await self._open(call) as response:
                 return await response.read()
 
     @contextlib.asynccontextmanager

@@ -28,7 +28,7 @@ _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 class FakeApiServer:
     """Served by `start`. `requests` are those that came, as `verb plural`; `watches` those that run.
 
-    `below` is the path below which it is served.
+    `below` is the path below which it is served. `time_limits` are those that requests stated for the server, in seconds.
     `callers` are who asked: a bearer token, else the common name of a client certificate, else nothing.
     """
 
@@ -44,6 +44,7 @@ class FakeApiServer:
         self._lists = Lists(self.storage)
         self.watches: set[Watch] = set()
         self.watch_lengths: list[float] = []
+        self.time_limits: list[float] = []
         self._runner: web.AppRunner | None = None
         self._install()
 
@@ -112,6 +113,8 @@ class FakeApiServer:
             place = find_place(request.path.removeprefix(self.below), self.storage.objects(CRDS).values())
             verb = find_verb(request, place)
             self.requests.append(f"{verb} {place.kind.plural}")
+            if limit := request.query.get("timeout"):
+                self.time_limits.append(float(limit.removesuffix("ms")) / 1000)
             if self.faults.hung:
                 await asyncio.Event().wait()
             self.faults.check_refusals(verb)

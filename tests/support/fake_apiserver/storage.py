@@ -4,6 +4,7 @@ Objects are never changed in place, so a list or an event that holds one holds i
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tests.support.fake_apiserver.kinds import Kind
@@ -24,12 +25,13 @@ class Record(NamedTuple):
 
 
 class Storage:
-    """Collections of objects; `changed` is set anew at each change."""
+    """Collections of objects; `changed` is set anew at each change, and `observers` are called with it."""
 
     def __init__(self) -> None:
         self.revision = self.floor = 1000  # changes up to the floor are no longer known
         self.history: list[Record] = []
         self.changed = asyncio.Event()
+        self.observers: list[Callable[[Record], None]] = []
         self._collections: dict[tuple[str, str], dict[Key, Object]] = {}
 
     def objects(self, kind: Kind) -> dict[Key, Object]:
@@ -74,6 +76,9 @@ class Storage:
         before = self.objects(kind).pop(key, None)
         if not deleted:
             self.objects(kind)[key] = after
-        self.history.append(Record(self.revision, kind.collection, before, after, deleted))
+        record = Record(self.revision, kind.collection, before, after, deleted)
+        self.history.append(record)
+        for observe in self.observers:
+            observe(record)
         self.notify()
         return after

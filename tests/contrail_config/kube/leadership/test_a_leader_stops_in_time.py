@@ -8,7 +8,7 @@ import pytest
 
 from contrail_config.kube.access import Access
 from contrail_config.kube.client import connect
-from contrail_config.kube.errors import KubeLeadershipLostError
+from contrail_config.kube.errors import KubeLeadershipLostError, KubeUnavailableError
 from contrail_config.kube.lease import LeaderElection
 from tests.contrail_config.kube.leadership.candidates import NAME, Stage, may_write, on_stage, within
 from tests.support.config_maps import ConfigMaps
@@ -18,6 +18,7 @@ from tests.support.fast_loop import jump, run_fast
 
 RENEW_DEADLINE = 10.0
 RETRY = 2.0
+GRACE = 5.0
 
 
 @on_stage
@@ -121,6 +122,20 @@ async def test_no_write_is_begun_without_the_lead(stage: Stage) -> None:
             await config_maps.change("a", key="1")
         assert stage.server.requests[asked:] == []
         assert (await config_maps.get("a")).data == {}
+
+
+@on_stage
+async def test_a_write_that_hangs_ends_before_another_one_may_lead(stage: Stage) -> None:
+    leader = await stage.leader("a")
+    leadership = leader.election.leadership
+    async with connect(Access(stage.server.url), before_write=leadership.check) as client:
+        stage.server.faults.hung = True
+        await within(30, lambda: leadership.until - asyncio.get_running_loop().time() < 3)
+        ends = leadership.until + GRACE
+        with pytest.raises(KubeUnavailableError, match="no answer in time"):
+            await ConfigMaps(client).create("a")
+        assert asyncio.get_running_loop().time() < ends + 1  # not the client's own 30 s
+        assert GRACE < stage.server.time_limits[-1] < GRACE + 3  # nor the server
 
 
 @on_stage
