@@ -21,13 +21,14 @@ def apply(server: ApiServer, *objects: dict[str, Any]) -> None:
     """Makes them, in their order; those that are there already stay. Raises ValueError for one that is wrong."""
     for item in objects:
         try:
-            server.ask("POST", f"{_collection(server, item)}?fieldValidation=Strict", item)
+            server.ask("POST", f"{collection(server, item)}?fieldValidation=Strict", item)
         except HTTPError as error:
             if error.code != 409:
                 raise ValueError(f"{item['kind']} {item['metadata']['name']}: {error.read().decode()}") from error
 
 
-def _collection(server: ApiServer, item: dict[str, Any]) -> str:
+def collection(server: ApiServer, item: dict[str, Any]) -> str:
+    """The path of the objects that are of this one's kind, in its namespace."""
     version = item["apiVersion"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     served = server.ask("GET", root)["resources"]
