@@ -18,13 +18,14 @@ _RESULTS = "/var/lib/cni/multus/results"
 def assert_attached(cluster: Cluster, sandbox: Sandbox, row: Row) -> None:
     """Each attachment has its own interface in its place, those of ours what the store allots them."""
     kernel = interfaces(sandbox.ip)
-    assert list(kernel) == list(row.everything)
-    assert {name: kernel[name] for name in our_interfaces(row)} == allotted(cluster, sandbox, row)
-    assert default_gateways(sandbox.ip) == row.gateways
-    assert told(cluster, sandbox) == [
+    shall, is_ = allotted(cluster, sandbox, row), {name: kernel.get(name) for name in our_interfaces(row)}
+    assert list(kernel) == list(row.everything), list(kernel)
+    assert is_ == shall, (is_, shall)
+    assert (gateways := default_gateways(sandbox.ip)) == row.gateways, gateways
+    assert (status := told(cluster, sandbox)) == [
         (network, name, kernel[name].mac, plain(kernel[name]), name == "eth0")
         for name, network in row.everything.items()
-    ]
+    ], status
 
 
 def our_interfaces(row: Row) -> list[str]:

@@ -24,9 +24,11 @@ FOREIGN_DEFAULT = "foreign-default"
 UPLINK = "uplink0"
 
 _FOREIGN_CONFIGURATION = f"/etc/cni/{FOREIGN_DEFAULT}.conf"
-_BROKEN = """#!/bin/sh
+_MENDED = "/run/mended"
+_BROKEN = f"""#!/bin/sh
 [ "$CNI_COMMAND" = ADD ] || exit 0
-echo '{"code": 100, "msg": "broken on purpose"}'
+[ -e {_MENDED} ] && echo '{{"cniVersion": "1.0.0"}}' && exit
+echo '{{"code": 100, "msg": "broken on purpose"}}'
 exit 1
 """
 _DEBIANS = ("bridge", "macvlan", "host-local", "tuning", "loopback")
@@ -78,6 +80,16 @@ class Node:
         """Ports of a virtual machine that the agent has been told of."""
         with self.machine.net.inside():
             return self.agent.get(f"/vm/{machine_uuid}") or []
+
+    @contextlib.contextmanager
+    def mended(self) -> Iterator[None]:
+        """The plugin that fails does not, until the context is left; it still makes nothing."""
+        flag = self.machine.path(_MENDED)
+        flag.touch()
+        try:
+            yield
+        finally:
+            flag.unlink()
 
     def configuration(self) -> dict[str, Any]:
         """What a runtime reads: the first file of its folder."""

@@ -18,6 +18,7 @@ from tests.e2e.multus.node import BINARIES, Node
 
 IFNAME = "eth0"
 _TIMEOUT = 90.0
+_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,16 @@ class Sandbox:
         return _shuffled(variables)
 
     def add(self) -> Outcome:
-        """ADD by the node's configuration; keeps the result if there is one."""
+        """ADD by the node's configuration; keeps the result if there is one.
+
+        Multus gives the API server a quarter of a second for a pod. If that was too short, kubelet tries again.
+        """
         outcome = self._call("ADD")
+        for _ in range(_TRIES):
+            if "error waiting for pod" not in outcome.stdout:
+                break
+            self.delete().succeeded()
+            outcome = self._call("ADD")
         self.result = json.loads(outcome.stdout) if outcome.status == 0 else None
         return outcome
 
@@ -104,10 +113,9 @@ class Sandbox:
         return self._call("DEL")
 
     def end(self) -> None:
-        """Detaches it as often as containerd does: once while it lives, once when it is gone."""
+        """Detaches it as containerd does in the end, and removes the network namespace."""
         self.delete().succeeded()
         self.remove()
-        self.delete().succeeded()
 
     def _call(self, command: str) -> Outcome:
         configuration = {**self.node.configuration(), **self.settings}

@@ -1,8 +1,7 @@
 """Addresses and MACs that a pod asks for: allotted by the manager, and told to the plugin by Multus once more."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from itertools import count
-from typing import Any
 
 import pytest
 
@@ -11,45 +10,40 @@ from tests.e2e.multus.attachments import check_attachment, told
 from tests.e2e.multus.cluster import Cluster
 from tests.e2e.multus.kubelet import Kubelet
 
-NUMBERS = count(1)
+_NUMBERS = count(1)
 
 
 @pytest.fixture
-def number() -> Iterator[int]:
+def number() -> int:
     """No two pods ask for the same."""
-    yield next(NUMBERS)
+    return next(_NUMBERS)
 
 
-def asked(number: int, *, prefix: str = "") -> dict[str, Any]:
-    return {
-        "mac": f"02:00:00:AA:00:{number:02x}",
-        "ips": [f"10.12.200.{number}{prefix and '/16'}", f"fd00:12::c8:{number:x}{prefix and '/64'}"],
-    }
+def plain(number: int) -> list[str]:
+    return [f"10.12.{100 + number}.7", f"fd00:12::{number:x}:7"]
 
 
-def given(number: int) -> Interface:
-    addresses = {f"10.12.200.{number}/16", f"fd00:12::c8:{number:x}/64"}
-    return Interface(f"02:00:00:aa:00:{number:02x}", 1500, frozenset(addresses))
+def with_prefix(number: int) -> list[str]:
+    return [f"10.12.{100 + number}.7/16", f"fd00:12::{number:x}:7/64"]
 
 
-@pytest.mark.parametrize("way", ["plain", "with prefix", "as arguments"])
-def test_they_are_what_the_interface_gets(kubelet: Kubelet, cluster: Cluster, number: int, way: str) -> None:
-    wishes = asked(number, prefix="yes" if way == "with prefix" else "")
-    element = {"cni-args": {**wishes, "colour": "red"}} if way == "as arguments" else wishes
+@pytest.mark.parametrize("as_arguments", [False, True], ids=["as keys", "as arguments"])
+@pytest.mark.parametrize("addresses", [plain, with_prefix])
+def test_they_are_what_the_interface_gets(
+    kubelet: Kubelet, cluster: Cluster, number: int, addresses: Callable[[int], list[str]], as_arguments: bool
+) -> None:
+    wishes = {"mac": f"02:00:00:AA:00:{number:02x}", "ips": addresses(number)}
+    element = {"cni-args": {**wishes, "colour": "red"}} if as_arguments else wishes
     sandbox = kubelet.sandbox([{"name": "blue"}, {"name": "green", **element}, {"name": "green"}])
     sandbox.add().succeeded()
-    assert interfaces(sandbox.ip)["net2"] == given(number)
-    assert told(cluster, sandbox)[2][1:4] == ("net2", given(number).mac, set(wishes_plain(number)))
+    mac = f"02:00:00:aa:00:{number:02x}"
+    assert interfaces(sandbox.ip)["net2"] == Interface(mac, 1500, frozenset(with_prefix(number)))
+    assert told(cluster, sandbox)[2] == ("demo/green", "net2", mac, set(plain(number)), False)
     check_attachment(sandbox, "net2").succeeded()
 
 
 def test_they_are_told_to_networks_that_declare_no_capability(kubelet: Kubelet, number: int) -> None:
-    element = {"name": "bare", "mac": f"02:00:00:aa:01:{number:02x}", "ips": [f"10.16.200.{number}"]}
-    sandbox = kubelet.sandbox([element])
+    mac, address = f"02:00:00:aa:01:{number:02x}", f"10.16.{100 + number}.7"
+    sandbox = kubelet.sandbox([{"name": "bare", "mac": mac, "ips": [address]}])
     sandbox.add().succeeded()
-    found = interfaces(sandbox.ip)["net1"]
-    assert found == Interface(f"02:00:00:aa:01:{number:02x}", 1500, frozenset({f"10.16.200.{number}/16"}))
-
-
-def wishes_plain(number: int) -> list[str]:
-    return [f"10.12.200.{number}", f"fd00:12::c8:{number:x}"]
+    assert interfaces(sandbox.ip)["net1"] == Interface(mac, 1500, frozenset({f"{address}/16"}))

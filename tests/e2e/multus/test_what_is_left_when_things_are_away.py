@@ -1,0 +1,57 @@
+"""DEL while something is away that takes part in it: in the end nothing is left, whoever comes back and when."""
+
+import pytest
+
+from tests.e2e.interfaces import interfaces
+from tests.e2e.multus import leftovers
+from tests.e2e.multus.cluster import Cluster
+from tests.e2e.multus.kinds import RunningMultus, ThickMultus
+from tests.e2e.multus.kubelet import Kubelet
+from tests.e2e.multus.node import Node
+from tests.e2e.waiting import wait_until
+
+NETWORKS = "blue,bridge,blue,other/blue"
+
+
+def test_the_pod_object_may_be_gone(kubelet: Kubelet, cluster: Cluster) -> None:
+    sandbox = kubelet.sandbox(NETWORKS)
+    sandbox.add().succeeded()
+    cluster.remove_pod(sandbox.pod)
+    wait_until(lambda: cluster.find(sandbox.pod.machine_path) is None, what="rid of the machine")
+    sandbox.delete().succeeded()
+    assert interfaces(sandbox.ip) == {}
+    assert leftovers.of_sandbox(sandbox) == []
+
+
+def test_the_sandbox_may_be_gone(kubelet: Kubelet) -> None:
+    sandbox = kubelet.sandbox(NETWORKS)
+    sandbox.add().succeeded()
+    sandbox.remove()
+    sandbox.delete().succeeded()
+    assert leftovers.of_sandbox(sandbox) == []
+
+
+def test_our_agent_is_told_when_it_is_back(kubelet: Kubelet, node: Node) -> None:
+    sandbox = kubelet.sandbox(NETWORKS)
+    sandbox.add().succeeded()
+    node.agent.kill()
+    sandbox.delete().succeeded()
+    assert interfaces(sandbox.ip) == {}
+    node.start_agent()
+    assert len(node.ports(sandbox.pod.uid)) == 4
+    kubelet.sandbox("blue").add().succeeded()
+    assert leftovers.of_sandbox(sandbox) == []
+
+
+@pytest.mark.parametrize("multus", [ThickMultus], indirect=True, ids=["thick"])
+def test_what_the_shim_of_multus_swallows_is_freed_by_later_calls(kubelet: Kubelet, multus: RunningMultus) -> None:
+    """While its daemon is away, Multus answers DEL with success and does nothing: the runtime never asks again."""
+    sandbox = kubelet.sandbox("blue,blue,other/blue")
+    sandbox.add().succeeded()
+    multus.kill()
+    sandbox.delete().succeeded()
+    sandbox.remove()
+    multus.start()
+    assert leftovers.of_ours(sandbox) != []
+    kubelet.sandbox("blue").add().succeeded()
+    assert leftovers.of_ours(sandbox) == []
