@@ -2,6 +2,6 @@
 
 `KubernetesStore` in `store` is the way in. Networks and machines are objects by themselves (`networks`, `machines`);
 addresses are kept 64 to an object, of which every writer has a copy in memory (`ledger`) that is kept in step with the
-server (`mirror`) and changed by compare-and-swap, all requests of a moment at once (`clerk`). Beside the store stand the reports of nodes
-(`nodes`): agents write them, managers follow them.
+server (`mirror`) and changed by compare-and-swap, all requests of a moment at once (`clerk`). Beside the store stand
+the reports of nodes (`nodes`): agents write them, managers follow them.
 """
