@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import struct
 from collections.abc import Mapping
@@ -75,13 +76,9 @@ class Conversation:
     @property
     def has_hung_up(self) -> bool:
         """Whether the shim has gone; before its answer it has nothing to say."""
-        try:
-            self._connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-        return True
+        poll = select.poll()
+        poll.register(self.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
 
     def receive(self) -> Received:
         """Reads the request.
