@@ -2,8 +2,8 @@
 
 The leader renews its lease every two seconds, and stops ten seconds after it began the last renewal that succeeded;
 others wait for fifteen seconds in which the lease does not change. Each process counts both on its own monotonic clock,
-so wrong or jumping clocks do no harm, and what is in the Lease is for people to read. A write that was begun in the last
-moment ends within the five seconds between, done or not: neither we nor the server go on with it for longer.
+so wrong or jumping clocks do no harm, and what is in the Lease is for people to read. A write that was begun in the
+last moment ends within the five seconds between, done or not: neither we nor the server go on with it for longer.
 
 Not promised: that no two processes ever write at one moment. A machine that stood still may have a write under way, and
 who deletes the Lease lets another one lead at once. What must be unique is kept so by the writes themselves.

@@ -5,7 +5,8 @@ is written with a mark by which everybody but other writers leaves it aside. The
 one has the number, another is tried; if one has the name, the network is refused. Other proposals in the way are
 deleted, as they were read, so that whoever made them begins anew. At last the mark is removed, from the proposal
 as it was written: if somebody deleted it, that fails. Of two writers, the one who reads later sees the other one's
-proposal, so never do both settle. What a killed writer left is in nobody's way.
+proposal, so never do both settle. What a killed writer left is in nobody's way, and goes when the next one first
+writes.
 
 Not promised: that names are kept apart where an existing network takes another one, which no manager of ours does, and
 that a subnet which two managers use and remove at the same moment is kept.
@@ -43,6 +44,7 @@ class Networks:
         self._ledger = ledger
         self._clerk = clerk
         self._known: dict[str, NetworkObject] = {}
+        self._wrote = False
 
     def known(self, uuid: str) -> VirtualNetwork:
         """The network, as it is known here. Raises NotFoundError."""
@@ -71,6 +73,7 @@ class Networks:
         async with self._clerk.lock:
             async for _ in attempts():
                 try:
+                    await self._drop_abandoned()
                     kept = await self._put(network)
                 except (KubeConflictError, KubeExistsError, KubeNotFoundError) as error:
                     met = error
@@ -113,6 +116,14 @@ class Networks:
                 known.metadata.resource_version, item.metadata.resource_version
             ):
                 self._forget(item.spec.uuid)
+
+    async def _drop_abandoned(self) -> None:
+        """Before the first write: deletes all proposals. If one is a living writer's, that begins anew."""
+        if not self._wrote:
+            for found in await self._client.list_all(NETWORKS):
+                if not found.is_settled:
+                    await self._delete(found)
+            self._wrote = True
 
     async def _put(self, network: VirtualNetwork) -> NetworkObject:
         found = await self._read(network.uuid)

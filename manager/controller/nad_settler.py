@@ -69,7 +69,7 @@ class NadSettler:
 
     async def end(self, key: str) -> None:
         """Retires the network that a NAD of this name made, if there is one."""
-        if own := self.own_network(key):
+        if own := self.own_network(key) or self._networks.sent(self._name(key)):
             await self._networks.retire(own)
 
     async def tell_astray(self, record: NadRecord) -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from contrail_config.errors import InUseError
+from contrail_config.errors import ConflictError, InUseError
 from contrail_config.objects import FqName, VirtualNetwork
 from contrail_config.store import Change, ChangeType, Store, WatchStart
 from manager.controller.pod_network import keep_pod_network
@@ -25,6 +25,7 @@ class NetworkTable:
         self._networks = networks
         self._changed = changed
         self._retired: dict[str, FqName] = {}  # by uuid
+        self._sent: dict[FqName, VirtualNetwork] = {}  # to the store, which did not answer that it keeps them
         self._pod_network = ""
 
     @asynccontextmanager
@@ -48,21 +49,33 @@ class NetworkTable:
 
     async def put(self, network: VirtualNetwork) -> VirtualNetwork:
         """Writes a network of ours and returns it as kept. Raises ConflictError if another one bears its name."""
-        kept = await self._store.put_network(network)
+        self._sent[network.fq_name] = network
+        try:
+            kept = await self._store.put_network(network)
+        except ConflictError:
+            self._sent.pop(network.fq_name, None)
+            raise
         self._note(kept)
         self._changed(kept.fq_name)
         return kept
+
+    def sent(self, name: FqName) -> VirtualNetwork | None:
+        """A network of ours that the store may keep, though its answer did not come."""
+        return self._sent.get(name)
 
     async def retire(self, network: VirtualNetwork) -> bool:
         """Deletes a network of ours, or keeps it from new pods while it has interfaces; tells whether it is gone."""
         retired = msgspec.structs.replace(network, retired=True)
         self._note(retired)
+        self._sent[network.fq_name] = retired  # until it is known to be gone: another manager may have made it again
         await self._store.put_network(retired)
         try:
             await self._store.delete_network(network.uuid)
         except InUseError:
+            self._note(retired)
             return False
         self._forget(network)
+        self._sent.pop(network.fq_name, None)
         return True
 
     def released(self, network_uuid: str) -> None:
@@ -82,6 +95,7 @@ class NetworkTable:
 
     def _note(self, network: VirtualNetwork) -> None:
         self._networks[network.fq_name] = network
+        self._sent.pop(network.fq_name, None)
         if network.retired:
             self._retired[network.uuid] = network.fq_name
         else:

@@ -10,6 +10,7 @@ import logging
 import time
 from typing import Protocol
 
+from contrail_config.errors import NotFoundError
 from contrail_config.objects import EventType, VirtualMachine, machine_name
 from contrail_config.store import Store
 from contrail_config.views import PodState
@@ -115,8 +116,14 @@ class PodSettler:
         await self._conclude(key, record, pod, outcome)
 
     async def _compare(self, key: str, record: PodRecord, pod: Pod) -> None:
-        """Tells a pod whose networks were changed that it keeps those that it has."""
-        machine = record.found or await self._store.machine(pod.uid)
+        """Tells a pod whose networks were changed that it keeps those that it has; they are made again if they went."""
+        try:
+            machine = record.found or await self._store.machine(pod.uid)
+        except NotFoundError:
+            log.warning("machine %s was removed by somebody else: it is made again", pod.uid)
+            record.held = None
+            await self._give(key, record, pod)
+            return
         if record.found is not None:
             self._assigned(machine, anew=False)
             record.found = None

@@ -7,6 +7,7 @@ from tests.support.fake_apiserver.kinds import CRDS, NAMESPACES, PODS, Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
 from tests.support.fake_apiserver.writes import create, delete, find, merge
+from tests.support.kept_in_cluster import MACHINE_KIND
 from tests.support.pods import OWN_CONFIG
 
 NADS = Kind(
@@ -22,6 +23,11 @@ STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
 CIDR_KEY = "opencontrail.org/cidr"
 
 NO_SANDBOX = {"phase": "Succeeded", "conditions": [{"type": "PodReadyToStartContainers", "status": "False"}]}
+
+
+def holds_interfaces(pod: Object) -> bool:
+    """Whether a pod is bound, and has not ended."""
+    return "nodeName" in pod["spec"] and pod["status"] != NO_SANDBOX
 
 
 class ClusterObjects:
@@ -57,6 +63,10 @@ class ClusterObjects:
         """Merges the changes into the pod, whatever they are about."""
         self._storage.put(PODS, merge(find(self._storage, PODS, namespace, name), changes))
 
+    def end_pod(self, name: str) -> None:
+        """The pod has ended, and its sandbox is gone."""
+        self.change_pod(name, {"status": NO_SANDBOX})
+
     def remove_pod(self, name: str, *, namespace: str = "blue") -> None:
         delete(self._storage, PODS, namespace, name, {"gracePeriodSeconds": 0})
 
@@ -84,6 +94,13 @@ class ClusterObjects:
     def definition(self) -> Object | None:
         """The CRD of NADs."""
         return self._storage.objects(CRDS).get(("", NAD_DEFINITION))
+
+    def collect_garbage(self) -> None:
+        """Removes the machines whose pods are gone, as the cluster's garbage collector does after a while."""
+        uids = {pod["metadata"]["uid"] for pod in self._storage.objects(PODS).values()}
+        for machine in list(self._storage.objects(MACHINE_KIND).values()):
+            if machine["metadata"]["ownerReferences"][0]["uid"] not in uids:
+                self._storage.remove(MACHINE_KIND, machine)
 
     def requests(self, request: str) -> int:
         """How often there was such a request, as `verb plural`."""

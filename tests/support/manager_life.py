@@ -7,12 +7,13 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from contrail_config.errors import StoreError
 from contrail_config.kube.access import Access
-from contrail_config.kube.client import connect
+from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.reflector import Pace
 from contrail_config.kubernetes.definitions import ensure_definitions
 from contrail_config.kubernetes.store import KubernetesStore
-from contrail_config.store import Store
+from contrail_config.store import UNPLUGGED_HOLD, Store
 from manager.configuration import ManagerConfiguration
 from manager.kubernetes.definition import NadDefinition
 from manager.kubernetes.event_log import KubernetesEventLog
@@ -21,7 +22,10 @@ from manager.kubernetes.status_writer import StatusWriter
 from manager.manager import Manager
 from tests.support.fake_apiserver.server import FakeApiServer
 
-_PACE = Pace(first_pause=0.001, longest_pause=0.01, silence=0.2, short_watch=0.0, page_length=2)
+_PACE = Pace(first_pause=0.001, longest_pause=0.01, silence=2.0, short_watch=0.0, page_length=2)
+
+_TURNS_TO_ARRIVE = 20
+"""Of the event loop, until the server did what it was sent."""
 
 _LIFE: contextvars.ContextVar["ManagerLife | None"] = contextvars.ContextVar("_LIFE", default=None)
 """Whose a task is: of which manager, or of what that began."""
@@ -30,7 +34,7 @@ _LIFE: contextvars.ContextVar["ManagerLife | None"] = contextvars.ContextVar("_L
 class ManagerLife:
     """One life of a manager, from its start to a crash in which nothing of it goes on, nor cleans up after itself.
 
-    Without a `store` it keeps its own, on the API server.
+    Without a `store` it keeps its own, on the API server, where holds of addresses last a hundredth of their time.
     """
 
     def __init__(self, server: FakeApiServer, store: Store | None = None) -> None:
@@ -38,13 +42,18 @@ class ManagerLife:
         self._given_store = store
         self._stack = contextlib.AsyncExitStack()
         self.tasks: set[asyncio.Task[Any]] = set()
+        self.crashed = False
 
     async def start(self) -> None:
         asyncio.get_running_loop().set_task_factory(_make_task)
-        client = await self._stack.enter_async_context(connect(Access(self._server.url), deadline=5))
-        if self._given_store is None:
-            await ensure_definitions(client)
-        self.store = self._given_store or KubernetesStore(client, pace=0.0)
+        client = await self._stack.enter_async_context(connect(Access(self._server.url)))
+        context = contextvars.copy_context()
+        context.run(_LIFE.set, self)
+        context.run(self._begin, client)
+
+    def _begin(self, client: KubeClient) -> None:
+        self._client = client
+        self.store = self._given_store or KubernetesStore(client, clock=_hasty_clock, pace=0.0)
         source = KubernetesSource(client, definition=NadDefinition(client), pace=_PACE, patience=0.2)
         self.statuses = StatusWriter(client, has_status=source.has_status)
         self.manager = Manager(
@@ -54,23 +63,40 @@ class ManagerLife:
             event_log=KubernetesEventLog(client, instance=""),
             registry=CollectorRegistry(),
             plugged=set[str]().__contains__,
+            stray_hold=UNPLUGGED_HOLD,
             assigned=self.statuses.assigned,
         )
-        context = contextvars.copy_context()
-        context.run(_LIFE.set, self)
-        self._main = asyncio.get_running_loop().create_task(self.manager.run(), context=context)
+        self._main = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        if self._given_store is None:
+            await ensure_definitions(self._client)
+        await self.manager.run()
 
     def check(self) -> None:
         """Raises what the manager failed by."""
         if self._main.done():
             self._main.result()
 
+    @property
+    def gave_up(self) -> bool:
+        """Whether it ended since the server refused what it needs: a supervisor starts the next one."""
+        return self._main.done() and isinstance(self._main.exception(), StoreError)
+
     async def crash(self) -> None:
+        """Ends it; what it sent arrives before the next one leads, as its lease sees to."""
+        self.crashed = True
         while alive := [task for task in self.tasks if not task.done()]:
             for task in alive:
                 task.cancel()
             await asyncio.wait(alive, timeout=0.01)
         await self._stack.aclose()
+        for _ in range(_TURNS_TO_ARRIVE):
+            await asyncio.sleep(0)
+
+
+def _hasty_clock() -> float:
+    return asyncio.get_running_loop().time() * 100
 
 
 def _make_task(
@@ -81,4 +107,6 @@ def _make_task(
     if life is not None:
         life.tasks.add(task)
         task.add_done_callback(life.tasks.discard)
+        if life.crashed:
+            task.cancel()  # a timer of then made it
     return task

@@ -66,6 +66,14 @@ async def test_what_a_killed_manager_left_is_not_seen_and_in_nobodys_way(
     assert [name for _, name in server.storage.objects(NETWORK_KIND)] == [kept.uuid]
 
 
+async def test_what_a_killed_manager_left_goes_when_the_next_one_begins(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    server.storage.put(NETWORK_KIND, proposal("left", vni=7))
+    kept = await manager.put_network(make_network("other"))
+    assert [name for _, name in server.storage.objects(NETWORK_KIND)] == [kept.uuid]
+
+
 async def test_what_a_killed_manager_began_is_finished(manager: KubernetesStore, server: FakeApiServer) -> None:
     server.storage.put(NETWORK_KIND, proposal("left", vni=7))
     assert (await manager.put_network(make_network("left"))).vni == 1

@@ -7,7 +7,7 @@ import pytest
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import eventually
-from tests.support.kept_in_cluster import given_addresses, kept_machines, machine_history
+from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses, kept_machines, kept_networks, machine_history
 from tests.support.manager_life import ManagerLife
 
 
@@ -44,6 +44,18 @@ async def test_a_pod_that_goes_before_its_machine_is_found_leaves_nothing(
     await eventually(lambda: not kept_machines(server) and not given_addresses(server))
 
 
+async def test_a_network_whose_definition_goes_before_it_is_found_leaves_nothing(
+    server: FakeApiServer, objects: ClusterObjects, life: ManagerLife
+) -> None:
+    await eventually(lambda: len(kept_networks(server)) == 2)
+    server.faults.refuse(500, verb="update", times=1000)  # it stays proposed
+    objects.add_nad("net-b")
+    await eventually(lambda: len(kept_networks(server)) == 3)
+    objects.remove_nad("net-b")
+    server.faults.refusals.clear()
+    await eventually(lambda: len(kept_networks(server)) == 2)
+
+
 async def test_addresses_whose_answer_was_lost_are_those_that_the_pod_gets(
     server: FakeApiServer, objects: ClusterObjects, life: ManagerLife
 ) -> None:
@@ -63,3 +75,16 @@ async def test_a_deletion_whose_answer_was_lost_frees_the_addresses(
     server.faults.lost_answers_of = ["virtualmachines", "addressblocks"]
     objects.remove_pod("web-0")
     await eventually(lambda: not kept_machines(server) and not given_addresses(server))
+
+
+async def test_a_machine_that_somebody_removed_is_made_again_as_it_was(
+    server: FakeApiServer, objects: ClusterObjects, life: ManagerLife
+) -> None:
+    uid = objects.add_pod("web-0", networks="net-a")
+    await eventually(lambda: objects.status("web-0"))
+    before = kept_machines(server)[uid]
+    server.remove(MACHINE_KIND, "web-0", namespace="blue")
+    objects.change_pod("web-0", {"metadata": {"annotations": {"opencontrail.org/default-gw": "eth1"}}})
+    await eventually(lambda: uid in kept_machines(server))
+    after = kept_machines(server)[uid]
+    assert [one.addresses for one in after.interfaces] == [one.addresses for one in before.interfaces]

@@ -28,7 +28,7 @@ _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 class FakeApiServer:
     """Served by `start`. `requests` are those that came, as `verb plural`; `watches` those that run.
 
-    `below` is the path below which it is served. `time_limits` are those that requests stated for the server, in seconds.
+    `below` is the path below which it is served. `time_limits` are those that requests stated, in seconds.
     `callers` are who asked: a bearer token, else the common name of a client certificate, else nothing.
     """
 

@@ -1,0 +1,256 @@
+"""Random histories of a cluster: users and kubelets change it while managers live and crash.
+
+Whatever happened, it comes to rest: each pod whose networks are there has exactly its interfaces, in order; no address
+is given twice; nothing is left of what is gone; and what a pod was given never changes.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from contrail_config.objects import VirtualMachine, VirtualNetwork
+from tests.support.cluster_objects import NADS, NETWORKS_KEY, ClusterObjects, holds_interfaces
+from tests.support.fake_apiserver.kinds import PODS
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_apiserver.storage import Object
+from tests.support.manager_life import ManagerLife
+
+PODS_NAMED = ["p0", "p1", "p2", "p3"]
+NADS_NAMED = {"net-a": "10.1.0.0/16", "net-b": "10.2.0.0/24,fd00:2::/64", "tiny": "10.3.0.0/28"}
+NETWORKS = ["", "net-a", "net-a,net-a", "net-b,net-a", "tiny,tiny"]
+TURNS = [0, 1, 5, 20, 60, 200]
+"""Of the event loop: too few for anything to be answered, just enough, or enough for all there is to do."""
+
+T = TypeVar("T")
+
+
+class ClusterHistory(RuleBasedStateMachine):
+    """A history with one manager at a time; a subclass says where it keeps what it gives. Times are the loop's."""
+
+    deadline = 20.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = self.make_runner()
+        self.server = FakeApiServer()
+        self.given: dict[str, VirtualMachine] = {}
+
+    def make_runner(self) -> asyncio.Runner:
+        return asyncio.Runner()
+
+    async def open(self) -> None:
+        """Opens what managers keep things in."""
+
+    async def close(self) -> None:
+        """The opposite."""
+
+    def new_life(self) -> ManagerLife:
+        """A manager that is to be started."""
+        raise NotImplementedError
+
+    async def machines(self) -> list[VirtualMachine]:
+        """What is kept now, as the following."""
+        raise NotImplementedError
+
+    async def networks(self) -> list[VirtualNetwork]:
+        raise NotImplementedError
+
+    async def address_owners(self) -> set[str]:
+        raise NotImplementedError
+
+    def run(self, awaitable: Awaitable[T]) -> T:
+        async def waited() -> T:
+            async with asyncio.timeout(self.deadline):
+                return await awaitable
+
+        return self.runner.run(waited())
+
+    @initialize()
+    def start(self) -> None:
+        self.run(self._start())
+
+    async def _start(self) -> None:
+        await self.server.start()
+        self.objects = ClusterObjects(self.server)
+        await self.open()
+        self.life = self.new_life()
+        await self.life.start()
+        while self.objects.definition() is None or "list pods" not in self.server.requests:  # noqa: ASYNC110 - no event
+            await asyncio.sleep(0.002)
+
+    @rule(name=st.sampled_from(PODS_NAMED), networks=st.sampled_from(NETWORKS), bound=st.booleans())
+    def pod_comes(self, name: str, networks: str, bound: bool) -> None:
+        self.pod_goes(name)
+        self.objects.add_pod(name, networks=networks, node="node-1" if bound else None)
+
+    @rule(name=st.sampled_from(PODS_NAMED))
+    def pod_goes(self, name: str) -> None:
+        if name in self.pods():
+            self.objects.remove_pod(name)
+
+    @rule(name=st.sampled_from(PODS_NAMED))
+    def pod_is_bound(self, name: str) -> None:
+        if name in self.pods():
+            self.objects.change_pod(name, {"spec": {"nodeName": "node-1"}})
+
+    @rule(name=st.sampled_from(PODS_NAMED))
+    def pod_ends(self, name: str) -> None:
+        if name in self.pods():
+            self.objects.end_pod(name)
+
+    @rule(name=st.sampled_from(sorted(NADS_NAMED)))
+    def nad_comes(self, name: str) -> None:
+        if name not in self.nads() and self.objects.definition() is not None:
+            self.objects.add_nad(name, cidr=NADS_NAMED[name])
+
+    @rule(name=st.sampled_from(sorted(NADS_NAMED)))
+    def nad_goes(self, name: str) -> None:
+        if name in self.nads():
+            self.objects.remove_nad(name)
+
+    @rule()
+    def history_is_forgotten(self) -> None:
+        self.server.forget_history()
+
+    @rule()
+    def watches_end(self) -> None:
+        self.server.end_watches()
+
+    @rule()
+    def watches_are_cut(self) -> None:
+        self.server.cut_watches()
+
+    @rule(repeated=st.booleans(), swapped=st.booleans())
+    def watches_are_unreliable(self, repeated: bool, swapped: bool) -> None:
+        self.server.faults.repeated, self.server.faults.swapped = repeated, swapped
+
+    @rule(code=st.sampled_from([409, 429, 500]), times=st.integers(1, 3))
+    def requests_fail(self, code: int, times: int) -> None:
+        self.server.faults.refuse(code, times=times)
+
+    @rule(turns=st.sampled_from(TURNS))
+    def time_passes(self, turns: int) -> None:
+        async def turn() -> None:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+
+        self.run(turn())
+
+    @rule(turns=st.sampled_from(TURNS))
+    def the_manager_crashes(self, turns: int) -> None:
+        self.time_passes(turns)
+        self.run(self.replace_manager())
+
+    async def replace_manager(self) -> None:
+        await self.life.crash()
+        self.life = self.new_life()
+        await self.life.start()
+
+    @rule()
+    def all_comes_to_rest(self) -> None:
+        self.run(self.settle())
+
+    @invariant()
+    def the_manager_lives(self) -> None:
+        if hasattr(self, "life"):
+            self.run(self.supervise())
+
+    async def supervise(self) -> None:
+        """Sees to it that a manager lives."""
+        self.life.check()
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "life"):
+                self.run(self.settle())
+                self.run(self._check_that_all_can_go())
+        finally:
+            self.runner.run(self._end())
+            self.runner.close()
+
+    async def settle(self) -> None:
+        """Returns when what is kept is as the cluster says."""
+        reason = ""
+        try:
+            async with asyncio.timeout(self.deadline / 2):
+                while reason := await self.difference():
+                    await self.supervise()
+                    await asyncio.sleep(0.002)
+        except TimeoutError:
+            raise AssertionError(reason) from None
+        await self._check_what_was_given()
+
+    async def difference(self) -> str:
+        """What is kept that should not be, or not as it should; empty if all is well."""
+        machines = {machine.uuid: machine for machine in await self.machines()}
+        live = {pod["metadata"]["uid"]: pod for pod in self.pods().values() if holds_interfaces(pod)}
+        if strangers := machines.keys() - live.keys():
+            return f"machines without pods: {strangers}"
+        for uid, pod in live.items():
+            wanted = [None, *_wanted(pod)]
+            if uid not in machines:
+                if self.nads().keys() >= {key.partition("/")[2] for key in wanted if key}:
+                    return f"not served: {pod}"
+            elif problem := _misfit(machines[uid], pod, wanted):
+                return problem
+        return await self._stray(machines)
+
+    async def _stray(self, machines: dict[str, VirtualMachine]) -> str:
+        interfaces = [interface for machine in machines.values() for interface in machine.interfaces]
+        if (owners := await self.address_owners()) != {interface.uuid for interface in interfaces}:
+            return f"addresses of {owners}, interfaces {interfaces}"
+        addresses = [(one.network_uuid, address.address) for one in interfaces for address in one.addresses]
+        if len(addresses) != len(set(addresses)):
+            return f"an address twice: {addresses}"
+        used = {interface.network_uuid for interface in interfaces}
+        for network in await self.networks():
+            is_there = network.nad is None or network.nad.partition("/")[2] in self.nads()
+            if (not is_there or network.retired) and network.uuid not in used:
+                return f"a network that nobody has: {network}"
+        return ""
+
+    async def _check_what_was_given(self) -> None:
+        for machine in await self.machines():
+            assert self.given.setdefault(machine.uuid, machine) == machine
+
+    async def _check_that_all_can_go(self) -> None:
+        self.server.faults.refusals.clear()
+        for name in list(self.pods()):
+            self.objects.remove_pod(name)
+        for name in list(self.nads()):
+            self.objects.remove_nad(name)
+        await self.settle()
+        assert await self.machines() == []
+        assert await self.address_owners() == set()
+        assert [network.nad for network in await self.networks()] == [None]
+
+    async def _end(self) -> None:
+        if hasattr(self, "life"):
+            await self.life.crash()
+            await self.close()
+        await self.server.stop()
+
+    def pods(self) -> dict[str, Object]:
+        return {name: pod for (_, name), pod in self.server.storage.objects(PODS).items()}
+
+    def nads(self) -> dict[str, Object]:
+        return {name: nad for (_, name), nad in self.server.storage.objects(NADS).items()}
+
+
+def _wanted(pod: Object) -> list[str]:
+    """The NADs of the pod, in order."""
+    return [f"blue/{name}" for name in pod["metadata"]["annotations"][NETWORKS_KEY].split(",") if name]
+
+
+def _misfit(machine: VirtualMachine, pod: Object, wanted: list[str | None]) -> str:
+    if (found := [interface.nad for interface in machine.interfaces]) != wanted:
+        return f"interfaces in {found}, not {wanted}"
+    status = json.loads(pod["metadata"]["annotations"].get("k8s.v1.cni.cncf.io/network-status", "[]"))
+    addresses = [[address.address for address in interface.addresses] for interface in machine.interfaces]
+    if [attachment["ips"] for attachment in status] != addresses:
+        return f"status {status} of {machine}"
+    return ""

@@ -1,0 +1,105 @@
+"""Random histories of a cluster in which managers take over from each other, or work at once; they keep all in it.
+
+At every moment, whoever writes: no address is that of two live pods, a live pod's addresses are given to it, and what
+it was given never changes.
+"""
+
+import asyncio
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule, run_state_machine_as_test
+
+from contrail_config.objects import VirtualMachine, VirtualNetwork
+from tests.manager.kubernetes.histories import TURNS, ClusterHistory
+from tests.support.address_auditor import AddressAuditor
+from tests.support.fast_loop import FastLoop
+from tests.support.kept_in_cluster import given_addresses, kept_machines, kept_networks
+from tests.support.manager_life import ManagerLife
+
+
+class InTheCluster(ClusterHistory):
+    """`rival`: a second manager that leads, too; `orphaned`: one of two that lived at once crashed."""
+
+    deadline = 200.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rival: ManagerLife | None = None
+        self.had_rival = False
+
+    def make_runner(self) -> asyncio.Runner:
+        return asyncio.Runner(loop_factory=FastLoop)
+
+    async def open(self) -> None:
+        self.auditor = AddressAuditor(self.server)
+
+    async def close(self) -> None:
+        await self._stop_rival()
+
+    def new_life(self) -> ManagerLife:
+        return ManagerLife(self.server)
+
+    async def machines(self) -> list[VirtualMachine]:
+        return list(kept_machines(self.server).values())
+
+    async def networks(self) -> list[VirtualNetwork]:
+        return list(kept_networks(self.server).values())
+
+    async def address_owners(self) -> set[str]:
+        return set(given_addresses(self.server).values())
+
+    @rule()
+    def another_one_leads_too(self) -> None:
+        if self.rival is None:
+            self.rival = self.new_life()
+            self.had_rival = True
+            self.run(self.rival.start())
+
+    @rule(turns=st.sampled_from(TURNS))
+    def the_second_one_crashes(self, turns: int) -> None:
+        self.time_passes(turns)
+        self.run(self._stop_rival())
+
+    @rule(turns=st.sampled_from(TURNS))
+    def the_second_one_takes_over(self, turns: int) -> None:
+        if self.rival is not None:
+            self.time_passes(turns)
+            self.life, self.rival = self.rival, self.life
+            self.run(self._stop_rival())
+
+    @rule(times=st.integers(1, 3))
+    def answers_are_lost(self, times: int) -> None:
+        self.server.faults.lost_answers = times
+
+    @invariant()
+    def nothing_went_wrong_meanwhile(self) -> None:
+        if hasattr(self, "auditor"):
+            assert self.auditor.findings == []
+
+    async def settle(self) -> None:
+        """Where two worked at once and one crashed, the next start and the garbage collector clean up."""
+        if self.had_rival and self.rival is None:
+            self.objects.collect_garbage()
+            await self.replace_manager()
+            self.had_rival = False
+        await super().settle()
+
+    async def supervise(self) -> None:
+        """One that cannot go on is followed by the next one."""
+        if self.life.gave_up:
+            await self.replace_manager()
+        if self.rival is not None and self.rival.gave_up:
+            await self._stop_rival()
+        for life in (self.life, self.rival):
+            if life is not None and not life.gave_up:
+                life.check()
+
+    async def _stop_rival(self) -> None:
+        rival, self.rival = self.rival, None
+        if rival is not None:
+            await rival.crash()
+
+
+def test_any_history_converges() -> None:
+    run_state_machine_as_test(InTheCluster, settings=settings(max_examples=30, stateful_step_count=25, deadline=None))
