@@ -21,6 +21,7 @@ __all__ = ["Answer", "Asked", "Endpoint"]
 
 _LARGEST_HEAD = 64 * 1024
 _LARGEST_BODY = 4 * 1024 * 1024
+_REST = 1.0  # seconds
 
 
 class Answer(NamedTuple):
@@ -47,6 +48,17 @@ class Asked:
         self._is_used = self._connection is not None
         self._failure: OSError | None = None
         self._send()
+
+    def begins_within(self, seconds: float) -> bool:
+        """Whether the answer begins so soon, or fails; its rest has a second then, for `answer` to read."""
+        if self._connection is None:
+            return True
+        try:
+            Deadline(seconds).await_readable(self._connection.fileno())
+        except TimeoutError:
+            return False
+        self._deadline = Deadline(_REST)
+        return True
 
     def answer(self) -> Answer:
         """Reads the answer.

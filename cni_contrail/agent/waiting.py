@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
-_FIRST_PAUSE = 0.05  # seconds
+_AT_ONCE = 0.01  # seconds: an agent that has the list needs a tenth of it
+_FIRST_PAUSE = 0.05
 _LONGEST_HELD = 20.0  # seconds that one answer may be held: a connection that died silently is noticed after them
 _LONGEST_ANSWER = 10.0  # seconds that an answer may take which is not held
 _GRACE = 1.0  # seconds that an answer held to the very end may be late
@@ -69,24 +70,45 @@ class Patience:
         raise TryAgainError(missing)
 
 
-@contextlib.contextmanager
-def asked_for_list(agent: Agent, machine: str, pod: Pod, patience: Patience) -> Iterator[Callable[[], ServedList]]:
-    """Asks for the pod's whole list of interfaces; what it yields waits for it."""
+class AskedList:
+    """A pod's whole list of interfaces, which the agent was asked for; to be closed."""
 
-    def ask() -> Asked:
-        wait = min(_LONGEST_HELD, patience.deadline.remaining)
-        return agent.ask_machine_config(machine, pod.uid, wait, patience.answer_held_for(wait))
+    def __init__(self, agent: Agent, machine: str, pod: Pod, patience: Patience) -> None:
+        self._agent = agent
+        self._machine = machine
+        self._pod = pod
+        self._patience = patience
+        self._question = _Question(self._ask)
 
-    def look() -> ServedList | str:
-        answer = agent.machine_config(question.take())
+    def come_at_once(self) -> ServedList | None:
+        """The list if the agent need not be waited for, None else."""
+        if not self._question.begins_within(_AT_ONCE):
+            return None
+        try:
+            found = self._look()
+        except UnreachableError:
+            return None
+        return None if isinstance(found, str) else found
+
+    def awaited(self) -> ServedList:
+        """The list when it is there."""
+        return self._patience.until_found(self._look)
+
+    def close(self) -> None:
+        """Hangs up if nobody wanted the answer."""
+        self._question.close()
+
+    def _ask(self) -> Asked:
+        wait = min(_LONGEST_HELD, self._patience.deadline.remaining)
+        return self._agent.ask_machine_config(self._machine, self._pod.uid, wait, self._patience.answer_held_for(wait))
+
+    def _look(self) -> ServedList | str:
+        answer = self._agent.machine_config(self._question.take())
         if answer is None:
-            return f"agent at {agent.endpoint} has no interfaces for pod {pod} ({machine})"
+            return f"agent at {self._agent.endpoint} has no interfaces for pod {self._pod} ({self._machine})"
         served = read_list(answer)
-        missing = served.missing(pod.uid)
-        return f"agent at {agent.endpoint}, pod {pod}: {missing}" if missing else served
-
-    with contextlib.closing(_Question(ask)) as question:
-        yield lambda: patience.until_found(look)
+        missing = served.missing(self._pod.uid)
+        return f"agent at {self._agent.endpoint}, pod {self._pod}: {missing}" if missing else served
 
 
 @contextlib.contextmanager
@@ -121,6 +143,10 @@ class _Question:
     def is_open(self) -> bool:
         """Whether nobody has taken the first one."""
         return self._asked is not None
+
+    def begins_within(self, seconds: float) -> bool:
+        """Whether the answer to the first one begins so soon; its rest has a second then."""
+        return self._asked is not None and self._asked.begins_within(seconds)
 
     def take(self) -> Asked:
         asked, self._asked = self._asked, None

@@ -1,22 +1,26 @@
 """ADD: attaches a pod, all its interfaces (thick) or one (delegated), all or nothing.
 
-The record is begun before the agent's answer is read, holds everything before the first link is made, and is marked as
-finished when all is done. Whatever goes wrong in between is undone by it; if the process is killed, the next ADD or
-DEL of the container does that. While the agent is waited for, no lock is held: a DEL that comes meanwhile takes the
-record away, and the ADD sees it. A result that the runtime does not take is a failure too. What it need not
-wait for is done when it has the result: neighbours are told, and what others left is swept up.
+The record holds everything before the first link is made, and is marked as finished when all is done. Whatever goes
+wrong in between is undone by it; if the process is killed, the next ADD or DEL of the container does that. Where the
+agent has the list at once, all is done under one lock. Else the record is begun without it, and while the agent is
+waited for no lock is held: a DEL that comes meanwhile takes the record away, and the ADD sees it. A result that the
+runtime does not take is a failure too. What it need not wait for is done when it has the result: neighbours are told,
+and what others left is swept up.
 """
 
 from __future__ import annotations
 
-from cni_contrail.agent.waiting import Patience, asked_for_list
+import contextlib
+
+from cni_contrail.agent.waiting import AskedList, Patience
 from cni_contrail.commands.announcing import announce_attached
-from cni_contrail.commands.attempt import Attempt, begun, ensure_still_wanted
+from cni_contrail.commands.attempt import Attempt, Begun, attempted
 from cni_contrail.commands.choosing import choose
 from cni_contrail.commands.node import Node
 from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.commands.sweep import sweep
 from cni_contrail.commands.wiring import wire
+from cni_contrail.interfaces.served import ServedList
 from cni_contrail.protocol.netconf import refuse_unsupported_fields
 from cni_contrail.settings import refuse_unsupported_settings
 
@@ -27,27 +31,34 @@ def add(request: Request) -> str:
     refuse_unsupported_fields(request.config)
     refuse_unsupported_settings(node.settings)
     with open_sandbox(request) as netns:
-        attempt, result = _attach(request, netns)
+        with attempted(request) as attempt:
+            result = _attach(request, netns, attempt)
+            node.surroundings.deliver(result)
         announce_attached(request, netns, attempt)
     sweep(node, request.call.container_id)
     node.pending.send_some(node.agent)
     return result
 
 
-def _attach(request: Request, netns: int) -> tuple[Attempt, str]:
+def _attach(request: Request, netns: int, attempt: Attempt) -> str:
     node, patience = request.node, _patience(request.node)
-    with (
-        asked_for_list(node.agent, request.machine_name, request.pod, patience) as listed,
-        begun(request) as attempt,
-    ):
-        with node.phase("list"):
-            served = listed()
+    with contextlib.closing(AskedList(node.agent, request.machine_name, request.pod, patience)) as asked:
         with request.locked():
-            ensure_still_wanted(request, attempt)
-            chosen = choose(request, served, attempt.before)
-            result = wire(request, netns, served, chosen, attempt.record, patience)
-        node.surroundings.deliver(result)
-    return attempt, result
+            begun = attempt.begin()
+            with node.phase("list"):
+                served = asked.come_at_once()
+            if served is not None:
+                return _wire(request, netns, served, begun, patience)
+            node.attachments.write(begun.record)
+        with node.phase("list"):
+            served = asked.awaited()
+    with request.locked():
+        attempt.ensure_still_wanted()
+        return _wire(request, netns, served, begun, patience)
+
+
+def _wire(request: Request, netns: int, served: ServedList, begun: Begun, patience: Patience) -> str:
+    return wire(request, netns, served, choose(request, served, begun.before), begun.record, patience)
 
 
 def _patience(node: Node) -> Patience:

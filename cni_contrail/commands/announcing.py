@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cni_contrail.commands.attempt import Attempt, current
+from cni_contrail.commands.attempt import Attempt
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import PluginError
 from cni_contrail.link.announce import announce
@@ -16,7 +16,7 @@ def announce_attached(request: Request, netns: int, attempt: Attempt) -> None:
     """
     try:
         with request.locked():
-            record = current(request, attempt)
+            record = attempt.record()
             if record is not None:
                 announce(netns, [each.plan for each in record.interfaces])
     except (PluginError, LinkError) as error:

@@ -15,51 +15,65 @@ from cni_contrail.state.owners import owned
 from cni_contrail.state.records import Record
 
 
-class Attempt(NamedTuple):
+class Begun(NamedTuple):
     """The record that was begun; `before` is the interface that an ADD which did not end had chosen, or empty."""
 
     record: Record
     before: str
 
 
-@contextlib.contextmanager
-def begun(request: Request) -> Iterator[Attempt]:
-    """Begins the record, in place of one that did not end; takes down what the attempt has made if an error passes.
+class Attempt:
+    """One ADD; `name` tells it from all others. Who calls a method holds the container's lock."""
 
-    Raises `PluginError`: 102 if the attachment is there already, 7 if the container is attached in another mode. The
-    caller does not hold the lock.
-    """
-    name = os.urandom(8).hex()
-    with owned(request.node.settings.state_dir, name):
-        attempt = _begin(request, name)
-        try:
-            yield attempt
-        except BaseException as error:
-            _undo(request, attempt, error)
-            raise
+    def __init__(self, request: Request, name: str) -> None:
+        self.name = name
+        self._request = request
+        self.is_begun = False
 
+    def begin(self) -> Begun:
+        """Finds that it may be made, and takes down what an earlier one left that did not end.
 
-def ensure_still_wanted(request: Request, attempt: Attempt) -> None:
-    """Raises `TryAgainError` if a DEL, or another ADD after it, took the record away; the caller holds the lock."""
-    if current(request, attempt) is None:
-        raise TryAgainError(f"attachment {request.call.ifname} was deleted while its interfaces were waited for")
-
-
-def _begin(request: Request, name: str) -> Attempt:
-    with request.locked():
+        Raises `PluginError`: 102 if the attachment is there already, 7 if the container is attached in another mode.
+        """
+        request = self._request
         before = _clear_unfinished(request)
         _refuse_mixed_modes(request)
+        self.is_begun = True
         record = Record(
             container_id=request.call.container_id,
             ifname=request.call.ifname,
-            attempt=name,
+            attempt=self.name,
             netns=request.call.netns,
             thick=request.is_thick,
             network=request.config.name,
             host_netns=own_netns(),
         )
-        request.node.attachments.write(record)
-    return Attempt(record, before)
+        return Begun(record, before)
+
+    def record(self) -> Record | None:
+        """Its record as it is now, None if there is none: not yet, or not any more."""
+        record = self._request.node.attachments.read(self._request.call.container_id, self._request.call.ifname)
+        return record if record is not None and record.attempt == self.name else None
+
+    def ensure_still_wanted(self) -> None:
+        """Raises `TryAgainError` if a DEL, or another ADD after it, took the record away."""
+        if self.record() is None:
+            raise TryAgainError(
+                f"attachment {self._request.call.ifname} was deleted while its interfaces were waited for"
+            )
+
+
+@contextlib.contextmanager
+def attempted(request: Request) -> Iterator[Attempt]:
+    """Takes down what the attempt has made if an error passes; nobody holds the lock then."""
+    attempt = Attempt(request, os.urandom(8).hex())
+    with owned(request.node.settings.state_dir, attempt.name):
+        try:
+            yield attempt
+        except BaseException as error:
+            if attempt.is_begun:
+                _undo(request, attempt, error)
+            raise
 
 
 def _clear_unfinished(request: Request) -> str:
@@ -89,7 +103,7 @@ def _refuse_mixed_modes(request: Request) -> None:
 def _undo(request: Request, attempt: Attempt, cause: BaseException) -> None:
     try:
         with request.locked():
-            record = current(request, attempt)
+            record = attempt.record()
             if record is None:
                 return
             if isinstance(cause, PluginError) and cause.code == Code.EXISTS:
@@ -102,9 +116,3 @@ def _undo(request: Request, attempt: Attempt, cause: BaseException) -> None:
 
 def _take_down(request: Request, record: Record) -> None:
     take_down(request.node, record, sandbox=request.sandbox, tell=request.node.tell)
-
-
-def current(request: Request, attempt: Attempt) -> Record | None:
-    """The record as it is now, None if it is not this attempt's any more; the caller holds the lock."""
-    record = request.node.attachments.read(request.call.container_id, request.call.ifname)
-    return record if record is not None and record.attempt == attempt.record.attempt else None

@@ -364,7 +364,7 @@ class TestSlow:
 
         def drip(listener: socket.socket) -> None:
             client, _ = listener.accept()
-            with client:
+            with client, contextlib.suppress(BrokenPipeError):  # it is given up
                 client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
                 while not done.wait(0.05):
                     client.send(b"[")

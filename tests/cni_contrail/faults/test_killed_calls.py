@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.cni_contrail.conftest import until
 from tests.support.agents import Reply, ScriptedAgent, Seen, ServePod, Vmi
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
@@ -30,13 +31,16 @@ def kill_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[V
         running: list[subprocess.Popen[bytes]] = []
 
         def stop(seen: Seen) -> Reply | None:
-            if (seen.method, point) in (("GET", "asked"), ("POST", "made")):
-                running[0].send_signal(signal.SIGKILL)
-                running[0].wait(10)
+            if (seen.method, point) == ("GET", "waits"):
+                until(lambda: plugin.record_path(pod).exists())
+            elif (seen.method, point) == ("POST", "made"):
+                until(lambda: len(plugin.node.links()) == len(vmis))
             elif (seen.method, point) == ("POST", "told"):
                 agent.usual(seen)
-                running[0].send_signal(signal.SIGKILL)
-                running[0].wait(10)
+            elif (seen.method, point) != ("GET", "asked"):
+                return None
+            running[0].send_signal(signal.SIGKILL)
+            running[0].wait(10)
             return None
 
         agent.before(stop)
@@ -48,7 +52,7 @@ def kill_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[V
     return kill
 
 
-POINTS = ["asked", "made", "told"]
+POINTS = ["asked", "waits", "made", "told"]
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -86,7 +90,7 @@ def test_what_it_left_is_in_the_record_before_it_is_in_the_kernel(
 def test_of_a_call_that_was_killed_while_it_waited_there_is_a_record_without_interfaces(
     kill_add: Kill, plugin: Plugin, pod: PodSandbox
 ) -> None:
-    kill_add("asked")
+    kill_add("waits")
     assert plugin.node.links() == []
     assert plugin.record(pod)["interfaces"] == []
     assert "did not end" in plugin.add(pod).succeeded().stderr
