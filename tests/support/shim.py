@@ -7,7 +7,7 @@ import socket
 import struct
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple, Self
 
@@ -173,8 +173,9 @@ class Connection:
     def receipt(self) -> bytes:
         """All that comes until the shim ends."""
         data = b""
-        while more := self.socket.recv(65536):
-            data += more
+        with suppress(ConnectionResetError):  # it was killed before it had read what we sent
+            while more := self.socket.recv(65536):
+                data += more
         return data
 
     def _more(self) -> bytes:

@@ -112,3 +112,9 @@ def test_a_socket_path_that_is_too_long_is_error_4_and_legible(shim: Shim, socke
     assert told["code"] == 4
     assert told["msg"] == "CONTRAIL_CNI_SOCKET: no path of a socket can be so long"
     assert told["details"] == shown
+
+
+def test_the_longest_path_of_a_socket(shim: Shim) -> None:
+    longest = "/" + "x" * 106
+    assert error(shim.run({**ADD, "CONTRAIL_CNI_SOCKET": longest}))["code"] == 11
+    assert error(shim.run({**ADD, "CONTRAIL_CNI_SOCKET": longest + "x"}))["code"] == 4
