@@ -6,8 +6,8 @@ the interface's network are served, and an empty list says that the pod has no d
 index 0. Where they contradict each other, `default-gw` holds and an event tells: it is the more deliberate one, since
 it exists for nothing else.
 
-Under a meta plugin, an attachment of another plugin may carry `default-route` too. The families that it takes go to
-none of ours; the others stay with index 0, which therefore is told.
+Under a meta plugin, an attachment of another plugin may carry `default-route` too. Then none of ours has one that nobody
+asked for, in either family: as Multus has it, which leaves no default route but those that are asked for.
 
 What was asked for is `true` on an interface that takes the default routes of all families that the pod has gateways
 for, else it is that family. Families that nobody asked for fall to the lowest index, which whoever makes the interfaces
@@ -28,7 +28,6 @@ from manager.parsing.selection import NetworkSelection
 from manager.reasons import Reason
 from manager.source import Pod
 
-_FOREIGN = -1  # the index of what has none: an attachment of another plugin
 _ONE_FAMILY = {4: DefaultGateway.IPV4, 6: DefaultGateway.IPV6}
 
 
@@ -46,8 +45,8 @@ def choose_default_gateways(
 
     Raises PodRefusedError for a request that cannot be met.
     """
-    nowhere = () in ((foreign and foreign.default_route), *(draft.default_route for draft in drafts))
-    holder = _asked_by_routes(drafts) | dict.fromkeys(_families_asked(foreign), _FOREIGN)
+    holder = _asked_by_routes(drafts)
+    nowhere = foreign is not None or any(draft.default_route == () for draft in drafts)
     conflict = None
     if wanted := pod.annotations.get(DEFAULT_GATEWAY_KEY, "").strip():
         index = _find(wanted, drafts)
@@ -59,9 +58,7 @@ def choose_default_gateways(
         holder |= dict.fromkeys(families, index)
     if not holder and not nowhere:
         return GatewayChoice(drafts, None)
-    if _FOREIGN in holder.values():
-        holder = dict.fromkeys(_gateway_families(drafts[0]), 0) | holder
-    return GatewayChoice(_with_answers(drafts, holder), conflict)
+    return GatewayChoice(_with_answers(drafts, holder, foreign=foreign), conflict)
 
 
 def _asked_by_routes(drafts: Sequence[InterfaceDraft]) -> dict[int, int]:
@@ -103,17 +100,14 @@ def _network_label(index: int, draft: InterfaceDraft) -> str | None:
     return "default" if index == 0 else draft.nad and draft.nad.rpartition("/")[2]
 
 
-def _families_asked(selection: NetworkSelection | None) -> set[int]:
-    gateways = (selection.default_route if selection else None) or ()
-    return {family_of(gateway) for gateway in gateways}
-
-
 def _gateway_families(draft: InterfaceDraft) -> set[int]:
     of_subnets = {family_of(subnet.gateway) for subnet in draft.network.subnets if subnet.gateway is not None}
     return of_subnets | {family_of(gateway) for gateway in draft.default_route or ()}
 
 
-def _with_answers(drafts: Sequence[InterfaceDraft], holder: Mapping[int, int]) -> list[InterfaceDraft]:
+def _with_answers(
+    drafts: Sequence[InterfaceDraft], holder: Mapping[int, int], *, foreign: NetworkSelection | None
+) -> list[InterfaceDraft]:
     of_pod = set().union(*map(_gateway_families, drafts))
     answered = []
     for index, draft in enumerate(drafts):
@@ -121,7 +115,7 @@ def _with_answers(drafts: Sequence[InterfaceDraft], holder: Mapping[int, int]) -
         answer: DefaultGateway | None = None
         if families:
             answer = DefaultGateway.BOTH if families == of_pod else _ONE_FAMILY[min(families)]
-        elif draft.default_route == () or (index == 0 and (not holder or _FOREIGN in holder.values())):
+        elif draft.default_route == () or (index == 0 and (foreign is not None or not holder)):
             answer = DefaultGateway.NONE
         answered.append(msgspec.structs.replace(draft, default_gw=answer))
     return answered

@@ -5,7 +5,6 @@ from collections import Counter
 from tests.e2e.multus.node import Node
 from tests.e2e.multus.runtime import Sandbox
 
-_STATE = ("/run/contrail", "/var/lib/cni")
 _KEPT_BY_HOST_LOCAL = ("lock", "last_reserved_ip.0", "last_reserved_ip.1")
 
 
@@ -21,7 +20,7 @@ def of_ours(sandbox: Sandbox) -> list[str]:
     return [
         *(line for line in links if f"contrail {container[:12]} " in line),
         *_files_of(sandbox, "/run/contrail"),
-        *(str(port) for port in node.ports(sandbox.pod.uid) if port.get("vm-id") == container),
+        *map(str, sandbox.ports),
     ]
 
 
@@ -32,6 +31,6 @@ def _files_of(sandbox: Sandbox, folder: str) -> list[str]:
 
 def of_node(node: Node) -> Counter[str]:
     """Links and files of all attachments; what Debian's plugins keep for ever is not counted."""
-    files = [file for file in node.state(*_STATE) if file.name not in _KEPT_BY_HOST_LOCAL]
-    ports = [file for file in node.agent.ports.rglob("*") if file.is_file()]
-    return Counter([*node.machine.net.links(), *map(str, files), *map(str, ports)])
+    files = [*node.state("/run/contrail"), *node.state("/var/lib/cni"), *node.ports()]
+    kept = (str(file) for file in files if file.name not in _KEPT_BY_HOST_LOCAL)
+    return Counter([*node.machine.net.links(), *kept])

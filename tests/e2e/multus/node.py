@@ -76,10 +76,9 @@ class Node:
         with self.machine.net.inside():
             self.agent.start()
 
-    def ports(self, machine_uuid: str) -> list[dict[str, Any]]:
-        """Ports of a virtual machine that the agent has been told of."""
-        with self.machine.net.inside():
-            return self.agent.get(f"/vm/{machine_uuid}") or []
+    def ports(self) -> dict[Path, str]:
+        """Files of all ports that the agent has been told of, and keeps; each names its container."""
+        return _texts(self.agent.ports)
 
     @contextlib.contextmanager
     def mended(self) -> Iterator[None]:
@@ -97,16 +96,18 @@ class Node:
         document: dict[str, Any] = json.loads(first.read_text())
         return document
 
-    def state(self, *paths: str) -> dict[Path, str]:
-        """Text of all files below folders of the node."""
-        found = {}
-        for top in map(self.machine.path, paths):
-            for folder, _, names in os.walk(top):
-                for name in names:
-                    file = Path(folder, name)
-                    with contextlib.suppress(OSError):  # a socket, or gone meanwhile
-                        found[file] = file.read_text(errors="replace")
-        return found
+    def state(self, folder: str) -> dict[Path, str]:
+        """Text of all files below a folder of the node."""
+        return _texts(self.machine.path(folder))
+
+
+def _texts(top: Path) -> dict[Path, str]:
+    found = {}
+    for folder, _, names in os.walk(top):
+        for file in (Path(folder, name) for name in names):
+            with contextlib.suppress(OSError):  # a socket, or gone meanwhile
+                found[file] = file.read_text(errors="replace")
+    return found
 
 
 def _install_foreign_plugins(machine: Machine) -> None:

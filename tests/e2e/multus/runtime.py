@@ -11,6 +11,7 @@ import subprocess
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tests.e2e.multus.cluster import Pod
@@ -60,6 +61,11 @@ class Sandbox:
         """Path of the network namespace; empty if it is gone."""
         path = f"/run/netns/{self.name}"
         return path if self.node.machine.path(path).exists() else ""
+
+    @property
+    def ports(self) -> list[Path]:
+        """Files of its ports."""
+        return [file for file, text in self.node.ports().items() if self.container in text]
 
     def ip(self, *arguments: str) -> str:
         """Runs `ip` in it and returns what it printed."""

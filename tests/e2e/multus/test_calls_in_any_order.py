@@ -60,7 +60,7 @@ def test_del_of_one_leaves_the_others_alone(kubelet: Kubelet, cluster: Cluster) 
         attachment(sandbox, "DEL", name).succeeded()
         del left[name]
         assert interfaces(sandbox.ip) == left
-        assert len(sandbox.node.ports(sandbox.pod.uid)) == len(left)
+        assert len(sandbox.ports) == len(left)
     assert leftovers.of_sandbox(sandbox) == []
 
 

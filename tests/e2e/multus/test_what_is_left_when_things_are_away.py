@@ -38,7 +38,7 @@ def test_our_agent_is_told_when_it_is_back(kubelet: Kubelet, node: Node) -> None
     sandbox.delete().succeeded()
     assert interfaces(sandbox.ip) == {}
     node.start_agent()
-    assert len(node.ports(sandbox.pod.uid)) == 4
+    assert len(sandbox.ports) == 4
     kubelet.sandbox("blue").add().succeeded()
     assert leftovers.of_sandbox(sandbox) == []
 
