@@ -13,6 +13,7 @@ from tests.e2e.cnitool import Cnitool
 from tests.e2e.machine import Machine, throw_away_machine
 from tests.e2e.node import MakePod, Node
 from tests.e2e.sandbox import MakeSandbox, Sandbox
+from tests.e2e.ways import EntryPoint, ShimAndDaemon, Way
 
 _SETTLED_WITHIN = 10.0
 """Seconds: the kernel removes links of a namespace, and runtimes their helpers, after they have answered."""
@@ -25,16 +26,24 @@ def _the_real_machine_is_untouched() -> Iterator[None]:
     assert leftovers.of_the_real_machine() == before
 
 
+@pytest.fixture(scope="module", params=[EntryPoint(), ShimAndDaemon()], ids=lambda way: way.name)
+def way(request: pytest.FixtureRequest) -> Way:
+    """How the plugin is put on the node: every test runs both ways."""
+    chosen: Way = request.param
+    return chosen
+
+
 @pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
+def machine(way: Way) -> Iterator[Machine]:
+    """A new one for each way: what was installed and started one way is not there for the other."""
     with throw_away_machine() as machine:
         yield machine
 
 
 @pytest.fixture(scope="module")
-def node(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(machine: Machine, way: Way, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node that is running."""
-    node = Node(machine, tmp_path_factory.mktemp("node"))
+    node = Node(machine, tmp_path_factory.mktemp("node"), way)
     try:
         node.start()
         yield node

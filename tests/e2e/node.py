@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ import msgspec
 from contrail_config.views import InterfaceView
 from tests.e2e.interfaces import Interface
 from tests.e2e.machine import Machine
+from tests.e2e.ways import Way
 from tests.support.embedded_process import EmbeddedProcess
 from tests.support.manifests import nad, pod, write
 
-COMMANDS = Path(sys.executable).parent
 CONFLIST = Path(__file__).parents[2] / "deploy" / "cni" / "10-contrail.conflist"
 NETWORK = "contrail-k8s-cni"
 PLUGIN_DIRS = "/opt/cni/bin:/usr/lib/cni"
@@ -26,10 +25,10 @@ MakePod = Callable[..., str]
 class Node(EmbeddedProcess):
     """Serves networks `default/blue` (dual stack: 10.10.0.0/24, fd00:10::/64) and `default/green` (fd00:20::/64)."""
 
-    def __init__(self, machine: Machine, work: Path) -> None:
+    def __init__(self, machine: Machine, work: Path, way: Way) -> None:
         super().__init__(work, listen="127.0.0.1:9091")  # where the plugin looks for the agent if nothing is configured
         self.machine = machine
-        machine.run("ln", "-s", str(COMMANDS / NETWORK), "/opt/cni/bin/")
+        way.install(machine)
         machine.run("install", "-m", "0600", str(CONFLIST), "/etc/cni/net.d/")
         blue = nad("blue", cidr="10.10.0.0/24, fd00:10::/64", namespace="default")
         write(self.manifests / "networks.yaml", blue, nad("green", cidr="fd00:20::/64", namespace="default"))

@@ -8,8 +8,9 @@ import pytest
 from tests.e2e.cnitool import Cnitool
 from tests.e2e.interfaces import interfaces
 from tests.e2e.machine import Machine
-from tests.e2e.node import COMMANDS, NETWORK, PLUGIN_DIRS, MakePod, Node
+from tests.e2e.node import NETWORK, PLUGIN_DIRS, MakePod, Node
 from tests.e2e.sandbox import MakeSandbox, Sandbox
+from tests.e2e.ways import COMMANDS
 
 ARGS = "IgnoreUnknown=1;K8S_POD_NAMESPACE=shop;K8S_POD_NAME=web-0"
 
