@@ -3,61 +3,14 @@
 One that is there belongs to whoever runs the cluster, and is never altered: a newer release brings its own as files.
 """
 
-import asyncio
-import logging
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
-from contrail_config.errors import StoreUnavailableError
-from contrail_config.kube.backoff import Backoff
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.errors import KubeExistsError, KubeNotFoundError
-from contrail_config.kube.resource import Metadata, Resource
+from contrail_config.kube.definitions import DEADLINE, DEFINITIONS, ensure_definition
+from contrail_config.kube.resource import Resource
 from contrail_config.kubernetes.errors import as_store_error
 from contrail_config.kubernetes.kinds import BLOCKS, MACHINES, NETWORKS, NODES
 from contrail_config.kubernetes.schemas import structural_schema
-
-log = logging.getLogger(__name__)
-
-DEADLINE: Final = 60.0
-"""Seconds for the server to establish them all."""
-
-
-class Condition(msgspec.Struct, frozen=True):
-    """How far the server got with a definition."""
-
-    type: str
-    status: str
-    message: str = ""
-
-
-class DefinitionStatus(msgspec.Struct, frozen=True):
-    """The conditions of a definition."""
-
-    conditions: tuple[Condition, ...] | None = None
-
-
-class Definition(msgspec.Struct, frozen=True):
-    """What is read of a CustomResourceDefinition."""
-
-    metadata: Metadata
-    status: DefinitionStatus = DefinitionStatus()
-
-    @property
-    def is_established(self) -> bool:
-        """Whether its objects are served."""
-        return any(each.type == "Established" and each.status == "True" for each in self.status.conditions or ())
-
-
-DEFINITIONS: Final = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "CustomResourceDefinition",
-    "customresourcedefinitions",
-    Definition,
-    namespaced=False,
-)
 
 
 class _Column(NamedTuple):
@@ -135,42 +88,17 @@ def definitions() -> dict[str, dict[str, Any]]:
     return {definition["metadata"]["name"]: definition for definition in map(_definition, _KINDS)}
 
 
-async def ensure_definitions(client: KubeClient, *, deadline: float = DEADLINE) -> None:
-    """Makes those definitions that are not there, and returns when all are established.
+async def ensure_definitions(client: KubeClient, *, deadline: float = DEADLINE) -> dict[str, str]:
+    """Makes those definitions that are not there, and returns the uids of all, by name, when they are established.
 
-    Raises StoreUnavailableError, which names those that are not within `deadline` seconds, and what else the server
+    Raises StoreUnavailableError, which names the one that is not within `deadline` seconds, and what else the server
     answers.
     """
-    missing = definitions()
-    backoff = Backoff(first=0.02, longest=2.0)
-    try:
-        async with asyncio.timeout(deadline):
-            while missing:
-                for name, definition in list(missing.items()):
-                    with as_store_error(f"CustomResourceDefinition {name}"):
-                        if await _is_established(client, name, definition):
-                            del missing[name]
-                if missing:
-                    await asyncio.sleep(backoff.next_pause())
-    except TimeoutError as error:
-        raise StoreUnavailableError(f"not established in {deadline:g} s: {', '.join(missing)}") from error
-
-
-async def _is_established(client: KubeClient, name: str, definition: dict[str, Any]) -> bool:
-    """Whether the definition counts; makes it if it is not there."""
-    try:
-        return (await client.get(DEFINITIONS, name)).is_established
-    except KubeNotFoundError:
-        await _make(client, definition)
-    return False
-
-
-async def _make(client: KubeClient, definition: dict[str, Any]) -> None:
-    try:
-        await client.create(DEFINITIONS, definition)
-    except KubeExistsError:
-        return  # made by somebody else at the same moment
-    log.info("made CustomResourceDefinition %s", definition["metadata"]["name"])
+    uids = {}
+    for name, definition in definitions().items():
+        with as_store_error(f"CustomResourceDefinition {name}"):
+            uids[name] = await ensure_definition(client, name, definition, deadline=deadline)
+    return uids
 
 
 def _definition(shown: _Shown) -> dict[str, Any]:

@@ -1,17 +1,21 @@
 """The manager as a process of a cluster: follows its API server, keeps its store there, and leads or stands by.
 
 A standby is healthy and ready, so that an update of all managers goes on, but it knows nothing: its API says who leads.
-What a leader cannot go on with (its lease was lost, the server refuses what it needs) ends the process, since what it
-knows is of before; its supervisor starts it anew, as a standby.
+What a leader cannot go on with (its lease was lost, the server refuses what it needs, the definitions of our kinds were
+deleted or the whole of etcd emptied) ends the process, since what it knows is of before; its supervisor starts it anew,
+as a standby, and whatever leads next makes what is missing.
 """
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge
 
 from contrail_config.errors import StoreError
+from contrail_config.kube.definitions import miss_definitions
 from contrail_config.kube.errors import KubeConfigurationError, KubeError
 from contrail_config.kubernetes.definitions import ensure_definitions
 from contrail_config.kubernetes.store import KubernetesStore
@@ -25,6 +29,9 @@ from manager.configuration import KubernetesSource, ManagerConfiguration
 from manager.kubernetes.cluster import Cluster, join_cluster
 from manager.kubernetes.nodes import may_be_plugged
 from manager.manager import Manager
+
+_DEFINITIONS_SEEN = 5.0
+"""Seconds between looks at the definitions of our kinds."""
 
 
 async def run_in_cluster(configuration: ManagerConfiguration, settings: KubernetesSource) -> None:
@@ -84,7 +91,20 @@ async def _serve(
 async def _lead(cluster: Cluster, store: KubernetesStore, manager: Manager) -> None:
     """Works as long as this process leads; what was begun is written before another one may lead."""
     try:
-        await ensure_definitions(cluster.client)
-        await manager.run()
+        uids = await ensure_definitions(cluster.client)
+        await _until_first_ends(manager.run(), miss_definitions(cluster.client, uids, interval=_DEFINITIONS_SEEN))
     finally:
         await store.close()
+
+
+async def _until_first_ends(*works: Coroutine[Any, Any, None]) -> None:
+    """Does them side by side until one of them ends, and raises what it raises."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

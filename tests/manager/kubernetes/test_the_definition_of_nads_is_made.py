@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from contrail_config.kube.client import KubeClient
+from contrail_config.kube.definitions import DEFINITIONS
 from contrail_config.kube.errors import KubeForbiddenError, KubeUnavailableError
-from manager.kubernetes.definition import DEFINITIONS, NAME, NadDefinition
+from manager.kubernetes.definition import NAME, NadDefinition
 from tests.manager.kubernetes.conftest import Follow
 from tests.support.cluster_objects import NADS, ClusterObjects
 from tests.support.fake_apiserver.kinds import CRDS
