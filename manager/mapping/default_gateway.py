@@ -6,8 +6,8 @@ the interface's network are served, and an empty list says that the pod has no d
 index 0. Where they contradict each other, `default-gw` holds and an event tells: it is the more deliberate one, since
 it exists for nothing else.
 
-Under a meta plugin, an attachment of another plugin may carry `default-route` too. Then none of ours has one that nobody
-asked for, in either family: as Multus has it, which leaves no default route but those that are asked for.
+Under a meta plugin, an attachment of another plugin may carry `default-route` too. Then none of ours has one that
+nobody asked for, in either family: as Multus has it, which leaves no default route but those that are asked for.
 
 What was asked for is `true` on an interface that takes the default routes of all families that the pod has gateways
 for, else it is that family. Families that nobody asked for fall to the lowest index, which whoever makes the interfaces

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import yaml
 
 from contrail_config.kubernetes.kinds import BlockObject, MachineObject, NetworkObject
 from contrail_config.objects import VirtualMachineInterface
@@ -18,6 +19,7 @@ from manager.parsing.networks import NETWORKS_KEY
 from tests.support.cluster_processes import ManagerProcess
 from tests.support.real_apiserver.server import ApiServer
 
+DEPLOY = Path(__file__).parents[3] / "deploy"
 NAMESPACE = "demo"
 OURS = "/apis/opencontrail.org/v1alpha1"
 
@@ -64,19 +66,21 @@ class Cluster:
     def add_namespace(self, name: str) -> None:
         self.server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
 
-    def add_nad(self, key: str, config: Mapping[str, Any] | str, *, cidr: str = "", **annotations: str) -> None:
+    def add_nad(self, key: str, config: Mapping[str, Any] | str, *, cidr: str = "") -> None:
         """Makes the NAD `namespace/name`; with a CIDR it is one of ours, and its network is waited for."""
         namespace, _, name = key.partition("/")
         text = config if isinstance(config, str) else json.dumps(config)
-        noted = {CIDR_KEY: cidr, **annotations} if cidr else annotations
-        body = {
-            "apiVersion": "k8s.cni.cncf.io/v1",
-            "kind": "NetworkAttachmentDefinition",
-            "metadata": {"name": name, "annotations": noted},
-            "spec": {"config": text},
-        }
-        self.server.ask("POST", _NADS.format(namespace), body)
-        if cidr:
+        annotations = {CIDR_KEY: cidr} if cidr else {}
+        metadata = {"name": name, "namespace": namespace, "annotations": annotations}
+        kind = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition"}
+        self.apply_nad({**kind, "metadata": metadata, "spec": {"config": text}})
+
+    def apply_nad(self, manifest: Mapping[str, Any]) -> None:
+        """Makes a NAD, and waits for its network if it is one of ours."""
+        metadata = manifest["metadata"]
+        self.server.ask("POST", _NADS.format(metadata["namespace"]), manifest)
+        if CIDR_KEY in metadata.get("annotations", {}):
+            key = f"{metadata['namespace']}/{metadata['name']}"
             self.manager.wait_until(lambda: key in self._networks(), what=f"aware of {key}")
 
     def add_pod(self, node: str, networks: Any, *, namespace: str, annotations: Mapping[str, str]) -> Pod:
@@ -135,8 +139,9 @@ class Cluster:
         return [*(each.metadata.name for each in machines), *taken]
 
     def _manager(self, meta_plugin: dict[str, Any]) -> ManagerProcess:
-        settings: dict[str, Any] = {"pod_network": _POD_NETWORK, "meta_plugin": {"kind": "multus", **meta_plugin}}
-        return ManagerProcess(self._work, self.server.kubeconfig(), **settings)
+        settings = yaml.safe_load((DEPLOY / "multus" / "manager.yaml").read_text())
+        settings["meta-plugin"] |= meta_plugin
+        return ManagerProcess(self._work, self.server.kubeconfig(), pod_network=_POD_NETWORK, **settings)
 
     def _make_pod(self, namespace: str, annotations: Mapping[str, str]) -> Pod:
         metadata = {"name": f"web-{uuid.uuid4().hex[:8]}", "annotations": annotations}

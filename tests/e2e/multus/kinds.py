@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Any, Protocol
 
-from tests.e2e.multus.node import BINARIES, CONFIGURATIONS, DEPLOY, Node
+from tests.e2e.multus.cluster import DEPLOY
+from tests.e2e.multus.node import BINARIES, CONFIGURATIONS, Node
 from tests.e2e.waiting import wait_until
 from tests.support.real_apiserver.server import ApiServer
 

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from tests.e2e.multus.cluster import NAMESPACE, Cluster
+import yaml
+
+from tests.e2e.multus.cluster import DEPLOY, NAMESPACE, Cluster
 from tests.e2e.multus.node import FOREIGN_BRIDGE, FOREIGN_DEFAULT, UPLINK
 from tests.e2e.node import NETWORK
 
@@ -20,13 +22,12 @@ def add_networks(cluster: Cluster) -> None:
     for namespace in (NAMESPACE, OTHER_NAMESPACE, "kube-system"):
         if cluster.find(f"/api/v1/namespaces/{namespace}") is None:
             cluster.add_namespace(namespace)
-    cluster.add_nad("demo/blue", {**_VERSION, **_OURS}, cidr="10.10.0.0/16")
+    for manifest in yaml.safe_load_all((DEPLOY / "multus" / "networks.yaml").read_text()):
+        cluster.apply_nad(manifest)  # demo/blue, demo/green and demo/bridge
     cluster.add_nad("other/blue", {**_VERSION, **_OURS}, cidr="10.11.0.0/16")
-    cluster.add_nad("demo/green", {**_VERSION, **_OURS}, cidr="10.12.0.0/16, fd00:12::/64")
     cluster.add_nad("demo/six", {**_VERSION, **_OURS}, cidr="fd00:13::/64")
     chain = [_OURS, {"type": "tuning", "sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "1"}}]
     cluster.add_nad("demo/chain", {**_VERSION, "name": "chain", "plugins": chain}, cidr="10.14.0.0/16")
-    cluster.add_nad("demo/bridge", _foreign("bridge", "10.90.0.0/16", bridge=FOREIGN_BRIDGE))
     cluster.add_nad("demo/macvlan", _foreign("macvlan", "10.91.0.0/16", master=UPLINK, mode="bridge"))
     cluster.add_nad("demo/bare", {**_VERSION, "type": NETWORK}, cidr="10.16.0.0/16")
     cluster.add_nad("kube-system/yellow", {**_VERSION, **_OURS}, cidr="10.15.0.0/16")

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.machine import Machine
+from tests.e2e.multus.cluster import DEPLOY
 from tests.e2e.ways import Way
 from tests.support.cluster_processes import AgentProcess
 from tests.support.real_apiserver.server import ApiServer
 
-DEPLOY = Path(__file__).parents[3] / "deploy"
 BINARIES = Path("/opt/cni/bin")
 CONFIGURATIONS = Path("/etc/cni/net.d")
 FOREIGN_BRIDGE = "foreign0"
@@ -24,6 +24,7 @@ FOREIGN_DEFAULT = "foreign-default"
 UPLINK = "uplink0"
 
 _FOREIGN_CONFIGURATION = f"/etc/cni/{FOREIGN_DEFAULT}.conf"
+_PLUGIN_SETTINGS = "/etc/contrail/cni.json"
 _MENDED = "/run/mended"
 _BROKEN = f"""#!/bin/sh
 [ "$CNI_COMMAND" = ADD ] || exit 0
@@ -55,7 +56,7 @@ class Node:
         machine = self.machine
         machine.path("/run/contrail").mkdir(exist_ok=True)
         machine.path("/run/contrail/agent.sock").symlink_to(self.agent.socket)
-        machine.run("install", "-m", "0600", str(DEPLOY / "multus" / "cni.json"), "/etc/contrail/cni.json")
+        machine.run("install", "-m", "0600", str(DEPLOY / "multus" / "cni.json"), _PLUGIN_SETTINGS)
         machine.run("install", "-m", "0600", str(DEPLOY / "cni" / "10-contrail.conflist"), str(CONFIGURATIONS))
         for name in _MULTUS:
             machine.run("ln", "-s", _command(name), str(BINARIES))
@@ -79,6 +80,17 @@ class Node:
     def ports(self) -> dict[Path, str]:
         """Files of all ports that the agent has been told of, and keeps; each names its container."""
         return _texts(self.agent.ports)
+
+    @contextlib.contextmanager
+    def plugin_settings(self, **settings: str) -> Iterator[None]:
+        """Puts settings over those of the plugin's node-wide file, until the context is left."""
+        file = self.machine.path(_PLUGIN_SETTINGS)
+        before = file.read_text()
+        file.write_text(json.dumps({**json.loads(before), **settings}))
+        try:
+            yield
+        finally:
+            file.write_text(before)
 
     @contextlib.contextmanager
     def mended(self) -> Iterator[None]:

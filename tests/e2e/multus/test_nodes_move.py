@@ -1,0 +1,67 @@
+"""A node that goes from standalone to Multus or back: pods of before are detached by whoever is there then.
+
+And whatever a node is told in between, one container is attached in one of both ways.
+"""
+
+from tests.e2e.interfaces import interfaces
+from tests.e2e.multus import leftovers
+from tests.e2e.multus.attachments import as_interface, assert_attached
+from tests.e2e.multus.cluster import Cluster
+from tests.e2e.multus.kubelet import Kubelet
+from tests.e2e.multus.node import Node
+from tests.e2e.multus.rows import Row
+from tests.e2e.multus.runtime import call
+from tests.e2e.node import NETWORK
+
+STANDALONE = {"cniVersion": "1.0.0", "name": NETWORK, "type": NETWORK}
+ROW = Row("", "blue,blue,other/blue", {"net1": "demo/blue", "net2": "demo/blue", "net3": "other/blue"})
+
+
+def test_pods_of_a_standalone_node_are_detached_by_multus(kubelet: Kubelet, cluster: Cluster, node: Node) -> None:
+    sandbox = kubelet.sandbox(ROW.networks, **STANDALONE)
+    with node.plugin_settings(mode="thick"):
+        sandbox.add().succeeded()
+    allotted = cluster.allotted(sandbox.pod)
+    assert interfaces(sandbox.ip) == {f"eth{index}": as_interface(each) for index, each in enumerate(allotted)}
+    sandbox.settings = {}
+    sandbox.delete().succeeded()
+    assert interfaces(sandbox.ip) == {}
+    assert leftovers.of_sandbox(sandbox) == []
+
+
+def test_pods_of_multus_are_detached_by_a_standalone_node(kubelet: Kubelet, cluster: Cluster, node: Node) -> None:
+    """It hears of eth0 alone, and finds the others when their sandbox is gone."""
+    sandbox, another = (kubelet.sandbox(ROW.networks) for _ in range(2))
+    for each in (sandbox, another):
+        each.add().succeeded()
+    sandbox.settings = STANDALONE
+    with node.plugin_settings(mode="thick"):
+        sandbox.delete().succeeded()
+        sandbox.remove()
+        sandbox.delete().succeeded()
+    assert leftovers.of_ours(sandbox) == []
+    assert_attached(cluster, another, ROW)
+    sandbox.settings = {}  # so that Multus forgets it, too
+
+
+def test_a_container_that_is_attached_whole_gets_no_single_attachment(kubelet: Kubelet, node: Node) -> None:
+    sandbox = kubelet.sandbox(ROW.networks, **STANDALONE)
+    with node.plugin_settings(mode="thick"):
+        sandbox.add().succeeded()
+    links = interfaces(sandbox.ip)
+    config = {"cniVersion": "1.0.0", "name": "blue", "type": NETWORK}
+    message = call(node, sandbox.variables("ADD", "net1"), config).failed()
+    assert "is attached already, thick, by eth0" in message
+    assert "cannot be attached delegated" in message
+    assert interfaces(sandbox.ip) == links
+
+
+def test_a_container_with_single_attachments_is_not_attached_whole(kubelet: Kubelet, node: Node) -> None:
+    sandbox = kubelet.sandbox(ROW.networks)
+    sandbox.add().succeeded()
+    links = interfaces(sandbox.ip)
+    with node.plugin_settings(mode="thick"):
+        message = call(node, sandbox.variables("ADD", "eth9"), STANDALONE).failed()
+    assert "is attached already, delegated" in message
+    assert "cannot be attached thick" in message
+    assert interfaces(sandbox.ip) == links
