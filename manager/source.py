@@ -5,17 +5,25 @@ again sends the whole once more and another `Listed`; what disappeared meanwhile
 the pods that were there with them (rule 3).
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import msgspec
 
+ENDED_PHASES = ("Succeeded", "Failed")
+SANDBOX_CONDITION = "PodReadyToStartContainers"
+
+
+def holds_nothing(phase: str, conditions: Iterable[tuple[str | None, str | None]]) -> bool:
+    """Whether a pod has ended, and its sandbox too; `conditions` are types with their statuses."""
+    return phase in ENDED_PHASES and (SANDBOX_CONDITION, "False") in conditions
+
 
 class Pod(msgspec.Struct, frozen=True):
     """What the manager reads of a pod. `uid` is always a UUID, `node` always set: unbound pods are not sent.
 
-    `gone`: in a terminal phase and without sandbox (condition `PodReadyToStartContainers` false), so it holds nothing.
+    `gone`: it holds nothing, as `holds_nothing` says.
     `config_hash`: the annotation `kubernetes.io/config.hash` of a static pod.
     """
 

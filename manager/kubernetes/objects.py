@@ -9,16 +9,13 @@ import msgspec
 from contrail_config.kube.decoding import Unreadable
 from contrail_config.kube.resource import KubeObject, Resource
 from manager.kubernetes.wire import (
-    ConditionStatus,
-    ConditionType,
     NadObject,
     NamespaceObject,
-    Phase,
     PodAnnotations,
     PodObject,
     PodStatus,
 )
-from manager.source import Nad, Namespace, Pod, Problem
+from manager.source import Nad, Namespace, Pod, Problem, holds_nothing
 
 UNREADABLE = "ObjectUnreadable"
 """Reason of events on objects that are not what their kind says they are."""
@@ -83,8 +80,5 @@ def _configuration(spec: Any) -> str | None:
 
 
 def _is_gone(status: PodStatus) -> bool:
-    """Whether the pod has ended and its sandbox too."""
-    return status.phase is not Phase.OTHER and any(
-        condition.type is ConditionType.SANDBOX and condition.status is ConditionStatus.FALSE
-        for condition in status.conditions or ()
-    )
+    conditions = ((condition.type, condition.status) for condition in status.conditions or ())
+    return holds_nothing(status.phase, conditions)

@@ -16,6 +16,7 @@ from manager.parsing.nad import FORWARDING_KEY, SNAT_KEY
 from manager.parsing.nad_network import CIDR_KEY, EXCLUDE_KEY, GATEWAY_KEY
 from manager.parsing.networks import NETWORKS_KEY
 from manager.parsing.reference import NETWORK_KEY
+from manager.source import ENDED_PHASES, SANDBOX_CONDITION
 
 STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
 CONFIG_HASH_KEY = "kubernetes.io/config.hash"
@@ -44,7 +45,7 @@ class Presence(Enum):
 class ConditionType(_Member):
     """The conditions of a pod that count; `SANDBOX` says whether the pod has its sandbox."""
 
-    SANDBOX = "PodReadyToStartContainers"
+    SANDBOX = SANDBOX_CONDITION
     OTHER = ""
 
 
@@ -59,8 +60,7 @@ class ConditionStatus(_Member):
 class Phase(_Member):
     """How far a pod's life has got: ended, or not."""
 
-    SUCCEEDED = "Succeeded"
-    FAILED = "Failed"
+    SUCCEEDED, FAILED = ENDED_PHASES
     OTHER = ""
 
 

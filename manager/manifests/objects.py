@@ -7,7 +7,7 @@ import msgspec
 from manager.manifests.annotations import annotation_texts
 from manager.manifests.errors import UnusableError
 from manager.manifests.wire import NadObject, NamespaceObject, PodObject, PodStatus
-from manager.source import Nad, Namespace, Pod
+from manager.source import Nad, Namespace, Pod, holds_nothing
 
 _CONFIG_HASH = "kubernetes.io/config.hash"
 
@@ -66,6 +66,5 @@ def make_namespace(identity: Identity, document: Any) -> Namespace:
 
 
 def _is_gone(status: PodStatus) -> bool:
-    """Whether the pod has ended and its sandbox too."""
-    conditions = {condition.type: condition.status for condition in status.conditions or ()}
-    return status.phase in {"Succeeded", "Failed"} and conditions.get("PodReadyToStartContainers") == "False"
+    conditions = ((condition.type, condition.status) for condition in status.conditions or ())
+    return holds_nothing(status.phase or "", conditions)
