@@ -50,12 +50,14 @@ def multus(
         node = Node(f"worker-{request.param.kind}", machine, work, api_server, EntryPoint())
         running: RunningMultus = request.param(node, api_server, work)
         with node.running_agent():
-            running.start()
-            before = leftovers.of_node(node)
-            yield running
-            wait_until(lambda: cluster.left() == [], what="rid of all pods", otherwise=lambda: str(cluster.left()))
-            assert leftovers.of_node(node) - before == Counter()
-            running.kill()
+            try:
+                running.start()
+                before = leftovers.of_node(node)
+                yield running
+                wait_until(lambda: cluster.left() == [], what="rid of pods", otherwise=lambda: str(cluster.left()))
+                assert leftovers.of_node(node) - before == Counter()
+            finally:
+                running.kill()
 
 
 @pytest.fixture

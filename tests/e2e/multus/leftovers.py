@@ -15,13 +15,13 @@ def of_sandbox(sandbox: Sandbox) -> list[str]:
 
 def of_ours(sandbox: Sandbox) -> list[str]:
     """The same without what Multus and other plugins keep."""
-    container, node = sandbox.container, sandbox.node
-    links = node.machine.run("ip", "-o", "link").splitlines()
-    return [
-        *(line for line in links if f"contrail {container[:12]} " in line),
-        *_files_of(sandbox, "/run/contrail"),
-        *map(str, sandbox.ports),
-    ]
+    return [*links_of(sandbox), *_files_of(sandbox, "/run/contrail"), *map(str, sandbox.ports)]
+
+
+def links_of(sandbox: Sandbox) -> list[str]:
+    """Host ends of ours, which bear the container in their alias."""
+    links = sandbox.node.machine.run("ip", "-o", "link").splitlines()
+    return [line for line in links if f"contrail {sandbox.container[:12]} " in line]
 
 
 def _files_of(sandbox: Sandbox, folder: str) -> list[str]:

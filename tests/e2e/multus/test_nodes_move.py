@@ -3,6 +3,8 @@
 And whatever a node is told in between, one container is attached in one of both ways.
 """
 
+from typing import Any
+
 from tests.e2e.interfaces import interfaces
 from tests.e2e.multus import leftovers
 from tests.e2e.multus.attachments import as_interface, assert_attached
@@ -12,8 +14,9 @@ from tests.e2e.multus.node import Node
 from tests.e2e.multus.rows import Row
 from tests.e2e.multus.runtime import call
 from tests.e2e.node import NETWORK
+from tests.e2e.waiting import wait_until
 
-STANDALONE = {"cniVersion": "1.0.0", "name": NETWORK, "type": NETWORK}
+STANDALONE: dict[str, Any] = {"cniVersion": "1.0.0", "name": NETWORK, "type": NETWORK}
 ROW = Row("", "blue,blue,other/blue", {"net1": "demo/blue", "net2": "demo/blue", "net3": "other/blue"})
 
 
@@ -30,17 +33,19 @@ def test_pods_of_a_standalone_node_are_detached_by_multus(kubelet: Kubelet, clus
 
 
 def test_pods_of_multus_are_detached_by_a_standalone_node(kubelet: Kubelet, cluster: Cluster, node: Node) -> None:
-    """It hears of eth0 alone, and finds the others when their sandbox is gone."""
-    sandbox, another = (kubelet.sandbox(ROW.networks) for _ in range(2))
-    for each in (sandbox, another):
+    """It is called for eth0 alone; calls for other pods find what else there was, once the sandbox is gone."""
+    sandbox, old = (kubelet.sandbox(ROW.networks) for _ in range(2))
+    for each in (sandbox, old):
         each.add().succeeded()
+    new = kubelet.sandbox("blue", **STANDALONE)
     sandbox.settings = STANDALONE
     with node.plugin_settings(mode="thick"):
         sandbox.delete().succeeded()
         sandbox.remove()
-        sandbox.delete().succeeded()
+        wait_until(lambda: leftovers.links_of(sandbox) == [], what="rid of links")
+        new.add().succeeded()
     assert leftovers.of_ours(sandbox) == []
-    assert_attached(cluster, another, ROW)
+    assert_attached(cluster, old, ROW)
     sandbox.settings = {}  # so that Multus forgets it, too
 
 
