@@ -10,7 +10,16 @@ from typing import Any
 from tests.bench.agent_vm_cfg import main as measure_agent
 from tests.bench.agent_watches import main as measure_watches
 from tests.bench.attach import main as measure_attach
+from tests.bench.kubernetes.events import main as measure_events
+from tests.bench.kubernetes.latency import main as measure_latency
+from tests.bench.kubernetes.reconcile import main as measure_reconcile
 from tests.bench.manager_throughput import main as measure_manager
+
+_KUBERNETES = {
+    "kubernetes-latency": measure_latency,
+    "kubernetes-reconcile": measure_reconcile,
+    "kubernetes-events": measure_events,
+}
 
 
 def main() -> int:
@@ -27,6 +36,9 @@ def main() -> int:
         report["agent"] = measure_agent()
     if options.only in (None, "watches"):
         report["watches"] = measure_watches()
+    for name, measure in _KUBERNETES.items():
+        if options.only in (None, name):
+            report[name] = measure(quick=options.quick)
     if options.json:
         print(json.dumps(report, indent=2))
     else:
@@ -36,10 +48,12 @@ def main() -> int:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument(
-        "--only", choices=["attach", "manager", "agent", "watches"], help="one benchmark instead of all"
-    )
+    names = ["attach", "manager", "agent", "watches", *_KUBERNETES]
+    parser.add_argument("--only", choices=names, help="one benchmark instead of all")
     parser.add_argument("--runs", type=int, default=50, help="calls of each kind (default 50)")
+    parser.add_argument(
+        "--quick", action="store_true", help="those of Kubernetes with little to do: shows that they run, no more"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     return parser.parse_args()
 

@@ -14,9 +14,6 @@ are played by one process, with a connection for each watch.
 
 import asyncio
 import contextlib
-import os
-import subprocess
-import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -33,9 +30,10 @@ from contrail_config.kubernetes.kinds import MACHINES, machine_object
 from contrail_config.kubernetes.machines import of_node
 from manager.kubernetes.wire import PODS
 from tests.bench.agent_vm_cfg import processor_seconds
+from tests.bench.built_apiserver import built_apiserver
 from tests.bench.spawn import summary
 from tests.support.machines import make_machine, pod_interface
-from tests.support.real_apiserver.server import BINARIES, ApiServer, serve_real_apiserver
+from tests.support.real_apiserver.server import ApiServer
 
 RATE = 100  # machines a second
 SECONDS = 10.0  # of a round
@@ -222,8 +220,5 @@ def _memory_mib(pid: int) -> float:
 
 def main() -> dict[str, Any]:
     """Builds the server if no binaries are named, and measures."""
-    if BINARIES not in os.environ:
-        built = subprocess.run(["scripts/kube-apiserver"], check=True, stdout=subprocess.PIPE, text=True)
-        os.environ[BINARIES] = built.stdout.strip()
-    with tempfile.TemporaryDirectory() as work, serve_real_apiserver(Path(work)) as server:
+    with built_apiserver() as server:
         return asyncio.run(measure(server))

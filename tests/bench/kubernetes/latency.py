@@ -15,19 +15,18 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrail_config.kube.client import connect
 from contrail_config.kube.configuration.load import load_access
 from tests.bench.agent_vm_cfg import Connect, get, processor_seconds
+from tests.bench.built_apiserver import built_apiserver
+from tests.bench.kubernetes.processes import pid_of
 from tests.bench.spawn import summary
 from tests.e2e.kubernetes.users import Users
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
-from tests.support.real_apiserver.server import BINARIES, ApiServer, serve_real_apiserver
-from tests.support.served_process import ServedProcess
+from tests.support.real_apiserver.server import ApiServer
 
 RATE = 100  # pods a second
 ROUNDS = 5
@@ -36,7 +35,7 @@ QUICK_SECONDS = 0.5
 NODE = "bench-node"
 NETWORKS = {"net-a": "10.64.0.0/14", "net-b": "10.128.0.0/14,fd00:128::/64"}  # so three interfaces, four addresses
 
-_REQUESTS = re.compile(r'^apiserver_request_total\{([^}]*)\} ([0-9.e+]+)$', re.MULTILINE)
+_REQUESTS = re.compile(r"^apiserver_request_total\{([^}]*)\} ([0-9.e+]+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 _TESTS_OWN = ("POST pods", "POST bindings")
@@ -61,24 +60,20 @@ class Round(NamedTuple):
 
 
 def main(*, quick: bool = False) -> dict[str, Any]:
-    """Measures, and returns the numbers; nothing without binaries of a real API server."""
-    if BINARIES not in os.environ:
-        return {"left out": f"{BINARIES} names no binaries: see scripts/kube-apiserver"}
-    with ExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        server = stack.enter_context(serve_real_apiserver(work))
-        kubeconfig = server.kubeconfig()
+    """Builds the server if no binaries are named, measures, and returns the numbers."""
+    with built_apiserver() as server, tempfile.TemporaryDirectory() as temporary:
+        work, kubeconfig = Path(temporary), server.kubeconfig()
         manager = ManagerProcess(work, kubeconfig)
         agent = AgentProcess(work, kubeconfig, node=NODE)
-        stack.enter_context(running(manager, agent))
-        manager.wait_until_it_leads()
-        return asyncio.run(_measure(server, manager, agent, quick=quick))
+        with running(manager, agent):
+            manager.wait_until_it_leads()
+            return asyncio.run(_measure(server, manager, agent, quick=quick))
 
 
 async def _measure(server: ApiServer, manager: ManagerProcess, agent: AgentProcess, *, quick: bool) -> dict[str, Any]:
     pods = int(RATE * (QUICK_SECONDS if quick else SECONDS))
     async with connect(await load_access(kubeconfig=str(server.kubeconfig()))) as client:
-        pids = {"manager": _pid(manager), "agent": _pid(agent), "apiserver": server.pid, "etcd": server.etcd.pid}
+        pids = {"manager": pid_of(manager), "agent": pid_of(agent), "apiserver": server.pid, "etcd": server.etcd.pid}
         cluster = Cluster(server, agent, Users(client, "default"), pids)
         for name, cidr in NETWORKS.items():
             await cluster.users.add_nad(name, cidr=cidr)
@@ -95,12 +90,12 @@ async def _round(cluster: Cluster, name: str, pods: int) -> Round:
         await cluster.users.add_pod(pod, networks=",".join(NETWORKS))
     before_processor, before_writes = _processor(cluster), _writes(cluster.server)
     begin = time.perf_counter() + 0.1
-    connect_agent = functools.partial(asyncio.open_unix_connection, str(cluster.agent.socket))
+    ask: Connect = functools.partial(asyncio.open_unix_connection, str(cluster.agent.socket))
 
     async def bind(number: int) -> float:
         await asyncio.sleep(begin + number / RATE - time.perf_counter())
         await cluster.users.bind(names[number], NODE)
-        return await _served(connect_agent, names[number])
+        return await _served(ask, names[number])
 
     times = await asyncio.gather(*map(bind, range(pods)))
     await asyncio.sleep(1)  # network statuses and events follow in the background
@@ -108,16 +103,11 @@ async def _round(cluster: Cluster, name: str, pods: int) -> Round:
     return Round(times, processor, _writes(cluster.server) - before_writes)
 
 
-async def _served(connect_agent: Callable[[], Awaitable[Any]], pod: str) -> float:
+async def _served(ask: Connect, pod: str) -> float:
     """Seconds until the agent has answered."""
     began = time.perf_counter()
-    await get(connect_agent, f"/vm-cfg/k8s__default__{pod}?wait=30")
+    await get(ask, f"/vm-cfg/k8s__default__{pod}?wait=30")
     return time.perf_counter() - began
-
-
-def _pid(process: ServedProcess) -> int:
-    assert process.process is not None
-    return process.process.pid
 
 
 def _processor(cluster: Cluster) -> dict[str, float]:

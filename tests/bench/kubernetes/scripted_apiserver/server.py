@@ -97,7 +97,8 @@ class Server:
 
     def _write(self, request: Request, place: _Place) -> Answer:
         if place.plural == "pods":
-            return Answer(200, self.storage.patch_pod(int(place.name.removeprefix("pod-")), request.body))
+            pod = self.storage.patch_pod(int(place.name.removeprefix("pod-")), request.body)
+            return _NOT_FOUND if pod is None else Answer(200, pod)
         if place.plural == "events":
             return Answer(201, request.body)
         name = place.name or json.loads(request.body)["metadata"]["name"]
@@ -115,11 +116,10 @@ class Server:
         found = json.loads(self.storage.get(plural, key) or b"{}")
         return json.dumps(merge(found, json.loads(patch)), separators=(",", ":")).encode()
 
-    def _play(self, events: list[tuple[str, int, int]]) -> Answer:
-        """Things happen to pods: of each element in turn a type, the first pod's number, and the number of pods."""
-        for kind, first, number in events:
-            for pod in range(first, first + number):
-                self.storage.tell_of_pod(kind.encode(), pod)
+    def _play(self, events: list[tuple[str, int]]) -> Answer:
+        """Things happen to pods: of each a type and the pod's number."""
+        for kind, number in events:
+            self.storage.tell_of_pod(kind.encode(), number)
         return Answer(200, b"{}")
 
     def _make(self, plural: str, namespace: str, name: str, annotations: dict[str, str], **rest: object) -> None:

@@ -73,6 +73,7 @@ class Storage:
         self._objects: defaultdict[str, dict[Key, bytes]] = defaultdict(dict)
         self._version = 1000
         self._pod_versions: dict[int, int] = {}
+        self._gone: set[int] = set()
         self._statuses: dict[int, bytes] = {}
         self._pages: dict[str, tuple[int, itertools.chain[bytes]]] = {}
 
@@ -82,7 +83,7 @@ class Storage:
 
     def page(self, plural: str, *, labels: str, limit: int, token: str) -> Page:
         """A part of the list, as everything is now, or as it was when the token was given."""
-        version, items = self._pages.pop(token, None) or (self._version, self._list(plural, labels))
+        version, items = self._pages.pop(token) if token else (self._version, self._list(plural, labels))
         found = list(itertools.islice(items, limit or None))
         following = next(items, None) if limit else None
         if following is None:
@@ -108,14 +109,18 @@ class Storage:
         body = _VERSION.sub(b',"resourceVersion":"%d"' % version, body, count=1)
         self.logs[plural].add(Entry(version, b"DELETED", lambda: body))
 
-    def patch_pod(self, number: int, patch: bytes) -> bytes:
-        """Keeps a pod's network status and returns the pod."""
+    def patch_pod(self, number: int, patch: bytes) -> bytes | None:
+        """Keeps a pod's network status and returns the pod, None if it is gone."""
+        if number in self._gone:
+            return None
         self._statuses[number] = bytes(_read_patch.decode(patch).metadata.annotations[STATUS_KEY])
         self.tell_of_pod(b"MODIFIED", number)
         return self.pod(number)
 
     def tell_of_pod(self, kind: bytes, number: int) -> None:
         """A pod came, changed or went."""
+        if kind == b"DELETED":
+            self._gone.add(number)
         version = self._pod_versions[number] = self._next_version()
         self.logs["pods"].add(Entry(version, kind, lambda: self._pod_as_of(number, version)))
 
