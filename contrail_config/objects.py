@@ -6,6 +6,7 @@ mtu, routes), so that an agent reads no other kind. Objects are frozen: a change
 JSON keys are camelCase, as Kubernetes users expect of a custom resource.
 """
 
+import functools
 import uuid
 from enum import StrEnum
 
@@ -169,6 +170,7 @@ def thick_name(index: int, interface: str | None) -> str:
     return interface or f"eth{index}"
 
 
+@functools.lru_cache(maxsize=4096)  # asked for several times while a pod is served
 def interface_uuid(pod_uid: str, index: int) -> str:
     """Uuid of a pod's interface: the same after a restart, since it is derived."""
     return str(uuid.uuid5(_VMI_NAMESPACE, f"{pod_uid}/{index}"))

@@ -9,7 +9,7 @@ Holds that are over are dropped here without a word to the server; they leave a 
 
 import heapq
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 import msgspec
@@ -107,7 +107,7 @@ class Ledger:
         if entry is not None:
             entries[place.address] = entry
         last_given = block.last_given if given_at is None else (place.address, given_at)
-        self._become(msgspec.structs.replace(block, entries=entries, last_given=last_given))
+        self._become(msgspec.structs.replace(block, entries=entries, last_given=last_given), edited=[place.address])
 
     def end_holds(self, now: float) -> None:
         """Frees what is held no longer, and has some blocks deleted that are empty. While nothing is unsaved."""
@@ -117,7 +117,7 @@ class Ledger:
             if entry is not None and entry.held is not None and entry.held.until == until:
                 block = self.block(place.block)
                 rest = {address: kept for address, kept in block.entries.items() if address != place.address}
-                self._become(msgspec.structs.replace(block, entries=rest))
+                self._become(msgspec.structs.replace(block, entries=rest), edited=[place.address])
         for key in itertools.islice(self._empty, _DELETED_AT_ONCE):
             self.unsaved[key] = self.block(key)
 
@@ -133,7 +133,7 @@ class Ledger:
     def saved(self, key: BlockKey, version: str | None) -> None:
         """The edits of a block are saved, as this version; None: it was deleted."""
         del self.unsaved[key]
-        self._become(msgspec.structs.replace(self.block(key), version=version))
+        self._become(msgspec.structs.replace(self.block(key), version=version), edited=[])
 
     def restore(self, key: BlockKey) -> None:
         """Takes back the edits of a block."""
@@ -166,11 +166,14 @@ class Ledger:
         entry = self.entry(place)
         return entry is not None and entry.held is None
 
-    def _become(self, block: Block) -> None:
-        """Puts the block in the place of what was known of it, with all that follows from it."""
+    def _become(self, block: Block, *, edited: Iterable[int] | None = None) -> None:
+        """Puts the block in the place of what was known of it, with all that follows from it.
+
+        `edited`: the addresses that may have changed, if not all may have.
+        """
         before = self.block(block.key)
         self._keep(block)
-        for address in sorted(before.entries.keys() | block.entries.keys()):
+        for address in sorted(before.entries.keys() | block.entries.keys()) if edited is None else edited:
             was, is_ = before.entries.get(address), block.entries.get(address)
             if was != is_:
                 self._note(Place(block.key.pool, address), was, is_)

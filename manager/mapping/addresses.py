@@ -1,6 +1,7 @@
 """What a network's subnets can give: families, room, and why an address can never be had there."""
 
 import ipaddress
+from collections.abc import Mapping
 from functools import lru_cache
 
 from contrail_config.addressing.notation import family_of, parse_address
@@ -12,12 +13,12 @@ bounds_of = lru_cache(maxsize=8192)(subnet_bounds)  # asked again for each pod
 
 def families(network: VirtualNetwork) -> tuple[int, ...]:
     """The families, 4 and 6, in which the network gives addresses: one of each to every interface."""
-    return tuple(sorted({family_of(subnet.cidr) for subnet in network.subnets}))
+    return tuple(_rooms(network.subnets))
 
 
 def room(network: VirtualNetwork, *, family: int) -> int:
     """Number of addresses of the family that the network can give."""
-    return sum(bounds.room for bounds in _bounds(network, family))
+    return _rooms(network.subnets).get(family, 0)
 
 
 def never_given(network: VirtualNetwork, address: str) -> str | None:
@@ -49,6 +50,15 @@ def unfit_gateway(network: VirtualNetwork, address: str) -> str | None:
 def same_subnet(address: str, other: str, *, prefix_length: int) -> bool:
     """Whether both addresses lie in one subnet of that length."""
     return ipaddress.ip_address(other) in ipaddress.ip_network(f"{address}/{prefix_length}", strict=False)
+
+
+@lru_cache(maxsize=8192)
+def _rooms(subnets: tuple[Subnet, ...]) -> Mapping[int, int]:
+    """Number of addresses by family, 4 before 6."""
+    rooms = dict.fromkeys(sorted({family_of(subnet.cidr) for subnet in subnets}), 0)
+    for subnet in subnets:
+        rooms[family_of(subnet.cidr)] += bounds_of(subnet).room
+    return rooms
 
 
 def _bounds(network: VirtualNetwork, family: int) -> list[SubnetBounds]:
