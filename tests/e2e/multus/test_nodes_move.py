@@ -9,6 +9,7 @@ from tests.e2e.interfaces import interfaces
 from tests.e2e.multus import leftovers
 from tests.e2e.multus.attachments import as_interface, assert_attached
 from tests.e2e.multus.cluster import Cluster
+from tests.e2e.multus.kinds import RunningMultus
 from tests.e2e.multus.kubelet import Kubelet
 from tests.e2e.multus.node import Node
 from tests.e2e.multus.rows import Row
@@ -32,20 +33,28 @@ def test_pods_of_a_standalone_node_are_detached_by_multus(kubelet: Kubelet, clus
     assert leftovers.of_sandbox(sandbox) == []
 
 
-def test_pods_of_multus_are_detached_by_a_standalone_node(kubelet: Kubelet, cluster: Cluster, node: Node) -> None:
-    """It is called for eth0 alone; calls for other pods find what else there was, once the sandbox is gone."""
+def test_pods_of_multus_are_detached_by_a_standalone_node(
+    kubelet: Kubelet, cluster: Cluster, multus: RunningMultus
+) -> None:
+    """It is called for eth0 alone; calls for other pods find what else there was, once the sandbox is gone.
+
+    The daemon of Multus must have ended by then: it keeps sandboxes that it has seen, until its collector of garbage
+    gets to their descriptors.
+    """
     sandbox, old = (kubelet.sandbox(ROW.networks) for _ in range(2))
     for each in (sandbox, old):
         each.add().succeeded()
     new = kubelet.sandbox("blue", **STANDALONE)
     sandbox.settings = STANDALONE
-    with node.plugin_settings(mode="thick"):
+    multus.kill()
+    with multus.node.plugin_settings(mode="thick"):
         sandbox.delete().succeeded()
         sandbox.remove()
         wait_until(lambda: leftovers.links_of(sandbox) == [], what="rid of links")
         new.add().succeeded()
     assert leftovers.of_ours(sandbox) == []
     assert_attached(cluster, old, ROW)
+    multus.start()
     sandbox.settings = {}  # so that Multus forgets it, too
 
 
