@@ -9,12 +9,11 @@ from tests.e2e.machine import throw_away_machine
 from tests.e2e.multus import leftovers
 from tests.e2e.multus.bridge import reachable
 from tests.e2e.multus.cluster import Cluster
-from tests.e2e.multus.kinds import RunningMultus, ThickMultus, ThinMultus
+from tests.e2e.multus.kinds import THICK, THIN, NodeKind, RunningMultus
 from tests.e2e.multus.kubelet import Kubelet
 from tests.e2e.multus.networks import add_networks
 from tests.e2e.multus.node import Node
 from tests.e2e.waiting import wait_until
-from tests.e2e.ways import EntryPoint
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
 
@@ -40,15 +39,16 @@ def cluster(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> 
         cluster.manager.kill()
 
 
-@pytest.fixture(scope="session", params=[ThinMultus, ThickMultus], ids=lambda multus: multus.kind)
+@pytest.fixture(scope="session", params=[THIN, THICK], ids=lambda kind: kind.name)
 def multus(
     request: pytest.FixtureRequest, api_server: ApiServer, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningMultus]:
     """Either kind of Multus on a node of its own that is running; nothing of any attachment is left at the end."""
+    kind: NodeKind = request.param
     work = tmp_path_factory.mktemp("node")
     with throw_away_machine() as machine, reachable(api_server.url, machine.net):
-        node = Node(f"worker-{request.param.kind}", machine, work, api_server, EntryPoint())
-        running: RunningMultus = request.param(node, api_server, work)
+        node = Node(f"worker-{kind.name.replace(' ', '-')}", machine, work, api_server, kind.way)
+        running = kind.multus(node, api_server, work)
         with node.running_agent():
             try:
                 running.start()

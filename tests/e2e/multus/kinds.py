@@ -1,15 +1,19 @@
-"""The two kinds of Multus, installed by the example files of `deploy/multus`."""
+"""The two kinds of Multus, installed by the example files of `deploy/multus`, and nodes that have either."""
 
 import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import pytest
 
 from tests.e2e.multus.cluster import DEPLOY
 from tests.e2e.multus.node import BINARIES, CONFIGURATIONS, Node
 from tests.e2e.waiting import wait_until
+from tests.e2e.ways import EntryPoint, ShimAndDaemon, Way
 from tests.support.real_apiserver.server import ApiServer
 
 _CONFIGURATION = "00-multus.conf"
@@ -32,8 +36,6 @@ class RunningMultus(Protocol):
 class ThinMultus:
     """A plugin that does everything itself."""
 
-    kind = "thin"
-
     def __init__(self, node: Node, server: ApiServer, _work: Path) -> None:
         self.node = node
         folder = node.machine.path(str(CONFIGURATIONS))
@@ -50,8 +52,6 @@ class ThinMultus:
 
 class ThickMultus:
     """A shim and a daemon, which writes the configuration for the runtime itself."""
-
-    kind = "thick"
 
     def __init__(self, node: Node, server: ApiServer, work: Path) -> None:
         self.node = node
@@ -93,6 +93,25 @@ class ThickMultus:
     def _is_ready(self) -> bool:
         places = ("/run/multus/multus.sock", str(CONFIGURATIONS / _CONFIGURATION))
         return all(self.node.machine.path(place).exists() for place in places)
+
+
+class NodeKind(NamedTuple):
+    """What is on a node; `name` is a part of test ids."""
+
+    name: str
+    multus: Callable[[Node, ApiServer, Path], RunningMultus]
+    way: Way
+
+
+THIN = NodeKind("thin", ThinMultus, ShimAndDaemon())
+THICK = NodeKind("thick", ThickMultus, ShimAndDaemon())
+THIN_AND_ENTRY_POINT = NodeKind("thin and entry point", ThinMultus, EntryPoint())
+THICK_AND_ENTRY_POINT = NodeKind("thick and entry point", ThickMultus, EntryPoint())
+
+
+def only_on(*kinds: NodeKind) -> pytest.MarkDecorator:
+    """Has a test run on these kinds of node instead of on those with either Multus and the shim."""
+    return pytest.mark.parametrize("multus", kinds, indirect=True, ids=lambda kind: kind.name)
 
 
 def _read_daemon_configuration() -> dict[str, Any]:

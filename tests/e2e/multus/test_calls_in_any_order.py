@@ -7,19 +7,17 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from tests.e2e.interfaces import interfaces
 from tests.e2e.multus import leftovers
 from tests.e2e.multus.attachments import allotted, our_interfaces
 from tests.e2e.multus.cluster import Cluster
-from tests.e2e.multus.kinds import ThinMultus
+from tests.e2e.multus.kinds import THIN, only_on
 from tests.e2e.multus.kubelet import Kubelet
 from tests.e2e.multus.rows import Row
 from tests.e2e.multus.runtime import Outcome, Sandbox, call
 from tests.e2e.node import NETWORK
 
-pytestmark = pytest.mark.parametrize("multus", [ThinMultus], indirect=True, ids=["thin"])  # it takes no part
+pytestmark = only_on(THIN)  # it takes no part
 
 NETWORKS = "blue,other/blue,bridge,blue,blue,green"
 ROW = Row(

@@ -8,11 +8,11 @@ import pytest
 from tests.e2e.interfaces import interfaces
 from tests.e2e.multus import leftovers
 from tests.e2e.multus.cluster import Cluster
-from tests.e2e.multus.kinds import ThinMultus
+from tests.e2e.multus.kinds import THIN, only_on
 from tests.e2e.multus.kubelet import Kubelet
 from tests.e2e.node import NETWORK
 
-pytestmark = pytest.mark.parametrize("multus", [ThinMultus], indirect=True, ids=["thin"])  # it is ours to refuse
+pytestmark = only_on(THIN)  # it is ours to refuse
 
 ATTEMPTS: dict[str, Any] = {
     "state-dir": "/etc",

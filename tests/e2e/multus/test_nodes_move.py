@@ -52,7 +52,7 @@ def test_pods_of_multus_are_detached_by_a_standalone_node(
         sandbox.remove()
         wait_until(lambda: leftovers.links_of(sandbox) == [], what="rid of links")
         new.add().succeeded()
-    assert leftovers.of_ours(sandbox) == []
+    wait_until(lambda: leftovers.of_ours(sandbox) == [], what="rid of what was left")
     assert_attached(cluster, old, ROW)
     multus.start()
     sandbox.settings = {}  # so that Multus forgets it, too
