@@ -1,9 +1,12 @@
 """Why the daemon does not start, or does not serve a connection.
 
-DaemonError
- ├─ ConfigurationError   the configuration is refused: exit status 2
- ├─ SocketError          the socket is not to be had: exit status 2
- └─ ProtocolError        what came over the socket is no request; nobody there who could read an answer
+    DaemonError
+     ├─ ConfigurationError   the configuration is refused: exit status 2
+     ├─ SocketError          the socket is not to be had: exit status 2
+     └─ ProtocolError        what came over the socket is no request
+         └─ NoRequestError   nothing came: somebody looked whether there is a daemon
+
+What fails while a request is served is a `PluginError`, as for the entry point: the runtime has to be told.
 """
 
 
@@ -21,3 +24,7 @@ class SocketError(DaemonError):
 
 class ProtocolError(DaemonError):
     """The connection is closed without an answer."""
+
+
+class NoRequestError(ProtocolError):
+    """It was closed before the first byte."""

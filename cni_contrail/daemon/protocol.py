@@ -25,7 +25,7 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cni_contrail.daemon.errors import ProtocolError
+from cni_contrail.daemon.errors import NoRequestError, ProtocolError
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError
 
@@ -133,6 +133,8 @@ class Conversation:
         """The header, or the part of it that says which version it is of; the descriptor comes with its first byte."""
         deadline.await_readable(self.fileno())
         opening, descriptors, _, _ = socket.recv_fds(self._connection, _HEADER.size, 1, socket.MSG_CMSG_CLOEXEC)
+        if not opening:
+            raise NoRequestError("closed before a request")
         if descriptors:
             self.descriptor = descriptors[0]
         opening += self._read(_OPENING.size - len(opening), deadline)

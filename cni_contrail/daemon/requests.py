@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 
 from cni_contrail.daemon.cancellation import RunningAdds
-from cni_contrail.daemon.errors import ProtocolError
+from cni_contrail.daemon.errors import NoRequestError, ProtocolError
 from cni_contrail.daemon.protocol import Conversation, Received
 from cni_contrail.daemon.surroundings import CallSurroundings, DaemonSurroundings
 from cni_contrail.deadline import NEVER, Interruption
@@ -34,6 +34,8 @@ class Requests:
             try:
                 self._refuse_others(conversation)
                 received = conversation.receive()
+            except NoRequestError:
+                return
             except ProtocolError as error:
                 self._surroundings.journal().error(str(error))
             except PluginError as error:

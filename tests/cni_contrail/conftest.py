@@ -10,10 +10,19 @@ import pytest
 
 from cni_contrail.deadline import Deadline
 from tests.support.agents import OurAgent, ScriptedAgent, ServePod, StockAgent, Vmi, make_vmis
+from tests.support.callers import ShimAndDaemon
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 
 SMALL_DISK = 64 * 1024
+ENTRY_POINT = "entry point"
+DAEMON = "shim and daemon"
+
+by_entry_point = pytest.mark.parametrize("plugin", [ENTRY_POINT], indirect=True)
+"""For what is about a process of its own for each call, or does not call the plugin at all."""
+
+by_daemon = pytest.mark.parametrize("plugin", [DAEMON], indirect=True)
+"""For what is about the shim and the daemon."""
 
 Attach = Callable[..., PodSandbox]
 """Attaches a pod of its own sandbox; see the fixture `attach`."""
@@ -58,9 +67,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-@pytest.fixture
-def plugin(node: Netns, tmp_path: Path, agent_socket: str) -> Plugin:
-    return Plugin(node, tmp_path, agent_socket)
+@pytest.fixture(params=[ENTRY_POINT, DAEMON])
+def plugin(request: pytest.FixtureRequest, node: Netns, tmp_path: Path, agent_socket: str) -> Iterator[Plugin]:
+    """The plugin as it is called in both ways: what holds for one holds for the other."""
+    plugin = Plugin(node, tmp_path, agent_socket)
+    if request.param == DAEMON:
+        plugin.caller = ShimAndDaemon(node, plugin.node_file)
+    yield plugin
+    plugin.caller.close()
 
 
 @pytest.fixture

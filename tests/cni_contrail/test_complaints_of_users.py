@@ -269,7 +269,7 @@ class Test18StaleInterfacesOnTheHost:
         came = agent.stall("POST")
         killed = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config()))
         assert came.wait(10)
-        killed.kill()
+        plugin.kill(killed)
         killed.communicate(timeout=10)
         agent.behave()
         plugin.add(pod).succeeded()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cni_contrail.conftest import by_entry_point
 from tests.support.agents import Reply, ScriptedAgent, Seen, Subnet, Vmi, make_vmis
 from tests.support.kernel_state import address_texts, routes
 from tests.support.netns import Netns
@@ -134,6 +135,7 @@ def test_08_del_of_one_attachment_takes_that_one_alone(stock: Node) -> None:
     assert len(stock.plugin.node.links()) == 2
 
 
+@by_entry_point
 @pytest.mark.parametrize("parent", ["multus", "multus-daemon", "kubelet"])
 def test_09_who_starts_the_plugin_tells_nothing(
     stock: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parent: str
@@ -143,7 +145,7 @@ def test_09_who_starts_the_plugin_tells_nothing(
     script = tmp_path / parent
     script.write_text('#!/bin/sh\n"$@"\n')
     script.chmod(0o755)
-    monkeypatch.setattr("tests.support.plugin.COMMAND", [str(script), *COMMAND])
+    monkeypatch.setattr("tests.support.callers.COMMAND", [str(script), *COMMAND])
 
     def add(ifname: str, name: str) -> Outcome:
         config = json.dumps(stock.plugin.config(name=name, settings=DELEGATED))
@@ -217,7 +219,7 @@ class Test13AddAgain:
         came = stock.agent.stall("POST")
         killed = stock.plugin.start_with(stock.plugin.environment("ADD", stock.pod), json.dumps(stock.plugin.config()))
         assert came.wait(10)
-        killed.kill()
+        stock.plugin.kill(killed)
         killed.communicate(timeout=10)
         stock.agent.behave()
         assert len(stock.plugin.node.links()) == 2

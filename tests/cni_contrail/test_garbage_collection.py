@@ -3,14 +3,12 @@
 import fcntl
 import json
 import os
-import signal
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.cni_contrail.conftest import Attach
+from tests.cni_contrail.conftest import Attach, until
 from tests.support.agents import ScriptedAgent, Seen, ServePod, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
@@ -102,12 +100,10 @@ class TestWhatIsSpared:
     def test_an_add_that_waits_for_the_agent_however_long(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
-        came = threading.Event()
-        agent.before(lambda seen: came.set() if seen.method == "GET" else None)
         settings = {"poll-timeout": 3, "poll-retries": 20}
         adding = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config(settings=settings)))
-        assert came.wait(10)
         path = plugin.record_path(pod)
+        until(path.exists)
         os.utime(path, (0, 0))
         plugin.gc([]).succeeded()
         assert path.exists()
@@ -139,9 +135,9 @@ class TestWhatIsSpared:
         came = agent.stall("POST")
         adding = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config()))
         assert came.wait(10)
-        adding.send_signal(signal.SIGKILL)
+        until(lambda: len(plugin.node.links()) == 2)
+        plugin.kill(adding)
         adding.communicate(timeout=10)
-        assert len(plugin.node.links()) == 2
         plugin.gc([]).succeeded()
         assert (plugin.node.links(), plugin.files()) == ([], [])
 

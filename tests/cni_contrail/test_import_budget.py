@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cni_contrail.conftest import by_entry_point
 from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.plugin import Plugin, PodSandbox
 
@@ -100,7 +101,7 @@ def modules(plugin: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     report = tmp_path / "modules"
     root = str(Path(__file__).parents[2])
     program = PROGRAM.format(root=root, report=str(report))
-    monkeypatch.setattr("tests.support.plugin.COMMAND", [sys.executable, "-I", "-S", "-c", program])
+    monkeypatch.setattr("tests.support.callers.COMMAND", [sys.executable, "-I", "-S", "-c", program])
 
     def modules(command: str, pod: PodSandbox) -> set[str]:
         process = plugin.start_with(plugin.environment(command, pod), json.dumps(plugin.config(version="1.1.0")))
@@ -111,6 +112,7 @@ def modules(plugin: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return modules
 
 
+@by_entry_point
 def test_add_and_del_import_what_is_allowed_and_no_more(
     agent: ScriptedAgent, pod: PodSandbox, serve_pod: ServePod, modules: Callable[..., set[str]]
 ) -> None:
@@ -124,11 +126,13 @@ def test_what_costs_most_is_not_allowed() -> None:
     assert not {*ALLOWED, *OF_ADD, *OF_OLD_INTERPRETERS} & set(FORBIDDEN)
 
 
+@by_entry_point
 def test_status_which_is_asked_every_half_second_needs_no_more(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, modules: Callable[..., set[str]]
 ) -> None:
     assert modules("STATUS", pod) <= {*ALLOWED}
 
 
+@by_entry_point
 def test_version_needs_less_still(plugin: Plugin, pod: PodSandbox, modules: Callable[..., set[str]]) -> None:
     assert not modules("VERSION", pod) & {"hashlib", "ctypes"}

@@ -76,7 +76,7 @@ def test_one_that_was_killed_before_it_made_anything_is_freed(
     came = agent.stall("GET", f"/vm-cfg/{pod.machine_name}")
     adding = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config()))
     assert came.wait(10)
-    adding.kill()
+    plugin.kill(adding)
     adding.communicate(timeout=10)
     sandbox.delete()
     next_call()

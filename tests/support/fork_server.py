@@ -3,6 +3,9 @@
 A program of its own, with one thread: only so is forking safe. Each call comes on a connection of its own, with the
 descriptors of its standard input, output and error; its exit status is the answer. A call can be told to kill itself
 after its n-th step: a change of the file system, a request to the kernel, a request to the agent or its answer.
+
+A node daemon is started in the same way; its steps are counted from its first call on, and a line on its standard
+output tells of each call that has ended.
 """
 
 import contextlib
@@ -27,19 +30,29 @@ import cni_contrail.commands.delete
 import cni_contrail.commands.lost
 import cni_contrail.commands.status
 import cni_contrail.commands.stock
+import cni_contrail.daemon.cli
+from cni_contrail.daemon.protocol import Conversation, Received
+from cni_contrail.daemon.requests import Requests
 from cni_contrail.link import netns as plugin_netns
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.plugin import main
+
+NUMBER = "CNI_NUMBER"
+"""The variable by which a call to a daemon is known."""
 
 _LONGEST_REQUEST = 65536
 
 
 class Order(NamedTuple):
-    """A call: its whole environment, the network namespace (a path), and the step to be killed at, 0 for none."""
+    """A call: its whole environment, the network namespace (a path), and the step to be killed at, 0 for none.
+
+    With `daemon` it is no call, but the daemon with these arguments.
+    """
 
     environment: dict[str, str]
     netns: str
     kill_at: int
+    daemon: list[str] | None = None
 
 
 def serve(listener: socket.socket) -> None:
@@ -80,6 +93,10 @@ def _run(order: Order, streams: list[int]) -> None:
     os.environ.clear()
     os.environ.update(order.environment)
     plugin_netns.Inside(os.open(order.netns, os.O_RDONLY)).__enter__()
+    if order.daemon is not None:
+        _die_in_first_call(order.kill_at)
+        _tell_of_ends()
+        os._exit(cni_contrail.daemon.cli.main(order.daemon))
     _die_at(order.kill_at)
     gc.disable()
     os._exit(main())
@@ -95,6 +112,29 @@ def _kill(pids: Iterable[int]) -> None:
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+
+
+def _die_in_first_call(number: int) -> None:
+    carry_out = Requests._carry_out
+
+    def first(*arguments: Any) -> Any:
+        Requests._carry_out = carry_out  # type: ignore[method-assign]  # the point of it
+        _die_at(number)
+        return carry_out(*arguments)
+
+    if number:
+        Requests._carry_out = first  # type: ignore[method-assign, assignment]  # the point of it
+
+
+def _tell_of_ends() -> None:
+    """Writes a call's number to standard output when it is over, with all that comes behind its answer."""
+    answer = Requests._answer
+
+    def told(requests: Requests, conversation: Conversation, received: Received) -> None:
+        answer(requests, conversation, received)
+        os.write(1, f"{received.environment.get(NUMBER)}\n".encode())
+
+    Requests._answer = told  # type: ignore[method-assign, assignment]  # the point of it
 
 
 def _die_at(number: int) -> None:

@@ -4,18 +4,17 @@ import json
 import os
 import random
 import subprocess
-import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import cni_contrail.__main__ as start
+from tests.support.callers import COMMAND, Caller, EntryPoint
 from tests.support.netns import Netns
-from tests.support.plugin_forks import run_forked
 
-COMMAND = [sys.executable, "-I", "-S", start.__file__]
+__all__ = ["COMMAND", "DEFAULT_NETWORK", "PATIENT", "Outcome", "Plugin", "PodSandbox"]
+
 DEFAULT_NETWORK = "contrail-k8s-cni"
 PATIENT = {"poll-retries": 100}
 """Settings for a call that waits for what comes soon: those of tests otherwise are for what never comes."""
@@ -75,10 +74,11 @@ class PodSandbox:
 
 
 class Plugin:
-    """The plugin on one node, with its directories below `folder`."""
+    """The plugin on one node, with its directories below `folder`; calls reach it through `caller`."""
 
-    def __init__(self, node: Netns, folder: Path, agent_socket: str) -> None:
+    def __init__(self, node: Netns, folder: Path, agent_socket: str, caller: Caller | None = None) -> None:
         self.node = node
+        self.caller = caller or EntryPoint(node)
         self.folder = folder
         self.node_file = folder / "cni.json"
         self.state_dir = folder / "state"
@@ -149,19 +149,16 @@ class Plugin:
     def call(self, environment: Mapping[str, str], stdin: str | bytes, *, kill_at: int = 0) -> Outcome:
         """Runs one call to its end; `kill_at`: it kills itself after so many steps (see `fork_server`)."""
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        ended = run_forked(self._with_node_file(environment), self.node.path, data, kill_at=kill_at)
+        ended = self.caller.run(self._with_node_file(environment), data, kill_at=kill_at)
         return Outcome(ended.status, ended.stdout.decode(), ended.stderr.decode())
 
     def start(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """Starts one call as a process of its own, which then waits for its standard input."""
-        with self.node.inside():
-            return subprocess.Popen(
-                COMMAND,
-                env=self._with_node_file(environment),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
+        return self.caller.start(self._with_node_file(environment))
+
+    def kill(self, call: subprocess.Popen[bytes]) -> None:
+        """Kills who does the work of a call that was started."""
+        self.caller.kill(call)
 
     def start_with(self, environment: Mapping[str, str], stdin: str) -> subprocess.Popen[bytes]:
         """Starts one call and gives it its whole input."""

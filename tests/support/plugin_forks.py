@@ -1,19 +1,22 @@
-"""Runs calls of the plugin through the fork server, which is started with the first of them."""
+"""Runs calls of the plugin, and daemons, through the fork server, which is started with the first of them."""
 
 import atexit
 import functools
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
-from typing import NamedTuple
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from tests.support import fork_server
 
 DEADLINE = 50.0  # seconds for one call
+_LONGEST_TIDINGS = 65536
 
 
 class Ended(NamedTuple):
@@ -30,16 +33,76 @@ def run_forked(environment: Mapping[str, str], netns: str, stdin: bytes, *, kill
     try:
         os.write(streams[0], stdin)
         os.lseek(streams[0], 0, os.SEEK_SET)
-        request = json.dumps({"environment": dict(environment), "netns": netns, "kill_at": kill_at}).encode()
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(DEADLINE)
-            connection.connect(_server())
-            socket.send_fds(connection, [request], streams)
+        with _started(streams, environment=dict(environment), netns=netns, kill_at=kill_at) as connection:
             status = int(connection.recv(16))
         return Ended(status, *(_content(stream) for stream in streams[1:]))
     finally:
         for stream in streams:
             os.close(stream)
+
+
+class ForkedDaemon:
+    """A daemon that runs in the network namespace at the path; `kill_at`: it kills itself in its first call."""
+
+    def __init__(
+        self, arguments: Sequence[str], environment: Mapping[str, str], netns: str, *, kill_at: int = 0
+    ) -> None:
+        self._log = os.memfd_create("stderr")
+        self._status: int | None = None
+        self._ended: set[str] = set()
+        self._reading = threading.Lock()
+        self._ends, ends = os.pipe()
+        streams = [os.open(os.devnull, os.O_RDWR), ends, self._log]
+        try:
+            self._connection = _started(
+                streams, environment=dict(environment), netns=netns, kill_at=kill_at, daemon=list(arguments)
+            )
+        finally:
+            for stream in streams[:2]:
+                os.close(stream)
+
+    def logged(self) -> bytes:
+        """What it wrote to standard error so far."""
+        return _content(self._log)
+
+    def await_end(self, number: str) -> bool:
+        """Returns when the call with this number has ended: True; or when the daemon has: False."""
+        with self._reading:
+            while number not in self._ended:
+                assert select.select([self._ends], [], [], DEADLINE)[0], f"call {number} has not ended"
+                lines = os.read(self._ends, _LONGEST_TIDINGS)
+                if not lines:
+                    return False
+                self._ended.update(lines.decode().split())
+        return True
+
+    def close(self) -> None:
+        """Closes what is left of it, once it has ended."""
+        self.wait()
+        os.close(self._ends)
+        os.close(self._log)
+
+    def wait(self) -> int:
+        """Its exit status (negative: the signal that killed it), when it has ended."""
+        if self._status is None:
+            self._status = int(self._connection.recv(16))
+            self._connection.close()
+        return self._status
+
+    def ended(self) -> int | None:
+        """The same, None as long as it runs."""
+        if self._status is None and not select.select([self._connection], [], [], 0)[0]:
+            return None
+        return self.wait()
+
+
+def _started(streams: Sequence[int], **order: Any) -> socket.socket:
+    """Has the server start what is ordered; its exit status comes over the connection."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(DEADLINE)
+    connection.connect(_server())
+    socket.send_fds(connection, [json.dumps(order).encode()], streams)
+    return connection
 
 
 def _content(stream: int) -> bytes:
