@@ -1,0 +1,62 @@
+"""A manager is killed in the middle of its work, and the next one ends it: right, and without touching what runs."""
+
+import asyncio
+import random
+import time
+
+from tests.e2e.kubernetes.faults.crowd import Crowd
+from tests.e2e.kubernetes.faults.managers import Managers
+
+LEASE = 15.0
+PODS = [f"pod-{number}" for number in range(500)]
+LIVES = 5
+
+
+async def test_one_that_stands_by_takes_over_in_the_middle_of_500_pods(managers: Managers, crowd: Crowd) -> None:
+    first = await asyncio.to_thread(managers.lead)
+    second = await asyncio.to_thread(managers.launch)
+    await crowd.add_networks()
+    coming = asyncio.create_task(crowd.add(PODS))
+    await crowd.served(150)
+    await asyncio.to_thread(first.kill)
+    killed = time.monotonic()
+    await crowd.look()
+    await coming
+    await crowd.remove(PODS[:60] + PODS[-20:])
+    await crowd.recreate(PODS[60:80] + PODS[-60:-40])
+    await asyncio.to_thread(second.wait_until_it_leads)
+    assert time.monotonic() - killed < 2 * LEASE
+    await crowd.comes_to_rest()
+
+
+async def test_whenever_it_is_killed_the_next_one_goes_on(managers: Managers, crowd: Crowd) -> None:
+    dice = random.Random(1)
+    await crowd.add_networks()
+    manager = await asyncio.to_thread(managers.lead)
+    for life in range(LIVES):
+        names = [f"pod-{life}-{number}" for number in range(40)]
+        churn = asyncio.create_task(crowd.add(names))
+        await asyncio.sleep(dice.uniform(0.0, 0.5))  # the moment of the kill is what is tried
+        await asyncio.to_thread(manager.kill)
+        await churn
+        await crowd.look()
+        await crowd.remove(names[:10])
+        manager = await asyncio.to_thread(managers.succeed, manager)
+        await asyncio.to_thread(manager.wait_until_it_leads)
+    await crowd.comes_to_rest()
+
+
+async def test_pods_that_were_made_anew_while_no_manager_lived_are_new_ones(managers: Managers, crowd: Crowd) -> None:
+    names = [f"set-{number}" for number in range(20)]
+    await crowd.add_networks()
+    await crowd.add(names)
+    manager = await asyncio.to_thread(managers.lead)
+    await crowd.comes_to_rest()
+    before = await crowd.machines()
+    await asyncio.to_thread(manager.kill)
+    await crowd.recreate(names[:10])
+    await asyncio.to_thread(managers.succeed, manager)
+    await crowd.comes_to_rest()
+    after = await crowd.machines()
+    assert all(after[name].uuid != before[name].uuid for name in names[:10])
+    assert all(after[name] == before[name] for name in names[10:])
