@@ -12,12 +12,13 @@ import msgspec
 from contrail_config.addressing.notation import family_of, format_address, parse_address
 from contrail_config.kubernetes.kinds import (
     NETWORK_LABEL,
+    UNTRACKED,
     BlockEntry,
     BlockObject,
     BlockSpec,
     BlockSummary,
-    KeptMetadata,
     LastGiven,
+    UntrackedMetadata,
 )
 
 _SIZE: Final = 64
@@ -107,10 +108,11 @@ class Block(msgspec.Struct, frozen=True):
             last_given=self.last_given
             and LastGiven(format_address(self.last_given[0], family=family), self.last_given[1]),
         )
-        metadata = KeptMetadata(
+        metadata = UntrackedMetadata(
             name=self.key.name,
             resource_version=self.version or "",
             labels={NETWORK_LABEL: self.key.pool.network_uuid},
+            managed_fields=UNTRACKED,
         )
         return BlockObject(metadata, spec, BlockSummary(given=len(self.entries) - held, held=held))
 
