@@ -25,7 +25,7 @@ def wire_stock(
     result = form_result(request, chosen.interfaces[0], record)
     request.node.attachments.write(record)
     configure_links(request, netns, record)
-    finish(request, record)
+    finish(request, netns, record)
     return result
 
 

@@ -18,6 +18,7 @@ from cni_contrail.interfaces.wishes import refuse_unmet_wishes
 from cni_contrail.link.defaults import default_routes
 from cni_contrail.link.errors import LinkError, LinkExistsError
 from cni_contrail.link.make import configure_interfaces, make_interfaces
+from cni_contrail.link.netns_ids import id_of_netns
 from cni_contrail.link.plan import InterfacePlan, ReplacedRoute
 from cni_contrail.protocol.netconf import config_dns
 from cni_contrail.protocol.results import AttachmentResult, ResultAddress, ResultRoute, success_document
@@ -40,7 +41,7 @@ def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, begun
         make_links(request, netns, record)
         with request.node.phase("plug"):
             plugged()
-    finish(request, record)
+    finish(request, netns, record)
     return result
 
 
@@ -132,9 +133,13 @@ def ports(record: Record, interfaces: Sequence[ServedInterface]) -> list[dict[st
     ]
 
 
-def finish(request: Request, record: Record) -> None:
-    """Marks the record as finished."""
-    request.node.attachments.write(record._replace(finished=True))
+def finish(request: Request, netns: int, record: Record) -> None:
+    """Marks the record as finished, and notes by which number the sandbox is known, now that links lead there."""
+    try:
+        number = id_of_netns(netns)
+    except LinkError as error:
+        raise PluginError(Code.KERNEL, str(error)) from error
+    request.node.attachments.write(record._replace(sandbox_id=number, finished=True))
     for each in record.interfaces:
         addresses = " ".join(address.address for address in each.plan.addresses)
         request.node.journal.bind(vmi=each.uuid).info(f"attached {each.plan.name} {addresses}")

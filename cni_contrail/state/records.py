@@ -37,7 +37,8 @@ class Record(NamedTuple):
     `attempt` is of the ADD that wrote it; `state.owners` tells whether that still runs. Without interfaces, nothing has
     been made or told yet. `stock`: the agent is a stock one, which forgets all ports of a VM at once and wants files
     for them. `replaced` are the default routes that stood before asked-for ones took their place. `network` is the name
-    of the network configuration, `host_netns` the identity of the namespace where the host ends are.
+    of the network configuration, `host_netns` the identity of the namespace where the host ends are, `sandbox_id` the
+    number of the sandbox there, -1 if it is not known (`link.netns_ids`).
     """
 
     container_id: str
@@ -53,6 +54,7 @@ class Record(NamedTuple):
     finished: bool = False
     network: str = ""
     host_netns: str = ""
+    sandbox_id: int = -1
 
     def holds_primary(self) -> bool:
         """Whether index 0 of the pod is attached by it."""

@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import subprocess
-import threading
 from collections.abc import Callable
 
 import pytest
@@ -83,6 +82,36 @@ def test_one_that_was_killed_before_it_made_anything_is_freed(
     assert not plugin.record_path(pod).exists()
 
 
+def test_a_sandbox_is_known_by_its_number_where_its_path_cannot_be_seen(
+    agent: ScriptedAgent, plugin: Plugin, attach: Attach, next_call: NextCall
+) -> None:
+    """The path in the record stands for one in another mount namespace."""
+    gone, damaged = attach(agent, "gone"), attach(agent, "damaged")
+    for pod in (gone, damaged):
+        record = plugin.record(pod)
+        assert record["sandbox_id"] >= 0
+        plugin.record_path(pod).write_text(json.dumps({**record, "netns": "/run/netns/of-another-mount-namespace"}))
+    plugin.node.ip("link", "delete", plugin.record(damaged)["interfaces"][0]["plan"]["host_name"])
+    vanish(plugin, gone)
+    next_call()
+    assert not plugin.record_path(gone).exists()
+    assert plugin.record_path(damaged).exists()
+
+
+def test_a_number_that_was_given_to_another_sandbox_is_no_sign_of_life(
+    agent: ScriptedAgent, plugin: Plugin, attach: Attach, next_call: NextCall
+) -> None:
+    pod = attach(agent, "gone")
+    vanish(plugin, pod)
+    other = attach(agent, "other")
+    path = plugin.record_path(pod)
+    if path.exists():  # the ADD of the other one may have freed it already
+        path.write_text(json.dumps({**plugin.record(pod), "sandbox_id": plugin.record(other)["sandbox_id"]}))
+    next_call()
+    assert not path.exists()
+    assert plugin.record_path(other).exists()
+
+
 class TestWhatIsSpared:
     def test_a_sandbox_whose_links_somebody_deleted(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, next_call: NextCall
@@ -110,11 +139,9 @@ class TestWhatIsSpared:
     def test_an_add_under_way_whose_sandbox_goes(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, next_call: NextCall
     ) -> None:
-        came = threading.Event()
-        agent.before(lambda seen: came.set() if pod.machine_name in seen.path else None)
         settings = {"poll-timeout": 3, "poll-retries": 20}
         adding = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config(settings=settings)))
-        assert came.wait(10)
+        until(plugin.record_path(pod).exists)
         sandbox.delete()
         next_call()
         assert plugin.record_path(pod).exists()
