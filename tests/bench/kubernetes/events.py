@@ -49,14 +49,15 @@ def _changes(api: ScriptedApi, manager: ManagerProcess, pods: int, count: int) -
 
 
 def _lives(api: ScriptedApi, manager: ManagerProcess, first: int, count: int) -> dict[str, float]:
-    """Each pod goes when so many came after it that it is written for certain."""
-    living = min(count, _LIVING)
+    """Each pod goes when it is written for certain: else the manager would save itself the work on some."""
+    last, living = first + count, min(count, _LIVING)
     written = api.written("POST virtualmachines")
     used, began = processor_seconds(pid_of(manager)), time.perf_counter()
     api.play([event for number in range(first, first + living) for event in _coming(number)])
     until(lambda: api.written("POST virtualmachines") == written + living, manager=manager)
-    last = first + count
-    api.play([event for number in range(first, last) for event in _successor(number + living, last, gone=number)])
+    api.play([event for number in range(first + living, last) for event in (*_coming(number), _going(number - living))])
+    until(lambda: api.written("POST virtualmachines") == written + count, manager=manager)
+    api.play([_going(number) for number in range(last - living, last)])
     until(lambda: api.written("DELETE virtualmachines") == count, manager=manager)
     seconds = time.perf_counter() - began
     events = count * (_CHANGES_OF_A_LIFE + 2)
@@ -67,9 +68,8 @@ def _coming(number: int) -> list[tuple[str, int]]:
     return [("ADDED", number), *[("MODIFIED", number)] * _CHANGES_OF_A_LIFE]
 
 
-def _successor(number: int, last: int, *, gone: int) -> list[tuple[str, int]]:
-    """A pod comes, if it is before the last one, and another one goes."""
-    return [*(_coming(number) if number < last else ()), ("DELETED", gone)]
+def _going(number: int) -> tuple[str, int]:
+    return "DELETED", number
 
 
 def _rate(events: int, began: float, processor: float) -> dict[str, float]:
