@@ -44,11 +44,15 @@ class Outcome:
 
 @dataclass
 class Sandbox:
-    """One of a pod. `settings`: keys of Multus over those of the node's configuration; `result`: of the ADD."""
+    """One of a pod. `settings`: keys of Multus over those of the node's configuration; `result`: of the ADD.
+
+    `uid`: what kubelet takes for the pod's, if that is not its object's.
+    """
 
     pod: Pod
     node: Node
     settings: Mapping[str, Any] = field(default_factory=dict)
+    uid: str = ""
     name: str = field(default_factory=lambda: f"cni-{uuid.uuid4()}")
     container: str = field(default_factory=lambda: uuid.uuid4().hex * 2)
     result: Any = None
@@ -82,7 +86,7 @@ class Sandbox:
             "K8S_POD_NAMESPACE": self.pod.namespace,
             "K8S_POD_NAME": self.pod.name,
             "K8S_POD_INFRA_CONTAINER_ID": self.container,
-            "K8S_POD_UID": self.pod.uid,
+            "K8S_POD_UID": self.uid or self.pod.uid,
             "IgnoreUnknown": "1",
             **(args or {}),
         }

@@ -15,6 +15,7 @@ each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 @each_row
 def test_add(kubelet: Kubelet, cluster: Cluster, row: Row) -> None:
     sandbox = kubelet.sandbox(row.networks, **row.settings)
+    assert cluster.network_status(sandbox.pod) == []  # which is Multus's to write, not our manager's
     sandbox.add().succeeded()
     assert_attached(cluster, sandbox, row)
 

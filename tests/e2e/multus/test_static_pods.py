@@ -1,0 +1,21 @@
+"""Pods that kubelet has from a file: for the runtime their uid is a hash, for the API server that of a mirror."""
+
+import uuid
+
+from tests.e2e.multus import leftovers
+from tests.e2e.multus.attachments import assert_attached
+from tests.e2e.multus.cluster import Cluster
+from tests.e2e.multus.kubelet import Kubelet
+from tests.e2e.multus.rows import Row
+
+
+def test_they_are_attached_as_others(kubelet: Kubelet, cluster: Cluster) -> None:
+    checksum = uuid.uuid4().hex
+    annotations = {"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": checksum}
+    sandbox = kubelet.sandbox("blue,bridge,blue", annotations=annotations)
+    sandbox.uid = checksum
+    sandbox.add().succeeded()
+    attachments = {"net1": "demo/blue", "net2": "demo/bridge", "net3": "demo/blue"}
+    assert_attached(cluster, sandbox, Row("", "", attachments))
+    sandbox.delete().succeeded()
+    assert leftovers.of_sandbox(sandbox) == []
