@@ -16,7 +16,6 @@ of the cluster, which is worth more than those cores at a rate that such cluster
 hundred nodes the label is the cheaper way as well.
 """
 
-import contextlib
 from typing import NamedTuple
 
 from contrail_config.errors import ConflictError, NotFoundError, StoreUnavailableError
@@ -85,13 +84,12 @@ class Machines:
 
     async def delete(self, uuid: str) -> tuple[str, ...]:
         """Deletes the machine if it is there, and returns the interfaces that it has or had: until `forget`."""
-        found = await self._find(uuid)
-        if found is not None:
-            with contextlib.suppress(KubeNotFoundError, KubeConflictError):  # gone, and perhaps another is there
-                spec = found.spec
-                await self._client.delete(MACHINES, spec.pod, namespace=spec.namespace, uid=found.metadata.uid)
-        known = self._known.get(uuid)
-        return known.interfaces if known else ()
+        async for _ in attempts():
+            found = await self._find(uuid)
+            if found is None or await self._delete(found):
+                known = self._known.get(uuid)
+                return known.interfaces if known else ()
+        raise StoreUnavailableError(f"machine {uuid} was changed by others at each attempt to delete it")
 
     def forget(self, uuid: str) -> None:
         """What the machine had is freed."""
@@ -131,6 +129,17 @@ class Machines:
         if not self._known[found.uuid].sure and found.interfaces != machine.interfaces:
             self._note(found)
             raise ConflictError(f"machine {found.name} is there already, as another manager wrote it")
+
+    async def _delete(self, found: MachineObject) -> bool:
+        """Deletes the machine that was found; False if that has to be looked at again."""
+        spec = found.spec
+        try:
+            await self._client.delete(MACHINES, spec.pod, namespace=spec.namespace, uid=found.metadata.uid)
+        except KubeNotFoundError:
+            return True
+        except KubeConflictError:
+            return False  # perhaps another one is there
+        return True
 
     async def _find(self, uuid: str) -> MachineObject | None:
         known = self._known.get(uuid)

@@ -35,10 +35,11 @@ class ManagerLife:
     """One life of a manager, from its start to a crash in which nothing of it goes on, nor cleans up after itself.
 
     Without a `store` it keeps its own, on the API server, where holds of addresses last a hundredth of their time.
+    `access` leads to the server if it wants to know who asks.
     """
 
-    def __init__(self, server: FakeApiServer, store: Store | None = None) -> None:
-        self._server = server
+    def __init__(self, server: FakeApiServer, store: Store | None = None, *, access: Access | None = None) -> None:
+        self._access = access or Access(server.url)
         self._given_store = store
         self._stack = contextlib.AsyncExitStack()
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -46,7 +47,7 @@ class ManagerLife:
 
     async def start(self) -> None:
         asyncio.get_running_loop().set_task_factory(_make_task)
-        client = await self._stack.enter_async_context(connect(Access(self._server.url)))
+        client = await self._stack.enter_async_context(connect(self._access))
         context = contextvars.copy_context()
         context.run(_LIFE.set, self)
         context.run(self._begin, client)
