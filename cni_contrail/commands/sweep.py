@@ -5,8 +5,8 @@ get their turn. It is given up at the first sign of life: a host end that is the
 under way. What an ADD in another network namespace made is none of ours: several nodes in namespaces may share a
 `state-dir`, and the links of the others are not to be seen from here.
 
-Not promised: where the number of a sandbox that is gone was given to one that is not ours, its attachment waits for that
-one's end, for DEL or for GC.
+Not promised: where the number of a sandbox that is gone was given to one that is not ours, its attachment waits for
+that one's end, for DEL or for GC.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import json
 import os
 import signal
 import socket
@@ -13,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import cni_contrail.__main__ as start
 from cni_contrail.deadline import Deadline
@@ -68,13 +69,17 @@ class EntryPoint:
 
 
 class ShimAndDaemon:
-    """Each call is a process of the shim; the daemon starts with the first of them, and again when it was killed."""
+    """Each call is a process of the shim; the daemon starts with the first of them, and again when it was killed.
+
+    `configuration` has further keys of the daemon's file.
+    """
 
     def __init__(self, node: Netns, node_file: Path) -> None:
         self._node = node
         self._node_file = node_file
         self._folder = tempfile.TemporaryDirectory(prefix="ct-")
         self._daemon: ForkedDaemon | None = None
+        self.configuration: dict[str, Any] = {}
         self._shall_die = False
         self._starting = threading.Lock()
         self.socket_path = f"{self._folder.name}/cni.sock"
@@ -109,12 +114,17 @@ class ShimAndDaemon:
             self._daemon = None
         if self._daemon is None:
             file = Path(self._folder.name) / "cnid.yaml"
-            file.write_text(f"socket: {self.socket_path}\n")
+            file.write_text(json.dumps({"socket": self.socket_path, **self.configuration}))  # JSON is YAML
             self._shall_die = bool(kill_at)
             environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(self._node_file)}
             self._daemon = ForkedDaemon(["--config", str(file)], environment, self._node.path, kill_at=kill_at)
             await_listener(self.socket_path)
         return self._daemon
+
+    @property
+    def pid(self) -> int:
+        """The daemon's process."""
+        return listener_of(self.socket_path)
 
     def stop(self) -> None:
         """Has the daemon drain and end."""

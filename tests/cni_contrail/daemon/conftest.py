@@ -1,0 +1,49 @@
+"""A daemon on a node, called by the shim or by a client of the tests."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.callers import ShimAndDaemon
+from tests.support.daemon_client import Answered, DaemonClient
+from tests.support.netns import Netns
+from tests.support.plugin import Plugin, PodSandbox
+
+Ask = Callable[..., DaemonClient]
+"""Sends a call: `ask("ADD", pod, **config)`; the rest of the conversation is the test's."""
+
+
+@pytest.fixture
+def plugin(node: Netns, tmp_path: Path, agent_socket: str) -> Iterator[Plugin]:
+    """Called by way of the daemon alone."""
+    plugin = Plugin(node, tmp_path, agent_socket, ShimAndDaemon(node, tmp_path / "cni.json"))
+    yield plugin
+    plugin.caller.close()
+
+
+@pytest.fixture
+def caller(plugin: Plugin) -> ShimAndDaemon:
+    """The shim and the daemon."""
+    assert isinstance(plugin.caller, ShimAndDaemon)
+    return plugin.caller
+
+
+@pytest.fixture
+def ask(plugin: Plugin, caller: ShimAndDaemon) -> Ask:
+    def ask(command: str, pod: PodSandbox, ifname: str = "eth0", **config: object) -> DaemonClient:
+        caller.daemon()
+        client = DaemonClient(caller.socket_path)
+        client.ask(plugin.environment(command, pod, ifname), json.dumps(plugin.config(**config)).encode())
+        client.acknowledged()
+        return client
+
+    return ask
+
+
+def error(answered: Answered, code: int) -> str:
+    """The message of an error with that code."""
+    document = json.loads(answered.output)
+    assert (answered.status, document["code"]) == (1, code), answered
+    return str(document["msg"])

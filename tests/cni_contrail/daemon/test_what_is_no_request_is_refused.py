@@ -1,0 +1,115 @@
+"""The first step of the protocol: what the daemon takes, what it refuses, and that nobody can hold it up."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cni_contrail.daemon.conftest import error
+from tests.support.callers import ShimAndDaemon
+from tests.support.daemon_client import Answered, DaemonClient, request
+
+STATUS = {"CNI_COMMAND": "STATUS", "CNI_PATH": "/opt/cni/bin"}
+
+
+@pytest.fixture
+def path(caller: ShimAndDaemon) -> str:
+    caller.daemon()
+    return caller.socket_path
+
+
+def open_files(caller: ShimAndDaemon) -> int:
+    return len(os.listdir(f"/proc/{caller.pid}/fd"))
+
+
+def test_a_shim_of_another_version_is_told_both_versions(path: str) -> None:
+    with DaemonClient(path) as client:
+        client.send(request(STATUS, b"x" * 100_000, version=7, netns=-1))
+        client.acknowledged()
+        message = error(client.answered(), 107)
+    assert message == "the shim speaks version 7 of the protocol, the daemon version 1"
+
+
+@pytest.mark.parametrize("sizes", [(64 * 1024 + 1, 0), (0, 1024 * 1024 + 1)])
+def test_a_request_beyond_the_bounds_is_refused_before_it_is_read(path: str, sizes: tuple[int, int]) -> None:
+    environment, data = sizes
+    with DaemonClient(path) as client:
+        client.send(request({"CNI_X": "x" * environment} if environment else {}, b" " * data, netns=-1)[:2000])
+        client.acknowledged()
+        assert "too large" in error(client.answered(), 107)
+
+
+def test_the_largest_request_is_served(path: str) -> None:
+    with DaemonClient(path) as client:
+        config = json.dumps({"cniVersion": "1.1.0", "name": "n"}).encode().ljust(1024 * 1024)
+        client.send(request({**STATUS, "CNI_ARGS": "x" * 60_000}, config, netns=-1))
+        client.acknowledged()
+        error(client.answered(), 50)
+
+
+@pytest.mark.parametrize("netns", [-2, 0])
+def test_a_sandbox_that_is_neither_there_nor_not_is_refused(path: str, netns: int) -> None:
+    with DaemonClient(path) as client:
+        client.send(request(STATUS, b"{}", netns=netns))
+        client.acknowledged()
+        error(client.answered(), 107)
+
+
+def test_a_descriptor_that_was_not_announced_is_refused_and_closed(path: str, caller: ShimAndDaemon) -> None:
+    before = open_files(caller)
+    with DaemonClient(path) as client, open(os.devnull) as null:
+        client.send(request(STATUS, b"{}", netns=-1), [null.fileno()])
+        client.acknowledged()
+        error(client.answered(), 107)
+        assert client.is_closed()
+    assert open_files(caller) == before
+
+
+def test_of_several_descriptors_none_stays_open(path: str, caller: ShimAndDaemon) -> None:
+    before = open_files(caller)
+    with DaemonClient(path) as client, open(os.devnull) as null:
+        client.send(request(STATUS, b"{}"), [null.fileno()] * 5)
+        client.acknowledged()
+        client.answered()
+        assert client.is_closed()
+    assert open_files(caller) == before
+
+
+@pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\0" * 20, request(STATUS, b"{}", netns=-1)[:-1]])
+def test_what_is_no_whole_request_is_closed_without_an_answer(path: str, data: bytes) -> None:
+    """The rest of it is waited for no longer than 2 s."""
+    with DaemonClient(path) as client:
+        client.send(data)
+        assert client.is_closed()
+
+
+def test_a_peer_that_says_nothing_holds_up_nobody(path: str) -> None:
+    silent = [DaemonClient(path) for _ in range(30)]
+    with DaemonClient(path) as client:
+        client.ask(STATUS, b"{}")
+        assert client.acknowledged() < 1
+        client.answered()
+    for each in silent:
+        each.hang_up()
+
+
+def test_the_peer_must_be_root(path: str, tmp_path: Path) -> None:
+    """Even if somebody let it reach the socket."""
+    os.chmod(path, 0o666)
+    os.chmod(os.path.dirname(path), 0o755)
+    program = (
+        "import os, socket, sys\n"
+        "connection = socket.socket(socket.AF_UNIX)\n"
+        "os.setgid(65534); os.setuid(65534)\n"
+        "connection.connect(sys.argv[1])\n"
+        "connection.sendall(bytes.fromhex(sys.argv[2]))\n"
+        "connection.shutdown(socket.SHUT_WR)\n"
+        "while data := connection.recv(65536): os.write(1, data)\n"
+    )
+    data = request(STATUS, b"{}", netns=-1).hex()
+    done = subprocess.run([sys.executable, "-I", "-c", program, path, data], capture_output=True, timeout=20)
+    assert done.stdout[:1] == b"\1", done.stderr
+    assert "serves root alone, not user 65534" in error(Answered(1, done.stdout[9:]), 107)
