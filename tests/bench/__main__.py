@@ -29,7 +29,7 @@ def main() -> int:
     if options.only in (None, "attach"):
         if os.geteuid() != 0:
             sys.exit("bench: root is needed for what makes interfaces")
-        report["attach"] = measure_attach(options.runs)
+        report["attach"] = measure_attach(options.runs, pairs=options.pairs)
     if options.only in (None, "manager"):
         report["manager"] = measure_manager()
     if options.only in (None, "agent"):
@@ -51,6 +51,7 @@ def _parse() -> argparse.Namespace:
     names = ["attach", "manager", "agent", "watches", *_KUBERNETES]
     parser.add_argument("--only", choices=names, help="one benchmark instead of all")
     parser.add_argument("--runs", type=int, default=50, help="calls of each kind (default 50)")
+    parser.add_argument("--pairs", type=int, default=0, help="ADDs and DELs to watch the daemon's memory over")
     parser.add_argument(
         "--quick", action="store_true", help="those of Kubernetes with little to do: shows that they run, no more"
     )

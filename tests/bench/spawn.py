@@ -23,18 +23,22 @@ class Program:
 
     def run(self, environment: Mapping[str, str]) -> float:
         """Runs it once and returns the seconds until it ended. Exits the benchmark if it failed."""
-        actions = [
-            (os.POSIX_SPAWN_OPEN, 0, str(self.stdin), os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(self.stdout), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
-            (os.POSIX_SPAWN_OPEN, 2, str(self.stderr), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
-        ]
         began = time.perf_counter()
-        pid = os.posix_spawn(self.command[0], list(self.command), dict(environment), file_actions=actions)
+        pid = self.start(environment)
         _, status = os.waitpid(pid, 0)
         seconds = time.perf_counter() - began
         if status != 0:
             sys.exit(f"{self.command} failed: {self.stdout.read_text()}{self.stderr.read_text()}")
         return seconds
+
+    def start(self, environment: Mapping[str, str]) -> int:
+        """Starts it and returns its process ID."""
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, str(self.stdin), os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(self.stdout), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+            (os.POSIX_SPAWN_OPEN, 2, str(self.stderr), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+        ]
+        return os.posix_spawn(self.command[0], list(self.command), dict(environment), file_actions=actions)
 
 
 def summary(seconds: Sequence[float]) -> dict[str, float]:

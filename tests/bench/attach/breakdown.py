@@ -1,0 +1,164 @@
+"""Where the time of one ADD goes, and how far it is from what the kernel takes for the same messages.
+
+Each part is measured by itself, so that nothing is measured by what measures it:
+
+- the shim: a call that it answers itself;
+- the hand-over: a call that the daemon refuses when it has read it, less the shim;
+- the phases of the daemon: the same functions in this process, which tell when they begin and end;
+- the kernel: the messages of one interface, made before, with nothing around the system calls.
+"""
+
+import os
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from statistics import median
+from typing import Any
+
+from cni_contrail.journal import Journal
+from cni_contrail.link import links
+from cni_contrail.link.addresses import add_address
+from cni_contrail.link.exchange import RouteSocket, route_socket_in
+from cni_contrail.link.links import End
+from cni_contrail.link.lookup import index_of
+from cni_contrail.link.message import Request, datagram
+from cni_contrail.link.netns import open_netns
+from cni_contrail.link.plan import InterfacePlan
+from cni_contrail.link.remove import HostLink, remove_links
+from cni_contrail.link.routes import add_default
+from cni_contrail.plugin import respond
+from cni_contrail.state.attachments import Attachments
+from cni_contrail.state.records import Record
+from cni_contrail.surroundings import Surroundings
+from tests.bench.attach.node import PODS, BenchNode
+from tests.bench.attach.ratios import attach_and_detach
+from tests.bench.spawn import Program
+from tests.support.netns import Netns
+
+Seconds = dict[str, list[float]]
+
+
+class Watched(Surroundings):
+    """Those of a call whose phases are measured, up to the moment when the runtime has its result."""
+
+    def __init__(self, log: str, seconds: Seconds) -> None:
+        self._log = log
+        self._seconds = seconds
+        self._began = time.perf_counter()
+
+    def journal(self, path: str = "", level: str = "info") -> Journal:
+        """A file, as the daemon's is one."""
+        return Journal(path or self._log, level)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Measures it."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name].append(time.perf_counter() - began)
+
+    def deliver(self, result: str) -> None:
+        """The end of what is measured."""
+        self._seconds["call"].append(time.perf_counter() - self._began)
+
+
+def break_down(node: BenchNode, runs: int) -> dict[str, Any]:
+    """Returns milliseconds, medians of so many runs."""
+    seconds: Seconds = defaultdict(list)
+    for number in range(runs):
+        pod = f"one-{number % PODS}"
+        seconds["whole"].append(attach_and_detach(node, node.shim(), pod)[0])
+        seconds["shim"].append(_seconds_of(node.shim(), {"CNI_COMMAND": "VERSION"}))
+        seconds["refused"].append(_refused(node))
+        record = _attach_here(node, pod, seconds)
+        seconds["state"].append(_write(node, record))
+        seconds["kernel"].append(_kernel_alone(record.interfaces[0].plan))
+    took = {name: median(each) * 1000 for name, each in seconds.items()}
+    parts = {
+        "shim": took["shim"],
+        "hand-over": took["refused"] - took["shim"],
+        "agent: list": took["list"],
+        "links": took["make"],
+        "agent: ports, beyond the links": took["plug"],
+        "state": took["state"],
+        "the rest of the call": took["call"] - sum(took[part] for part in ("list", "make", "plug", "state")),
+    }
+    told = {**parts, "sum": sum(parts.values()), "whole": took["whole"], "of it the kernel's own": took["kernel"]}
+    return {name: f"{value:.2f} ms" for name, value in told.items()}
+
+
+def _seconds_of(program: Program, environment: Mapping[str, str]) -> float:
+    """However it ends."""
+    began = time.perf_counter()
+    os.waitpid(program.start(environment), 0)
+    return time.perf_counter() - began
+
+
+def _refused(node: BenchNode) -> float:
+    program = node.shim("refused")
+    program.stdin.write_text('{"cniVersion": "1.0.0"}')
+    return _seconds_of(program, node.environment("ADD", node.namespace.path, "c", "nobody"))
+
+
+def _attach_here(node: BenchNode, pod: str, seconds: Seconds) -> Record:
+    """Attaches and detaches a pod by the plugin's functions, and returns what was recorded."""
+    sandbox = Netns("bench")
+    container = uuid.uuid4().hex * 2
+    configuration = node.shim().stdin.read_bytes()
+    surroundings = Watched(str(node.folder / "here.log"), seconds)
+    try:
+        added = respond(node.environment("ADD", sandbox.path, container, pod), lambda: configuration, surroundings)
+        record = _attachments(node).read(container, "eth0")
+        assert record is not None, added
+        respond(node.environment("DEL", sandbox.path, container, pod), lambda: configuration, surroundings)
+    finally:
+        sandbox.delete()
+    return record
+
+
+def _attachments(node: BenchNode) -> Attachments:
+    return Attachments(str(node.state), Journal(os.devnull))
+
+
+def _write(node: BenchNode, record: Record) -> float:
+    """Both writes of an ADD: what shall be made, and that it is."""
+    state = _attachments(node)
+    with state.lock(record.container_id, patience=1):
+        began = time.perf_counter()
+        state.write(record._replace(finished=False))
+        state.write(record)
+        seconds = time.perf_counter() - began
+        state.remove(record)
+    return seconds
+
+
+def _kernel_alone(plan: InterfacePlan) -> float:
+    sandbox = Netns("bench")
+    netns = open_netns(sandbox.path)
+    try:
+        with RouteSocket() as host, route_socket_in(netns) as inside:
+            seconds = _exchange(host, [links.create_pair(plan, netns)])
+            seconds += _exchange(host, [links.set_host_end(plan, ipv6=True)])
+            index = index_of(inside, plan.name)
+            assert index is not None
+            end = End(plan.name, index)
+            addresses = [add_address(end, address) for address in plan.addresses]
+            seconds += _exchange(inside, [links.set_sandbox_end(end), *addresses])
+            seconds += _exchange(inside, [add_default(end, default, plan.addresses) for default in plan.defaults])
+        remove_links([HostLink(plan.host_name, plan.alias)])
+    finally:
+        os.close(netns)
+        sandbox.delete()
+    return seconds
+
+
+def _exchange(kernel: RouteSocket, requests: list[Request]) -> float:
+    data = datagram(requests, 1)
+    began = time.perf_counter()
+    os.write(kernel.fileno(), data)
+    os.read(kernel.fileno(), 65536)
+    return time.perf_counter() - began

@@ -1,0 +1,79 @@
+"""One call after the other, of each way to attach in turn, and their ratios to the peer's."""
+
+import sys
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.bench.attach.node import PODS, BenchNode
+from tests.bench.spawn import Program, summary
+from tests.support.netns import Netns
+
+WARM_UP = 3
+
+SHIM_1, SHIM_4 = "shim and daemon, 1 interface", "shim and daemon, 4 interfaces"
+BOUNDS = {
+    (SHIM_1, "ADD"): (0.40, 0.33),
+    (SHIM_4, "ADD"): (0.60, 0.50),
+    (SHIM_4, "DEL"): (1.15, 1.00),
+}
+"""What the ratio to one call of the peer must be at most, and what is aimed at."""
+
+
+@dataclass
+class Case:
+    """One way to attach, and the seconds that were measured; `kind` is that of its pods."""
+
+    name: str
+    program: Program
+    kind: str
+    add: list[float] = field(default_factory=list)
+    delete: list[float] = field(default_factory=list)
+
+
+def compare(node: BenchNode, runs: int) -> dict[str, Any]:
+    """Returns medians, 99th percentiles and ratios to one call of `bridge`."""
+    cases = [
+        Case("bridge", node.bridge(), "one"),
+        Case("entry point, 1 interface", node.entry_point(), "one"),
+        Case("entry point, 4 interfaces", node.entry_point(), "four"),
+        Case(SHIM_1, node.shim(), "one"),
+        Case(SHIM_4, node.shim(), "four"),
+    ]
+    for number in range(-WARM_UP, runs):
+        for case in cases:
+            added, deleted = attach_and_detach(node, case.program, f"{case.kind}-{number % PODS}")
+            if number >= 0:
+                case.add.append(added)
+                case.delete.append(deleted)
+    return {"bare interpreter": summary(_bare_interpreter(node, runs)), **_report(cases)}
+
+
+def attach_and_detach(node: BenchNode, program: Program, pod: str) -> tuple[float, float]:
+    """Returns the seconds of ADD and DEL in a sandbox of their own."""
+    sandbox = Netns("bench")
+    container = uuid.uuid4().hex * 2
+    try:
+        added = program.run(node.environment("ADD", sandbox.path, container, pod))
+        deleted = program.run(node.environment("DEL", sandbox.path, container, pod))
+    finally:
+        sandbox.delete()
+    return added, deleted
+
+
+def _bare_interpreter(node: BenchNode, runs: int) -> list[float]:
+    command = [sys.executable, "-I", "-S", "-c", "pass"]
+    program = Program(command, Path("/dev/null"), node.folder / "bare.out", node.folder / "bare.err")
+    return [program.run({}) for _ in range(runs)]
+
+
+def _report(cases: list[Case]) -> dict[str, Any]:
+    report: dict[str, Any] = {case.name: {"ADD": summary(case.add), "DEL": summary(case.delete)} for case in cases}
+    peer = report["bridge"]
+    for case in cases[1:]:
+        for command, measured in report[case.name].items():
+            measured["of one bridge call"] = round(measured["median_ms"] / peer[command]["median_ms"], 2)
+            if bounds := BOUNDS.get((case.name, command)):
+                measured["must"], measured["aim"] = bounds
+    return report
