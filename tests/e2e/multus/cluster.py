@@ -21,10 +21,11 @@ from tests.support.real_apiserver.server import ApiServer
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 NAMESPACE = "demo"
-OURS = "/apis/opencontrail.org/v1alpha1"
 
+_OURS = "/apis/opencontrail.org/v1alpha1"
 _POD_NETWORK = {"subnets": ["10.32.0.0/16", "fd00:32::/64"]}
 _NADS = "/apis/k8s.cni.cncf.io/v1/namespaces/{}/network-attachment-definitions"
+
 T = TypeVar("T", MachineObject, BlockObject, NetworkObject)
 
 
@@ -44,7 +45,7 @@ class Pod:
     @property
     def machine_path(self) -> str:
         """Of the object that holds its interfaces."""
-        return f"{OURS}/namespaces/{self.namespace}/virtualmachines/{self.name}"
+        return f"{_OURS}/namespaces/{self.namespace}/virtualmachines/{self.name}"
 
 
 class Cluster:
@@ -111,11 +112,6 @@ class Cluster:
         status: list[dict[str, Any]] = json.loads(annotations.get(STATUS_KEY, "[]"))
         return status
 
-    def events(self, pod: Pod) -> dict[str, str]:
-        """Message of the newest event of each reason on the pod, ours and others'."""
-        events = self.server.ask("GET", f"/api/v1/namespaces/{pod.namespace}/events")["items"]
-        return {each["reason"]: each["message"] for each in events if each["involvedObject"].get("uid") == pod.uid}
-
     def find(self, path: str) -> Any:
         """The object there; None if there is none."""
         try:
@@ -154,4 +150,5 @@ class Cluster:
         return {each.spec.nad for each in self._list("virtualnetworks", NetworkObject)}
 
     def _list(self, plural: str, kind: type[T]) -> list[T]:
-        return msgspec.convert(self.server.ask("GET", f"{OURS}/{plural}")["items"], list[kind])  # type: ignore[valid-type]  # a type that is only known at run time
+        items = self.server.ask("GET", f"{_OURS}/{plural}")["items"]
+        return [msgspec.convert(item, kind) for item in items]

@@ -1,4 +1,4 @@
-"""A cluster with a node of Multus thin and one of Multus thick, both for all tests of the folder."""
+"""A cluster, and in it one node after the other, each for all tests of the folder that run on its kind."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> None:
-    """Each test sees to its own sandboxes, and `node` to what is there at the end."""
+    """`kubelet` sees to it for the sandboxes of a test, and `multus` for the node and the cluster."""
 
 
 @pytest.fixture(scope="session")

@@ -32,6 +32,7 @@ _BROKEN = f"""#!/bin/sh
 echo '{{"code": 100, "msg": "broken on purpose"}}'
 exit 1
 """
+_READ = (".conf", ".conflist", ".json")  # by runtimes
 _DEBIANS = ("bridge", "macvlan", "host-local", "tuning", "loopback")
 _MULTUS = ("multus", "multus-shim", "multus-daemon")
 
@@ -48,7 +49,6 @@ class Node:
     def __init__(self, name: str, machine: Machine, work: Path, server: ApiServer, way: Way) -> None:
         self.name = name
         self.machine = machine
-        self._server = server
         self.agent = AgentProcess(work, server.kubeconfig(), node=name)
         self._install(way)
 
@@ -136,9 +136,6 @@ def _install_foreign_plugins(machine: Machine) -> None:
     # no list: what Multus hands to DEL of a list lacks all that is not of the specification, so a bridge its addresses
     document = {"cniVersion": "1.0.0", "name": FOREIGN_DEFAULT, **bridge}
     machine.path(_FOREIGN_CONFIGURATION).write_text(json.dumps(document))
-
-
-_READ = (".conf", ".conflist", ".json")
 
 
 def _command(name: str) -> str:

@@ -9,7 +9,8 @@ import json
 import random
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from tests.e2e.multus.cluster import Pod
 from tests.e2e.multus.node import BINARIES, Node
 
-IFNAME = "eth0"
+_IFNAME = "eth0"
 _TIMEOUT = 90.0
 _TRIES = 5
 
@@ -80,15 +81,14 @@ class Sandbox:
         if self.netns:
             self.node.machine.run("ip", "netns", "del", self.name)
 
-    def variables(self, command: str, ifname: str, args: Mapping[str, str] | None = None) -> dict[str, str]:
-        """What is set for a call; `args` are further CNI_ARGS."""
+    def variables(self, command: str, ifname: str) -> dict[str, str]:
+        """What is set for a call."""
         pairs = {
             "K8S_POD_NAMESPACE": self.pod.namespace,
             "K8S_POD_NAME": self.pod.name,
             "K8S_POD_INFRA_CONTAINER_ID": self.container,
             "K8S_POD_UID": self.uid or self.pod.uid,
             "IgnoreUnknown": "1",
-            **(args or {}),
         }
         variables = {
             "CNI_COMMAND": command,
@@ -131,7 +131,7 @@ class Sandbox:
         configuration = {**self.node.configuration(), **self.settings}
         if self.result is not None and command != "ADD":
             configuration["prevResult"] = self.result
-        return call(self.node, self.variables(command, IFNAME), configuration)
+        return call(self.node, self.variables(command, _IFNAME), configuration)
 
 
 def call(node: Node, variables: Mapping[str, str], configuration: Mapping[str, Any]) -> Outcome:
@@ -147,6 +147,13 @@ def call(node: Node, variables: Mapping[str, str], configuration: Mapping[str, A
     )
     stdout, stderr = process.communicate(json.dumps(configuration), timeout=_TIMEOUT)
     return Outcome(process.returncode, stdout, stderr)
+
+
+def at_once(command: Callable[[Sandbox], Outcome], sandboxes: Sequence[Sandbox]) -> None:
+    """Has a command succeed for all sandboxes, side by side."""
+    with ThreadPoolExecutor(len(sandboxes)) as calls:
+        for outcome in calls.map(command, sandboxes):
+            outcome.succeeded()
 
 
 def _shuffled(items: Mapping[str, str]) -> dict[str, str]:

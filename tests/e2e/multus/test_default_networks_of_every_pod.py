@@ -36,6 +36,15 @@ def test_pods_of_system_namespaces_do_without_them(kubelet: Kubelet, cluster: Cl
     assert_attached(cluster, sandbox, Row("", "", {"net1": "kube-system/yellow", "net2": "demo/blue"}))
 
 
+def test_one_of_ours_is_refused_with_what_the_pod_has(kubelet: Kubelet) -> None:
+    """The manager gives pods what they ask for, and no pod asked for it."""
+    sandbox = kubelet.sandbox("blue", **default_network(NETWORK, "yellow", "extra-1"))
+    message = sandbox.add().failed()
+    assert "the pod has no interface in network yellow" in message
+    assert "demo/blue" in message
+    assert leftovers.of_ours(sandbox) == []
+
+
 def test_networks_are_not_mixed_up_where_multus_counts_otherwise(kubelet: Kubelet) -> None:
     sandbox = kubelet.sandbox("blue,other/blue")
     message = sandbox.add().failed()

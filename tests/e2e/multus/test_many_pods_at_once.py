@@ -1,14 +1,11 @@
 """A node that starts: its pods come all at once, and go all at once."""
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-
 from tests.e2e.multus import leftovers
 from tests.e2e.multus.attachments import assert_attached
 from tests.e2e.multus.cluster import Cluster
 from tests.e2e.multus.kubelet import Kubelet
 from tests.e2e.multus.rows import ROWS
-from tests.e2e.multus.runtime import Outcome, Sandbox
+from tests.e2e.multus.runtime import Sandbox, at_once
 
 PODS = 2 * len(ROWS)
 
@@ -21,10 +18,3 @@ def test_each_gets_its_own(kubelet: Kubelet, cluster: Cluster) -> None:
         assert_attached(cluster, sandbox, row)
     at_once(Sandbox.delete, sandboxes)
     assert [left for sandbox in sandboxes for left in leftovers.of_sandbox(sandbox)] == []
-
-
-def at_once(command: Callable[[Sandbox], Outcome], sandboxes: list[Sandbox]) -> None:
-    """Has the command succeed for all, side by side."""
-    with ThreadPoolExecutor(len(sandboxes)) as calls:
-        for outcome in calls.map(command, sandboxes):
-            outcome.succeeded()

@@ -8,6 +8,7 @@ from tests.e2e.multus.attachments import assert_attached, check_attachment, our_
 from tests.e2e.multus.cluster import Cluster
 from tests.e2e.multus.kubelet import Kubelet
 from tests.e2e.multus.rows import ROWS, Row
+from tests.e2e.multus.runtime import Sandbox, at_once
 
 each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 
@@ -45,8 +46,7 @@ def test_del(kubelet: Kubelet, row: Row) -> None:
 @each_row
 def test_del_twice(kubelet: Kubelet, cluster: Cluster, row: Row) -> None:
     sandbox, another = (kubelet.sandbox(row.networks, **row.settings) for _ in range(2))
-    for each in (sandbox, another):
-        each.add().succeeded()
+    at_once(Sandbox.add, [sandbox, another])
     sandbox.delete().succeeded()
     sandbox.delete().succeeded()
     sandbox.remove()
