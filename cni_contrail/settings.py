@@ -131,13 +131,17 @@ def read_section(section: Mapping[str, Any], where: str) -> dict[str, Any]:
     values = {}
     for key, value in section.items():
         if key not in _READERS:
-            raise PluginError(Code.INVALID_CONFIG, f"{where}: unknown key {key} (its value is {json.dumps(value)})")
+            raise PluginError(Code.INVALID_CONFIG, f"{where}: unknown key {key} (its value is {_shown(value)})")
         try:
             values[key] = _READERS[key](value)
         except ValueError as error:
-            message = f"{where}: {key} must be {error}, not {json.dumps(value)}"
+            message = f"{where}: {key} must be {error}, not {_shown(value)}"
             raise PluginError(Code.INVALID_CONFIG, message) from error
     return values
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, default=str)  # a YAML file may hold dates
 
 
 def _text(value: object) -> str:

@@ -71,7 +71,7 @@ class EntryPoint:
 class ShimAndDaemon:
     """Each call is a process of the shim; the daemon starts with the first of them, and again when it was killed.
 
-    `configuration` has further keys of the daemon's file.
+    `configuration` has further keys of the daemon's file, `options` are further ones of its command line.
     """
 
     def __init__(self, node: Netns, node_file: Path) -> None:
@@ -80,6 +80,7 @@ class ShimAndDaemon:
         self._folder = tempfile.TemporaryDirectory(prefix="ct-")
         self._daemon: ForkedDaemon | None = None
         self.configuration: dict[str, Any] = {}
+        self.options: list[str] = []
         self._shall_die = False
         self._starting = threading.Lock()
         self.socket_path = f"{self._folder.name}/cni.sock"
@@ -117,7 +118,9 @@ class ShimAndDaemon:
             file.write_text(json.dumps({"socket": self.socket_path, **self.configuration}))  # JSON is YAML
             self._shall_die = bool(kill_at)
             environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(self._node_file)}
-            self._daemon = ForkedDaemon(["--config", str(file)], environment, self._node.path, kill_at=kill_at)
+            self._daemon = ForkedDaemon(
+                ["--config", str(file), *self.options], environment, self._node.path, kill_at=kill_at
+            )
             await_listener(self.socket_path)
         return self._daemon
 

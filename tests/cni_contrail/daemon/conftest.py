@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def caller(plugin: Plugin) -> ShimAndDaemon:
 
 @pytest.fixture
 def ask(plugin: Plugin, caller: ShimAndDaemon) -> Ask:
-    def ask(command: str, pod: PodSandbox, ifname: str = "eth0", **config: object) -> DaemonClient:
+    def ask(command: str, pod: PodSandbox, ifname: str = "eth0", **config: Any) -> DaemonClient:
         caller.daemon()
         client = DaemonClient(caller.socket_path)
         client.ask(plugin.environment(command, pod, ifname), json.dumps(plugin.config(**config)).encode())

@@ -1,0 +1,58 @@
+"""Waiting is free: a hundred ADDs whose list never comes, and all the others are served as ever."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cni_contrail.conftest import until
+from tests.cni_contrail.daemon.conftest import Ask, error
+from tests.support.agents import ScriptedAgent, make_vmis
+from tests.support.callers import ShimAndDaemon
+from tests.support.daemon_client import DaemonClient
+from tests.support.netns import Netns
+from tests.support.plugin import Plugin, PodSandbox
+
+ADDS = 100
+
+
+@pytest.fixture
+def waiting(agent: ScriptedAgent, plugin: Plugin, sandbox: Netns, ask: Ask) -> Iterator[list[DaemonClient]]:
+    settings = {"poll-timeout": 3, "poll-retries": 20}
+    pods = [PodSandbox(sandbox.path, name=f"waits-{number}") for number in range(ADDS)]
+    clients = [ask("ADD", pod, settings=settings) for pod in pods]
+    until(lambda: len(list(plugin.state_dir.glob("*/eth0.json"))) == ADDS)
+    yield clients
+    for client in clients:
+        client.hang_up()
+    until(lambda: not plugin.files())
+
+
+def test_adds_dels_checks_and_statuses_are_served_meanwhile(
+    waiting: list[DaemonClient], agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
+) -> None:
+    pod = PodSandbox(make_netns("pod").path, name="served")
+    agent.serve(pod.machine_name, make_vmis(3, uid=pod.uid))
+    begun = time.monotonic()
+    result = plugin.add(pod, version="1.1.0").succeeded().document
+    plugin.check(pod, previous=result, version="1.1.0").succeeded()
+    plugin.status().succeeded()
+    plugin.delete(pod).succeeded()
+    assert time.monotonic() - begun < 5
+
+
+def test_they_take_little_memory(waiting: list[DaemonClient], caller: ShimAndDaemon) -> None:
+    status = Path(f"/proc/{caller.pid}/status").read_text()
+    assert int(status.split("VmRSS:")[1].split()[0]) < 60 * 1024
+
+
+def test_when_the_daemon_stops_each_is_asked_to_come_again(
+    waiting: list[DaemonClient], plugin: Plugin, caller: ShimAndDaemon
+) -> None:
+    begun = time.monotonic()
+    caller.stop()
+    assert time.monotonic() - begun < 5
+    for client in waiting:
+        assert error(client.answered(receipt=False), 11) == "the node daemon is stopping"
+    assert plugin.files() == []

@@ -1,0 +1,95 @@
+"""The daemon's file: its own keys and the plugin's settings, and one sentence about what is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cni_contrail.daemon.configuration import DEFAULT_SOCKET, Configuration, load_configuration
+from cni_contrail.daemon.errors import ConfigurationError
+from tests.support.agents import ScriptedAgent, ServePod
+from tests.support.callers import ShimAndDaemon
+from tests.support.plugin import Plugin, PodSandbox
+
+
+def load(tmp_path: Path, text: str) -> Configuration:
+    file = tmp_path / "cnid.yaml"
+    file.write_text(text)
+    return load_configuration(str(file))
+
+
+def test_all_keys_may_be_left_out(tmp_path: Path) -> None:
+    assert load(tmp_path, "") == Configuration() == load(tmp_path, "socket:\nmode:\n")
+    assert Configuration().socket == DEFAULT_SOCKET == "/run/contrail/cni.sock"
+
+
+def test_its_keys_are_the_daemons_and_the_plugins(tmp_path: Path) -> None:
+    text = "socket: /run/x.sock\nmetrics-listen: '[::1]:9100'\nmode: thick\nmtu: 9000\nlog-level: debug\n"
+    assert load(tmp_path, text) == Configuration(
+        "/run/x.sock", ("::1", 9100), {"mode": "thick", "mtu": 9000, "log-level": "debug"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sockett: /x", "unknown key sockett"),
+        ("socket: x", "socket must be an absolute path"),
+        ("socket: 2026-01-01", "socket must be an absolute path"),
+        (f"socket: /{'x' * 107}", "socket must be at most 107 bytes long"),
+        ("metrics-listen: 9100", "metrics-listen must be HOST:PORT"),
+        ("metrics-listen: a:99999", "metrics-listen must be HOST:PORT"),
+        ("mtu: big", "mtu must be a whole number from 68 to 65535"),
+        ("mode: 2026-01-01", "mode must be"),
+        ("- mode", "a mapping of keys is needed"),
+        ("1: x", "a mapping of keys is needed"),
+        ("mode: [", "is not YAML"),
+        ("mode: !!python/object:os.system x", "is not YAML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load(tmp_path, text)
+    assert str(refused.value).startswith(f"{tmp_path}/cnid.yaml: ")
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", None])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes | None) -> None:
+    file = tmp_path / "cnid.yaml"
+    if data is not None:
+        file.write_bytes(data)
+    with pytest.raises(ConfigurationError, match=r"cnid\.yaml"):
+        load_configuration(str(file))
+
+
+class TestForTheWholeNode:
+    def test_what_the_daemon_sets_no_network_may_change(
+        self, agent: ScriptedAgent, plugin: Plugin, caller: ShimAndDaemon, pod: PodSandbox, serve_pod: ServePod
+    ) -> None:
+        caller.configuration["cluster-name"] = "k8s"
+        serve_pod(agent)
+        message = plugin.add(pod, settings={"cluster-name": "other"}).failed(7)
+        assert 'cluster-name is set for the whole node to "k8s", and may not be "other"' in message
+        plugin.add(pod, settings={"cluster-name": "k8s"}).succeeded()
+
+    def test_it_stands_over_the_node_wide_file_which_holds_too(
+        self, agent: ScriptedAgent, plugin: Plugin, caller: ShimAndDaemon, pod: PodSandbox, serve_pod: ServePod
+    ) -> None:
+        plugin.node_file.write_text('{"mode": "delegated", "cluster-name": "k8s"}')
+        caller.configuration["mode"] = "thick"
+        serve_pod(agent, 3)
+        plugin.add(pod, settings={"cluster-name": "other"}).failed(7)
+        plugin.add(pod).succeeded()
+        assert len(plugin.node.links()) == 3
+
+
+def test_lines_are_json_where_that_is_asked_for(
+    agent: ScriptedAgent, plugin: Plugin, caller: ShimAndDaemon, pod: PodSandbox, serve_pod: ServePod
+) -> None:
+    caller.options = ["--log-format", "json"]
+    serve_pod(agent)
+    lines = [json.loads(line) for line in plugin.add(pod).succeeded().stderr.splitlines()]
+    attached = next(line for line in lines if "attached" in line["message"])
+    assert (attached["container"], attached["pod"]) == (pod.container, "demo/web-0")

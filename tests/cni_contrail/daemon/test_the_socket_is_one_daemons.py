@@ -1,0 +1,120 @@
+"""The socket: for root alone, one daemon at a time, in place of what a killed one left, and gone at the end."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support.callers import await_listener
+
+COMMAND = [str(Path(sys.executable).parent / "contrail-cnid")]
+
+Start = Callable[[], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Short enough for a socket's path."""
+    with tempfile.TemporaryDirectory(prefix="ct-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def path(folder: Path) -> str:
+    return str(folder / "made" / "cni.sock")
+
+
+@pytest.fixture
+def start(folder: Path, path: str) -> Iterator[Start]:
+    file = folder / "cnid.yaml"
+    file.write_text(f"socket: {path}\nstate-dir: {folder}/state\nagent-socket: {folder}/agent.sock\n")
+    environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(folder / "none.json")}
+    with ExitStack() as running:
+
+        def start() -> "subprocess.Popen[str]":
+            process = subprocess.Popen([*COMMAND, "--config", str(file)], env=environment, stderr=-1, text=True)
+            running.enter_context(process)
+            running.callback(process.kill)
+            return process
+
+        yield start
+
+
+def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    _, stderr = process.communicate(timeout=20)
+    return process.returncode, stderr
+
+
+def terminated(process: "subprocess.Popen[str]") -> int:
+    process.terminate()
+    return ended(process)[0]
+
+
+def test_root_alone_reaches_it(start: Start, path: str) -> None:
+    process = start()
+    await_listener(path)
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
+    assert terminated(process) == 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_it_is_gone_at_the_end(start: Start, path: str, how: signal.Signals) -> None:
+    process = start()
+    await_listener(path)
+    process.send_signal(how)
+    status, stderr = ended(process)
+    assert (status, os.path.exists(path)) == (0, False)
+    assert "contrail-cnid has stopped" in stderr
+
+
+def test_a_second_daemon_is_refused_and_the_first_goes_on(start: Start, path: str) -> None:
+    first = start()
+    await_listener(path)
+    assert ended(start()) == (2, f"contrail-cnid: socket {path} is served by another daemon\n")
+    await_listener(path)
+    assert terminated(first) == 0
+
+
+def test_what_a_killed_daemon_left_is_replaced(start: Start, path: str) -> None:
+    killed = start()
+    await_listener(path)
+    killed.kill()
+    ended(killed)
+    assert os.path.exists(path)
+    process = start()
+    await_listener(path)
+    assert terminated(process) == 0
+
+
+def test_a_socket_that_somebody_put_in_its_place_is_left(start: Start, path: str) -> None:
+    process = start()
+    await_listener(path)
+    os.unlink(path)
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(path)
+        assert terminated(process) == 0
+        assert os.path.exists(path)
+
+
+def test_what_is_no_socket_is_not_removed(start: Start, path: str) -> None:
+    os.mkdir(os.path.dirname(path))
+    Path(path).write_text("kept")
+    assert ended(start()) == (2, f"contrail-cnid: {path} is there, and no socket\n")
+    assert Path(path).read_text() == "kept"
+
+
+def test_a_directory_that_others_write_to_is_refused(start: Start, path: str) -> None:
+    os.mkdir(os.path.dirname(path))
+    os.chmod(os.path.dirname(path), 0o777)
+    status, stderr = ended(start())
+    assert status == 2
+    assert "others than its owner may write" in stderr
