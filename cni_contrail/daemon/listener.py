@@ -12,18 +12,16 @@ from collections.abc import Iterator
 from cni_contrail.daemon.errors import SocketError
 from cni_contrail.state.files import make_private_directory
 
-_BACKLOG = 512
 _WRITABLE_BY_OTHERS = 0o022
 
 
 @contextlib.contextmanager
-def listening(path: str) -> Iterator[socket.socket]:
-    """Listens at the path, which is gone at the end; raises `SocketError`."""
+def bound(path: str) -> Iterator[socket.socket]:
+    """Binds a socket to the path, which is gone at the end; raises `SocketError`. The caller listens."""
     with contextlib.ExitStack() as held:
         try:
             held.callback(os.close, _locked(path))
             listener = held.enter_context(_bound(path))
-            listener.listen(_BACKLOG)
         except OSError as error:
             raise SocketError(f"socket {path} cannot be made: {error.strerror}") from error
         yield listener

@@ -11,7 +11,7 @@ from cni_contrail.commands import add, check, collect, delete, lost, stock  # no
 from cni_contrail.commands.node import Node
 from cni_contrail.commands.status import ensure_ready
 from cni_contrail.daemon.configuration import Configuration
-from cni_contrail.daemon.listener import listening
+from cni_contrail.daemon.listener import bound
 from cni_contrail.daemon.pages import served
 from cni_contrail.daemon.requests import Requests
 from cni_contrail.daemon.surroundings import DaemonSurroundings
@@ -40,7 +40,7 @@ class Daemon:
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)  # threads inherit that, and none is interrupted
         journal = self._node().journal
         with contextlib.ExitStack() as running:
-            listener = running.enter_context(listening(self._configuration.socket))
+            listener = running.enter_context(bound(self._configuration.socket))
             if self._configuration.metrics_listen:
                 registry = self._surroundings.metrics.registry
                 running.enter_context(served(self._configuration.metrics_listen, self._unreadiness, registry))

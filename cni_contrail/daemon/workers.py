@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from cni_contrail.deadline import Deadline
 
+_BACKLOG = 512
 _MOST_IDLE = 8
 _STACK = 1024 * 1024  # bytes; a thread takes what it uses of them
 
@@ -30,7 +31,8 @@ class Workers:
         self._idle = 0
 
     def start(self) -> None:
-        """Begins to serve."""
+        """Begins to listen and to serve."""
+        self._listener.listen(_BACKLOG)
         threading.stack_size(_STACK)
         with self._changed:
             self._add_one()

@@ -1,0 +1,61 @@
+"""A daemon that starts finds what its predecessor left: deletes to tell of, attachments of sandboxes that are gone."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from tests.cni_contrail.conftest import Attach, until
+from tests.support.agents import ScriptedAgent, ServePod
+from tests.support.callers import ShimAndDaemon
+from tests.support.plugin import Plugin, PodSandbox
+
+
+@pytest.fixture(autouse=True)
+def settings(plugin: Plugin, caller: ShimAndDaemon) -> None:
+    """It is told of its state directory: what it looks after by itself."""
+    caller.configuration |= plugin.settings
+
+
+def test_queued_deletes_are_told_at_its_start(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, caller: ShimAndDaemon
+) -> None:
+    serve_pod(agent, 2)
+    plugin.add(pod).succeeded()
+    agent.__exit__()
+    plugin.delete(pod).succeeded()
+    caller.stop()
+    agent.__enter__()
+    assert len(agent.ports) == 2
+    caller.daemon()
+    until(lambda: agent.ports == {})
+    until(lambda: plugin.files() == [])
+
+
+def test_attachments_of_sandboxes_that_went_meanwhile_are_freed_at_its_start(
+    agent: ScriptedAgent, plugin: Plugin, attach: Attach, caller: ShimAndDaemon
+) -> None:
+    pods = [attach(agent, f"pod-{number}", interfaces=2) for number in range(8)]
+    caller.stop()
+    for pod in pods[1:]:
+        subprocess.run(["ip", "netns", "del", os.path.basename(pod.netns)], check=True)
+    until(lambda: len(plugin.node.links()) == 2)
+    caller.daemon()
+    until(lambda: set(agent.owners().values()) == {pods[0].container})
+    assert plugin.record_path(pods[0]).exists()
+
+
+def test_stopping_lets_what_is_under_way_end(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, caller: ShimAndDaemon
+) -> None:
+    """A DEL whose agent takes its time is not cut off."""
+    serve_pod(agent, 2)
+    plugin.add(pod).succeeded()
+    came = agent.stall("DELETE")
+    deleting = plugin.start_with(plugin.environment("DEL", pod), json.dumps(plugin.config()))
+    assert came.wait(10)
+    caller.stop()
+    stdout, _ = deleting.communicate(timeout=10)
+    assert (deleting.returncode, stdout) == (0, b"")
+    assert plugin.node.links() == []

@@ -1,0 +1,50 @@
+"""Calls leave nothing behind in the daemon; ten thousand of them are for the benchmark."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.cni_contrail.conftest import until
+from tests.support.agents import ScriptedAgent, ServePod
+from tests.support.callers import ShimAndDaemon
+from tests.support.plugin import Plugin, PodSandbox
+
+PAIRS = 100
+WARM = 30
+LARGEST_GROWTH = 1024  # KiB, for what the allocator has not settled yet
+
+
+class Size(NamedTuple):
+    descriptors: int
+    threads: int
+    memory: int
+
+
+def size(process: int) -> Size:
+    status = Path(f"/proc/{process}/status").read_text()
+    return Size(
+        descriptors=len(os.listdir(f"/proc/{process}/fd")),
+        threads=len(os.listdir(f"/proc/{process}/task")),
+        memory=int(status.split("VmRSS:")[1].split()[0]),
+    )
+
+
+def test_descriptors_threads_and_memory_stay_as_they_are(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, caller: ShimAndDaemon
+) -> None:
+    serve_pod(agent, 2)
+
+    def attach_and_detach(times: int) -> None:
+        for _ in range(times):
+            plugin.add(pod).succeeded()
+            plugin.delete(pod).succeeded()
+
+    attach_and_detach(WARM)
+    process = caller.pid
+    before = size(process)
+    attach_and_detach(PAIRS)
+    until(lambda: size(process).descriptors <= before.descriptors)
+    after = size(process)
+    assert after.threads <= before.threads + 1
+    assert after.memory - before.memory < LARGEST_GROWTH
+    assert after.memory < 60 * 1024

@@ -1,0 +1,105 @@
+"""`/healthz`, `/readyz` and `/metrics`."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from tests.cni_contrail.conftest import until
+from tests.support.agents import ScriptedAgent, ServePod
+from tests.support.callers import ShimAndDaemon
+from tests.support.plugin import Plugin, PodSandbox
+
+Get = Callable[[str], "Page"]
+
+
+class Page(NamedTuple):
+    status: int
+    text: str
+
+
+@pytest.fixture
+def get(plugin: Plugin, caller: ShimAndDaemon) -> Get:
+    caller.configuration |= {"metrics-listen": "127.0.0.1:9099", **plugin.settings}
+
+    def get(path: str) -> Page:
+        caller.daemon()
+        with plugin.node.inside():
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:9099{path}", timeout=10) as answer:
+                    return Page(answer.status, answer.read().decode())
+            except urllib.error.HTTPError as error:
+                with error:
+                    return Page(error.code, error.read().decode())
+
+    return get
+
+
+def sample(page: Page, name: str) -> float:
+    lines = [line.split() for line in page.text.splitlines() if not line.startswith("#")]
+    return next((float(value) for key, value in lines if key == name), 0.0)
+
+
+def test_it_is_healthy_and_ready_while_the_agent_is(agent: ScriptedAgent, get: Get) -> None:
+    assert json.loads(get("/healthz").text)["healthy"]
+    assert get("/readyz") == (200, '{"ready": true, "reasons": []}')
+
+
+def test_without_an_agent_it_says_why_it_is_not_ready(get: Get) -> None:
+    assert get("/healthz").status == 200
+    page = get("/readyz")
+    assert page.status == 503
+    assert "agent unreachable" in json.loads(page.text)["reasons"][0]
+
+
+def test_other_pages_are_not_there(get: Get) -> None:
+    assert get("/x").status == 404
+
+
+def test_durations_are_counted_by_command_and_phase(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, get: Get
+) -> None:
+    serve_pod(agent, 2)
+    plugin.add(pod).succeeded()
+    plugin.delete(pod).succeeded()
+    page = get("/metrics")
+    for command, phases in {"ADD": ("list", "make", "plug", "whole"), "DEL": ("remove", "tell", "whole")}.items():
+        for phase in phases:
+            assert sample(page, f'contrail_cnid_seconds_count{{command="{command}",phase="{phase}"}}') == 1, phase
+    assert 'le="0.001"' in page.text
+
+
+def test_errors_are_counted_by_code(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, get: Get) -> None:
+    get("/healthz")
+    plugin.add(pod, ipam={"type": "x"}).failed(2)
+    assert sample(get("/metrics"), 'contrail_cnid_errors_total{code="2",command="ADD"}') == 1
+
+
+def test_waiting_adds_are_counted(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, get: Get
+) -> None:
+    get("/healthz")
+    came = agent.stall("GET", "/vm-cfg")
+    adding = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config()))
+    assert came.wait(10)
+    until(lambda: sample(get("/metrics"), 'contrail_cnid_running{phase="list"}') == 1)
+    adding.kill()
+    adding.communicate(timeout=10)
+    until(lambda: sample(get("/metrics"), 'contrail_cnid_running{phase="list"}') == 0)
+
+
+def test_deletes_that_the_agent_was_not_told_of_are_counted_and_told(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, get: Get
+) -> None:
+    serve_pod(agent, 2)
+    get("/healthz")
+    plugin.add(pod).succeeded()
+    agent.__exit__()
+    plugin.delete(pod).succeeded()
+    assert sample(get("/metrics"), "contrail_cnid_pending_deletes") == 1
+    agent.__enter__()
+    until(lambda: agent.ports == {})
+    until(lambda: sample(get("/metrics"), "contrail_cnid_pending_deletes") == 0)
