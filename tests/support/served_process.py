@@ -27,6 +27,11 @@ class ServedProcess:
         self.process: subprocess.Popen[bytes] | None = None
         self._environment = environment
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started and has not ended."""
+        return self.process is not None and self.process.poll() is None
+
     def start(self) -> None:
         """Starts it and returns once it is ready."""
         self.launch()

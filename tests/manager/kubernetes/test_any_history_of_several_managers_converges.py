@@ -19,7 +19,7 @@ from tests.support.manager_life import ManagerLife
 
 
 class InTheCluster(ClusterHistory):
-    """`rival`: a second manager that leads, too; `orphaned`: one of two that lived at once crashed."""
+    """`rival`: a second manager that leads, too; `had_rival`: there was one since all was last cleaned up."""
 
     deadline = 200.0
 

@@ -1,6 +1,7 @@
 """Managers as processes, and the supervisor that starts the next one when one ends."""
 
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 
 from tests.e2e.kubernetes.deployed.cluster import NAMESPACE, Cluster
@@ -34,36 +35,44 @@ class Managers:
 
     def succeed(self, killed: ManagerProcess) -> ManagerProcess:
         """Starts the next one, which need not wait for the lease of one that is certainly dead."""
-        assert killed.process is not None
-        assert killed.process.poll() is not None
+        assert not killed.is_running
         self.drop_lease()
         return self.launch()
 
     def supervise(self) -> None:
         """Starts the next one if the last one ended, as a supervisor does; it must have said why in one line."""
         last = self._all[-1]
-        if last.process is not None and last.process.poll() is not None:
-            assert last.process.returncode == 1
+        if not last.is_running:
+            assert last.ended() == 1
             assert "Traceback" not in last.log.read_text()
             self.launch()
 
     @property
     def last_words(self) -> list[str]:
         """The last line that each of those said that ended."""
-        ended = [one for one in self._all if one.process is not None and one.process.poll() is not None]
-        return [one.log.read_text().splitlines()[-1] for one in ended]
+        return [one.log.read_text().splitlines()[-1] for one in self._all if not one.is_running]
+
+    def holder(self) -> str:
+        """Who has the lease, empty if there is none."""
+        lease = self._ask("GET") or {"spec": {}}
+        return str(lease["spec"].get("holderIdentity", ""))
 
     def drop_lease(self) -> None:
         """Lets whoever stands by lead at once."""
+        self._ask("DELETE")
+
+    def _ask(self, method: str) -> Any:
+        """What the server answers for the lease, None if there is none."""
         try:
-            self._cluster.server.ask("DELETE", _LEASE)
+            return self._cluster.server.ask(method, _LEASE)
         except HTTPError as error:
             error.close()
             if error.code != 404:
                 raise
+            return None
 
     def kill_all(self) -> None:
         for manager in self._all:
-            if manager.process is not None and manager.process.poll() is None:
+            if manager.is_running:
                 manager.kill()
         self.drop_lease()
