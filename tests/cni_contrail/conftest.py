@@ -21,9 +21,6 @@ DAEMON = "shim and daemon"
 by_entry_point = pytest.mark.parametrize("plugin", [ENTRY_POINT], indirect=True)
 """For what is about a process of its own for each call, or does not call the plugin at all."""
 
-by_daemon = pytest.mark.parametrize("plugin", [DAEMON], indirect=True)
-"""For what is about the shim and the daemon."""
-
 Attach = Callable[..., PodSandbox]
 """Attaches a pod of its own sandbox; see the fixture `attach`."""
 

@@ -1,13 +1,16 @@
 """Calls that a runtime gets wrong are answered as the reference library answers them."""
 
+import contextlib
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cni_contrail.conftest import DAEMON, ENTRY_POINT
+from tests.support.callers import ShimAndDaemon, shim
 from tests.support.netns import Netns
 from tests.support.plugin import COMMAND, Outcome, Plugin, PodSandbox
 
@@ -36,12 +39,20 @@ def run(command: list[str], environment: dict[str, str], stdin: str | None) -> O
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.fixture
-def call(tmp_path: Path) -> Callable[..., Outcome]:
-    def call(environment: dict[str, str], stdin: str | None = GOOD) -> Outcome:
-        return run(COMMAND, {**environment, "CONTRAIL_CNI_CONFIG": str(tmp_path / "none")}, stdin)
+@pytest.fixture(params=[ENTRY_POINT, DAEMON])
+def call(request: pytest.FixtureRequest, node: Netns, tmp_path: Path) -> Iterator[Callable[..., Outcome]]:
+    """Calls the plugin as it is, or by way of the daemon."""
+    no_file = tmp_path / "none"
+    command, more = COMMAND, {"CONTRAIL_CNI_CONFIG": str(no_file)}
+    with contextlib.closing(ShimAndDaemon(node, no_file)) as caller:
+        if request.param == DAEMON:
+            caller.daemon()
+            command, more = [shim()], {"CONTRAIL_CNI_SOCKET": caller.socket_path}
 
-    return call
+        def call(environment: dict[str, str], stdin: str | None = GOOD) -> Outcome:
+            return run(command, {**environment, **more}, stdin)
+
+        yield call
 
 
 @pytest.mark.parametrize("command", REQUIRED)
