@@ -30,9 +30,13 @@ def add(request: Request) -> str:
     node = request.node
     refuse_unsupported_fields(request.config)
     refuse_unsupported_settings(node.settings)
-    with open_sandbox(request) as netns:
+    patience = _patience(node)
+    with (
+        open_sandbox(request) as netns,
+        contextlib.closing(AskedList(node.agent, request.machine_name, request.pod, patience)) as asked,
+    ):
         with attempted(request) as attempt:
-            result = _attach(request, netns, attempt)
+            result = _attach(request, netns, attempt, asked, patience)
             node.surroundings.deliver(result)
         announce_attached(request, netns, attempt)
     sweep(node, request.call.container_id)
@@ -40,18 +44,17 @@ def add(request: Request) -> str:
     return result
 
 
-def _attach(request: Request, netns: int, attempt: Attempt) -> str:
-    node, patience = request.node, _patience(request.node)
-    with contextlib.closing(AskedList(node.agent, request.machine_name, request.pod, patience)) as asked:
-        with request.locked():
-            begun = attempt.begin()
-            with node.phase("list"):
-                served = asked.come_at_once()
-            if served is not None:
-                return _wire(request, netns, served, begun, patience)
-            node.attachments.write(begun.record)
+def _attach(request: Request, netns: int, attempt: Attempt, asked: AskedList, patience: Patience) -> str:
+    node = request.node
+    with request.locked():
+        begun = attempt.begin()
         with node.phase("list"):
-            served = asked.awaited()
+            served = asked.come_at_once()
+        if served is not None:
+            return _wire(request, netns, served, begun, patience)
+        node.attachments.write(begun.record)
+    with node.phase("list"):
+        served = asked.awaited()
     with request.locked():
         attempt.ensure_still_wanted()
         return _wire(request, netns, served, begun, patience)

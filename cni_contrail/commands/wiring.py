@@ -140,9 +140,6 @@ def finish(request: Request, netns: int, record: Record) -> None:
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
     request.node.attachments.write(record._replace(sandbox_id=number, finished=True))
-    for each in record.interfaces:
-        addresses = " ".join(address.address for address in each.plan.addresses)
-        request.node.journal.bind(vmi=each.uuid).info(f"attached {each.plan.name} {addresses}")
 
 
 def _giving_way(netns: int, plans: Sequence[InterfacePlan]) -> tuple[ReplacedRoute, ...]:

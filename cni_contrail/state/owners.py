@@ -24,8 +24,7 @@ _LOCK = struct.Struct("@hhqqi4x")  # struct flock: type, whence, start, length, 
 def owned(state_dir: str, attempt: str) -> Iterator[None]:
     """Marks the attempt (16 hexadecimal digits) as one that runs; raises `PluginError` with code 5."""
     try:
-        make_private_directory(state_dir)
-        descriptor = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = _open(state_dir)
     except OSError as error:
         raise PluginError(Code.IO_FAILURE, f"{state_dir} cannot be made: {error.strerror}") from error
     try:
@@ -33,6 +32,14 @@ def owned(state_dir: str, attempt: str) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _open(state_dir: str) -> int:
+    try:
+        return os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        make_private_directory(state_dir)
+        return os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def is_owned(state_dir: str, attempt: str) -> bool:
