@@ -1,7 +1,7 @@
 """An event loop whose clock goes on only while nothing else is to be done: for what waits many seconds by contract.
 
-All parties must live in the loop, servers too: a wait then takes no time, and a slow machine makes nothing late. What is
-awaited from outside of the loop is not waited for.
+All parties must live in the loop, servers too: a wait then takes no time, and a slow machine makes nothing late. What
+comes from outside of the loop is not waited for.
 """
 
 import asyncio
