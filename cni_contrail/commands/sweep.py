@@ -32,28 +32,32 @@ def sweep(node: Node, container: str) -> None:
         _try_container(node, name)
 
 
-def sweep_all(node: Node) -> None:
-    """Frees what is gone of all containers; never fails. The agent is told by who sends next."""
-    for name in node.attachments.containers():
-        _try_container(node, name)
+def sweep_all(node: Node) -> int:
+    """Frees what is gone of all containers, and returns how many attachments that were; never fails.
+
+    The agent is told by who sends next.
+    """
+    return sum(_try_container(node, name) for name in node.attachments.containers())
 
 
-def _try_container(node: Node, name: str) -> None:
+def _try_container(node: Node, name: str) -> int:
     try:
-        _sweep_container(node, name)
+        return _sweep_container(node, name)
     except (PluginError, LinkError, OSError) as error:
         node.journal.debug(f"attachments of {name} are not looked through: {error}")
+        return 0
 
 
-def _sweep_container(node: Node, container: str) -> None:
+def _sweep_container(node: Node, container: str) -> int:
     node.attachments.tidy(container)
     if not any(_is_gone(node, record) for record in node.attachments.of_container(container)):
-        return
+        return 0
     with node.attachments.lock(container, patience=0):
-        for record in node.attachments.of_container(container):
-            if _is_gone(node, record):
-                take_down(node, record, sandbox=None, tell=node.pending.keep)
-                node.journal.warning(f"freed {record.ifname} of container {record.container_id}: its sandbox is gone")
+        gone = [record for record in node.attachments.of_container(container) if _is_gone(node, record)]
+        for record in gone:
+            take_down(node, record, sandbox=None, tell=node.pending.keep)
+            node.journal.warning(f"freed {record.ifname} of container {record.container_id}: its sandbox is gone")
+    return len(gone)
 
 
 def _is_gone(node: Node, record: Record) -> bool:

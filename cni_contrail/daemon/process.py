@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import resource
 import signal
 
 from cni_contrail.commands import add, check, collect, delete, lost, stock  # noqa: F401 - the first call needs them too
@@ -32,12 +33,13 @@ class Daemon:
         self._configuration = configuration
         self._surroundings = DaemonSurroundings(configuration, json_lines=json_lines)
         self._requests = Requests(self._surroundings)
-        self._upkeep = Upkeep(self._node)
+        self._upkeep = Upkeep(self._node, freed=self._surroundings.metrics.freed)
         self._surroundings.metrics.watch_pending(self._count_pending)
 
     def run(self) -> None:
         """Serves until SIGTERM or SIGINT; raises `SocketError`, or `PluginError` for the node-wide file."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)  # threads inherit that, and none is interrupted
+        _raise_file_limit()
         journal = self._node().journal
         with contextlib.ExitStack() as running:
             listener = running.enter_context(bound(self._configuration.socket))
@@ -70,3 +72,9 @@ class Daemon:
         except PluginError as error:
             return error.message
         return ""
+
+
+def _raise_file_limit() -> None:
+    """Takes as many open files as the process may have: a call takes half a dozen, and shells give 1024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

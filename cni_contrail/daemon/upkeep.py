@@ -22,10 +22,11 @@ _SWEEP_PAUSE = 15.0
 
 
 class Upkeep:
-    """A thread of its own; `node` makes the node as it is set now."""
+    """Two threads; `node` makes the node as it is set now, `freed` is told how many attachments were freed."""
 
-    def __init__(self, node: Callable[[], Node]) -> None:
+    def __init__(self, node: Callable[[], Node], *, freed: Callable[[int], None]) -> None:
         self._node = node
+        self._freed = freed
         self._stopped = threading.Event()
         self._threads = [
             threading.Thread(target=self._repeat, args=(work,), daemon=True) for work in (self.replay, self.sweep)
@@ -51,7 +52,7 @@ class Upkeep:
 
     def sweep(self, _pause: float) -> float:
         """Frees attachments whose sandbox is gone; returns how long to wait."""
-        sweep_all(self._node())
+        self._freed(sweep_all(self._node()))
         return _SWEEP_PAUSE
 
     def _repeat(self, work: Callable[[float], float]) -> None:

@@ -6,6 +6,7 @@ until there are so many in all that new connections have to wait: their shims gi
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from cni_contrail.deadline import Deadline
 
 _BACKLOG = 512
 _MOST_IDLE = 8
+_ACCEPT_PAUSE = 0.05  # seconds until it is tried again where no descriptor was to be had
 _STACK = 1024 * 1024  # bytes; a thread takes what it uses of them
 
 Serve = Callable[[socket.socket], None]
@@ -26,6 +28,7 @@ class Workers:
         self._listener = listener
         self._serve = serve
         self._most = most
+        self._stopped = threading.Event()
         self._changed = threading.Condition()
         self._all = 0
         self._idle = 0
@@ -39,15 +42,16 @@ class Workers:
 
     def stop(self, patience: float) -> bool:
         """Takes no more connections and waits for those that are served; returns whether all ended in time."""
+        self._stopped.set()
         self._listener.shutdown(socket.SHUT_RDWR)
         deadline = Deadline(patience)
         with self._changed:
             return self._changed.wait_for(lambda: self._all == 0, deadline.remaining)
 
     def _add_one(self) -> None:
+        threading.Thread(target=self._work, daemon=True).start()
         self._all += 1
         self._idle += 1
-        threading.Thread(target=self._work, daemon=True).start()
 
     def _work(self) -> None:
         try:
@@ -62,17 +66,20 @@ class Workers:
                 self._changed.notify_all()
 
     def _accept(self) -> socket.socket | None:
-        try:
-            connection, _ = self._listener.accept()
-        except OSError:  # it was shut down
-            return None
-        return connection
+        """The next connection, None when there shall be no more."""
+        while not self._stopped.is_set():
+            try:
+                return self._listener.accept()[0]
+            except OSError:  # shut down; or out of descriptors, which some call gives back
+                self._stopped.wait(_ACCEPT_PAUSE)
+        return None
 
     def _leave_listener(self) -> None:
         with self._changed:
             self._idle -= 1
             if not self._idle and self._all < self._most:
-                self._add_one()
+                with contextlib.suppress(RuntimeError):  # the machine has no thread left: this one will listen again
+                    self._add_one()
 
     def _return_to_listener(self) -> bool:
         with self._changed:

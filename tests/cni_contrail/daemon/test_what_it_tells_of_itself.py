@@ -1,6 +1,8 @@
 """`/healthz`, `/readyz` and `/metrics`."""
 
 import json
+import os
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -8,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.cni_contrail.conftest import until
+from tests.cni_contrail.conftest import Attach, until
 from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.callers import ShimAndDaemon
 from tests.support.plugin import Plugin, PodSandbox
@@ -103,3 +105,15 @@ def test_deletes_that_the_agent_was_not_told_of_are_counted_and_told(
     agent.__enter__()
     until(lambda: agent.ports == {})
     until(lambda: sample(get("/metrics"), "contrail_cnid_pending_deletes") == 0)
+
+
+def test_attachments_that_nobody_deleted_are_counted_when_they_are_freed(
+    agent: ScriptedAgent, plugin: Plugin, attach: Attach, get: Get, caller: ShimAndDaemon
+) -> None:
+    get("/healthz")
+    pods = [attach(agent, f"pod-{number}", interfaces=2) for number in range(2)]
+    caller.stop()
+    for pod in pods:
+        subprocess.run(["ip", "netns", "del", os.path.basename(pod.netns)], check=True)
+    until(lambda: plugin.node.links() == [])
+    until(lambda: sample(get("/metrics"), "contrail_cnid_freed_total") == 2)

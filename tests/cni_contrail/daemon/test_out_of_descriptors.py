@@ -1,0 +1,46 @@
+"""A daemon that may open no more files serves again as soon as there are some."""
+
+import os
+import resource
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cni_contrail.conftest import until
+from tests.support.agents import ScriptedAgent
+from tests.support.callers import ShimAndDaemon
+from tests.support.daemon_client import DaemonClient
+from tests.support.plugin import Plugin
+
+SPARE = 24
+
+
+def opened(caller: ShimAndDaemon) -> int:
+    return len(os.listdir(f"/proc/{caller.pid}/fd"))
+
+
+@pytest.fixture
+def connections(caller: ShimAndDaemon) -> Iterator[list[DaemonClient]]:
+    """As many as the daemon can open, and more; they say nothing."""
+    caller.daemon()
+    process, most = caller.pid, opened(caller) + SPARE
+    resource.prlimit(process, resource.RLIMIT_NOFILE, (most, most))
+    clients = [DaemonClient(caller.socket_path) for _ in range(2 * SPARE)]
+    until(lambda: len(os.listdir(f"/proc/{process}/fd")) >= most)
+    yield clients
+    for client in clients:
+        client.hang_up()
+
+
+def test_calls_are_served_when_others_have_ended(
+    connections: list[DaemonClient], agent: ScriptedAgent, plugin: Plugin, caller: ShimAndDaemon
+) -> None:
+    process, most = caller.pid, opened(caller)
+    for client in connections:
+        client.hang_up()
+    until(lambda: len(os.listdir(f"/proc/{process}/fd")) < most - SPARE / 2)
+    plugin.status().succeeded()
+
+
+def test_it_stops_in_time(connections: list[DaemonClient], caller: ShimAndDaemon) -> None:
+    caller.stop()
