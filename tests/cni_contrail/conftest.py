@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cni_contrail.agent.connections import idle_connections
 from cni_contrail.deadline import Deadline
 from tests.support.agents import OurAgent, ScriptedAgent, ServePod, StockAgent, Vmi, make_vmis
 from tests.support.callers import ShimAndDaemon
@@ -23,6 +24,13 @@ by_entry_point = pytest.mark.parametrize("plugin", [ENTRY_POINT], indirect=True)
 
 Attach = Callable[..., PodSandbox]
 """Attaches a pod of its own sandbox; see the fixture `attach`."""
+
+
+@pytest.fixture(autouse=True)
+def no_kept_connections() -> Iterator[None]:
+    """What a test keeps open to its agent is nothing to the next one."""
+    yield
+    idle_connections.close()
 
 
 @pytest.fixture
