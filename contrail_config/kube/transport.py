@@ -17,6 +17,7 @@ from yarl import URL
 from contrail_config.kube.access import Access, Credential
 from contrail_config.kube.errors import KubeUnavailableError
 from contrail_config.kube.status import error_of, read_status
+from contrail_config.kube.unreachable import why_unreachable
 
 CONNECT_DEADLINE = 10.0
 _PIECE = 65_536  # bytes
@@ -143,5 +144,4 @@ def _as_kube_error(call: Call) -> Iterator[None]:
     try:
         yield
     except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is an OSError
-        said = "no answer in time" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
-        raise KubeUnavailableError(f"{call}: {said}") from error
+        raise KubeUnavailableError(f"{call}: {why_unreachable(error)}") from error
