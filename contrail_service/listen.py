@@ -1,5 +1,6 @@
 """Addresses to listen on: `HOST:PORT`, an IPv6 host in brackets, port 0 for any free one."""
 
+import os
 import re
 from typing import NamedTuple
 
@@ -43,6 +44,11 @@ async def serve_tcp(runner: web.AppRunner, address: ListenAddress) -> ListenAddr
     try:
         await site.start()
     except OSError as error:
-        raise ListenError(f"cannot listen on {address}: {error.strerror or error}") from error
+        raise ListenError(f"cannot listen on {address}: {_words(error)}") from error
     bound: tuple[str, int] = runner.addresses[-1][:2]
     return ListenAddress(address.host, bound[1])
+
+
+def _words(error: OSError) -> str:
+    """The system's own words: asyncio puts others round them, with the address once more."""
+    return os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
