@@ -142,6 +142,8 @@ def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> 
     read_pod_network(findings, configuration.pod_network)
     if configuration.meta_plugin.kind is MetaPlugin.NONE and configuration.meta_plugin.default_networks:
         findings.add("meta-plugin.default-networks", "only a meta plugin has default networks")
+    if isinstance(configuration.source, KubernetesSource):
+        findings.read("source.lease-namespace", namespace_name, configuration.source.lease_namespace)
     findings.read("meta-plugin.namespace", namespace_name, configuration.meta_plugin.namespace)
     findings.read_each("meta-plugin.system-namespaces", namespace_name, configuration.meta_plugin.system_namespaces)
     global_namespaces = configuration.namespace_isolation.global_namespaces

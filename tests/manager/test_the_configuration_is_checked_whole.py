@@ -105,6 +105,8 @@ def test_the_pod_network_is_what_its_section_says(path: Path) -> None:
         ("source: {path: /x}", "source: Object missing required field `kind`"),
         ("source: {kind: manifests, kubeconfig: x}", "source: Object contains unknown field `kubeconfig`"),
         ("source: {kind: kubernetes, kubeconfig: x}", "store.kind: embedded is read by no agent of a cluster"),
+        ("source: {kind: kubernetes, lease-namespace: ''}", "source.lease-namespace: '' is no name of a namespace"),
+        ("source: {kind: kubernetes, lease-namespace: A b}", "source.lease-namespace: 'A b' is no name"),
         ("store: {kind: etcd}", "store.kind: Invalid value 'etcd'"),
         ("store: {kind: kubernetes}", "store.kind: kubernetes goes with source.kind kubernetes alone"),
         ("store: {kind: vnc, url: http://api:8082}", "store.kind: vnc is not supported yet"),
