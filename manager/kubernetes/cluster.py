@@ -71,8 +71,7 @@ class Cluster:
         async with self._election.lead():
             self.leads = True
             try:
-                async with self.nodes.followed():
-                    await manager()
+                await manager()
             finally:
                 await self._statuses.close()
 

@@ -92,7 +92,8 @@ async def _lead(cluster: Cluster, store: KubernetesStore, manager: Manager) -> N
     """Works as long as this process leads; what was begun is written before another one may lead."""
     try:
         uids = await ensure_definitions(cluster.client)
-        await _until_first_ends(manager.run(), miss_definitions(cluster.client, uids, interval=_DEFINITIONS_SEEN))
+        async with cluster.nodes.followed():
+            await _until_first_ends(manager.run(), miss_definitions(cluster.client, uids, interval=_DEFINITIONS_SEEN))
     finally:
         await store.close()
 
