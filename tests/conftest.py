@@ -1,5 +1,6 @@
 """Fixtures for every folder of tests."""
 
+import logging
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -19,3 +20,13 @@ def make_netns() -> Iterator[Callable[[str], Netns]]:
     yield make
     for namespace in made:
         namespace.delete()
+
+
+@pytest.fixture
+def restored_logging() -> Iterator[None]:
+    """Undoes what a command does to the log: later tests would write to the standard error of this one."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)

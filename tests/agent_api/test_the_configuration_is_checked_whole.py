@@ -9,6 +9,8 @@ from agent_api.cli import main
 from agent_api.configuration import AgentConfiguration, EmbeddedStore, load_agent_configuration
 from contrail_service.errors import ConfigurationError
 
+pytestmark = pytest.mark.usefixtures("restored_logging")
+
 WHOLE = """
 node: worker-1
 listen: "[::1]:9092"

@@ -2,20 +2,12 @@
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 
 from contrail_service.logs import log_about, set_up_logs
 
-
-@pytest.fixture(autouse=True)
-def _restored_logging() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
+pytestmark = pytest.mark.usefixtures("restored_logging")
 
 
 def _fail() -> None:
