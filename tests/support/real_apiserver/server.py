@@ -88,6 +88,12 @@ class ApiServer(ServerProcess):
         """Does one request as the administrator and returns the JSON that is answered."""
         return json.loads(self._ask(method, path, json.dumps(body).encode() if body is not None else None))
 
+    def table(self, path: str) -> list[dict[str, Any]]:
+        """What `kubectl get -o wide` shows of a list: each row's cells by the names of their columns."""
+        table = json.loads(self._ask("GET", path, None, accept="application/json;as=Table;g=meta.k8s.io;v=v1"))
+        names = [column["name"] for column in table["columnDefinitions"]]
+        return [dict(zip(names, row["cells"], strict=True)) for row in table["rows"]]
+
     def metrics(self) -> str:
         """What it counts of itself, in the form of Prometheus."""
         return self._ask("GET", "/metrics", None).decode()
@@ -98,8 +104,8 @@ class ApiServer(ServerProcess):
         except (urllib.error.URLError, ConnectionError, FileNotFoundError):
             return False
 
-    def _ask(self, method: str, path: str, body: bytes | None) -> bytes:
-        headers = {"Authorization": f"Bearer {_ADMIN}", "Content-Type": "application/json"}
+    def _ask(self, method: str, path: str, body: bytes | None, *, accept: str = "*/*") -> bytes:
+        headers = {"Authorization": f"Bearer {_ADMIN}", "Content-Type": "application/json", "Accept": accept}
         request = urllib.request.Request(self.url + path, method=method, data=body, headers=headers)
         trusted = ssl.create_default_context(cafile=str(self.authority))
         with urllib.request.urlopen(request, timeout=_TIMEOUT, context=trusted) as answer:
