@@ -52,6 +52,21 @@ async def test_one_that_is_not_ready_says_why(
     assert row(ended, "manager") == [manager, "NotReady", "0.1.0", "the store is locked; not listed yet"]
 
 
+async def test_a_manager_that_stands_by_is_ready_and_tells_who_leads(
+    contrailctl: Run, agent: str, manager_process: ManagerProcess
+) -> None:
+    async def refuse(_request: web.Request) -> web.Response:
+        return web.json_response({"error": "this manager stands by: other leads"}, status=503)
+
+    pages = [route for route in manager_process.routes() if not route.path.startswith("/v1/")]
+    async with served([*pages, web.get("/v1/{kind}", refuse)]) as standby:
+        ended = await contrailctl("--manager", standby, "--agent", agent, "status")
+    assert ended.status == 0
+    assert row(ended, "manager") == [standby, "Ready", "0.1.0", "-"]
+    said = f"{standby}/v1/pods: this manager stands by: other leads (status 503)"
+    assert f"objects: cannot be counted: {said}" in ended.out.splitlines()
+
+
 async def test_one_that_is_away_is_told_and_the_other_still_asked(contrailctl: Run, nobody: str, agent: str) -> None:
     ended = await contrailctl("--manager", nobody, "--agent", agent, "status")
     assert ended.status == 1
