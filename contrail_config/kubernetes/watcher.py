@@ -45,14 +45,14 @@ class Watcher(Generic[T_co]):
         client: KubeClient,
         resource: Resource[Any],
         selection: Selection,
-        see: Callable[[Any], T_co | None],
+        see: See[T_co],
         *,
         start: WatchStart,
     ) -> None:
         self._client = client
         self._resource = resource
         self._selection = selection
-        self._see: Callable[[Any], T_co | None] = see
+        self._see: See[T_co] = see
         self._reflector = Reflector(client, resource, selection)
         self._silent = start is WatchStart.NOW
         self._listed = asyncio.Event()
