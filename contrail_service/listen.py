@@ -51,4 +51,5 @@ async def serve_tcp(runner: web.AppRunner, address: ListenAddress) -> ListenAddr
 
 def _words(error: OSError) -> str:
     """The system's own words: asyncio puts others round them, with the address once more."""
-    return os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror or str(error)
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else error.strerror or str(error)
