@@ -4,12 +4,14 @@ An event's name is derived from what it says, so an equal one is found and count
 manager; the server forgets events after a while (an hour by default), and then counting goes on in a new one.
 
 Bounded, since a list of a hundred thousand new pods would else have the manager write events for an hour: what exceeds
-the rate is dropped. Also not promised: exact counts while two managers tell the same.
+the rate is dropped. Warnings have a rate of their own, so that no crowd of pods that are well keeps one that is not from
+hearing why. Also not promised: exact counts while two managers tell the same.
 """
 
 import asyncio
 import hashlib
 from collections import OrderedDict
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -76,12 +78,14 @@ class _Told:
 
 
 class KubernetesEventLog:
-    """`instance` tells one manager from another; `allowance` bounds what is written."""
+    """`instance` tells one manager from another; `allowances` bound what is written of each type."""
 
-    def __init__(self, client: KubeClient, *, instance: str, allowance: Allowance | None = None) -> None:
+    def __init__(
+        self, client: KubeClient, *, instance: str, allowances: Mapping[EventType, Allowance] | None = None
+    ) -> None:
         self._client = client
         self._instance = instance
-        self._allowance = allowance or Allowance(rate=50.0, burst=1000)
+        self._allowances = allowances or {kind: Allowance(rate=50.0, burst=1000) for kind in EventType}
         self._told: OrderedDict[tuple[str, str], _Told] = OrderedDict()
 
     async def record_event(self, event: Event) -> None:
@@ -89,8 +93,9 @@ class KubernetesEventLog:
 
         Raises StoreUnavailableError if it cannot be written, or too many are.
         """
-        if not self._allowance.take():
-            raise StoreUnavailableError(f"more than {self._allowance.rate:g} events per second")
+        allowance = self._allowances[event.type]
+        if not allowance.take():
+            raise StoreUnavailableError(f"more than {allowance.rate:g} events of type {event.type} per second")
         body = _event_object(event, self._instance)
         told = self._remember((body.metadata.namespace, body.metadata.name))
         try:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from contrail_config.errors import StoreUnavailableError
@@ -19,12 +20,25 @@ from tests.support.pods import make_pod
 
 EVENTS = next(kind for kind in BUILT_IN if kind.plural == "events")
 THEN = 1_700_000_000.0
+TOO_MANY = "more than 2 events of type Warning per second"
 
 
 @pytest.fixture
 def event_log(client: KubeClient, objects: ClusterObjects) -> KubernetesEventLog:
     objects.add_namespace("green")
     return KubernetesEventLog(client, instance="node-1")
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def bounded(client: KubeClient, clock: FakeClock) -> KubernetesEventLog:
+    """Writes three events of each type, and two more after each second."""
+    allowances = {kind: Allowance(rate=2, burst=3, clock=clock) for kind in EventType}
+    return KubernetesEventLog(client, instance="", allowances=allowances)
 
 
 async def test_an_event_is_what_kubectl_shows(event_log: KubernetesEventLog, server: FakeApiServer) -> None:
@@ -144,21 +158,28 @@ async def test_what_cannot_be_written_is_an_error_that_names_the_object(
         await event_log.events()
 
 
-async def test_what_exceeds_the_rate_is_dropped(client: KubeClient, server: FakeApiServer) -> None:
-    clock = FakeClock()
-    event_log = KubernetesEventLog(client, instance="", allowance=Allowance(rate=2, burst=3, clock=clock))
-    recorded = await record_all(event_log, 5, namespace="default")
-    assert recorded == [None, None, None, "more than 2 events per second", "more than 2 events per second"]
+async def test_what_exceeds_the_rate_is_dropped(
+    bounded: KubernetesEventLog, server: FakeApiServer, clock: FakeClock
+) -> None:
+    assert await record_all(bounded, 5) == [None, None, None, TOO_MANY, TOO_MANY]
     clock.advance(1)
-    assert await record_all(event_log, 3, namespace="default") == [None, None, "more than 2 events per second"]
+    assert await record_all(bounded, 3) == [None, None, TOO_MANY]
     assert server.requests.count("create events") + server.requests.count("patch events") == 5
 
 
-async def record_all(event_log: KubernetesEventLog, times: int, *, namespace: str) -> list[str | None]:
+async def test_a_crowd_of_pods_that_are_well_keeps_no_warning_from_being_told(bounded: KubernetesEventLog) -> None:
+    assert "more than 2 events of type Normal per second" in await record_all(bounded, 9, kind=EventType.NORMAL)
+    assert await record_all(bounded, 1) == [None]
+
+
+async def record_all(
+    event_log: KubernetesEventLog, times: int, *, kind: EventType = EventType.WARNING
+) -> list[str | None]:
     outcomes: list[str | None] = []
     for number in range(times):
+        told = msgspec.structs.replace(event(namespace="default", message=str(number)), type=kind)
         try:
-            await event_log.record_event(event(namespace=namespace, message=str(number)))
+            await event_log.record_event(told)
             outcomes.append(None)
         except StoreUnavailableError as error:
             outcomes.append(str(error))
