@@ -18,24 +18,31 @@ from cni_contrail.errors import TryAgainError
 Attachment = tuple[str, str]
 """Container ID and CNI_IFNAME."""
 
+_NOT_MADE = -1
+
 
 class Cancellation(Interruption):
     """Of one ADD. It owns a descriptor: `close` it."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation
-        self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._event = _NOT_MADE
         self._reason = ""
 
     @property
     def descriptors(self) -> Sequence[int]:
-        """That of the shim, and that of `cancel`."""
+        """That of the shim, and that of `cancel`: made for the first wait, since most ADDs never wait."""
+        if self._event == _NOT_MADE:
+            self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            if self._reason:  # it came before there was a descriptor to write to
+                os.eventfd_write(self._event, 1)
         return self._conversation.fileno(), self._event
 
     def cancel(self, reason: str) -> None:
         """Makes the ADD end with error 11 at its next wait."""
         self._reason = reason
-        os.eventfd_write(self._event, 1)
+        if self._event != _NOT_MADE:
+            os.eventfd_write(self._event, 1)
 
     def check(self) -> None:
         """Raises `TryAgainError` if the ADD shall end."""
@@ -46,7 +53,8 @@ class Cancellation(Interruption):
 
     def close(self) -> None:
         """Frees the descriptor."""
-        os.close(self._event)
+        if self._event != _NOT_MADE:
+            os.close(self._event)
 
 
 class RunningAdds:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _BUCKETS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120)  # seconds
 _COMMANDS = ("ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION")
 _WHOLE = "whole"
+_NO_GATE: AbstractContextManager[object] = nullcontext()
 
 
 class Metrics:
@@ -31,6 +34,9 @@ class Metrics:
         self._errors = Counter(
             "contrail_cnid_errors", "Calls that failed.", ("command", "code"), registry=self.registry
         )
+        # A child is looked up once: that takes longer than counting.
+        self._running_in = functools.cache(self._running.labels)
+        self._seconds_of = functools.cache(self._seconds.labels)
         self._upkeep = Counter(
             "contrail_cnid_freed", "Attachments freed whose sandbox was gone.", registry=self.registry
         )
@@ -42,21 +48,13 @@ class Metrics:
         """Has the queue counted whenever it is asked for."""
         self._pending.set_function(count)
 
-    def call(self, command: str) -> contextlib.AbstractContextManager[None]:
+    def call(self, command: str) -> AbstractContextManager[None]:
         """Measures a whole call."""
-        return self.phase(command, _WHOLE)
+        return self.phase(command, _WHOLE, _NO_GATE)
 
-    @contextlib.contextmanager
-    def phase(self, command: str, phase: str) -> Iterator[None]:
-        """Measures a phase of a call."""
-        running = self._running.labels(phase)
-        running.inc()
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            running.dec()
-            self._seconds.labels(_known(command), phase).observe(time.perf_counter() - begun)
+    def phase(self, command: str, phase: str, gate: AbstractContextManager[object]) -> AbstractContextManager[None]:
+        """Measures a phase of a call, which is within the gate; the waiting for it is measured too."""
+        return _Phase(self._running_in(phase), self._seconds_of(_known(command), phase), gate)
 
     def failed(self, command: str, code: int) -> None:
         """Counts an error."""
@@ -65,6 +63,29 @@ class Metrics:
     def freed(self, number: int) -> None:
         """Counts what upkeep freed."""
         self._upkeep.inc(number)
+
+
+class _Phase(AbstractContextManager[None]):
+    """One phase of one call."""
+
+    __slots__ = ("_begun", "_gate", "_running", "_seconds")
+
+    def __init__(self, running: Gauge, seconds: Histogram, gate: AbstractContextManager[object]) -> None:
+        self._running = running
+        self._seconds = seconds
+        self._gate = gate
+
+    def __enter__(self) -> None:
+        self._running.inc()
+        self._begun = time.perf_counter()
+        self._gate.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._gate.__exit__(kind, error, trace)
+        self._running.dec()
+        self._seconds.observe(time.perf_counter() - self._begun)
 
 
 def _known(command: str) -> str:

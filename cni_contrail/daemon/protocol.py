@@ -23,12 +23,14 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
 
 from cni_contrail.daemon.errors import NoRequestError, ProtocolError
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError
+
+Read = TypeVar("Read")
 
 VERSION = 1
 LARGEST_ENVIRONMENT = 64 * 1024
@@ -42,6 +44,7 @@ _ANSWER = struct.Struct("!II")
 _CREDENTIALS = struct.Struct("@iII")  # struct ucred: process, user, group
 _ACKNOWLEDGEMENT = b"\1"
 _RECEIPT = b"\1"
+_AT_ONCE = 64 * 1024  # bytes; most requests have less than 1 KiB
 _RECEIVING = 2.0  # seconds for a whole request
 _RECEIPT_PATIENCE = 2.0
 _NONE = -1
@@ -60,6 +63,7 @@ class Conversation:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._unread = b""
         self.descriptor: int | None = None
         self.is_answered = False
 
@@ -128,18 +132,20 @@ class Conversation:
             raise PluginError(Code.DAEMON_PROTOCOL, f"a request of {environment} and {data} bytes is too large")
         if netns < _NONE or (netns == 0) != (self.descriptor is not None):
             raise PluginError(Code.DAEMON_PROTOCOL, f"netns is {netns}, and a descriptor came, or the other way round")
-        return Received(_environment(self._read(environment, deadline)), self._read(data, deadline), max(netns, 0))
+        received = Received(_environment(self._read(environment, deadline)), self._read(data, deadline), max(netns, 0))
+        if self._unread:
+            raise ProtocolError(f"request is followed by {len(self._unread)} bytes")
+        return received
 
     def _read_opening(self, deadline: Deadline) -> bytes:
-        """The header, or the part of it that says which version it is of; the descriptor comes with its first byte."""
-        deadline.await_readable(self.fileno())
-        opening, descriptors, _, _ = socket.recv_fds(self._connection, _HEADER.size, 1, socket.MSG_CMSG_CLOEXEC)
-        if not opening:
+        """The part of the header that says which version it is of; the descriptor comes with its first byte."""
+        self._unread, descriptors, _, _ = self._when_readable(self._receive_with_descriptor, deadline)
+        if not self._unread:
             raise NoRequestError("closed before a request")
         if descriptors:
             self.descriptor = descriptors[0]
-        opening += self._read(_OPENING.size - len(opening), deadline)
-        magic, version = _OPENING.unpack_from(opening)
+        opening = self._read(_OPENING.size, deadline)
+        magic, version = _OPENING.unpack(opening)
         if magic != _MAGIC:
             raise ProtocolError(f"what begins with {magic!r} is no request")
         if version != VERSION:
@@ -147,23 +153,41 @@ class Conversation:
             raise PluginError(Code.DAEMON_PROTOCOL, message)
         return opening
 
+    def _receive_with_descriptor(self) -> tuple[bytes, list[int], int, object]:
+        return socket.recv_fds(self._connection, _AT_ONCE, 1, socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT)
+
     def _read(self, length: int, deadline: Deadline) -> bytes:
-        data = bytearray()
-        while len(data) < length:
-            deadline.await_readable(self.fileno())
-            part = self._connection.recv(length - len(data))
+        while len(self._unread) < length:
+            part = self._when_readable(lambda: self._connection.recv(_AT_ONCE, socket.MSG_DONTWAIT), deadline)
             if not part:
-                raise ProtocolError(f"request ends after {len(data)} of {length} bytes")
-            data += part
-        return bytes(data)
+                raise ProtocolError(f"request ends after {len(self._unread)} of {length} bytes")
+            self._unread += part
+        read, self._unread = self._unread[:length], self._unread[length:]
+        return read
+
+    def _when_readable(self, read: Callable[[], Read], deadline: Deadline) -> Read:
+        """Reads at once if there is something, as there nearly always is."""
+        try:
+            return read()
+        except BlockingIOError:
+            deadline.await_readable(self.fileno())
+            return read()
 
     def _send(self, data: bytes) -> bool:
         try:
-            self._connection.settimeout(_RECEIPT_PATIENCE)
-            self._connection.sendall(data)
+            sent = self._send_at_once(data)
+            if sent < len(data):
+                self._connection.settimeout(_RECEIPT_PATIENCE)
+                self._connection.sendall(data[sent:])
         except OSError:
             return False
         return True
+
+    def _send_at_once(self, data: bytes) -> int:
+        try:
+            return self._connection.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
 
     def _has_receipt(self) -> bool:
         try:

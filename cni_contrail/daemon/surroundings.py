@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -19,6 +19,7 @@ from cni_contrail.sandbox import Sandbox
 from cni_contrail.surroundings import Surroundings
 
 _AT_ONCE = {"make": 4, "remove": 16}  # calls that have the kernel work; removing is mostly waiting for RCU
+_NO_GATE: AbstractContextManager[object] = contextlib.nullcontext()
 
 
 class DaemonSurroundings(Surroundings):
@@ -41,7 +42,7 @@ class DaemonSurroundings(Surroundings):
 
     def gate(self, phase: str) -> AbstractContextManager[object]:
         """Bounds how many calls are in a phase that is work for the kernel; others have no bound."""
-        return self._gates.get(phase) or contextlib.nullcontext()
+        return self._gates.get(phase) or _NO_GATE
 
 
 class CallSurroundings(Surroundings):
@@ -73,12 +74,10 @@ class CallSurroundings(Surroundings):
         """As the shim opened it, or failed to."""
         return Sandbox(path, self._conversation.descriptor, self._received.failure)
 
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
+    def phase(self, name: str) -> AbstractContextManager[None]:
         """Waits for its turn if it is work for the kernel; the waiting is measured with it."""
         command = self._received.environment.get("CNI_COMMAND", "")
-        with self._daemon.metrics.phase(command, name), self._daemon.gate(name):
-            yield
+        return self._daemon.metrics.phase(command, name, self._daemon.gate(name))
 
     def deliver(self, result: str) -> None:
         """Sends the result to the shim; raises `TryAgainError` if it has gone."""
