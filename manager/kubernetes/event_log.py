@@ -4,8 +4,8 @@ An event's name is derived from what it says, so an equal one is found and count
 manager; the server forgets events after a while (an hour by default), and then counting goes on in a new one.
 
 Bounded, since a list of a hundred thousand new pods would else have the manager write events for an hour: what exceeds
-the rate is dropped. Warnings have a rate of their own, so that no crowd of pods that are well keeps one that is not from
-hearing why. Also not promised: exact counts while two managers tell the same.
+the rate is dropped. Warnings have a rate of their own, so that no crowd of pods that are well keeps from another one
+what is wrong with it. Also not promised: exact counts while two managers tell the same.
 """
 
 import asyncio

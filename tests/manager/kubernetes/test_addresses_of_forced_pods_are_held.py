@@ -3,6 +3,7 @@ says that its ports are unplugged, or for five minutes; whoever is the manager t
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -135,6 +136,20 @@ async def test_its_successor_of_the_same_name_does_not_get_its_address(
         successor = await started(objects, server)
         assert await held(server, uid) == LONG
         assert set(given_addresses(server).values()) == {interface_uuid(successor, 0)}
+
+
+@pytest.mark.parametrize("seconds", [86_400.0, -86_400.0])
+async def test_setting_the_clock_ends_neither_the_hold_nor_the_lead(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    async with managed():
+        uid = await started(objects, server)
+        objects.remove_pod("web-0")
+        await held(server, uid)
+        moved = time.time() + seconds
+        monkeypatch.setattr("time.time", lambda: moved)
+        await started(objects, server, "web-1")  # whose address is written beside the one that is held back
+        assert hold(server, uid) == LONG
 
 
 async def test_it_holds_no_longer_than_until_its_node_unplugged_it(
