@@ -95,7 +95,7 @@ def decode_body(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Returns what the body holds, its texts not checked yet. Raises BadRequestError."""
     try:
         decoded = decoder.decode(body)
-        json.loads(body, object_pairs_hook=_refuse_twins, parse_int=str, parse_float=str)
+        _twins.decode(body.decode())
     except msgspec.ValidationError as error:
         raise BadRequestError(_key_first(str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -126,15 +126,18 @@ def check_items(items: S | Sequence[S], *, unique: str, find_wrong: Callable[[S]
     return list(items)
 
 
-def _key_first(message: str) -> str:
-    """Turns msgspec's `Expected ... - at `$[0].vm-uuid`` into `[0].vm-uuid: Expected ...`."""
-    what, _, path = message.partition(" - at `$")
-    return f"{path.strip('`.')}: {what}" if path else what
-
-
 def _refuse_twins(pairs: list[tuple[str, Any]]) -> None:
     """Refuses an object that has a key twice: which of the two is meant nobody can tell."""
     keys = [key for key, _ in pairs]
     if len(set(keys)) < len(keys):
         twin = next(key for key in keys if keys.count(key) > 1)
         raise BadRequestError(f"{twin[:80]}: comes twice in one object")
+
+
+_twins = json.JSONDecoder(object_pairs_hook=_refuse_twins, parse_int=str, parse_float=str)
+
+
+def _key_first(message: str) -> str:
+    """Turns msgspec's `Expected ... - at `$[0].vm-uuid`` into `[0].vm-uuid: Expected ...`."""
+    what, _, path = message.partition(" - at `$")
+    return f"{path.strip('`.')}: {what}" if path else what

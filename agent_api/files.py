@@ -11,9 +11,9 @@ Blocking, and not thread-safe: whoever keeps files calls this in a thread, one c
 """
 
 import contextlib
-import json
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LONGEST_FILE = 64 * 1024  # more than the longest values of a port or a gateway take
+_INDENTATION = re.compile(rb"\n +")  # no text of JSON holds a line break
 
 
 @contextlib.contextmanager
@@ -56,7 +57,6 @@ class FileChanges:
         too little. To remove one that is not there is no error. Raises OSError, and nothing was changed then.
         """
         superfluous = [path for path in remove if path not in write]
-        os.makedirs(self._unfinished, exist_ok=True)
         with contextlib.ExitStack() as undo:
             for path, content in write.items():
                 self._stage(path, content, undo)
@@ -70,10 +70,15 @@ class FileChanges:
 
     def _stage(self, path: str, content: bytes, undo: contextlib.ExitStack) -> None:
         directory = os.path.dirname(path)
+        staged = self._staged(path)
         undo.callback(remove_if_empty, directory)
-        os.makedirs(directory, exist_ok=True)
-        undo.callback(_discard, self._staged(path))
-        _write(self._staged(path), content)
+        _make_directory(directory)
+        undo.callback(_discard, staged)
+        try:
+            _write(staged, content)
+        except FileNotFoundError:  # somebody removed our folder
+            os.makedirs(self._unfinished)
+            _write(staged, content)
 
     def _put_in_place(self, path: str, undo: contextlib.ExitStack) -> None:
         """Renames the staged file; undone, its place is as it was before."""
@@ -122,7 +127,8 @@ def read_as(path: str, decoder: msgspec.json.Decoder[T]) -> T | str:
 
 def as_file(struct: msgspec.Struct) -> bytes:
     """Returns the contents of a struct's file: JSON, indented by tabs."""
-    return json.dumps(msgspec.to_builtins(struct), indent="\t").encode()
+    indented = msgspec.json.format(msgspec.json.encode(struct), indent=1)
+    return _INDENTATION.sub(lambda found: b"\n" + b"\t" * (len(found[0]) - 1), indented)
 
 
 def set_aside(path: str, place: str, *, reason: str) -> None:
@@ -136,6 +142,17 @@ def remove_if_empty(directory: str) -> None:
     """Removes a directory; one that holds something, or is gone already, is left: it does no harm."""
     with contextlib.suppress(OSError):
         os.rmdir(directory)
+
+
+def _make_directory(path: str) -> None:
+    """Makes a directory unless it is there, by one call of the system where its parent is."""
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+    except FileNotFoundError:
+        os.makedirs(path, exist_ok=True)
 
 
 def _read(path: str) -> bytes:

@@ -50,12 +50,13 @@ def set_up_logs(*, json_lines: bool, level: str) -> None:
     """Sends the logs of this process to stderr. `level` is a name that `logging` knows, in any case."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if json_lines else TextFormatter())
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line tells of them
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
 
 
 def _time(record: logging.LogRecord) -> str:
-    moment = datetime.fromtimestamp(record.created, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{int(record.msecs):03d}Z"
+    moment = datetime.fromtimestamp(record.created, UTC).replace(tzinfo=None)
+    return f"{moment.isoformat(timespec='milliseconds')}Z"
 
 
 def _text(formatter: logging.Formatter, record: logging.LogRecord) -> str:
