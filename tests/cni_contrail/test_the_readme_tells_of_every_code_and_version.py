@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,15 +9,7 @@ from cni_contrail.errors import Code
 from cni_contrail.protocol.versions import SUPPORTED
 from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.plugin import Outcome, Plugin, PodSandbox
-
-README = (Path(__file__).parents[2] / "README.md").read_text()
-
-
-def rows(section: str) -> list[list[str]]:
-    """The cells of a section's table, without the line under the heads."""
-    text = README.split(f"### {section}\n")[1].split("\n#")[0]
-    lines = [line for line in text.splitlines() if line.startswith("|") and not line.startswith("|---")]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+from tests.support.readme import rows
 
 
 def test_every_code_has_its_row_in_order() -> None:
