@@ -14,15 +14,13 @@ from collections.abc import Callable, Mapping
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.journal import LEVELS, Journal
 from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.node_file import read_node_file
 from cni_contrail.protocol.environment import IDENTIFIER
 from cni_contrail.protocol.netconf import NetworkConfig, object_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-NODE_FILE = "/etc/contrail/cni.json"
-NODE_FILE_VARIABLE = "CONTRAIL_CNI_CONFIG"
 
 _SECTION = "section contrail of the network configuration"
 _TENANT_MAY_CHANGE = ("mtu", "nad")
@@ -69,7 +67,7 @@ def load_settings(config: NetworkConfig, environment: Mapping[str, str], over: M
 
     Raises `PluginError` with code 7 that names key and value.
     """
-    node = {**_node_wide(environment), **over}
+    node = {**read_node_file(environment, read_section), **over}
     own = read_section(object_at(config.document, "contrail"), _SECTION)
     if own.get("mode") == "auto":
         del own["mode"]  # it leaves the choice to the node
@@ -99,7 +97,7 @@ def load_settings_for_removal(
 
 def node_settings(environment: Mapping[str, str], over: Mapping[str, Any]) -> Settings:
     """What holds for the whole node where no network configuration says more; raises `PluginError` with code 7."""
-    return _settings({**_node_wide(environment), **over})
+    return _settings({**read_node_file(environment, read_section), **over})
 
 
 def refuse_unsupported_settings(settings: Settings) -> None:
@@ -110,20 +108,6 @@ def refuse_unsupported_settings(settings: Settings) -> None:
 
 def _settings(values: Mapping[str, Any]) -> Settings:
     return Settings(**{key.replace("-", "_"): value for key, value in values.items()})
-
-
-def _node_wide(environment: Mapping[str, str]) -> dict[str, Any]:
-    path = environment.get(NODE_FILE_VARIABLE) or NODE_FILE
-    try:
-        with open(path, "rb") as file:
-            document = json.loads(file.read())
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise PluginError(Code.INVALID_CONFIG, f"{path} cannot be read: {error}") from error
-    if not isinstance(document, dict):
-        raise PluginError(Code.INVALID_CONFIG, f"{path} must hold a JSON object")
-    return read_section(document, path)
 
 
 def read_section(section: Mapping[str, Any], where: str) -> dict[str, Any]:

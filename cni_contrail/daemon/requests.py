@@ -13,8 +13,8 @@ from cni_contrail.daemon.protocol import Conversation, Received
 from cni_contrail.daemon.surroundings import CallSurroundings, DaemonSurroundings
 from cni_contrail.deadline import NEVER, Interruption
 from cni_contrail.errors import Code, PluginError
+from cni_contrail.node_file import NODE_FILE_VARIABLE
 from cni_contrail.plugin import Answer, failure, respond
-from cni_contrail.settings import NODE_FILE_VARIABLE
 
 _MOST_ADDS = 512
 _ROOT = 0

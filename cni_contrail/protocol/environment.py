@@ -16,6 +16,8 @@ from cni_contrail.link.named_tuple import NamedTuple
 IDENTIFIER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*", re.ASCII)
 """What container IDs and network names look like."""
 
+_NOT_UTF_8 = re.compile("[\ud800-\udfff]")
+_IN_NO_LINK_NAME = re.compile(r"[/:\s]")
 _ATTACHMENT = ("CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH")
 _REQUIRED = {
     "ADD": _ATTACHMENT,
@@ -75,9 +77,9 @@ def link_name_problem(name: str) -> str | None:
         return "interface name is too long"
     if name in (".", ".."):
         return "interface name is . or .."
-    if any("\ud800" <= character <= "\udfff" for character in name):
+    if _NOT_UTF_8.search(name):
         return "interface name is not UTF-8"
-    if any(character in "/:" or character.isspace() for character in name):
+    if _IN_NO_LINK_NAME.search(name):
         return "interface name contains / or : or whitespace characters"
     return None
 

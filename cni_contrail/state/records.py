@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _VERSION = 2
 _VERSIONS = (1, 2)  # what is read; records of version 1 do not tell network and host_netns
 
+_KINDS = {"addresses": Address, "routes": Route, "defaults": DefaultRoute}  # what the lists of a plan hold
+
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 
 
@@ -74,12 +76,17 @@ def decode_record(data: bytes) -> Record:
         raise ValueError(f"no record: {error}") from error
 
 
-def _document(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return {key: _document(each) for key, each in value._asdict().items()}
-    if isinstance(value, tuple):
-        return [_document(each) for each in value]
-    return value
+def _document(record: Record) -> dict[str, Any]:
+    return {
+        **record._asdict(),
+        "interfaces": [{**each._asdict(), "plan": _plan_document(each.plan)} for each in record.interfaces],
+        "replaced": [each._asdict() for each in record.replaced],
+    }
+
+
+def _plan_document(plan: InterfacePlan) -> dict[str, Any]:
+    lists = {key: [each._asdict() for each in getattr(plan, key)] for key in _KINDS}
+    return {**plan._asdict(), **lists}
 
 
 def _record(document: dict[str, Any]) -> Record:
@@ -95,7 +102,7 @@ def _record(document: dict[str, Any]) -> Record:
 
 def _interface(document: Mapping[str, Any]) -> AttachedInterface:
     plan = dict(document["plan"])
-    for key, kind in (("addresses", Address), ("routes", Route), ("defaults", DefaultRoute)):
+    for key, kind in _KINDS.items():
         plan[key] = tuple(kind(**each) for each in plan[key])
     return AttachedInterface(document["uuid"], document["position"], InterfacePlan(**plan))
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.journal import Journal
+from cni_contrail.node_file import NODE_FILE_VARIABLE
 from cni_contrail.protocol.netconf import NetworkConfig
-from cni_contrail.settings import NODE_FILE_VARIABLE, Settings, load_settings, load_settings_for_removal
+from cni_contrail.settings import Settings, load_settings, load_settings_for_removal
 
 OTHER_VALUES: dict[str, Any] = {
     "mode": "thick",
