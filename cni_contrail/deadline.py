@@ -7,7 +7,13 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    Read = TypeVar("Read")
 
 
 class Interruption:
@@ -58,6 +64,14 @@ class Deadline:
         """Returns when the descriptor can be read; raises `TimeoutError`, or as the interruption does."""
         if not self._await((descriptor,), self.remaining):
             raise TimeoutError
+
+    def when_readable(self, descriptor: int, read: Callable[[], Read]) -> Read:
+        """What `read` returns, which does not wait itself; it is tried first. Raises as both do."""
+        while True:
+            try:
+                return read()
+            except BlockingIOError:
+                self.await_readable(descriptor)
 
     def _await(self, awaited: Sequence[int], seconds: float) -> bool:
         """Whether one of the descriptors can be read before the seconds are over; raises as the interruption does."""

@@ -90,8 +90,18 @@ def connect(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
         address = endpoint.socket_path or (_resolve(endpoint.host, deadline), endpoint.port)
         connection.settimeout(time_left(deadline))
         connection.connect(address)
+        connection.settimeout(None)  # what waits, waits by a deadline
         undo.pop_all()
     return connection
+
+
+def send(connection: socket.socket, data: bytes, deadline: Deadline) -> None:
+    """Sends all of it, most often with one system call; raises `OSError`."""
+    sent = _send_at_once(connection, data)
+    if sent < len(data):
+        connection.settimeout(time_left(deadline))
+        connection.sendall(data[sent:])
+        connection.settimeout(None)
 
 
 def time_left(deadline: Deadline) -> float:
@@ -101,11 +111,17 @@ def time_left(deadline: Deadline) -> float:
     return deadline.remaining
 
 
+def _send_at_once(connection: socket.socket, data: bytes) -> int:
+    try:
+        return connection.send(data, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return 0
+
+
 def _is_open(connection: socket.socket) -> bool:
     """Whether there is nothing to read: neither an end, nor what nobody asked for."""
     try:
-        connection.settimeout(0)
-        connection.recv(1, socket.MSG_PEEK)
+        connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:
         return True
     except OSError:

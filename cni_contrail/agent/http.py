@@ -9,10 +9,9 @@ A request and its answer are two steps, so that the agent works while the caller
 
 from __future__ import annotations
 
-import contextlib
 import socket
 
-from cni_contrail.agent.connections import Endpoint, connect, idle_connections, time_left
+from cni_contrail.agent.connections import Endpoint, connect, idle_connections, send
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, UnreachableError
 from cni_contrail.link.named_tuple import NamedTuple
@@ -81,8 +80,7 @@ class Asked:
         try:
             if self._connection is None:
                 self._connection = connect(self._endpoint, self._deadline)
-            self._connection.settimeout(time_left(self._deadline))
-            self._connection.sendall(self._request)
+            send(self._connection, self._request, self._deadline)
         except OSError as error:
             self._failure = error
             self.close()
@@ -102,12 +100,13 @@ class Asked:
             raise self._failure
         assert self._connection is not None
         stream = _Stream(self._connection, self._deadline)
-        with contextlib.ExitStack() as undo:
-            undo.callback(self.close)
+        try:
             answer = _read_answer(stream, self._endpoint)
             if stream.is_ready:
-                undo.pop_all()
                 idle_connections.keep(self._endpoint, self._connection)
+                self._connection = None
+        finally:
+            self.close()
         return answer
 
 
@@ -198,5 +197,7 @@ class _Stream:
         self._buffer += data
 
     def _receive(self) -> bytes:
-        self._deadline.await_readable(self._connection.fileno())
-        return self._connection.recv(65536)
+        return self._deadline.when_readable(self._connection.fileno(), self._receive_what_is_there)
+
+    def _receive_what_is_there(self) -> bytes:
+        return self._connection.recv(65536, socket.MSG_DONTWAIT)

@@ -18,14 +18,14 @@ def wire_stock(
     """Makes the chosen interfaces, tells the agent and returns the result; raises `PluginError`."""
     bare = plan_record(request, netns, served, chosen, begun)
     request.node.attachments.write(bare)
-    make_links(request, netns, bare)
+    sandbox_id = make_links(request, netns, bare)
     _tell(request, bare, chosen, patience)
     served, chosen = _with_addresses(request, served, chosen, patience)
     record = plan_record(request, netns, served, chosen, begun)
     result = form_result(request, chosen.interfaces[0], record)
     request.node.attachments.write(record)
     configure_links(request, netns, record)
-    finish(request, netns, record)
+    finish(request, sandbox_id, record)
     return result
 
 

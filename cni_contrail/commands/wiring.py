@@ -18,7 +18,6 @@ from cni_contrail.interfaces.wishes import refuse_unmet_wishes
 from cni_contrail.link.defaults import default_routes
 from cni_contrail.link.errors import LinkError, LinkExistsError
 from cni_contrail.link.make import configure_interfaces, make_interfaces
-from cni_contrail.link.netns_ids import id_of_netns
 from cni_contrail.link.plan import InterfacePlan, ReplacedRoute
 from cni_contrail.protocol.netconf import config_dns
 from cni_contrail.protocol.results import AttachmentResult, ResultAddress, ResultRoute, success_document
@@ -38,10 +37,10 @@ def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, begun
     request.node.attachments.write(record)
     request.node.pending.forget(record.container_id)
     with told_of(request.node.agent, ports(record, chosen.interfaces), patience) as plugged:
-        make_links(request, netns, record)
+        sandbox_id = make_links(request, netns, record)
         with request.node.phase("plug"):
             plugged()
-    finish(request, netns, record)
+    finish(request, sandbox_id, record)
     return result
 
 
@@ -93,12 +92,15 @@ def form_result(request: Request, primary: ServedInterface, record: Record) -> s
     return success_document(request.config, attached)
 
 
-def make_links(request: Request, netns: int, record: Record) -> None:
-    """Makes all interfaces of the record or none; raises `PluginError` with code 104, 102 for a name that is taken."""
+def make_links(request: Request, netns: int, record: Record) -> int:
+    """Makes all interfaces of the record or none, and returns by which number the sandbox is known.
+
+    Raises `PluginError` with code 104, 102 for a name that is taken.
+    """
     plans = [each.plan for each in record.interfaces]
     try:
         with request.node.phase("make"):
-            make_interfaces(netns, plans, sysctl_dir=request.node.settings.sysctl_dir)
+            return make_interfaces(netns, plans, sysctl_dir=request.node.settings.sysctl_dir)
     except LinkExistsError as error:
         raise PluginError(Code.EXISTS, str(error)) from error
     except LinkError as error:
@@ -133,13 +135,9 @@ def ports(record: Record, interfaces: Sequence[ServedInterface]) -> list[dict[st
     ]
 
 
-def finish(request: Request, netns: int, record: Record) -> None:
-    """Marks the record as finished, and notes by which number the sandbox is known, now that links lead there."""
-    try:
-        number = id_of_netns(netns)
-    except LinkError as error:
-        raise PluginError(Code.KERNEL, str(error)) from error
-    request.node.attachments.write(record._replace(sandbox_id=number, finished=True))
+def finish(request: Request, sandbox_id: int, record: Record) -> None:
+    """Marks the record as finished, and notes by which number the sandbox is known."""
+    request.node.attachments.write(record._replace(sandbox_id=sandbox_id, finished=True))
 
 
 def _giving_way(netns: int, plans: Sequence[InterfacePlan]) -> tuple[ReplacedRoute, ...]:

@@ -23,14 +23,12 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from cni_contrail.daemon.errors import NoRequestError, ProtocolError
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError
-
-Read = TypeVar("Read")
 
 VERSION = 1
 LARGEST_ENVIRONMENT = 64 * 1024
@@ -139,7 +137,7 @@ class Conversation:
 
     def _read_opening(self, deadline: Deadline) -> bytes:
         """The part of the header that says which version it is of; the descriptor comes with its first byte."""
-        self._unread, descriptors, _, _ = self._when_readable(self._receive_with_descriptor, deadline)
+        self._unread, descriptors, _, _ = deadline.when_readable(self.fileno(), self._receive_with_descriptor)
         if not self._unread:
             raise NoRequestError("closed before a request")
         if descriptors:
@@ -156,22 +154,17 @@ class Conversation:
     def _receive_with_descriptor(self) -> tuple[bytes, list[int], int, object]:
         return socket.recv_fds(self._connection, _AT_ONCE, 1, socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT)
 
+    def _receive_what_is_there(self) -> bytes:
+        return self._connection.recv(_AT_ONCE, socket.MSG_DONTWAIT)
+
     def _read(self, length: int, deadline: Deadline) -> bytes:
         while len(self._unread) < length:
-            part = self._when_readable(lambda: self._connection.recv(_AT_ONCE, socket.MSG_DONTWAIT), deadline)
+            part = deadline.when_readable(self.fileno(), self._receive_what_is_there)
             if not part:
                 raise ProtocolError(f"request ends after {len(self._unread)} of {length} bytes")
             self._unread += part
         read, self._unread = self._unread[:length], self._unread[length:]
         return read
-
-    def _when_readable(self, read: Callable[[], Read], deadline: Deadline) -> Read:
-        """Reads at once if there is something, as there nearly always is."""
-        try:
-            return read()
-        except BlockingIOError:
-            deadline.await_readable(self.fileno())
-            return read()
 
     def _send(self, data: bytes) -> bool:
         try:

@@ -5,6 +5,7 @@ Sources: rtnetlink(7), linux/if_addr.h.
 
 from __future__ import annotations
 
+import functools
 import socket
 import struct
 
@@ -23,6 +24,7 @@ _IFA_RT_PRIORITY = 9
 _LONGEST_WITH_BROADCAST = 30  # RFC 3021: in a /31 both addresses are hosts
 
 
+@functools.lru_cache(maxsize=64)  # a plan says an address several times
 def packed(text: str) -> tuple[int, bytes]:
     """Returns family and bytes of an address; ValueError if it is none."""
     family = socket.AF_INET6 if ":" in text else socket.AF_INET

@@ -11,6 +11,7 @@ Not promised for a route that is put back: preferred source, MTU and other metri
 from __future__ import annotations
 
 import errno
+import socket
 from collections.abc import Iterable, Sequence
 
 from cni_contrail.link import routes
@@ -58,7 +59,8 @@ def take_defaults(sandbox: RouteSocket, ends: Sequence[tuple[End, InterfacePlan]
     wanted = [(end, plan, default) for end, plan in ends for default in plan.defaults]
     if not wanted:
         return
-    present = _read(sandbox)
+    families = {_family(default) for _, _, default in wanted}
+    present = _read(sandbox, families.pop() if len(families) == 1 else socket.AF_UNSPEC)
     asked = {_family(default) for _, _, default in wanted if default.asked}
     taken = {route.family for route in present} | asked
     in_the_way = [
@@ -77,8 +79,8 @@ def take_defaults(sandbox: RouteSocket, ends: Sequence[tuple[End, InterfacePlan]
         raise
 
 
-def _read(sandbox: RouteSocket) -> list[FoundDefault]:
-    return [route for body in sandbox.dump(routes.dump_routes()) for route in routes.found_defaults(body)]
+def _read(sandbox: RouteSocket, family: int = socket.AF_UNSPEC) -> list[FoundDefault]:
+    return [route for body in sandbox.dump(routes.dump_routes(family)) for route in routes.found_defaults(body)]
 
 
 def _delete(sandbox: RouteSocket, unwanted: Sequence[FoundDefault]) -> None:

@@ -80,6 +80,13 @@ class RouteSocket:
         if refusals:
             raise refusals[min(refusals)]
 
+    def carry_out_all_and_get(self, requests: Sequence[Request], question: Request) -> bytes:
+        """As `carry_out_all`, and returns the body of the answer to what is asked behind them."""
+        answers, refusals = self._ask([*requests, question])
+        if refusals:
+            raise refusals[min(refusals)]
+        return answers[len(requests)]
+
     def get(self, requests: Sequence[Request]) -> list[bytes | KernelError]:
         """Asks for one object per request; returns the body of each answer, or its refusal."""
         answers, refusals = self._ask(requests)

@@ -26,6 +26,7 @@ from cni_contrail.link.links import End
 from cni_contrail.link.lookup import index_of
 from cni_contrail.link.message import Request
 from cni_contrail.link.netns import Inside
+from cni_contrail.link.netns_ids import found_id, get_id
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.plan_check import check_plan
 from cni_contrail.link.readiness import Readiness
@@ -34,8 +35,10 @@ from cni_contrail.link.routes import add_route
 from cni_contrail.link.sysctls import Sysctls
 
 
-def make_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir: str = "/proc/sys") -> None:
+def make_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir: str = "/proc/sys") -> int:
     """Makes all interfaces of the plans between the host's namespace and the sandbox `netns_fd`, or none.
+
+    Returns by which number the sandbox is known in the host's namespace, now that links lead there (`netns_ids`).
 
     Raises LinkExistsError if a name is taken on either side (that link is left as it was), SysctlError, NetnsError,
     KernelError or LinkError; the message names interface, step and cause. Whatever it made is unmade then.
@@ -44,11 +47,12 @@ def make_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir
     with RouteSocket() as host:
         _create(host, netns_fd, plans)
         try:
-            _finish_host_ends(host, plans, sysctls)
+            number = _finish_host_ends(host, netns_fd, plans, sysctls)
             _finish_sandbox_ends(host, netns_fd, plans, sysctls)
         except BaseException as error:
             _unmake(host, plans, error)
             raise
+    return number
 
 
 def configure_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir: str = "/proc/sys") -> None:
@@ -91,9 +95,11 @@ def _explained(refusal: KernelError, plan: InterfacePlan, host: RouteSocket, net
     return LinkExistsError(plan.name, plan.name, "sandbox") if taken else refusal
 
 
-def _finish_host_ends(host: RouteSocket, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> None:
+def _finish_host_ends(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> int:
+    """Returns the number of the sandbox."""
     sysctls.settle_host_ends(plans)
-    host.carry_out_all([links.set_host_end(plan, ipv6=sysctls.has_ipv6(plan)) for plan in plans])
+    settling = [links.set_host_end(plan, ipv6=sysctls.has_ipv6(plan)) for plan in plans]
+    return found_id(host.carry_out_all_and_get(settling, get_id(netns_fd)))
 
 
 def _finish_sandbox_ends(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> None:

@@ -27,6 +27,7 @@ _NESTED = 0x8000
 _HEADER = struct.Struct("=IHHII")  # length, kind, flags, sequence number, port
 _ATTRIBUTE = struct.Struct("=HH")  # length, kind
 _U32 = struct.Struct("=I")
+_NUMBER = struct.Struct("=HHI")  # an attribute that is one
 
 
 class Request(NamedTuple):
@@ -62,7 +63,7 @@ def number(kind: int, value: int) -> bytes:
     """Returns an attribute that holds an unsigned 32-bit number; ValueError if it does not fit."""
     if not 0 <= value < 1 << 32:
         raise ValueError(f"{value} is no unsigned 32-bit number")
-    return attribute(kind, _U32.pack(value))
+    return _NUMBER.pack(_NUMBER.size, kind, value)
 
 
 def nested(kind: int, *attributes: bytes) -> bytes:

@@ -22,15 +22,14 @@ _FD = 3  # NETNSA_FD
 _NUMBER = struct.Struct("=i")
 
 
-def id_of_netns(netns_fd: int) -> int:
-    """Returns the namespace's number in the calling thread's, -1 if it has none; raises KernelError."""
-    with RouteSocket() as host:
-        (answer,) = host.get(
-            [Request(_RTM_GETNSID, 0, _HEADER + message.number(_FD, netns_fd), "read the sandbox's number")]
-        )
-    if isinstance(answer, KernelError):
-        raise answer
-    return int(_NUMBER.unpack(message.attributes(answer[len(_HEADER) :])[_NSID])[0])
+def get_id(netns_fd: int) -> Request:
+    """Asks for the namespace's number; the answer is for `found_id`."""
+    return Request(_RTM_GETNSID, 0, _HEADER + message.number(_FD, netns_fd), "read the sandbox's number")
+
+
+def found_id(body: bytes) -> int:
+    """Reads an answer to `get_id`: -1 if it has none."""
+    return int(_NUMBER.unpack(message.attributes(body[len(_HEADER) :])[_NSID])[0])
 
 
 def netns_exists(number: int) -> bool:

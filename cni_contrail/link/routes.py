@@ -133,9 +133,9 @@ def delete_default(route: FoundDefault) -> Request:
     return Request(_RTM_DELROUTE, 0, header + _where(route.family, hop, route.metric), what)
 
 
-def dump_routes() -> Request:
-    """Asks for all routes of both families; the answers are for `found_defaults`."""
-    return Request(_RTM_GETROUTE, DUMP, _HEADER.pack(0, 0, 0, 0, 0, 0, 0, 0, 0), "read routes")
+def dump_routes(family: int = socket.AF_UNSPEC) -> Request:
+    """Asks for all routes of a family, or of both; the answers are for `found_defaults`."""
+    return Request(_RTM_GETROUTE, DUMP, _HEADER.pack(family, 0, 0, 0, 0, 0, 0, 0, 0), "read routes")
 
 
 def found_defaults(body: bytes) -> Iterator[FoundDefault]:
