@@ -2,6 +2,7 @@
 
 import importlib.metadata
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 
@@ -38,30 +39,36 @@ def test_each_agent_says_who_it_is(cluster: Cluster, agents: Agents) -> None:
     assert found["node-1"]["instance"] != found["node-2"]["instance"]
 
 
+class Attached(NamedTuple):
+    """A sandbox, and the uuid of its interface."""
+
+    sandbox: PodSandbox
+    interface: str
+
+
+@pytest.fixture
+def web(tenant: Tenant, runtime: Runtime, make_netns: Callable[[str], Netns]) -> Attached:
+    """The pod `web` of `node-1`, which runs."""
+    uid = tenant.add_pod("web", node="node-1")
+    sandbox = PodSandbox(make_netns("pod").path, name="web", namespace=tenant.namespace, uid=uid)
+    runtime.add(sandbox).succeeded()
+    return Attached(sandbox, tenant.assigned("web")["interfaces"][0]["uuid"])
+
+
 def test_a_forced_pod_holds_its_address_until_its_node_unplugged_it(
-    cluster: Cluster, tenant: Tenant, runtime: Runtime, make_netns: Callable[[str], Netns]
+    cluster: Cluster, tenant: Tenant, runtime: Runtime, web: Attached
 ) -> None:
-    uid = tenant.add_pod("web", node="node-1")
-    pod = PodSandbox(make_netns("pod").path, name="web", namespace=tenant.namespace, uid=uid)
-    runtime.add(pod).succeeded()
-    interface = tenant.assigned("web")["interfaces"][0]["uuid"]
     tenant.remove_pod("web")
-    until(lambda: hold(cluster, interface) == pytest.approx(UNPLUGGED_HOLD), what="a long hold")
+    until(lambda: hold(cluster, web.interface) == pytest.approx(UNPLUGGED_HOLD), what="a long hold")
     until(lambda: reports(cluster)["node-1"].get("pendingDeletes") == 1, what="the pending delete is reported")
-    runtime.delete(pod).succeeded()
-    until(lambda: hold(cluster, interface) == pytest.approx(DEFAULT_HOLD), what="a short hold")
-    assert interface in reports(cluster)["node-1"]["unplugged"]
+    runtime.delete(web.sandbox).succeeded()
+    until(lambda: hold(cluster, web.interface) == pytest.approx(DEFAULT_HOLD), what="a short hold")
+    assert web.interface in reports(cluster)["node-1"]["unplugged"]
 
 
-def test_a_pod_that_ended_in_order_does_not(
-    cluster: Cluster, tenant: Tenant, runtime: Runtime, make_netns: Callable[[str], Netns]
-) -> None:
-    uid = tenant.add_pod("web", node="node-1")
-    pod = PodSandbox(make_netns("pod").path, name="web", namespace=tenant.namespace, uid=uid)
-    runtime.add(pod).succeeded()
-    interface = tenant.assigned("web")["interfaces"][0]["uuid"]
-    runtime.delete(pod).succeeded()
+def test_a_pod_that_ended_in_order_does_not(cluster: Cluster, tenant: Tenant, runtime: Runtime, web: Attached) -> None:
+    runtime.delete(web.sandbox).succeeded()
     tenant.end_pod("web")
     tenant.remove_pod("web")
-    until(lambda: hold(cluster, interface) == pytest.approx(DEFAULT_HOLD), what="a short hold")
-    assert interface not in reports(cluster)["node-1"].get("unplugged", [])
+    until(lambda: hold(cluster, web.interface) == pytest.approx(DEFAULT_HOLD), what="a short hold")
+    assert web.interface not in reports(cluster)["node-1"].get("unplugged", [])
