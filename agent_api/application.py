@@ -12,6 +12,7 @@ from aiohttp import web
 from agent_api.agent import Agent
 from agent_api.bodies import BodyReader
 from agent_api.connections import BoundedRunner
+from agent_api.direct import DirectAnswers
 from agent_api.middlewares import answer_errors, name_charset, refuse_writes
 from agent_api.openapi import openapi_document
 from agent_api.pages.configured import ConfiguredPages
@@ -22,6 +23,7 @@ from agent_api.pages.operation import Operation, answer_json
 from agent_api.pages.status import status_operations
 from contrail_service.pages import errors_as_json
 
+_DIRECT = web.AppKey("direct", DirectAnswers)
 _SHUTDOWN = 2.0  # seconds for answers that are under way when a listener closes
 
 
@@ -35,6 +37,7 @@ def agent_application(
     operations.append(_description([*operations, *status_operations(pages)]))
     application.add_routes([operation.route() for operation in operations])
     application.add_routes(pages)
+    application[_DIRECT] = DirectAnswers(agent, take_writes=take_writes)
     application.on_response_prepare.append(name_charset)
     application.on_shutdown.append(lambda _application: _stop_waiting(agent))
     return application
@@ -52,7 +55,7 @@ def agent_operations(agent: Agent, bodies: BodyReader) -> list[Operation]:
 
 def agent_runner(application: web.Application, **bounds: Any) -> web.AppRunner:
     """Returns the runner to serve it with; other bounds than the default ones are those of `BoundedRunner`."""
-    return BoundedRunner(application, shutdown_timeout=_SHUTDOWN, **bounds)
+    return BoundedRunner(application, direct=application[_DIRECT].answer, shutdown_timeout=_SHUTDOWN, **bounds)
 
 
 def _description(described: list[Operation]) -> Operation:

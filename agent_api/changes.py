@@ -20,6 +20,11 @@ class Changes:
         self._one_at_a_time = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
 
+    @property
+    def none_under_way(self) -> bool:
+        """Whether a change could be made at once."""
+        return self.loaded and not self._under_way
+
     async def make(self, change: Change) -> None:
         """Makes a change and returns when it is done. Raises what it raises, and NotReadyError."""
         self.check_loaded()

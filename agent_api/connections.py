@@ -10,6 +10,8 @@ head, for ever for a client that reads no answer, and takes as many connections 
 - of more connections than `MOST_CONNECTIONS` the oldest that have no request are closed, those with half a head among
   them; if all have one, the newest is answered with 503.
 
+What `direct` answers of a connection that has nothing else to do never comes to aiohttp, and has the same bounds.
+
 Bodies have a deadline of their own (`bodies`), and requests that wait say themselves how long. What is refused here is
 JSON, as everywhere. Whatever clients send, the log tells of it without a trace, and only where debugging is on.
 """
@@ -40,6 +42,9 @@ IDLE = 75.0
 MOST_CONNECTIONS = 4096
 """Connections of one runner; fewer where the process may not open four times as many files."""
 
+Direct = Callable[[bytes, Callable[[bytes], None]], bool]
+"""Is given what came and how to write, and tells whether it was one whole request, whose answer it wrote."""
+
 _OPTIONS: dict[str, Any] = {
     "access_log": None,
     "auto_decompress": False,  # no client compresses, and a small body may become a large one
@@ -56,32 +61,36 @@ class BoundedRunner(web.AppRunner):
         self,
         application: web.Application,
         *,
+        direct: Direct,
         shutdown_timeout: float,
         deadline: float = HEAD_DEADLINE,
         most: int | None = None,
     ) -> None:
         super().__init__(application, handler_cancellation=True, shutdown_timeout=shutdown_timeout)
+        self._direct = direct
         self._deadline = deadline
         self._most = most or bearable_connections()
 
     async def _make_server(self) -> web.Server:
-        return _BoundedServer(await super()._make_server(), deadline=self._deadline, most=self._most)
+        plain = await super()._make_server()
+        return _BoundedServer(plain, direct=self._direct, deadline=self._deadline, most=self._most)
 
 
 class _BoundedServer(web.Server):
     """Makes connections that have deadlines, for what a plain server serves, and bounds their number."""
 
-    def __init__(self, plain: web.Server, *, deadline: float, most: int) -> None:
+    def __init__(self, plain: web.Server, *, direct: Direct, deadline: float, most: int) -> None:
         async def answer(request: web.BaseRequest) -> web.StreamResponse:
             return await errors_as_json(cast(web.Request, request), plain.request_handler)
 
         super().__init__(answer, request_factory=plain.request_factory, handler_cancellation=plain.handler_cancellation)
+        self._direct = direct
         self._deadline = deadline
         self._most = most
         self._open: dict[_Connection, None] = {}  # the oldest first
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=asyncio.get_running_loop(), deadline=self._deadline)
+        return _Connection(self, loop=asyncio.get_running_loop(), direct=self._direct, deadline=self._deadline)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
@@ -130,14 +139,16 @@ class _Deadline:
 
 
 class _Connection(web.RequestHandler):
-    __slots__ = ("_for_answer", "_for_head", "_head_began", "_seconds")
+    __slots__ = ("_direct", "_for_answer", "_for_head", "_for_next", "_head_began", "_seconds")
 
-    def __init__(self, server: web.Server, *, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+    def __init__(self, server: web.Server, *, loop: asyncio.AbstractEventLoop, direct: Direct, deadline: float) -> None:
         super().__init__(server, loop=loop, lingering_time=deadline, **_OPTIONS)
+        self._direct = direct
         self._seconds = deadline
         self._head_began = False
         self._for_head = _Deadline(loop, deadline)
         self._for_answer = _Deadline(loop, deadline)
+        self._for_next = _Deadline(loop, IDLE)  # behind a direct answer; behind others aiohttp has one
 
     @property
     def has_no_request(self) -> bool:
@@ -149,6 +160,12 @@ class _Connection(web.RequestHandler):
         self._for_head.begin(self._head_is_late)
 
     def data_received(self, data: bytes) -> None:
+        self._for_next.end()
+        if self._answered_directly(data):
+            self._for_head.end()
+            self.keep_alive(val=True)  # ends aiohttp's deadline
+            self._for_next.begin(self.force_close)
+            return
         super().data_received(data)
         if not self.has_no_request:
             self._head_began = False
@@ -167,8 +184,8 @@ class _Connection(web.RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
-        self._for_head.end()
-        self._for_answer.end()
+        for deadline in (self._for_head, self._for_answer, self._for_next):
+            deadline.end()
 
     def refuse(self, status: HTTPStatus, text: str) -> None:
         """Answers without looking at any request, and closes."""
@@ -200,6 +217,11 @@ class _Connection(web.RequestHandler):
             log.debug("%s: %s", self.peername, kw["exc_info"])
         else:
             super().log_exception(*args, **kw)
+
+    def _answered_directly(self, data: bytes) -> bool:
+        if self._head_began or not self.has_no_request or self.writing_paused or self.transport is None:
+            return False
+        return self._direct(data, self.transport.write)
 
     def _head_is_late(self) -> None:
         if self._head_began:

@@ -72,14 +72,16 @@ class Metrics:
                 response = await handler(request)
                 status = response.status
             finally:
-                self._observe(request, status, time.perf_counter() - begin - _waited.get())
+                resource = request.match_info.route.resource
+                method, route = (request.method, resource.canonical) if resource else (_UNKNOWN, _UNKNOWN)
+                self.count(method, route, status, time.perf_counter() - begin - _waited.get())
             return response
 
         return count
 
-    def _observe(self, request: web.Request, status: int | str, seconds: float) -> None:
-        resource = request.match_info.route.resource
-        key = (request.method, resource.canonical, status) if resource else (_UNKNOWN, _UNKNOWN, status)
+    def count(self, method: str, route: str, status: int | str, seconds: float) -> None:
+        """Counts a request of a route, which is a path with names in braces."""
+        key = (method, route, status)
         if key not in self._known:  # to look a child up by its labels takes longer than all else here
             self._known[key] = self._requests.labels(*key), self._seconds.labels(key[1])
         requests, duration = self._known[key]

@@ -5,7 +5,8 @@ that POST: a DELETE that names a container frees only what that container owns, 
 never unplugs the ports of the new one of the same pod.
 
 A change is in the table, and acknowledged, only after its files are in place. The files are written in a thread, since
-a slow disk must not stop the answers to everybody else.
+a slow disk must not stop the answers to everybody else; `..._at_once` write them without, where the disk is quick and
+no other change is under way, and else do nothing.
 
 Each port bears the version in which it was plugged last, so that those can be told which no client has plugged again
 since a version began.
@@ -22,6 +23,7 @@ from agent_api.changes import Changes
 from agent_api.errors import LinkStateError, PortsError
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
+from agent_api.ports.disk import DiskPace
 from agent_api.ports.instance import REMOTE, InstancePort
 from agent_api.ports.port import Port
 from contrail_service.logs import log_about
@@ -49,6 +51,7 @@ class PortTable:
         self._plugged_in: dict[str, int] = {}  # version, by interface
         self._callbacks: list[UnpluggedCallback] = []
         self._changes = Changes()
+        self._disk = DiskPace()
 
     def __len__(self) -> int:
         """The number of plugged ports."""
@@ -83,20 +86,22 @@ class PortTable:
 
     async def plug(self, ports: Sequence[Port]) -> None:
         """Takes ports, all or none: each belongs to who posted it from now on. Raises PortsError, NotReadyError."""
-        await self._change(lambda: _Change(plug=[self._with_its_link_state(port) for port in ports]))
+        await self._change(lambda: self._plugging(ports))
+
+    def plug_at_once(self, ports: Sequence[Port]) -> bool:
+        """Does as `plug` if that takes no waiting, and tells whether it did. Raises PortsError."""
+        return self._change_at_once(lambda: self._plugging(ports))
 
     async def unplug(self, vm_uuid: str, *, vmi_uuid: str | None = None, container: str | None = None) -> None:
         """Frees the containers' ports of a machine: of one interface if it is given, of one container if it is given.
 
         Raises PortsError, NotReadyError.
         """
+        await self._change(lambda: self._freeing(vm_uuid, vmi_uuid, container))
 
-        def owned() -> _Change:
-            ports = [port for port in self.of_machine(vm_uuid).values() if isinstance(port, ContainerPort)]
-            wanted = (port for port in ports if vmi_uuid in (None, port.vmi_uuid))
-            return _Change(free=[port for port in wanted if container in (None, port.vm_id)])
-
-        await self._change(owned)
+    def unplug_at_once(self, vm_uuid: str, *, vmi_uuid: str | None, container: str | None) -> bool:
+        """Does as `unplug` if that takes no waiting, and tells whether it did. Raises PortsError."""
+        return self._change_at_once(lambda: self._freeing(vm_uuid, vmi_uuid, container))
 
     async def unplug_instance(self, vmi_uuid: str) -> None:
         """Frees the instance's port of an interface, if it has one. Raises PortsError, NotReadyError."""
@@ -137,6 +142,14 @@ class PortTable:
             lambda: _Change(free=[port for port in self.older_than(older_than) if port.vmi_uuid in vmi_uuids])
         )
 
+    def _plugging(self, ports: Sequence[Port]) -> _Change:
+        return _Change(plug=[self._with_its_link_state(port) for port in ports])
+
+    def _freeing(self, vm_uuid: str, vmi_uuid: str | None, container: str | None) -> _Change:
+        ports = [port for port in self.of_machine(vm_uuid).values() if isinstance(port, ContainerPort)]
+        wanted = (port for port in ports if vmi_uuid in (None, port.vmi_uuid))
+        return _Change(free=[port for port in wanted if container in (None, port.vm_id)])
+
     async def _change(self, decide: Callable[[], _Change]) -> None:
         async def make() -> None:
             change = decide()
@@ -145,13 +158,40 @@ class PortTable:
 
         await self._changes.make(make)
 
+    def _change_at_once(self, decide: Callable[[], _Change]) -> bool:
+        if not (self._changes.none_under_way and self._disk.is_quick):
+            return False
+        change = decide()
+        if any(change):
+            moved = self._moved_by(change)
+            with self._disk.timed():
+                self._keep(change, moved)
+            self._take(change, moved)
+        return True
+
     async def _make(self, change: _Change) -> None:
-        moved = [old for port in change.plug if (old := self._kept_elsewhere(port)) is not None]
-        await self._keep([*change.plug, *change.alter], remove=[*change.free, *moved])
+        moved = self._moved_by(change)
+        try:
+            await asyncio.to_thread(self._keep, change, moved)
+        except PortsError as error:
+            log.error("nothing plugged, nothing freed: %s", error)  # noqa: TRY400 - the message says all
+            raise
+        self._take(change, moved)
+
+    def _moved_by(self, change: _Change) -> list[Port]:
+        return [old for port in change.plug if (old := self._kept_elsewhere(port)) is not None]
+
+    def _keep(self, change: _Change, moved: Sequence[Port]) -> None:
+        self._directory.change(write=[*change.plug, *change.alter], remove=[*change.free, *moved])
+
+    def _take(self, change: _Change, moved: Sequence[Port]) -> None:
         self._leave([*change.free, *moved])
         self._enter(change.plug)
         self._put(change.alter)
-        self._tell(change)
+        asyncio.get_running_loop().call_soon(_log, change)  # nobody's answer waits for that
+        if change.free:
+            for callback in self._callbacks:
+                callback(change.free)
 
     def _with_its_link_state(self, port: Port) -> Port:
         """Returns the port; a remote one that is plugged again stays up or down, as upstream has it."""
@@ -168,13 +208,6 @@ class PortTable:
         if old is None or (old.vm_uuid == port.vm_uuid and self._directory.path(old) == self._directory.path(port)):
             return None
         return old
-
-    async def _keep(self, write: Sequence[Port], *, remove: Sequence[Port]) -> None:
-        try:
-            await asyncio.to_thread(self._directory.change, write=write, remove=remove)
-        except PortsError as error:
-            log.error("nothing plugged, nothing freed: %s", error)  # noqa: TRY400 - the message says all
-            raise
 
     def _enter(self, ports: Iterable[Port]) -> None:
         for port in ports:
@@ -195,14 +228,12 @@ class PortTable:
             if not of_machine:
                 del self._of_machine[port.vm_uuid]
 
-    def _tell(self, change: _Change) -> None:
-        for what, ports in (("plugged", change.plug), ("freed", change.free), ("link state set", change.alter)):
-            for port in ports:
-                with log_about(**_about(port)):
-                    log.info("%s, device %s", what, port.host_ifname)
-        if change.free:
-            for callback in self._callbacks:
-                callback(change.free)
+
+def _log(change: _Change) -> None:
+    for what, ports in (("plugged", change.plug), ("freed", change.free), ("link state set", change.alter)):
+        for port in ports:
+            with log_about(**_about(port)):
+                log.info("%s, device %s", what, port.host_ifname)
 
 
 def _about(port: Port) -> dict[str, str]:
