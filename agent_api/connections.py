@@ -120,12 +120,19 @@ class _Deadline:
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         self._loop = loop
         self._seconds = seconds
+        self._due = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, passed: Callable[[], None]) -> None:
         """Begins, if it has not begun already; `passed` is called unless it is ended in time."""
         if self._timer is None:
-            self._timer = self._loop.call_later(self._seconds, self._pass, passed)
+            self.begin_anew(passed)
+
+    def begin_anew(self, passed: Callable[[], None]) -> None:
+        """Begins, or is put off: its timer finds that out in time, which costs less than another timer each time."""
+        self._due = self._loop.time() + self._seconds
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._due, self._pass, passed)
 
     def end(self) -> None:
         """Ends it, whether it has begun or not."""
@@ -135,7 +142,10 @@ class _Deadline:
 
     def _pass(self, passed: Callable[[], None]) -> None:
         self._timer = None
-        passed()
+        if self._loop.time() < self._due:
+            self._timer = self._loop.call_at(self._due, self._pass, passed)
+        else:
+            passed()
 
 
 class _Connection(web.RequestHandler):
@@ -160,12 +170,12 @@ class _Connection(web.RequestHandler):
         self._for_head.begin(self._head_is_late)
 
     def data_received(self, data: bytes) -> None:
-        self._for_next.end()
         if self._answered_directly(data):
             self._for_head.end()
             self.keep_alive(val=True)  # ends aiohttp's deadline
-            self._for_next.begin(self.force_close)
+            self._for_next.begin_anew(self.force_close)
             return
+        self._for_next.end()
         super().data_received(data)
         if not self.has_no_request:
             self._head_began = False

@@ -11,9 +11,9 @@ yet, a wrong value or a slow disk, changes nothing here, and is left to the page
 import re
 import time
 from collections.abc import Callable
-from email.utils import formatdate
 from typing import NamedTuple
 
+from aiohttp.helpers import rfc822_formatted_time
 from aiohttp.http import SERVER_SOFTWARE
 
 from agent_api.agent import Agent
@@ -50,9 +50,10 @@ class DirectAnswers:
         """Tells whether the data was one whole request that is done; its answer is written then."""
         begin = time.perf_counter()
         head, _, body = data.partition(b"\r\n\r\n")
-        method, _, _ = (text := head.decode("latin-1")).partition(" ")
+        request = head.decode("latin-1")
+        method = request.partition(" ")[0]
         try:
-            done = self._do(method, text, body)
+            done = self._do(method, request, body)
         except AgentError:
             return False
         if done is None:
@@ -94,6 +95,6 @@ class DirectAnswers:
 def _page(body: bytes) -> bytes:
     head = (
         f"HTTP/1.1 200 OK\r\nContent-Type: {UPSTREAM_JSON}\r\nContent-Length: {len(body)}\r\n"
-        f"Date: {formatdate(usegmt=True)}\r\nServer: {SERVER_SOFTWARE}\r\n\r\n"
+        f"Date: {rfc822_formatted_time()}\r\nServer: {SERVER_SOFTWARE}\r\n\r\n"
     )
     return head.encode() + body

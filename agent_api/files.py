@@ -60,10 +60,14 @@ class FileChanges:
         with contextlib.ExitStack() as undo:
             for path, content in write.items():
                 self._stage(path, content, undo)
-            for path in write:
-                self._put_in_place(path, undo)
-            for path in superfluous:
-                self._remove(path, undo)
+            changed = [*write, *superfluous]
+            for path in changed:
+                if path != changed[-1]:  # whose failure changes nothing
+                    self._remember(path, undo)
+                if path in write:
+                    os.replace(self._staged(path), path)
+                else:
+                    _discard(path)  # upstream's clients remove their files before they tell us
             undo.pop_all()
         for path in superfluous:
             remove_if_empty(os.path.dirname(path))
@@ -80,22 +84,12 @@ class FileChanges:
             os.makedirs(self._unfinished)
             _write(staged, content)
 
-    def _put_in_place(self, path: str, undo: contextlib.ExitStack) -> None:
-        """Renames the staged file; undone, its place is as it was before."""
-        before = None
-        with contextlib.suppress(FileNotFoundError):
-            before = _read(path)
-        os.replace(self._staged(path), path)
-        if before is None:
+    def _remember(self, path: str, undo: contextlib.ExitStack) -> None:
+        """Undone, the file is as it is now."""
+        try:
+            undo.callback(self._restore, path, _read(path))
+        except FileNotFoundError:
             undo.callback(_discard, path)
-        else:
-            undo.callback(self._restore, path, before)
-
-    def _remove(self, path: str, undo: contextlib.ExitStack) -> None:
-        with contextlib.suppress(FileNotFoundError):  # upstream's clients remove their files before they tell us
-            before = _read(path)
-            os.unlink(path)
-            undo.callback(self._restore, path, before)
 
     def _restore(self, path: str, content: bytes) -> None:
         _write(self._staged(path), content)
@@ -156,14 +150,15 @@ def _make_directory(path: str) -> None:
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
+    with open(path, "rb", buffering=0) as file:
         return file.read(_LONGEST_FILE)
 
 
 def _write(path: str, content: bytes) -> None:
     try:
-        with open(path, "wb") as file:
-            file.write(content)
+        with open(path, "wb", buffering=0) as file:
+            while content:
+                content = content[file.write(content) :]
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from error  # a failed write does not name its file
 
