@@ -18,14 +18,14 @@ def main(runs: int, *, pairs: int = 0) -> dict[str, Any]:
 
     All on one node, so that what disturbs the machine disturbs all alike.
     """
-    multus = Path(built("multus")) / "multus"
+    multus = Path(built("multus"))
     os.environ.setdefault(BINARIES, built("kube-apiserver"))
     with bench_node() as node:
         report = {
             "side by side": compare(node, runs),
             "one ADD": break_down(node, runs),
             "storm": measure_storm(node),
-            "beside Multus": measure_beside_multus(node, runs, multus=multus),
+            "beside Multus": measure_beside_multus(node, runs, binaries=multus),
         }
         if pairs:
             report["growth"] = measure_growth(node, pairs)

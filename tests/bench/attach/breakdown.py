@@ -32,7 +32,7 @@ from cni_contrail.plugin import respond
 from cni_contrail.state.attachments import Attachments
 from cni_contrail.state.records import Record
 from cni_contrail.surroundings import Surroundings
-from tests.bench.attach.node import PODS, BenchNode
+from tests.bench.attach.node import PODS, BenchNode, Pod
 from tests.bench.attach.ratios import attach_and_detach
 from tests.bench.spawn import Program
 from tests.support.netns import Netns
@@ -71,7 +71,7 @@ def break_down(node: BenchNode, runs: int) -> dict[str, Any]:
     seconds: Seconds = defaultdict(list)
     for number in range(runs):
         pod = f"one-{number % PODS}"
-        seconds["whole"].append(attach_and_detach(node, node.shim(), pod)[0])
+        seconds["whole"].append(attach_and_detach(node, node.shim(), Pod(pod))[0])
         seconds["shim"].append(_seconds_of(node.shim(), {"CNI_COMMAND": "VERSION"}))
         seconds["refused"].append(_refused(node))
         record = _attach_here(node, pod, seconds)

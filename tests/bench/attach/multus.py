@@ -1,105 +1,57 @@
-"""Four attachments by Multus, each made by `bridge`, beside four interfaces in one call.
+"""Four attachments by Multus, each made by `bridge`, beside four interfaces in one call of ours.
 
-Multus is the thin one, as a process for each call, and asks a real API server, which is in the node's namespace as it
-is: for the pod and its networks, and to write the pod's status.
+Four in all, the cluster's default network among them: an attachment is what joins a pod to a network, whether the pod
+names it or not. Pods stand long before the call: all who watch them have heard of them. For Multus there are also new
+ones, made and bound just before; for those ours would wait for the manager, which is measured elsewhere.
 """
 
-import asyncio
-import json
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from contrail_config.kube.client import connect
-from contrail_config.kube.configuration.load import load_access
-from manager.kubernetes.definition import NadDefinition
-from tests.bench.attach.node import PEERS, PODS, BenchNode
-from tests.bench.attach.ratios import attach_and_detach
-from tests.bench.spawn import Program, summary
-from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
+from tests.bench.attach.multus_cluster import MultusCluster, multus_cluster
+from tests.bench.attach.multus_kinds import thick, thin
+from tests.bench.attach.node import BenchNode, Pod
+from tests.bench.attach.ratios import SHIM_4, WARM_UP, Case, measure
+from tests.bench.spawn import summary
 
-_NETWORKS = ("br-1", "br-2", "br-3")  # and the default one
-_MUST = 0.05
-_GROUP = "/apis/k8s.cni.cncf.io/v1"
+_MUST = 0.05  # ADD of ours, of Multus's
 
 
-def measure_beside_multus(node: BenchNode, runs: int, *, multus: Path) -> dict[str, Any]:
-    """Returns medians, 99th percentiles and the ratio of ours to those of the program `multus`."""
-    theirs: list[tuple[float, float]] = []
-    ours: list[tuple[float, float]] = []
-    with _cluster(node) as server:
-        program = _program(node, server, multus)
-        for number in range(-1, runs):
-            both = (
-                attach_and_detach(node, program, f"multus-{number % PODS}"),
-                attach_and_detach(node, node.shim(), f"four-{number % PODS}"),
-            )
-            if number >= 0:
-                theirs.append(both[0])
-                ours.append(both[1])
-    report: dict[str, Any] = {}
-    for position, command in enumerate(("ADD", "DEL")):
-        of_theirs, of_ours = summary([each[position] for each in theirs]), summary([each[position] for each in ours])
-        of_ours["of Multus"] = round(of_ours["median_ms"] / of_theirs["median_ms"], 3)
-        report[command] = {"Multus, 4 of bridge": of_theirs, "shim and daemon, 4 interfaces": of_ours}
-    report["ADD"]["shim and daemon, 4 interfaces"]["must"] = _MUST
-    return report
-
-
-@contextmanager
-def _cluster(node: BenchNode) -> Iterator[ApiServer]:
-    """A server with the networks, and pods that ask for them."""
-    with tempfile.TemporaryDirectory() as work, serve_real_apiserver(Path(work)) as server:
-        asyncio.run(_define_networks(server))
-        server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
-        for name in _NETWORKS:
-            config = json.dumps(_bridge(node, name))
-            body = {"metadata": {"name": name}, "spec": {"config": config}}
-            server.ask("POST", f"{_GROUP}/namespaces/bench/network-attachment-definitions", _of_kind(body))
-        for number in range(PODS):
-            server.ask("POST", "/api/v1/namespaces/bench/pods", _pod(f"multus-{number}"))
-        yield server
-
-
-async def _define_networks(server: ApiServer) -> None:
-    async with connect(await load_access(kubeconfig=str(server.kubeconfig()))) as client:
-        await NadDefinition(client).ensure()
-
-
-def _of_kind(body: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", **body}
-
-
-def _pod(name: str) -> dict[str, Any]:
-    annotations = {"k8s.v1.cni.cncf.io/networks": ",".join(_NETWORKS)}
-    containers = [{"name": "main", "image": "none"}]
-    return {"metadata": {"name": name, "annotations": annotations}, "spec": {"containers": containers}}
-
-
-def _bridge(node: BenchNode, name: str) -> dict[str, Any]:
-    subnet = f"10.{200 + int(name[-1])}.0.0/16"
-    leases = {"type": "host-local", "subnet": subnet, "dataDir": str(node.folder / "host-local")}
-    return {"cniVersion": "1.0.0", "name": name, "type": "bridge", "bridge": f"cni-{name}", "ipam": leases}
-
-
-def _program(node: BenchNode, server: ApiServer, multus: Path) -> Program:
-    configuration = {
-        "cniVersion": "1.0.0",
-        "name": "multus",
-        "type": "multus",
-        "kubeconfig": str(server.kubeconfig()),
-        "binDir": str(PEERS),
-        "cniDir": str(node.folder / "multus"),
-        "delegates": [_bridge(node, "br-0")],
+def measure_beside_multus(node: BenchNode, runs: int, *, binaries: Path) -> dict[str, Any]:
+    """Returns medians, 99th percentiles and ratios of ours to those of Multus thin and thick."""
+    ours = Case(SHIM_4, node.shim(), node.pods("four"))
+    with multus_cluster(node) as cluster, thick(cluster, binaries) as shim:
+        programs = {"Multus thin": thin(cluster, binaries), "Multus thick": shim}
+        stood = {name: Case(name, program, _stood(cluster, runs)) for name, program in programs.items()}
+        new = {f"{name}, new pod": Case(name, program, _new(cluster)) for name, program in programs.items()}
+        theirs = {**stood, **new}
+        measure(node, [*theirs.values(), ours], runs)
+    leases = list((node.folder / "host-local").glob("br-*/10.*"))
+    return {
+        "ADD": _table({name: case.add for name, case in theirs.items()}, ours.add, must=_MUST),
+        "DEL": _table({name: case.delete for name, case in theirs.items()}, ours.delete),
+        "left": {"leases": len(leases)},  # Multus's shim says of no DEL that it failed
     }
-    stdin = node.folder / "multus.conf"
-    stdin.write_text(json.dumps(configuration))
-    return Program([str(multus)], stdin, node.folder / "multus.out", node.folder / "multus.err")
 
 
 def built(script: str) -> str:
     """What a script prints that builds something once: where it is."""
     return subprocess.run([f"scripts/{script}"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def _stood(cluster: MultusCluster, runs: int) -> Iterator[Pod]:
+    return iter([cluster.add_pod() for _ in range(WARM_UP + runs)])
+
+
+def _new(cluster: MultusCluster) -> Iterator[Pod]:
+    while True:
+        yield cluster.add_pod()
+
+
+def _table(theirs: Mapping[str, Sequence[float]], ours: Sequence[float], **bounds: float) -> dict[str, Any]:
+    rows: dict[str, Any] = {name: summary(seconds) for name, seconds in theirs.items()}
+    told = summary(ours)
+    ratios = {f"of {name}": round(told["median_ms"] / row["median_ms"], 3) for name, row in rows.items()}
+    return {**{f"{name}, 4 of bridge": row for name, row in rows.items()}, SHIM_4: {**told, **ratios, **bounds}}

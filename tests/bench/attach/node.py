@@ -4,6 +4,7 @@ The pods' lists are there before the first measurement: what is measured is the 
 a tmpfs, as it is under /run; what is on a disk on real nodes (the agent's ports, `host-local`'s leases) is on one here.
 """
 
+import itertools
 import json
 import os
 import subprocess
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -31,6 +32,13 @@ NETWORKS = {"one": "", "three": "net-a,net-b", "four": "net-a,net-b,net-c", "nev
 PATIENCE = 60.0  # seconds
 
 _OURS = {"cniVersion": "1.0.0", "name": "contrail-k8s-cni", "type": "contrail-k8s-cni"}
+
+
+class Pod(NamedTuple):
+    """One of the namespace `bench`; without a UID whichever has the name."""
+
+    name: str
+    uid: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,18 +64,23 @@ class BenchNode:
         """The plugin as shim and daemon; calls at the same time need different names."""
         return self._program(name, _OURS, build_shim())
 
-    def environment(self, command: str, sandbox: str, container: str, pod: str) -> Mapping[str, str]:
-        """What a runtime sets for a call."""
+    def environment(self, command: str, sandbox: str, container: str, pod: str, uid: str = "") -> Mapping[str, str]:
+        """What a runtime sets for a call; with a UID only that pod is attached."""
+        named = f"IgnoreUnknown=1;K8S_POD_NAMESPACE=bench;K8S_POD_NAME={pod}"
         return {
             "CNI_COMMAND": command,
             "CNI_CONTAINERID": container,
             "CNI_NETNS": sandbox,
             "CNI_IFNAME": "eth0",
             "CNI_PATH": str(PEERS),
-            "CNI_ARGS": f"IgnoreUnknown=1;K8S_POD_NAMESPACE=bench;K8S_POD_NAME={pod}",
+            "CNI_ARGS": f"{named};K8S_POD_UID={uid}" if uid else named,
             "CONTRAIL_CNI_CONFIG": str(self.folder / "node.json"),
             "CONTRAIL_CNI_SOCKET": str(self.folder / "run/cni.sock"),
         }
+
+    def pods(self, kind: str) -> Iterator[Pod]:
+        """All of a kind, again and again."""
+        return itertools.cycle(Pod(f"{kind}-{number}") for number in range(PODS))
 
     def attachments(self) -> list[str]:
         """Records of attachments, whole or begun."""

@@ -2,11 +2,12 @@
 
 import sys
 import uuid
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.bench.attach.node import PODS, BenchNode
+from tests.bench.attach.node import BenchNode, Pod
 from tests.bench.spawn import Program, summary
 from tests.support.netns import Netns
 
@@ -23,11 +24,11 @@ BOUNDS = {
 
 @dataclass
 class Case:
-    """One way to attach, and the seconds that were measured; `kind` is that of its pods."""
+    """One way to attach, the pods to attach by it, and the seconds that were measured."""
 
     name: str
     program: Program
-    kind: str
+    pods: Iterator[Pod]
     add: list[float] = field(default_factory=list)
     delete: list[float] = field(default_factory=list)
 
@@ -35,28 +36,33 @@ class Case:
 def compare(node: BenchNode, runs: int) -> dict[str, Any]:
     """Returns medians, 99th percentiles and ratios to one call of `bridge`."""
     cases = [
-        Case("bridge", node.bridge(), "one"),
-        Case("entry point, 1 interface", node.entry_point(), "one"),
-        Case("entry point, 4 interfaces", node.entry_point(), "four"),
-        Case(SHIM_1, node.shim(), "one"),
-        Case(SHIM_4, node.shim(), "four"),
+        Case("bridge", node.bridge(), node.pods("one")),
+        Case("entry point, 1 interface", node.entry_point(), node.pods("one")),
+        Case("entry point, 4 interfaces", node.entry_point(), node.pods("four")),
+        Case(SHIM_1, node.shim(), node.pods("one")),
+        Case(SHIM_4, node.shim(), node.pods("four")),
     ]
-    for number in range(-WARM_UP, runs):
-        for case in cases:
-            added, deleted = attach_and_detach(node, case.program, f"{case.kind}-{number % PODS}")
-            if number >= 0:
-                case.add.append(added)
-                case.delete.append(deleted)
+    measure(node, cases, runs)
     return {"bare interpreter": summary(_bare_interpreter(node, runs)), **_report(cases)}
 
 
-def attach_and_detach(node: BenchNode, program: Program, pod: str) -> tuple[float, float]:
+def measure(node: BenchNode, cases: Sequence[Case], runs: int) -> None:
+    """Measures each case in turn, so many times; what comes before, to warm up, is not kept."""
+    for number in range(-WARM_UP, runs):
+        for case in cases:
+            added, deleted = attach_and_detach(node, case.program, next(case.pods))
+            if number >= 0:
+                case.add.append(added)
+                case.delete.append(deleted)
+
+
+def attach_and_detach(node: BenchNode, program: Program, pod: Pod) -> tuple[float, float]:
     """Returns the seconds of ADD and DEL in a sandbox of their own."""
     sandbox = Netns("bench")
     container = uuid.uuid4().hex * 2
     try:
-        added = program.run(node.environment("ADD", sandbox.path, container, pod))
-        deleted = program.run(node.environment("DEL", sandbox.path, container, pod))
+        added = program.run(node.environment("ADD", sandbox.path, container, *pod))
+        deleted = program.run(node.environment("DEL", sandbox.path, container, *pod))
     finally:
         sandbox.delete()
     return added, deleted

@@ -1,0 +1,75 @@
+"""What Multus asks for a pod and its networks: a real API server, in the node's namespace as it is."""
+
+import asyncio
+import json
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from contrail_config.kube.client import connect
+from contrail_config.kube.configuration.load import load_access
+from manager.kubernetes.definition import NadDefinition
+from tests.bench.attach.node import BenchNode, Pod
+from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
+
+NODE = "bench"
+"""What the node is called there."""
+
+DEFAULT = "br-0"
+"""The network of all pods."""
+
+_NETWORKS = ("br-1", "br-2", "br-3")
+_NAMESPACE = "/api/v1/namespaces/bench"
+_DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/bench/network-attachment-definitions"
+
+
+@dataclass(frozen=True)
+class MultusCluster:
+    """A cluster whose pods name three networks; all are in `DEFAULT` besides."""
+
+    server: ApiServer
+    node: BenchNode
+
+    def add_pod(self) -> Pod:
+        """Makes a pod and binds it, as the node's kubelet finds it."""
+        name = f"multus-{uuid.uuid4()}"
+        annotations = {"k8s.v1.cni.cncf.io/networks": ",".join(_NETWORKS)}
+        containers = [{"name": "main", "image": "none"}]
+        pod = {"metadata": {"name": name, "annotations": annotations}, "spec": {"containers": containers}}
+        made = self.server.ask("POST", f"{_NAMESPACE}/pods", pod)
+        target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+        self.server.ask("POST", f"{_NAMESPACE}/pods/{name}/binding", binding)
+        return Pod(name, made["metadata"]["uid"])
+
+    def bridge(self, name: str) -> dict[str, Any]:
+        """Configuration of a network."""
+        subnet = f"10.{200 + int(name[-1])}.0.0/16"
+        leases = {"type": "host-local", "subnet": subnet, "dataDir": str(self.node.folder / "host-local")}
+        return {"cniVersion": "1.0.0", "name": name, "type": "bridge", "bridge": f"cni-{name}", "ipam": leases}
+
+    def define_networks(self) -> None:
+        """Makes those that pods name."""
+        asyncio.run(self._define_kind())
+        self.server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
+        kind = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition"}
+        for name in _NETWORKS:
+            spec = {"config": json.dumps(self.bridge(name))}
+            self.server.ask("POST", _DEFINITIONS, {**kind, "metadata": {"name": name}, "spec": spec})
+
+    async def _define_kind(self) -> None:
+        async with connect(await load_access(kubeconfig=str(self.server.kubeconfig()))) as client:
+            await NadDefinition(client).ensure()
+
+
+@contextmanager
+def multus_cluster(node: BenchNode) -> Iterator[MultusCluster]:
+    """Runs one until the context is left."""
+    with tempfile.TemporaryDirectory() as work, serve_real_apiserver(Path(work)) as server:
+        cluster = MultusCluster(server, node)
+        cluster.define_networks()
+        yield cluster

@@ -1,0 +1,87 @@
+"""Multus, set up as its own manifests do: thin is a process for each call, thick a shim and a daemon."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.bench.attach.multus_cluster import DEFAULT, NODE, MultusCluster
+from tests.bench.attach.node import PEERS, BenchNode, wait_until
+from tests.bench.spawn import Program
+
+_EXAMPLE = Path(__file__).parents[3] / "deploy/multus/thick/daemon-config.json"
+_OWN_RUN = """
+mkdir "$0/netns"
+mount --rbind /run/netns "$0/netns"
+mount -t tmpfs tmpfs /run
+mkdir -p /run/netns /run/secrets/kubernetes.io
+mount --rbind "$0/netns" /run/netns
+ln -s "$0/account" /run/secrets/kubernetes.io/serviceaccount
+exec "$@"
+"""
+"""A /run of the daemon's own: the account of a pod is where it is in containers, and the machine's is not touched."""
+
+
+def thin(cluster: MultusCluster, binaries: Path) -> Program:
+    """The one that asks the API server itself."""
+    node = cluster.node
+    configuration = {
+        "cniVersion": "1.0.0",
+        "name": "multus-cni-network",
+        "type": "multus",
+        "kubeconfig": str(cluster.server.kubeconfig()),
+        "binDir": str(PEERS),
+        "cniDir": str(node.folder / "multus"),
+        "delegates": [cluster.bridge(DEFAULT)],
+    }
+    return _program(node, binaries / "multus", json.dumps(configuration))
+
+
+@contextmanager
+def thick(cluster: MultusCluster, binaries: Path) -> Iterator[Program]:
+    """The one whose daemon watches pods and networks; it runs until the context is left."""
+    node = cluster.node
+    work = node.folder / "multus-daemon"
+    _lay_out(cluster, work)
+    propagated = ("unshare", "--mount", "--propagation", "slave")  # sandboxes come later than the daemon
+    daemon = (str(binaries / "multus-daemon"), f"--config={work}/daemon-config.json")
+    command = [*propagated, "sh", "-euc", _OWN_RUN, str(work), *daemon]
+    host, _, port = cluster.server.url.removeprefix("https://").partition(":")
+    account = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "MULTUS_NODE_NAME": NODE}
+    environment = {"PATH": os.environ["PATH"], **account}
+    places = (work / "run/multus.sock", work / "net.d/00-multus.conf")
+    with (work / "log").open("w") as log, subprocess.Popen(command, env=environment, stderr=log) as process:
+        try:
+            wait_until(lambda: all(place.exists() for place in places), what="Multus's daemon")
+            yield _program(node, binaries / "multus-shim", places[1].read_text())
+        finally:
+            process.terminate()
+
+
+def _lay_out(cluster: MultusCluster, work: Path) -> None:
+    """The cluster's default network, the daemon's configuration, and its account."""
+    (work / "net.d").mkdir(parents=True)
+    (work / "net.d/10-bridge.conf").write_text(json.dumps(cluster.bridge(DEFAULT)))
+    (work / "daemon-config.json").write_text(json.dumps(_daemon_configuration(work)))
+    (work / "account").mkdir()
+    (work / "account/ca.crt").write_bytes(cluster.server.authority.read_bytes())
+    kubeconfig = json.loads(cluster.server.kubeconfig().read_text())
+    (work / "account/token").write_text(kubeconfig["users"][0]["user"]["token"])
+
+
+def _daemon_configuration(work: Path) -> Mapping[str, Any]:
+    """That of the example, with folders of its own."""
+    configurations = dict.fromkeys(("cniConfigDir", "multusAutoconfigDir"), str(work / "net.d"))
+    sockets = dict.fromkeys(("socketDir", "daemonSocketDir"), str(work / "run"))
+    kept = {"cniDir": str(work / "kept"), "binDir": str(PEERS)}
+    return {**json.loads(_EXAMPLE.read_text()), **configurations, **sockets, **kept, "chrootDir": "/"}
+
+
+def _program(node: BenchNode, command: Path, configuration: str) -> Program:
+    name = command.name
+    stdin = node.folder / f"{name}.conf"
+    stdin.write_text(configuration)
+    return Program([str(command)], stdin, node.folder / f"{name}.out", node.folder / f"{name}.err")
