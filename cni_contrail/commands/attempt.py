@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cni_contrail.commands.request import Request
 from cni_contrail.commands.takedown import forget, take_down
@@ -36,8 +36,9 @@ class Attempt:
         Raises `PluginError`: 102 if the attachment is there already, 7 if the container is attached in another mode.
         """
         request = self._request
-        before = _clear_unfinished(request)
-        _refuse_mixed_modes(request)
+        records = request.node.attachments.of_container(request.call.container_id)
+        before = _clear_unfinished(request, records)
+        _refuse_mixed_modes(request, records)
         self.is_begun = True
         record = Record(
             container_id=request.call.container_id,
@@ -76,8 +77,9 @@ def attempted(request: Request) -> Iterator[Attempt]:
             raise
 
 
-def _clear_unfinished(request: Request) -> str:
-    record = request.node.attachments.read(request.call.container_id, request.call.ifname)
+def _clear_unfinished(request: Request, records: Sequence[Record]) -> str:
+    """Returns the uuid of the interface that an unfinished attempt had chosen, or empty."""
+    record = next((each for each in records if each.ifname == request.call.ifname), None)
     if record is None:
         return ""
     if record.finished:
@@ -87,9 +89,9 @@ def _clear_unfinished(request: Request) -> str:
     return record.interfaces[0].uuid if record.interfaces else ""
 
 
-def _refuse_mixed_modes(request: Request) -> None:
+def _refuse_mixed_modes(request: Request, records: Sequence[Record]) -> None:
     """One container is attached thick or delegated, never both; and thick only once, since it takes all there is."""
-    others = request.node.attachments.of_container(request.call.container_id)
+    others = [each for each in records if each.ifname != request.call.ifname]
     if others and (request.is_thick or others[0].thick):
         was = "thick" if others[0].thick else "delegated"
         now = "thick" if request.is_thick else "delegated"

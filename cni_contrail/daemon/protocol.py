@@ -193,8 +193,8 @@ class Conversation:
 
 
 def _environment(data: bytes) -> Mapping[str, str]:
-    pairs = (os.fsdecode(each).partition("=") for each in data.split(b"\0") if each)
     environment: dict[str, str] = {}
-    for name, _, value in pairs:
+    for each in filter(None, os.fsdecode(data).split("\0")):
+        name, _, value = each.partition("=")
         environment.setdefault(name, value)  # the first of two, as in `os.environ`
     return environment

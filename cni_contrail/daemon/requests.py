@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-from collections.abc import Iterator
 
 from cni_contrail.daemon.cancellation import RunningAdds
 from cni_contrail.daemon.errors import NoRequestError, ProtocolError
@@ -69,15 +68,14 @@ class Requests:
             self._surroundings.journal().error(error.message)
             return failure(error)
 
-    @contextlib.contextmanager
-    def _interruption(self, conversation: Conversation, received: Received) -> Iterator[Interruption]:
+    def _interruption(
+        self, conversation: Conversation, received: Received
+    ) -> contextlib.AbstractContextManager[Interruption]:
         """That of an ADD; a DEL is one to the ADDs of its attachment."""
         environment = received.environment
         attachment = (environment.get("CNI_CONTAINERID", ""), environment.get("CNI_IFNAME", ""))
         if environment.get("CNI_COMMAND") == "ADD":
-            with self.adds.begun(attachment, conversation) as cancellation:
-                yield cancellation
-            return
+            return self.adds.begun(attachment, conversation)
         if environment.get("CNI_COMMAND") == "DEL":
             self.adds.cancel(attachment)
-        yield NEVER
+        return contextlib.nullcontext(NEVER)

@@ -42,16 +42,16 @@ def _try(path: str) -> int | None:
     descriptor = _open(path)
     if descriptor is None:
         return None
-    with contextlib.ExitStack() as undo:
-        undo.callback(os.close, descriptor)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
-                undo.pop_all()
-                return descriptor
-        except (BlockingIOError, FileNotFoundError):
-            return None
-    return None
+    is_held = False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        is_held = os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except (BlockingIOError, FileNotFoundError):
+        return None
+    finally:
+        if not is_held:
+            os.close(descriptor)
+    return descriptor if is_held else None
 
 
 def _open(path: str) -> int | None:
