@@ -1,0 +1,217 @@
+"""Requests in our own plugin's form: answered as the pages do, and by them if anything is unusual."""
+
+import asyncio
+import json
+import uuid
+from collections.abc import Callable
+
+import pytest
+from aiohttp import web
+
+from agent_api import connections
+from cni_contrail.agent.client import Agent as PluginsAgent
+from cni_contrail.agent.connections import idle_connections
+from cni_contrail.agent.http import Asked, Endpoint
+from cni_contrail.deadline import Deadline
+from contrail_config.embedded.store import SqliteStore
+from tests.agent_api.conftest import Settle, StartAgent
+from tests.support.agent import ServedAgent, port_of, until
+from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, make_machine
+from tests.support.raw_http import Answer, connected, exchanged
+
+MACHINE = make_machine("p1")
+CONTAINER = "c" * 64
+PORTS = json.dumps([port_of(SAMPLE_VM, SAMPLE_VMI), port_of(SAMPLE_VM, str(uuid.uuid4()))]).encode()
+ONE = json.dumps(port_of(SAMPLE_VM, SAMPLE_VMI)).encode()
+
+AT_ONCE = {
+    "a list": ("GET", f"/vm-cfg/{MACHINE.name}?wait=3.000", b""),
+    "a list by uid": ("GET", f"/vm-cfg/{MACHINE.name}?wait=60&uid={MACHINE.uuid}", b""),
+    "ports": ("POST", "/vm", PORTS),
+    "a port": ("POST", "/vm", ONE),
+    "what a container owns": ("DELETE", f"/vm/{SAMPLE_VM}?vm-id={CONTAINER}", b""),
+    "an interface": ("DELETE", f"/vm/{SAMPLE_VM}/{SAMPLE_VMI}?vm-id={CONTAINER}", b""),
+}
+BY_PAGES = {
+    "nobody's list": ("GET", "/vm-cfg/nobody?wait=0", b""),
+    "another pod's list": ("GET", f"/vm-cfg/{MACHINE.name}?wait=0&uid={SAMPLE_VMI}", b""),
+    "a list without wait": ("GET", f"/vm-cfg/{MACHINE.name}", b""),
+    "a wait that is none": ("GET", f"/vm-cfg/{MACHINE.name}?wait=soon", b""),
+    "an empty uid": ("GET", f"/vm-cfg/{MACHINE.name}?wait=0&uid=", b""),
+    "a quoted name": ("GET", f"/vm-cfg/{MACHINE.name.replace('p', '%70')}?wait=0", b""),
+    "a path upwards": ("GET", "/vm-cfg/..?wait=0", b""),
+    "a list with a body": ("GET", f"/vm-cfg/{MACHINE.name}?wait=0", b"{}"),
+    "no JSON": ("POST", "/vm", b"nonsense"),
+    "no port": ("POST", "/vm", b"[]"),
+    "a wrong uuid": ("POST", "/vm", json.dumps(port_of("x", SAMPLE_VMI)).encode()),
+    "a key twice": ("POST", "/vm", ONE[:-1] + b', "vm-id": "d"}'),
+    "no body": ("POST", "/vm", b""),
+    "whatever the container": ("DELETE", f"/vm/{SAMPLE_VM}", b""),
+    "an empty container": ("DELETE", f"/vm/{SAMPLE_VM}?vm-id=", b""),
+    "no machine": ("DELETE", f"/vm/x?vm-id={CONTAINER}", b""),
+    "an unknown path": ("GET", "/elsewhere", b""),
+    "an unknown method": ("PATCH", "/vm", b"{}"),
+}
+
+
+def plain(method: str, target: str, body: bytes = b"") -> bytes:
+    """As our plugin sends it."""
+    lines = [f"{method} {target} HTTP/1.1", "Host: localhost"]
+    if body:
+        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def adorned(data: bytes) -> bytes:
+    """The same with a header that says nothing."""
+    return data.replace(b"\r\n\r\n", b"\r\nX: y\r\n\r\n", 1)
+
+
+def told(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:
+    """All of an answer but its moment."""
+    return answer.status, [header for header in answer.headers.items() if header[0] != "date"], answer.body
+
+
+@pytest.fixture
+def seen_by_pages(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What came to aiohttp, from now on."""
+    seen: list[bytes] = []
+    received: Callable[[web.RequestHandler, bytes], None] = web.RequestHandler.data_received
+
+    def receive(handler: web.RequestHandler, data: bytes) -> None:
+        seen.append(data)
+        received(handler, data)
+
+    monkeypatch.setattr(web.RequestHandler, "data_received", receive)
+    return seen
+
+
+@pytest.fixture
+async def listed(served: ServedAgent, store: SqliteStore, settle: Settle) -> ServedAgent:
+    await store.put_machine(MACHINE)
+    await settle()
+    return served
+
+
+@pytest.mark.parametrize("asked", AT_ONCE.values(), ids=AT_ONCE.keys())
+async def test_what_goes_right_is_answered_as_the_pages_do(
+    listed: ServedAgent, asked: tuple[str, str, bytes], seen_by_pages: list[bytes]
+) -> None:
+    at_once = await exchanged(listed.address, plain(*asked))
+    assert seen_by_pages == []
+    by_pages = await exchanged(listed.address, adorned(plain(*asked)))
+    assert seen_by_pages != []
+    assert told(at_once) == told(by_pages)
+    assert at_once.headers.keys() == by_pages.headers.keys()
+    assert at_once.status == 200
+
+
+@pytest.mark.parametrize("asked", BY_PAGES.values(), ids=BY_PAGES.keys())
+async def test_all_else_is_answered_by_the_pages(
+    listed: ServedAgent, asked: tuple[str, str, bytes], seen_by_pages: list[bytes]
+) -> None:
+    answer = await exchanged(listed.address, plain(*asked))
+    assert b"".join(seen_by_pages) == plain(*asked)
+    assert told(answer) == told(await exchanged(listed.address, adorned(plain(*asked))))
+
+
+async def test_what_is_plugged_and_freed_at_once_is_so(listed: ServedAgent) -> None:
+    await exchanged(listed.address, plain(*AT_ONCE["ports"]))
+    assert len(listed.agent.ports) == 2
+    await exchanged(listed.address, plain("DELETE", f"/vm/{SAMPLE_VM}?vm-id=another"))
+    assert len(listed.agent.ports) == 2
+    await exchanged(listed.address, plain(*AT_ONCE["an interface"]))
+    assert len(listed.agent.ports) == 1
+    await exchanged(listed.address, plain(*AT_ONCE["what a container owns"]))
+    assert len(listed.agent.ports) == 0
+
+
+async def test_it_is_counted_as_the_pages_count(listed: ServedAgent) -> None:
+    for asked in AT_ONCE.values():
+        await exchanged(listed.address, plain(*asked))
+    counted = dict(listed.agent.metrics._known)
+    for asked in AT_ONCE.values():
+        await exchanged(listed.address, adorned(plain(*asked)))
+    assert listed.agent.metrics._known.keys() - counted.keys() == set()
+
+
+async def test_writes_are_refused_where_they_are_off(start_agent: StartAgent) -> None:
+    served = await start_agent(tcp_writes=False)
+    for name in ("ports", "what a container owns"):
+        assert (await exchanged(served.address, plain(*AT_ONCE[name]))).status == 403
+    assert len(served.agent.ports) == 0
+
+
+async def test_a_list_that_comes_later_is_waited_for(served: ServedAgent, store: SqliteStore) -> None:
+    asked = asyncio.create_task(exchanged(served.address, plain(*AT_ONCE["a list"])))
+    await until(lambda: len(served.agent.machines.waiters))
+    await store.put_machine(MACHINE)
+    assert (await asked).status == 200
+
+
+class TestAConnection:
+    """May have requests of both kinds, whole, in pieces or several at once."""
+
+    async def test_keeps_answering_whatever_comes_next(self, listed: ServedAgent) -> None:
+        async with connected(listed.address) as connection:
+            for asked in [*AT_ONCE.values(), *AT_ONCE.values()]:
+                for data in (plain(*asked), adorned(plain(*asked))):
+                    await connection.send(data)
+                    assert (await connection.answer()).status == 200
+
+    async def test_with_several_requests_at_once_has_an_answer_to_each(self, listed: ServedAgent) -> None:
+        async with connected(listed.address) as connection:
+            await connection.send(b"".join(plain(*asked) for asked in AT_ONCE.values()) * 3)
+            for _ in range(3 * len(AT_ONCE)):
+                assert (await connection.answer()).status == 200
+
+    @pytest.mark.parametrize("asked", AT_ONCE.values(), ids=AT_ONCE.keys())
+    async def test_whose_request_comes_in_two_pieces_is_answered_the_same(
+        self, listed: ServedAgent, asked: tuple[str, str, bytes]
+    ) -> None:
+        data = plain(*asked)
+        async with connected(listed.address) as connection:
+            for cut in range(1, len(data), 7):
+                await connection.send(data[:cut])
+                await asyncio.sleep(0)
+                await connection.send(data[cut:])
+                assert (await connection.answer()).status == 200
+
+    async def test_that_is_idle_behind_an_answer_is_closed(
+        self, monkeypatch: pytest.MonkeyPatch, start_agent: StartAgent
+    ) -> None:
+        monkeypatch.setattr(connections, "IDLE", 0.2)
+        served = await start_agent(bounds={"deadline": 0.1})
+        loop = asyncio.get_running_loop()
+        async with connected(served.address) as connection:
+            for _ in range(3):  # longer than it may be idle, and much longer than a head may take
+                await connection.send(plain(*AT_ONCE["a port"]))
+                assert (await connection.answer()).status == 200
+                answered = loop.time()
+                await asyncio.sleep(0.12)
+            assert await connection.is_closed()
+            assert 0.15 < loop.time() - answered < 5
+
+    async def test_that_sends_half_a_head_behind_an_answer_is_hurried(self, start_agent: StartAgent) -> None:
+        served = await start_agent(bounds={"deadline": 0.1})
+        async with connected(served.address) as connection:
+            await connection.send(plain(*AT_ONCE["a port"]))
+            assert (await connection.answer()).status == 200
+            await connection.send(b"GET /vm-cfg/")
+            assert (await connection.answer()).status == 408
+
+
+async def test_our_plugin_asks_in_this_form(listed: ServedAgent, seen_by_pages: list[bytes]) -> None:
+    deadline = Deadline(10)
+
+    def attach_and_detach() -> None:
+        agent = PluginsAgent(Endpoint(str(listed.socket), "", 0))
+        asked: Asked = agent.ask_machine_config(MACHINE.name, MACHINE.uuid, 3.0, deadline)
+        assert agent.machine_config(asked) is not None
+        agent.plug(agent.ask_plug([port_of(SAMPLE_VM, SAMPLE_VMI)], deadline))
+        agent.unplug(SAMPLE_VM, "", CONTAINER, deadline)
+        agent.unplug(SAMPLE_VM, SAMPLE_VMI, CONTAINER, deadline)
+        idle_connections.close()
+
+    await asyncio.to_thread(attach_and_detach)
+    assert seen_by_pages == []
