@@ -8,6 +8,7 @@ import socket
 
 from cni_contrail.daemon.cancellation import RunningAdds
 from cni_contrail.daemon.errors import NoRequestError, ProtocolError
+from cni_contrail.daemon.metrics import MeasuredCall
 from cni_contrail.daemon.protocol import Conversation, Received
 from cni_contrail.daemon.surroundings import CallSurroundings, DaemonSurroundings
 from cni_contrail.deadline import NEVER, Interruption
@@ -51,17 +52,17 @@ class Requests:
     def _answer(self, conversation: Conversation, received: Received) -> None:
         conversation.acknowledge()
         command = received.environment.get("CNI_COMMAND", "")
-        with self._surroundings.metrics.call(command):
-            answer = self._carry_out(conversation, received)
+        with self._surroundings.metrics.call(command) as measured:
+            answer = self._carry_out(conversation, received, measured)
         if answer.status:
             self._surroundings.metrics.failed(command, answer.code)
         if not conversation.is_answered:
             conversation.answer(answer.status, answer.printed)
 
-    def _carry_out(self, conversation: Conversation, received: Received) -> Answer:
+    def _carry_out(self, conversation: Conversation, received: Received, measured: MeasuredCall) -> Answer:
         try:
             with self._interruption(conversation, received) as interruption:
-                surroundings = CallSurroundings(self._surroundings, conversation, received, interruption)
+                surroundings = CallSurroundings(self._surroundings, conversation, received, measured, interruption)
                 environment = {**received.environment, **self._environment}
                 return respond(environment, lambda: received.input, surroundings)
         except PluginError as error:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from cni_contrail.daemon.configuration import Configuration
-from cni_contrail.daemon.metrics import Metrics
+from cni_contrail.daemon.metrics import MeasuredCall, Metrics
 from cni_contrail.daemon.protocol import Conversation, Received
 from cni_contrail.deadline import Interruption
 from cni_contrail.errors import TryAgainError
@@ -49,11 +49,17 @@ class CallSurroundings(Surroundings):
     """Those of one call; `interruption` is there for an ADD."""
 
     def __init__(
-        self, daemon: DaemonSurroundings, conversation: Conversation, received: Received, interruption: Interruption
+        self,
+        daemon: DaemonSurroundings,
+        conversation: Conversation,
+        received: Received,
+        measured: MeasuredCall,
+        interruption: Interruption,
     ) -> None:
         self._daemon = daemon
         self._conversation = conversation
         self._received = received
+        self._measured = measured
         self._interruption = interruption
 
     @property
@@ -76,8 +82,7 @@ class CallSurroundings(Surroundings):
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Waits for its turn if it is work for the kernel; the waiting is measured with it."""
-        command = self._received.environment.get("CNI_COMMAND", "")
-        return self._daemon.metrics.phase(command, name, self._daemon.gate(name))
+        return self._measured.phase(name, self._daemon.gate(name))
 
     def deliver(self, result: str) -> None:
         """Sends the result to the shim; raises `TryAgainError` if it has gone."""
