@@ -13,7 +13,6 @@ Blocking, and not thread-safe: whoever keeps files calls this in a thread, one c
 import contextlib
 import logging
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -26,7 +25,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LONGEST_FILE = 64 * 1024  # more than the longest values of a port or a gateway take
-_INDENTATION = re.compile(rb"\n +")  # no text of JSON holds a line break
+_DEEPEST = 3  # of a gateway: the keys of its subnets
 
 
 @contextlib.contextmanager
@@ -121,8 +120,10 @@ def read_as(path: str, decoder: msgspec.json.Decoder[T]) -> T | str:
 
 def as_file(struct: msgspec.Struct) -> bytes:
     """Returns the contents of a struct's file: JSON, indented by tabs."""
-    indented = msgspec.json.format(msgspec.json.encode(struct), indent=1)
-    return _INDENTATION.sub(lambda found: b"\n" + b"\t" * (len(found[0]) - 1), indented)
+    content = msgspec.json.format(msgspec.json.encode(struct), indent=1)
+    for depth in range(_DEEPEST, 0, -1):  # no text of JSON holds a line break
+        content = content.replace(b"\n" + b" " * depth, b"\n" + b"\t" * depth)
+    return content
 
 
 def set_aside(path: str, place: str, *, reason: str) -> None:

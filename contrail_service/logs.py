@@ -50,7 +50,8 @@ def set_up_logs(*, json_lines: bool, level: str) -> None:
     """Sends the logs of this process to stderr. `level` is a name that `logging` knows, in any case."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if json_lines else TextFormatter())
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line tells of them
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line tells of them,
+    logging._srcfile = None  # noqa: SLF001 - nor of the place in the code; the way that the guide of `logging` gives
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
 
 

@@ -5,10 +5,9 @@ would not wait for the same disk with the next request. A disk that stalls is an
 long, all are made in a thread for a while.
 """
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 _LONG = 0.02  # seconds that a change takes
 _DISTRUST = 60.0  # seconds
@@ -26,12 +25,11 @@ class DiskPace:
         """Whether no change of the last minute took long."""
         return self._clock() >= self._slow_until
 
-    @contextlib.contextmanager
-    def timed(self) -> Iterator[None]:
-        """A change is made inside."""
+    def time(self, change: Callable[[], None]) -> None:
+        """Makes a change, and raises what it raises."""
         began = self._clock()
         try:
-            yield
+            change()
         finally:
             ended = self._clock()
             if ended - began > _LONG:

@@ -164,8 +164,7 @@ class PortTable:
         change = decide()
         if any(change):
             moved = self._moved_by(change)
-            with self._disk.timed():
-                self._keep(change, moved)
+            self._disk.time(lambda: self._keep(change, moved))
             self._take(change, moved)
         return True
 

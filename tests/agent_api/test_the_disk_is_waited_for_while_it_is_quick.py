@@ -1,6 +1,7 @@
 """Changes at once: made while the disk is quick and nothing else is under way, else nothing is done of them."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,15 @@ class Clock:
     def __call__(self) -> float:
         return self.seconds
 
-    def fail(self, *, after: float) -> None:
-        """As a disk that breaks while the time passes."""
-        self.seconds += after
-        raise OSError("broken")
+    def passing(self, seconds: float, *, then: OSError | None = None) -> Callable[[], None]:
+        """A change that takes so long, and fails or not."""
+
+        def change() -> None:
+            self.seconds += seconds
+            if then is not None:
+                raise then
+
+        return change
 
 
 @pytest.fixture
@@ -75,8 +81,7 @@ async def test_a_disk_that_refuses_is_an_error_and_nothing_is_plugged(ports: Por
 async def test_nothing_is_done_at_once_on_a_slow_disk(ports: PortTable) -> None:
     clock = Clock()
     ports._disk = DiskPace(clock)
-    with ports._disk.timed():
-        clock.seconds += 0.1
+    ports._disk.time(clock.passing(0.1))
     assert not ports.plug_at_once([container_port()])
     clock.seconds += 60
     assert ports.plug_at_once([container_port()])
@@ -88,25 +93,22 @@ class TestADisk:
     def test_is_quick_until_a_change_took_long(self) -> None:
         clock = Clock()
         pace = DiskPace(clock)
-        with pace.timed():
-            clock.seconds += 0.019
+        pace.time(clock.passing(0.019))
         assert pace.is_quick
-        with pace.timed():
-            clock.seconds += 0.021
+        pace.time(clock.passing(0.021))
         assert not pace.is_quick
 
     def test_that_fails_slowly_is_slow(self) -> None:
         clock = Clock()
         pace = DiskPace(clock)
-        with pytest.raises(OSError, match="broken"), pace.timed():
-            clock.fail(after=1)
+        with pytest.raises(OSError, match="broken"):
+            pace.time(clock.passing(1, then=OSError("broken")))
         assert not pace.is_quick
 
     def test_is_trusted_after_a_minute(self) -> None:
         clock = Clock()
         pace = DiskPace(clock)
-        with pace.timed():
-            clock.seconds += 1
+        pace.time(clock.passing(1))
         clock.seconds += 59.9
         assert not pace.is_quick
         clock.seconds += 0.1
