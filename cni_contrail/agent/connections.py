@@ -15,6 +15,10 @@ from cni_contrail.addresses import canonical_address
 from cni_contrail.deadline import Deadline
 from cni_contrail.link.named_tuple import NamedTuple
 
+WITHOUT_WAITING = int(socket.MSG_DONTWAIT)
+"""For sending and receiving; a number, since joining flags of an enumeration takes longer than the call."""
+
+_LOOK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
 _MOST_IDLE = 8  # of each agent
 
 
@@ -113,7 +117,7 @@ def time_left(deadline: Deadline) -> float:
 
 def _send_at_once(connection: socket.socket, data: bytes) -> int:
     try:
-        return connection.send(data, socket.MSG_DONTWAIT)
+        return connection.send(data, WITHOUT_WAITING)
     except BlockingIOError:
         return 0
 
@@ -121,7 +125,7 @@ def _send_at_once(connection: socket.socket, data: bytes) -> int:
 def _is_open(connection: socket.socket) -> bool:
     """Whether there is nothing to read: neither an end, nor what nobody asked for."""
     try:
-        connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        connection.recv(1, _LOOK)
     except BlockingIOError:
         return True
     except OSError:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import socket
 
-from cni_contrail.agent.connections import Endpoint, connect, idle_connections, send
+from cni_contrail.agent.connections import WITHOUT_WAITING, Endpoint, connect, idle_connections, send
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, UnreachableError
 from cni_contrail.link.named_tuple import NamedTuple
@@ -200,4 +200,4 @@ class _Stream:
         return self._deadline.when_readable(self._connection.fileno(), self._receive_what_is_there)
 
     def _receive_what_is_there(self) -> bytes:
-        return self._connection.recv(65536, socket.MSG_DONTWAIT)
+        return self._connection.recv(65536, WITHOUT_WAITING)

@@ -42,6 +42,8 @@ _ANSWER = struct.Struct("!II")
 _CREDENTIALS = struct.Struct("@iII")  # struct ucred: process, user, group
 _ACKNOWLEDGEMENT = b"\1"
 _RECEIPT = b"\1"
+_WITHOUT_WAITING = int(socket.MSG_DONTWAIT)  # numbers, since joining flags of an enumeration takes longer than the call
+_DESCRIPTORS_TOO = int(socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
 _AT_ONCE = 64 * 1024  # bytes; most requests have less than 1 KiB
 _RECEIVING = 2.0  # seconds for a whole request
 _RECEIPT_PATIENCE = 2.0
@@ -152,10 +154,10 @@ class Conversation:
         return opening
 
     def _receive_with_descriptor(self) -> tuple[bytes, list[int], int, object]:
-        return socket.recv_fds(self._connection, _AT_ONCE, 1, socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT)
+        return socket.recv_fds(self._connection, _AT_ONCE, 1, _DESCRIPTORS_TOO)
 
     def _receive_what_is_there(self) -> bytes:
-        return self._connection.recv(_AT_ONCE, socket.MSG_DONTWAIT)
+        return self._connection.recv(_AT_ONCE, _WITHOUT_WAITING)
 
     def _read(self, length: int, deadline: Deadline) -> bytes:
         while len(self._unread) < length:
@@ -178,7 +180,7 @@ class Conversation:
 
     def _send_at_once(self, data: bytes) -> int:
         try:
-            return self._connection.send(data, socket.MSG_DONTWAIT)
+            return self._connection.send(data, _WITHOUT_WAITING)
         except BlockingIOError:
             return 0
 

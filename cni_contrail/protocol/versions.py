@@ -1,5 +1,6 @@
 """Versions of the CNI specification: which are served, and which commands a configuration's version allows."""
 
+import functools
 import json
 import re
 
@@ -48,6 +49,7 @@ def _not_allowed(message: str, version: str) -> PluginError:
     return PluginError(Code.INCOMPATIBLE_VERSION, message, f'config is "{version}"')
 
 
+@functools.lru_cache(maxsize=8)
 def _parts(version: str) -> tuple[int, int, int]:
     words = version.split(".")
     if len(words) > 3 or not all(_NUMBER.fullmatch(word) for word in words):

@@ -100,7 +100,7 @@ class Attachments:
             self._journal.error(f"{damaged.message}: set aside as {aside}")
 
     def _directory(self, container: str) -> str:
-        return os.path.join(self.state_dir, file_name(container))
+        return f"{self.state_dir}/{file_name(container)}"
 
     def _path(self, container: str, ifname: str) -> str:
-        return os.path.join(self._directory(container), ifname + _SUFFIX)
+        return f"{self._directory(container)}/{ifname}{_SUFFIX}"
