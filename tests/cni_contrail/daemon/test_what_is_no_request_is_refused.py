@@ -87,6 +87,20 @@ def test_what_is_no_whole_request_is_closed_without_an_answer(path: str, data: b
         assert client.is_closed()
 
 
+def test_a_request_that_comes_byte_by_byte_is_served(path: str) -> None:
+    with DaemonClient(path) as client:
+        for byte in request(STATUS, b"{", netns=-1):
+            client.send(bytes([byte]))
+        client.acknowledged()
+        error(client.answered(), 6)
+
+
+def test_a_request_with_more_behind_it_is_closed_without_an_answer(path: str) -> None:
+    with DaemonClient(path) as client:
+        client.send(request(STATUS, b"{}", netns=-1) + b"x")
+        assert client.is_closed()
+
+
 def test_a_peer_that_says_nothing_holds_up_nobody(path: str) -> None:
     silent = [DaemonClient(path) for _ in range(30)]
     with DaemonClient(path) as client:

@@ -1,0 +1,70 @@
+"""What ends the wait of an ADD, whether it comes before or during the wait."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from cni_contrail.daemon.cancellation import RunningAdds
+from cni_contrail.daemon.protocol import Conversation
+from cni_contrail.deadline import Deadline
+from cni_contrail.errors import TryAgainError
+
+ATTACHMENT = ("container", "eth0")
+DELETED = "attachment eth0 was deleted while its interfaces were waited for"
+
+
+@pytest.fixture
+def adds() -> RunningAdds:
+    return RunningAdds(most=1)
+
+
+@pytest.fixture
+def silent() -> Iterator[socket.socket]:
+    """Somebody who never answers, as an agent without the pod's list."""
+    ours, others = socket.socketpair()
+    with ours, others:
+        yield ours
+
+
+@pytest.fixture
+def conversation() -> Iterator[Conversation]:
+    ours, others = socket.socketpair()
+    with ours, others:
+        yield Conversation(ours)
+
+
+def test_it_ends_at_the_first_wait_if_it_was_cancelled_before(
+    adds: RunningAdds, silent: socket.socket, conversation: Conversation
+) -> None:
+    with adds.begun(ATTACHMENT, conversation) as cancellation:
+        adds.cancel(ATTACHMENT)
+        with pytest.raises(TryAgainError, match=DELETED):
+            Deadline(60, cancellation).await_readable(silent.fileno())
+
+
+def test_it_ends_in_the_middle_of_a_wait(adds: RunningAdds, silent: socket.socket, conversation: Conversation) -> None:
+    reasons: list[str] = []
+
+    def wait() -> None:
+        try:
+            Deadline(60, cancellation).await_readable(silent.fileno())
+        except TryAgainError as error:
+            reasons.append(error.message)
+
+    with adds.begun(ATTACHMENT, conversation) as cancellation:
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        adds.cancel(ATTACHMENT)
+        waiting.join(10)
+    assert reasons == [DELETED]
+
+
+def test_another_attachments_end_does_not_disturb_it(
+    adds: RunningAdds, silent: socket.socket, conversation: Conversation
+) -> None:
+    with adds.begun(ATTACHMENT, conversation) as cancellation:
+        adds.cancel(("container", "eth1"))
+        with pytest.raises(TimeoutError):
+            Deadline(0.01, cancellation).await_readable(silent.fileno())
