@@ -7,7 +7,8 @@ There is no fsync: after a power cut no sandbox is left either, and a kill of th
 renamed. A change is all or nothing while the process lives; a kill in the middle of one, which nobody acknowledged,
 may leave a part of it.
 
-Blocking, and not thread-safe: whoever keeps files calls this in a thread, one change at a time.
+Blocking, and not thread-safe: whoever keeps files makes one change at a time, in a thread unless the disk is known to
+be quick.
 """
 
 import contextlib

@@ -4,7 +4,7 @@ A container's port is `<root>/vm/<vm-name>/<vmi-uuid>`, an instance's `<root>/<v
 (upstream is known for zero-length ones) is set aside below `<root>/corrupt`, out of the sight of upstream's plugin,
 which gives up at a file that it cannot read.
 
-Not thread-safe and blocking: `table` calls it in a thread, one change at a time.
+Not thread-safe and blocking: `table` makes one change at a time, in a thread unless the disk is known to be quick.
 """
 
 import hashlib
