@@ -22,12 +22,12 @@ _ABOUT_ATTACHED = "ports"  # the word in the agent's reasons
 def status(config: NetworkConfig, node: Node) -> None:
     """Carries out STATUS; raises `PluginError` with code 50 or 51 and the reasons."""
     refuse_unsupported_fields(config)
-    refuse_unsupported_settings(node.settings)
     ensure_ready(node)
 
 
 def ensure_ready(node: Node) -> None:
-    """Raises `PluginError` with code 50 or 51 if the node could serve no ADD, whatever its configuration."""
+    """Raises `PluginError` if the node could serve no ADD, whatever its configuration: 50, 51, 2 for its settings."""
+    refuse_unsupported_settings(node.settings)
     if problem := why_unwritable(node.settings.state_dir):
         raise PluginError(Code.UNAVAILABLE, f"state-dir {node.settings.state_dir} cannot be written: {problem}")
     if reasons := _reasons(node):

@@ -26,7 +26,7 @@ _CONTAINERS = 4  # that one call looks at: a quarter of a millisecond
 
 def sweep(node: Node, container: str) -> None:
     """Frees what is gone of the containers behind this one; never fails. The agent is told by who sends next."""
-    names = node.attachments.containers()
+    names = _containers(node)
     following = [name for name in names if name > container] + [name for name in names if name < container]
     for name in following[:_CONTAINERS]:
         _try_container(node, name)
@@ -37,7 +37,15 @@ def sweep_all(node: Node) -> int:
 
     The agent is told by who sends next.
     """
-    return sum(_try_container(node, name) for name in node.attachments.containers())
+    return sum(_try_container(node, name) for name in _containers(node))
+
+
+def _containers(node: Node) -> list[str]:
+    try:
+        return node.attachments.containers()
+    except PluginError as error:
+        node.journal.warning(f"no attachment is looked through: {error.message}")
+        return []
 
 
 def _try_container(node: Node, name: str) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
+import os
 import sys
 from collections.abc import Sequence
 
@@ -10,11 +12,15 @@ from cni_contrail.daemon.configuration import Configuration, load_configuration
 from cni_contrail.daemon.errors import DaemonError
 from cni_contrail.daemon.process import Daemon
 from cni_contrail.errors import PluginError
+from cni_contrail.node_file import NODE_FILE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the daemon; exit status 0 after SIGTERM, 2 if it cannot start as it is configured."""
     options = _parser().parse_args(arguments)
+    if os.geteuid() != 0:
+        print("contrail-cnid: only root can work on network namespaces", file=sys.stderr)
+        return 2
     try:
         configuration = load_configuration(options.config) if options.config else Configuration()
         Daemon(configuration, json_lines=options.log_format == "json").run()
@@ -26,8 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="contrail-cnid", description="Serves CNI calls that the native shim hands over."
+        prog="contrail-cnid",
+        description="Serves CNI calls that the native shim hands over. Runs as root, until SIGTERM.",
+        epilog=f"FILE has the keys of {NODE_FILE}, which is read too, and `socket` and `metrics-listen`.",
     )
-    parser.add_argument("--config", metavar="FILE", help="YAML; without it the defaults and the node-wide file hold")
+    parser.add_argument("--config", metavar="FILE", help=f"the configuration, YAML; default: {NODE_FILE} alone")
     parser.add_argument("--log-format", choices=("text", "json"), default="text", help="default: text")
+    version = importlib.metadata.version("contrail-multinet")
+    parser.add_argument("--version", action="version", version=f"contrail-multinet {version}")
     return parser

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from cni_contrail.daemon.errors import SocketError
 from cni_contrail.state.files import make_private_directory
 
+_ROOT = 0
 _WRITABLE_BY_OTHERS = 0o022
 
 
@@ -31,8 +32,9 @@ def _locked(path: str) -> int:
     """Returns the lock beside the socket, by which one daemon alone has it. The file stays: removing it would race."""
     directory = os.path.dirname(path)
     make_private_directory(directory)
-    if os.stat(directory).st_mode & _WRITABLE_BY_OTHERS:
-        raise SocketError(f"socket {path} cannot be made: others than its owner may write to {directory}")
+    found = os.stat(directory)
+    if found.st_uid != _ROOT or found.st_mode & _WRITABLE_BY_OTHERS:
+        raise SocketError(f"socket {path} cannot be made: others than root may write to {directory}")
     lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

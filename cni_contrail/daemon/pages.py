@@ -7,8 +7,10 @@ import http.server
 import importlib.metadata
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -17,7 +19,8 @@ from cni_contrail.daemon.errors import SocketError
 Readiness = Callable[[], str]
 """Says what keeps the node from serving an ADD; nothing: it is ready."""
 
-_TIMEOUT = 5.0  # seconds for a request
+_TIMEOUT = 5.0  # seconds to wait for what a client has to say
+_MOST_AT_ONCE = 16  # requests; descriptors and threads are there for calls
 
 
 @contextlib.contextmanager
@@ -44,7 +47,32 @@ class _Server(http.server.ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.readiness = readiness
         self.registry = registry
+        self._turns = threading.BoundedSemaphore(_MOST_AT_ONCE)
         super().__init__(address, _Pages)
+
+    def verify_request(self, *_: object) -> bool:
+        """Closes the connections that are too many."""
+        return self._turns.acquire(blocking=False)
+
+    def process_request(self, *request: Any) -> None:
+        """Starts a thread for one that is not, if the machine has one."""
+        try:
+            super().process_request(*request)
+        except RuntimeError:
+            self._turns.release()
+            raise
+
+    def process_request_thread(self, *request: Any) -> None:
+        """Serves it."""
+        try:
+            super().process_request_thread(*request)
+        finally:
+            self._turns.release()
+
+    def handle_error(self, *request: Any) -> None:
+        """A client that hangs up is no event."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(*request)
 
 
 class _Pages(http.server.BaseHTTPRequestHandler):

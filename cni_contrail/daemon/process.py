@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import os
 import resource
 import signal
@@ -33,7 +34,7 @@ class Daemon:
         self._configuration = configuration
         self._surroundings = DaemonSurroundings(configuration, json_lines=json_lines)
         self._requests = Requests(self._surroundings)
-        self._upkeep = Upkeep(self._node, freed=self._surroundings.metrics.freed)
+        self._upkeep = Upkeep(self._node, self._surroundings.journal(), freed=self._surroundings.metrics.freed)
         self._surroundings.metrics.watch_pending(self._count_pending)
 
     def run(self) -> None:
@@ -63,8 +64,11 @@ class Daemon:
         journal = self._surroundings.journal(settings.log_file, settings.log_level)
         return Node(settings, journal, self._surroundings)
 
-    def _count_pending(self) -> int:
-        return self._node().pending.count()
+    def _count_pending(self) -> float:
+        try:
+            return self._node().pending.count()
+        except PluginError:  # `/readyz` says it
+            return math.nan
 
     def _unreadiness(self) -> str:
         try:

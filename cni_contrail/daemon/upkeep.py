@@ -15,6 +15,7 @@ from collections.abc import Callable
 from cni_contrail.commands.node import Node
 from cni_contrail.commands.sweep import sweep_all
 from cni_contrail.errors import PluginError
+from cni_contrail.journal import Journal
 
 _FIRST_PAUSE = 1.0  # seconds
 _LONGEST_PAUSE = 60.0
@@ -22,10 +23,14 @@ _SWEEP_PAUSE = 15.0
 
 
 class Upkeep:
-    """Two threads; `node` makes the node as it is set now, `freed` is told how many attachments were freed."""
+    """Two threads; `node` makes the node as it is set now, `freed` is told how many attachments were freed.
 
-    def __init__(self, node: Callable[[], Node], *, freed: Callable[[int], None]) -> None:
+    `journal` is for when there is no node: its settings may be wrong for a while.
+    """
+
+    def __init__(self, node: Callable[[], Node], journal: Journal, *, freed: Callable[[int], None]) -> None:
         self._node = node
+        self._journal = journal
         self._freed = freed
         self._stopped = threading.Event()
         self._threads = [
@@ -61,7 +66,7 @@ class Upkeep:
             try:
                 pause = work(pause)
             except PluginError as error:
-                self._node().journal.warning(f"upkeep is put off: {error.message}")
+                self._journal.warning(f"upkeep is put off: {error.message}")
                 pause = _LONGEST_PAUSE
             if self._stopped.wait(pause * random.uniform(0.75, 1.25)):  # noqa: S311 - spreads load, keeps no secret
                 return

@@ -38,3 +38,22 @@ def test_the_daemon_refuses_a_configuration_in_one_line(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f'contrail-cnid: {file}: unknown key sockett (its value is "/run/cni.sock")\n'
+
+
+def test_the_daemon_is_for_root_alone() -> None:
+    program = (
+        "import os, sys\n"
+        "from cni_contrail.daemon.cli import main\n"
+        "os.setgid(65534); os.setuid(65534)\n"
+        "sys.exit(main([]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "contrail-cnid: only root can work on network namespaces\n"
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_daemon_tells_of_itself_without_being_started(option: str) -> None:
+    done = subprocess.run([str(SCRIPTS / "contrail-cnid"), option], capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "contrail" in done.stdout

@@ -112,9 +112,11 @@ def test_what_is_no_socket_is_not_removed(start: Start, path: str) -> None:
     assert Path(path).read_text() == "kept"
 
 
-def test_a_directory_that_others_write_to_is_refused(start: Start, path: str) -> None:
-    os.mkdir(os.path.dirname(path))
-    os.chmod(os.path.dirname(path), 0o777)
-    status, stderr = ended(start())
-    assert status == 2
-    assert "others than its owner may write" in stderr
+@pytest.mark.parametrize(("owner", "mode"), [(0, 0o777), (0, 0o720), (65534, 0o700)])
+def test_a_directory_that_others_write_to_is_refused(start: Start, path: str, owner: int, mode: int) -> None:
+    directory = os.path.dirname(path)
+    os.mkdir(directory)
+    os.chown(directory, owner, -1)
+    os.chmod(directory, mode)
+    message = f"contrail-cnid: socket {path} cannot be made: others than root may write to {directory}\n"
+    assert ended(start()) == (2, message)

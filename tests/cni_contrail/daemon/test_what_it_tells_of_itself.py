@@ -1,7 +1,11 @@
 """`/healthz`, `/readyz` and `/metrics`."""
 
+import contextlib
 import json
 import os
+import select
+import socket
+import struct
 import subprocess
 import urllib.error
 import urllib.request
@@ -55,6 +59,49 @@ def test_without_an_agent_it_says_why_it_is_not_ready(get: Get) -> None:
     page = get("/readyz")
     assert page.status == 503
     assert "agent unreachable" in json.loads(page.text)["reasons"][0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [("{", "cannot be read"), ('{"vif-type": "macvlan"}', "not supported")],
+)
+def test_with_settings_that_cannot_be_served_it_says_what_is_wrong_and_goes_on(
+    agent: ScriptedAgent, plugin: Plugin, get: Get, settings: str, reason: str
+) -> None:
+    get("/healthz")
+    plugin.node_file.write_text(settings)
+    page = get("/readyz")
+    assert page.status == 503
+    assert reason in json.loads(page.text)["reasons"][0]
+    assert "contrail_cnid_pending_deletes" in get("/metrics").text
+    plugin.node_file.unlink()
+    assert get("/readyz").status == 200
+
+
+def test_clients_that_say_nothing_keep_no_more_than_their_share(plugin: Plugin, get: Get) -> None:
+    """The next ones are closed, and pages are served again when the first have gone."""
+    get("/healthz")
+    with plugin.node.inside(), contextlib.ExitStack() as connected:
+        silent = [connected.enter_context(socket.create_connection(("127.0.0.1", 9099))) for _ in range(20)]
+        until(lambda: len(select.select(silent, [], [], 0)[0]) == 20 - 16)
+        assert silent[-1].recv(1) == b""
+    until(lambda: is_served(get))
+
+
+def is_served(get: Get) -> bool:
+    try:
+        return get("/healthz").status == 200
+    except OSError:  # it is still one too many
+        return False
+
+
+def test_a_client_that_hangs_up_is_no_event(plugin: Plugin, caller: ShimAndDaemon, get: Get) -> None:
+    get("/healthz")
+    with plugin.node.inside(), socket.create_connection(("127.0.0.1", 9099)) as client:
+        client.sendall(b"GET /metrics HTTP/1.0\r\n")
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing is a reset
+    get("/healthz")
+    assert b"Traceback" not in caller.daemon().logged()
 
 
 def test_other_pages_are_not_there(get: Get) -> None:

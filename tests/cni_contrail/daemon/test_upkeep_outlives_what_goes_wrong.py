@@ -1,0 +1,43 @@
+"""What the daemon does by itself goes on when settings are wrong for a while, and says so in one line."""
+
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cni_contrail.commands.node import Node
+from cni_contrail.daemon import upkeep
+from cni_contrail.daemon.upkeep import Upkeep
+from cni_contrail.errors import Code, PluginError
+from cni_contrail.journal import Journal
+from cni_contrail.settings import Settings
+from cni_contrail.surroundings import Surroundings
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_FIRST_PAUSE", "_LONGEST_PAUSE", "_SWEEP_PAUSE"):
+        monkeypatch.setattr(upkeep, name, 0.01)
+
+
+def test_it_goes_on_when_the_settings_are_right_again(tmp_path: Path) -> None:
+    tries: Counter[str] = Counter()
+    both = threading.Event()
+    log = tmp_path / "log"
+
+    def node() -> Node:
+        tries[threading.current_thread().name] += 1
+        if tries[threading.current_thread().name] < 3:
+            raise PluginError(Code.INVALID_CONFIG, "cni.json cannot be read")
+        if len(tries) == 2 and min(tries.values()) >= 3:
+            both.set()
+        return Node(Settings(state_dir=str(tmp_path / "state")), Journal(), Surroundings())
+
+    running = Upkeep(node, Journal(str(log)), freed=lambda _: None)
+    running.start()
+    assert both.wait(10)
+    running.stop(10)
+    lines = log.read_text().splitlines()
+    assert len(lines) == 4, "both kinds of work failed twice, and no more"
+    assert all(line.endswith("WARNING upkeep is put off: cni.json cannot be read") for line in lines)
