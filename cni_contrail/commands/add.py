@@ -32,8 +32,8 @@ def add(request: Request) -> str:
     refuse_unsupported_settings(node.settings)
     patience = _patience(node)
     with (
-        contextlib.closing(AskedList(node.agent, request.machine_name, request.pod, patience)) as asked,
         open_sandbox(request) as netns,
+        contextlib.closing(AskedList(node.agent, request.machine_name, request.pod, patience)) as asked,
     ):
         with attempted(request) as attempt:
             result = _attach(request, netns, attempt, asked, patience)
