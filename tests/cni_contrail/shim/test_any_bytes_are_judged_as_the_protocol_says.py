@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.shim import ADD, ANSWER, PlayedDaemon, Shim
+from tests.support.shim import ADD, ANSWER, PlayedDaemon, Shim, as_file
 
 SECONDS = int(os.environ.get("FUZZ_SECONDS", "2"))
 THOROUGHLY = settings(
@@ -49,7 +49,8 @@ def verdict(sent: bytes) -> Verdict:
     return Verdict(status, rest)
 
 
-outputs = st.binary(max_size=300) | st.integers(0, 20_000).map(lambda size: b"x" * size)
+long_outputs = st.integers(0, 20_000) | st.integers(OUTPUT_LIMIT - 2, OUTPUT_LIMIT + 2)
+outputs = st.binary(max_size=300) | long_outputs.map(lambda size: b"x" * size)
 answers = st.builds(
     lambda status, output: b"\1" + ANSWER.pack(status, len(output)) + output, st.integers(0, 1), outputs
 )
@@ -62,8 +63,10 @@ broken = st.builds(lambda whole, end: whole[:end], answers | lies, st.integers(0
 @THOROUGHLY
 @given(sent=answers | lies | broken | st.binary(max_size=40), cuts=st.lists(st.integers(0, 400), max_size=6))
 @example(sent=b"\1" + ANSWER.pack(0, 0) + b"x", cuts=[])
+@example(sent=b"\1" + ANSWER.pack(0, OUTPUT_LIMIT) + b"x" * OUTPUT_LIMIT, cuts=[])
+@example(sent=b"\1" + ANSWER.pack(0, OUTPUT_LIMIT + 1) + b"x" * (OUTPUT_LIMIT + 1), cuts=[])
 def test_answers(sanitized: Shim, daemon: PlayedDaemon, sent: bytes, cuts: list[int]) -> None:
-    with sanitized.started(ADD, b"{}") as running:
+    with open(as_file(b""), "rb") as printed, sanitized.started(ADD, b"{}", stdout=printed.fileno()) as running:
         with daemon.accept() as connection:
             connection.receive()
             with suppress(BrokenPipeError, ConnectionResetError):  # it has seen enough
@@ -72,11 +75,13 @@ def test_answers(sanitized: Shim, daemon: PlayedDaemon, sent: bytes, cuts: list[
                 connection.end()
                 assert connection.receipt() == (b"" if verdict(sent).output is None else b"\1")
         outcome = running.outcome()
+        printed.seek(0)
+        output = printed.read()
     assert (outcome.status, outcome.stderr) == (verdict(sent).status, b"")
     if verdict(sent).output is None:
-        assert json.loads(outcome.stdout)["code"] == verdict(sent).code
+        assert json.loads(output)["code"] == verdict(sent).code
     else:
-        assert outcome.stdout == verdict(sent).output
+        assert output == verdict(sent).output
 
 
 def pieces(sent: bytes, cuts: list[int]) -> Iterator[bytes]:
@@ -115,8 +120,12 @@ def test_calls(
     assert (json.loads(outcome.stdout)["code"] if outcome.stdout else 0) == too_large
 
 
+any_path = st.integers(0, 300).flatmap(lambda size: st.binary(min_size=size, max_size=size))
+
+
 @THOROUGHLY
-@given(path=st.binary(max_size=300).map(lambda some: b"/none/" + some.replace(b"\0", b"")))
+@given(path=any_path.map(lambda some: b"/none/" + some.replace(b"\0", b"")))
+@example(path=b"/none/" + b"\xff" * 300)
 def test_errors_are_json_of_one_line(sanitized: Shim, path: bytes) -> None:
     outcome = sanitized.run({b"CNI_COMMAND": b"ADD", b"CONTRAIL_CNI_SOCKET": path})
     document = json.loads(outcome.stdout.decode("ascii"))
