@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cni_contrail.commands.node import Node
+from cni_contrail.commands.sweep import sweep, sweep_all
 from cni_contrail.daemon import upkeep
 from cni_contrail.daemon.upkeep import Upkeep
 from cni_contrail.errors import Code, PluginError
@@ -41,3 +42,13 @@ def test_it_goes_on_when_the_settings_are_right_again(tmp_path: Path) -> None:
     lines = log.read_text().splitlines()
     assert len(lines) == 4, "both kinds of work failed twice, and no more"
     assert all(line.endswith("WARNING upkeep is put off: cni.json cannot be read") for line in lines)
+
+
+def test_a_state_directory_that_cannot_be_read_is_told_of_and_no_more(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    node = Node(Settings(state_dir="/" + "x" * 300), Journal(str(log)), Surroundings())
+    assert sweep_all(node) == 0
+    sweep(node, "another")
+    lines = log.read_text().splitlines()
+    assert len(lines) == 2
+    assert all("WARNING no attachment is looked through" in line and "File name too long" in line for line in lines)
