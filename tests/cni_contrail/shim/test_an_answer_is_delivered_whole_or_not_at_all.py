@@ -8,6 +8,9 @@ import select
 import signal
 import termios
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
 
 import pytest
 
@@ -47,48 +50,35 @@ class TestPieces:
 
 class TestReaders:
     def test_there_is_no_receipt_while_the_runtime_has_not_read_it(self, shim: Shim, daemon: PlayedDaemon) -> None:
-        reader, writer = os.pipe()
-        with shim.started(ADD, stdout=writer) as running:
-            os.close(writer)
+        with prints_into_pipe(shim) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
                 connection.answer(0, LARGE)
-                wait_for_full_pipe(reader)
+                wait_for_full(pipe)
                 assert not select.select([connection.socket], [], [], 0.05)[0]
-                with open(reader, "rb") as rest:
-                    assert rest.read() == LARGE
+                assert pipe.read() == LARGE
                 assert connection.receipt() == b"\1"
             assert running.outcome().status == 0
 
     def test_a_reader_that_takes_little_at_a_time(self, shim: Shim, daemon: PlayedDaemon) -> None:
-        reader, writer = os.pipe()
-        with shim.started(ADD, stdout=writer) as running:
-            os.close(writer)
+        with prints_into_pipe(shim) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
                 connection.answer(0, LARGE[:200_000])
-                assert b"".join(iter(lambda: os.read(reader, 777), b"")) == LARGE[:200_000]
+                assert b"".join(iter(lambda: pipe.read(777), b"")) == LARGE[:200_000]
                 assert connection.receipt() == b"\1"
             assert running.outcome().status == 0
-        os.close(reader)
 
     def test_a_reader_that_never_reads(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
-        reader, writer = os.pipe()
-        with sanitized.started(ADD, stdout=writer) as running:
-            os.close(writer)
+        with prints_into_pipe(sanitized) as (running, _):
             self.expect_no_delivery(running, daemon, "nobody reads it")
-        os.close(reader)
 
     def test_an_output_that_does_not_block(self, shim: Shim, daemon: PlayedDaemon) -> None:
-        reader, writer = os.pipe2(os.O_NONBLOCK)
-        os.set_blocking(reader, True)
-        with shim.started(ADD, stdout=writer) as running:
-            os.close(writer)
+        with prints_into_pipe(shim, os.O_NONBLOCK) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
                 connection.answer(0, LARGE)
-                with open(reader, "rb") as rest:
-                    assert rest.read() == LARGE
+                assert pipe.read() == LARGE
                 assert connection.receipt() == b"\1"
             assert running.outcome().status == 0
 
@@ -102,21 +92,17 @@ class TestReaders:
         assert outcome.stderr.decode() == f"contrail-k8s-cni: the answer cannot be delivered: {cause}\n"
 
     def test_a_reader_that_went_away(self, shim: Shim, daemon: PlayedDaemon) -> None:
-        reader, writer = os.pipe()
-        os.close(reader)
-        with shim.started(ADD, stdout=writer) as running:
-            os.close(writer)
+        with prints_into_pipe(shim) as (running, pipe):
+            pipe.close()
             self.expect_no_delivery(running, daemon, "Broken pipe")
 
     def test_a_reader_that_goes_away_in_the_middle(self, shim: Shim, daemon: PlayedDaemon) -> None:
-        reader, writer = os.pipe()
-        with shim.started(ADD, stdout=writer) as running:
-            os.close(writer)
+        with prints_into_pipe(shim) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
                 connection.answer(0, LARGE)
-                wait_for_full_pipe(reader)
-                os.close(reader)
+                wait_for_full(pipe)
+                pipe.close()
                 assert connection.receipt() == b""
             assert running.outcome().status == 1
 
@@ -180,16 +166,13 @@ class TestTheRuntimeEndsTheCall:
             assert running.process.wait(PATIENCE) == -by
 
     def test_the_daemon_sees_the_end_while_nobody_reads_its_answer(self, installed: Shim, daemon: PlayedDaemon) -> None:
-        reader, writer = os.pipe()
-        with installed.started(ADD, stdout=writer) as running:
-            os.close(writer)
+        with prints_into_pipe(installed) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
                 connection.answer(0, LARGE)
-                wait_for_full_pipe(reader)
+                wait_for_full(pipe)
                 running.process.kill()
                 assert connection.receipt() == b""
-        os.close(reader)
 
 
 class TestSignalsInTheMiddle:
@@ -233,12 +216,22 @@ class TestSignalsInTheMiddle:
             assert json.loads(running.outcome().stdout)["code"] == 11
 
 
-def wait_for_full_pipe(reader: int) -> None:
+@contextmanager
+def prints_into_pipe(shim: Shim, flags: int = 0) -> Iterator[tuple[Running, FileIO]]:
+    """A call, and the end of the pipe that its runtime reads."""
+    reader, writer = os.pipe2(flags)
+    os.set_blocking(reader, True)
+    with FileIO(reader) as pipe, shim.started(ADD, stdout=writer) as running:
+        os.close(writer)
+        yield running, pipe
+
+
+def wait_for_full(pipe: FileIO) -> None:
     """Returns when the pipe is full: nothing tells of that."""
-    until(lambda: bytes_in(reader) >= PIPE_SIZE)
+    until(lambda: bytes_in(pipe) >= PIPE_SIZE)
 
 
-def bytes_in(reader: int) -> int:
+def bytes_in(pipe: FileIO) -> int:
     count = array.array("i", [0])
-    fcntl.ioctl(reader, termios.FIONREAD, count)
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
     return count[0]
