@@ -1,6 +1,6 @@
 """Command line for operators: `contrailctl get|describe|status|cni`.
 
-Exit status: 0 done, 1 it failed or was not found, 2 wrong use. An error is one line on stderr.
+Exit status: 0 done, 1 it failed or was not found, 2 wrong use, 130 it was interrupted. An error is one line on stderr.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import os
 import sys
 
 from cni_contrail.runtime.errors import AttachmentError, CniRuntimeError
+from cni_contrail.runtime.interrupts import sigterm_interrupts
 from contrailctl import cni, get
 from contrailctl.agent import Agent
 from contrailctl.answer import Answer, render
@@ -21,6 +22,7 @@ from contrailctl.status import status
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
 
 _LISTS = {"networks": get.get_networks, "pods": get.get_pods, "events": get.get_events}
 _OPERATIONS = {
@@ -38,11 +40,14 @@ def main(argv: list[str] | None = None) -> int:
     version = importlib.metadata.version("contrail-multinet")
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv, version=version)
     try:
-        answer = _run(arguments, version)
+        with sigterm_interrupts():
+            answer = _run(arguments, version)
     except (UsageError, AttachmentError) as error:
         return _fail(error, EXIT_USAGE)
     except (ContrailctlError, CniRuntimeError) as error:
         return _fail(error, EXIT_FAILED)
+    except KeyboardInterrupt:
+        return _fail("interrupted", EXIT_INTERRUPTED)
     _print(render(answer, arguments.output))
     return answer.status
 
@@ -93,6 +98,6 @@ def _print(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end
 
 
-def _fail(error: Exception, exit_status: int) -> int:
+def _fail(error: Exception | str, exit_status: int) -> int:
     print(f"contrailctl: {' '.join(str(error).split())}", file=sys.stderr)
     return exit_status

@@ -8,8 +8,8 @@ import os
 import sys
 
 from cni_contrail.runtime.errors import CniRuntimeError
+from cni_contrail.runtime.interrupts import sigterm_interrupts
 from contrail_embedded.demo.errors import DemoError
-from contrail_embedded.demo.interrupts import clean_up_on_sigterm
 from contrail_embedded.demo.node import stop_kept_node
 from contrail_embedded.demo.place import Place
 from contrail_embedded.demo.play import play
@@ -25,10 +25,9 @@ def main(argv: list[str] | None = None) -> int:
     if os.geteuid() != 0:
         print("demo: network namespaces need root: run it with sudo", file=sys.stderr)
         return EXIT_FAILED
-    clean_up_on_sigterm()
     place = Place(arguments.name)
     try:
-        with place.locked():
+        with sigterm_interrupts(), place.locked():
             return _run(place, arguments)
     except KeyboardInterrupt:
         print("demo: interrupted; nothing is left", file=sys.stderr)

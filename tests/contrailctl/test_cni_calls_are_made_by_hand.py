@@ -2,6 +2,11 @@
 
 import hashlib
 import json
+import os
+import select
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -189,3 +194,20 @@ def test_a_real_bridge_is_freed_when_its_container_is_no_longer_valid(
         assert reserved == {"10.99.0.3"}
         assert main(["cni", "gc", str(conflist), "--none-valid", *options]) == 0
     assert valid.links() == []
+
+
+class TestInterrupts:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_the_plugin_ends_with_the_command_which_says_so(self, bench: CniBench, number: signal.Signals) -> None:
+        started = bench.plugins.directory / "started"
+        os.mkfifo(started)
+        bench.plugins.write("bridge", f"#!/bin/sh\necho $$ > {started}\nexec sleep 300\n")
+        program = "from contrailctl.cli import main; raise SystemExit(main())"
+        command = [sys.executable, "-c", program, "cni", "add", "net", "/run/netns/x", *bench.options]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            plugin = os.pidfd_open(int(started.read_text()))
+            process.send_signal(number)
+            out, err = process.communicate(timeout=20)
+        with open(plugin, "rb", buffering=0) as ended:
+            assert select.select([ended], [], [], 10)[0]
+        assert (process.returncode, out, err) == (130, "", "contrailctl: interrupted\n")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cni_contrail.runtime.interrupts import interrupts_held
+from cni_contrail.runtime.interrupts import interrupts_held, sigterm_interrupts
 
 
 def interrupt_and_go_on(number: signal.Signals, done: list[str]) -> None:
@@ -60,3 +60,10 @@ def test_other_threads_have_nothing_to_hold_back() -> None:
     thread.start()
     thread.join()
     assert handlers == [signal.getsignal(signal.SIGINT)]
+
+
+def test_sigterm_interrupts_for_as_long_as_it_is_asked_to() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), sigterm_interrupts():
+        signal.raise_signal(signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) == before
