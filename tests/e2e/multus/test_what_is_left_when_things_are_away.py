@@ -35,8 +35,8 @@ def test_our_agent_is_told_when_it_is_back(kubelet: Kubelet, node: Node) -> None
     node.agent.kill()
     sandbox.delete().succeeded()
     assert interfaces(sandbox.ip) == {}
-    node.start_agent()
     assert len(sandbox.ports) == 4
+    node.start_agent()
     kubelet.sandbox("blue").add().succeeded()
     wait_until(lambda: leftovers.of_sandbox(sandbox) == [], what="rid of what was left")
 
