@@ -1,7 +1,8 @@
 """Runs a service until SIGTERM or SIGINT, and maps what keeps it from starting to an exit status.
 
 On a signal the service's task is cancelled, so that each part cleans up in its `finally`; what has not ended within the
-grace period is abandoned, since a supervisor's SIGKILL would come next.
+grace period is abandoned, since a supervisor's SIGKILL would come next. A log line says so, and the exit status is 0 as
+for any stop that was asked for: a write that hangs fails no roll-out, and whatever starts next converges.
 """
 
 import asyncio
@@ -88,6 +89,6 @@ def _stop(task: asyncio.Task[None], name: str) -> None:
 
 
 def _abandon() -> None:
-    log.error("not stopped within %s s, leaving", STOP_GRACE)
+    log.warning("not everything ended within %s s: the rest is left to the next start", STOP_GRACE)
     sys.stderr.flush()
-    os._exit(EXIT_FAILED)
+    os._exit(0)

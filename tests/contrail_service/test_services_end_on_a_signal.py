@@ -45,15 +45,15 @@ def test_a_signal_ends_it_after_its_clean_up(number: signal.Signals) -> None:
         assert (process.returncode, out) == (0, "cleaned\n")
 
 
-def test_one_that_does_not_stop_in_time_is_abandoned() -> None:
+def test_one_that_does_not_stop_in_time_is_abandoned_which_is_no_failure() -> None:
     body = "print('up', flush=True)\ntry:\n    await asyncio.Event().wait()\nfinally:\n    await asyncio.Event().wait()"
     with _start(body, settings="process.STOP_GRACE = 0.2") as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.terminate()
         _, err = process.communicate(timeout=10)
-        assert process.returncode == 1
-        assert "not stopped within 0.2 s" in err
+        assert process.returncode == 0
+        assert err == "not everything ended within 0.2 s: the rest is left to the next start\n"
 
 
 def test_a_wrong_configuration_is_one_line_and_status_2() -> None:
