@@ -60,7 +60,7 @@ def read_node_file(environment: Mapping[str, str], check: Check) -> Mapping[str,
 def _read(path: str) -> Mapping[str, Any]:
     try:
         with open(path, "rb") as file:
-            document = json.loads(file.read())
+            document = json.loads(file.read(), object_pairs_hook=_each_key_once)
     except FileNotFoundError:  # it went just now
         return {}
     except (OSError, ValueError, RecursionError) as error:
@@ -68,6 +68,16 @@ def _read(path: str) -> Mapping[str, Any]:
     if not isinstance(document, dict):
         raise PluginError(Code.INVALID_CONFIG, f"{path} must hold a JSON object")
     return document
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """What an operator sets twice is set by mistake, of which JSON itself would let the last one win in silence."""
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"key {key} is given twice: {json.dumps(values[key])} and {json.dumps(value)}")
+        values[key] = value
+    return values
 
 
 def _unreadable(path: str, error: Exception) -> PluginError:

@@ -35,9 +35,18 @@ def read_documents(content: bytes, *, is_json: bool) -> list[Any]:
 
 def _read_json(text: str) -> list[Any]:
     try:
-        return [read_json(text)] if text.strip() else []
+        return [read_json(text, make_object=_each_key_once)] if text.strip() else []
     except BadValueError as error:
         raise UnusableError(str(error)) from error
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"key {shown(key)} occurs twice")
+        values[key] = value
+    return values
 
 
 def _read_yaml(text: str) -> list[Any]:

@@ -6,22 +6,27 @@ the multi-network design itself. They are named as such.
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from manager.parsing.errors import BadValueError
 from manager.parsing.quoting import shown
 
+_MakeObject = Callable[[list[tuple[str, Any]]], dict[str, Any]]
+
 _TYPOGRAPHIC_QUOTE = re.compile("[\u2018-\u201f\u2039\u203a\u00ab\u00bb\u2032\u2033]")
 _SURROGATE_ESCAPE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 
-def read_json(text: str) -> Any:
+def read_json(text: str, *, make_object: _MakeObject | None = None) -> Any:
     """The value that a JSON text holds.
 
-    Raises BadValueError, with line and column, for what is no JSON (RFC 8259) or holds half a character.
+    `make_object` makes an object of its keys and values, and raises ValueError for what is none; without it the last of
+    several equal keys counts. Raises BadValueError, with line and column, for what is no JSON (RFC 8259) or holds half
+    a character.
     """
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=make_object)
         _refuse_half_characters(text, value)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}: {error.msg}"

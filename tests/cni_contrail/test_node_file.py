@@ -80,3 +80,19 @@ def test_one_that_is_being_written_is_read_each_time(read: Reader) -> None:
     for mtu in range(1400, 1420):
         read.path.write_text(f'{{"mtu": {mtu}}}')
         assert read() == {"mtu": mtu}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"mtu": 1400, "mode": "thick", "mtu": 1500}', "key mtu is given twice: 1400 and 1500"),
+        ('{"mode": "thick", "mode": "thick"}', 'key mode is given twice: "thick" and "thick"'),
+        ('{"mode": {"nad": null, "nad": []}}', "key nad is given twice: null and []"),
+    ],
+)
+def test_one_that_says_a_thing_twice_is_refused(read: Reader, text: str, said: str) -> None:
+    read.path.write_text(text)
+    with pytest.raises(PluginError) as caught:
+        read()
+    assert caught.value.code == Code.INVALID_CONFIG
+    assert caught.value.message == f"{read.path} cannot be read: {said}"

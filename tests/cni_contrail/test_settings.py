@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.journal import Journal
 from cni_contrail.node_file import NODE_FILE_VARIABLE
-from cni_contrail.protocol.netconf import NetworkConfig
+from cni_contrail.protocol.netconf import NetworkConfig, read_config
 from cni_contrail.settings import Settings, load_settings, load_settings_for_removal
 
 OTHER_VALUES: dict[str, Any] = {
@@ -95,6 +95,16 @@ class TestSources:
 
 
 class TestWhatATenantMayNotChange:
+    @pytest.mark.parametrize("first", ["thick", "delegated"])
+    def test_a_key_that_it_gives_twice_of_which_the_last_one_counts_as_in_libcni(
+        self, node_file: Path, first: str
+    ) -> None:
+        node_file.write_text('{"mode": "thick"}')
+        config = read_config(f'{{"name": "net", "contrail": {{"mode": "{first}", "mode": "delegated"}}}}'.encode())
+        with pytest.raises(PluginError, match="mode") as caught:
+            load_settings(config, {NODE_FILE_VARIABLE: str(node_file)}, {})
+        assert caught.value.code == Code.INVALID_CONFIG
+
     @pytest.mark.parametrize("key", OTHER_VALUES)
     def test_a_key_that_the_node_sets(self, node_file: Path, key: str) -> None:
         default = getattr(Settings(), key.replace("-", "_"))

@@ -55,6 +55,12 @@ def test_a_key_twice_in_one_mapping_is_refused(text: str) -> None:
         read_yaml(text)
 
 
+@pytest.mark.parametrize("text", ['{"kind": "Pod", "kind": "Pod"}', '{"a": [{"b": 1, "kind": 2, "b": 3, "kind": 4}]}'])
+def test_a_key_twice_in_one_object_of_json_is_refused(text: str) -> None:
+    with pytest.raises(UnusableError, match=r"is no valid JSON: key '(kind|b)' occurs twice"):
+        read_documents(text.encode(), is_json=True)
+
+
 @pytest.mark.parametrize(
     "text",
     [
