@@ -17,6 +17,7 @@ FqName = tuple[str, str, str]
 
 _VMI_NAMESPACE = uuid.UUID("5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10")
 _POD_NAMESPACE = uuid.UUID("0e5f1bb4-7a41-4d8e-b0d5-9c1c3f2a6d94")
+_STATIC_NAMESPACE = uuid.UUID("b7c05d4e-63f4-4a0b-9d2c-2f7e8a51c9d3")
 _NETWORK_NAMESPACE = uuid.UUID("a1f4d3f6-2b77-4c0e-9f0e-64d1d3c58b21")
 
 
@@ -110,8 +111,9 @@ class VirtualMachineInterface(ConfigObject, frozen=True):
 
 
 class VirtualMachine(ConfigObject, frozen=True):
-    """A pod with its whole ordered list of interfaces. `uuid` is the pod's UID, `name` is `cluster__namespace__pod`.
+    """A pod with its whole ordered list of interfaces. `name` is `cluster__namespace__pod`.
 
+    `uuid` is the pod's UID; that of a cluster's static pod is derived from its hash, since its mirror's UID may change.
     `config_hash` is set for static pods: the UID that the runtime knows, where the API shows another one.
     """
 
@@ -124,6 +126,12 @@ class VirtualMachine(ConfigObject, frozen=True):
     node: str
     interfaces: tuple[VirtualMachineInterface, ...]
     config_hash: str | None = None
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether it belongs to a static pod of a cluster: what shows there is a mirror, which comes and goes."""
+        hashed = self.config_hash
+        return hashed is not None and self.uuid == static_pod_uuid(self.namespace, self.pod, hashed)
 
 
 class EventType(StrEnum):
@@ -163,6 +171,11 @@ def pod_uuid(uid: str) -> str:
         return str(uuid.UUID(uid))
     except ValueError:
         return str(uuid.uuid5(_POD_NAMESPACE, uid))
+
+
+def static_pod_uuid(namespace: str, name: str, config_hash: str) -> str:
+    """The uuid of a static pod's machine, by what stays when its mirror is deleted and kubelet makes another one."""
+    return str(uuid.uuid5(_STATIC_NAMESPACE, f"{namespace}/{name}/{config_hash}"))
 
 
 def thick_name(index: int, interface: str | None) -> str:

@@ -2,7 +2,8 @@
 
 A machine goes before its ports where its pod was deleted by force: its sandbox lives on, and its addresses are not
 given to others until its node says that the ports are unplugged. In an orderly deletion the ports go first, and nobody
-waits for word of them; so nodes have little to tell, however many pods come and go.
+waits for word of them; so nodes have little to tell, however many pods come and go. Only of static pods it is told in
+any case: when kubelet removes one, the cluster sees no more than that its mirror goes, which may mean nothing.
 
 What is noted is forgotten when this process ends: whoever waits for it waits for as long as addresses are held at most.
 """
@@ -39,8 +40,12 @@ class UnpluggedPorts:
 
     def _unplugged(self, ports: Sequence[Port]) -> None:
         for port in ports:
-            if self._outlives_its_machine(port):
+            if self._outlives_its_machine(port) or self._is_of_static_pod(port):
                 self._notes.add(port.vmi_uuid)
+
+    def _is_of_static_pod(self, port: Port) -> bool:
+        machine = self._machines.with_uuid(port.vm_uuid)
+        return machine is not None and machine.is_mirrored
 
     def _outlives_its_machine(self, port: Port) -> bool:
         is_known = self._machines.listed and isinstance(port, ContainerPort)

@@ -178,10 +178,10 @@ def node_label(node: str) -> str:
 
 
 def machine_object(machine: VirtualMachine) -> MachineObject:
-    """The machine as it is created; it goes with its pod, if nobody else removes it."""
-    pod = OwnerReference("v1", "Pod", machine.pod, machine.uuid)
+    """The machine as it is created; it goes with its pod, if nobody else removes it, but not with a mirror."""
+    owners = () if machine.is_mirrored else (OwnerReference("v1", "Pod", machine.pod, machine.uuid),)
     labels = {UUID_LABEL: machine.uuid, NODE_LABEL: node_label(machine.node)}
-    metadata = KeptMetadata(name=machine.pod, namespace=machine.namespace, labels=labels, owner_references=(pod,))
+    metadata = KeptMetadata(name=machine.pod, namespace=machine.namespace, labels=labels, owner_references=owners)
     addresses = [address.address for interface in machine.interfaces for address in interface.addresses]
     networks = [interface.network[2] for interface in machine.interfaces]
     summary = MachineSummary(len(machine.interfaces), ",".join(addresses), ",".join(networks))

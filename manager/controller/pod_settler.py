@@ -16,6 +16,7 @@ from contrail_config.store import Store
 from contrail_config.views import PodState
 from manager.configuration import ManagerConfiguration
 from manager.controller.address_desk import AddressDesk
+from manager.controller.mirrors import Mirrors
 from manager.controller.pod_writer import PodWriter
 from manager.controller.record import HOST_NETWORK, READY, Outcome, PodRecord
 from manager.controller.waiting_room import WaitingRoom
@@ -37,7 +38,7 @@ class Assigned(Protocol):
     """Is told of each pod's machine once it is written."""
 
     def __call__(self, machine: VirtualMachine, /, *, anew: bool) -> None:
-        """The store holds the machine: since now (`anew`), or from before this manager's time."""
+        """The store holds the machine: since now (`anew`), or since long ago, which may be told often."""
 
 
 class PodSettler:
@@ -53,6 +54,7 @@ class PodSettler:
         metrics: ManagerMetrics,
         room: WaitingRoom,
         desk: AddressDesk,
+        mirrors: Mirrors,
         writer: PodWriter,
         assigned: Assigned,
     ) -> None:
@@ -63,12 +65,15 @@ class PodSettler:
         self._metrics = metrics
         self._room = room
         self._desk = desk
+        self._mirrors = mirrors
         self._writer = writer
         self._assigned = assigned
 
     async def settle(self, key: str, record: PodRecord) -> bool:
         """Settles the pod's place; tells whether nobody is there any more, and nothing is held for it."""
         await self._writer.find_sent(record)
+        if self._mirrors.awaits(key, record):
+            return False
         if record.held is not None and not self._is_held_for(record.pod, record):
             await self._writer.take_back(key, record)
         pod = record.pod
@@ -124,9 +129,8 @@ class PodSettler:
             record.held = None
             await self._give(key, record, pod)
             return
-        if record.found is not None:
-            self._assigned(machine, anew=False)
-            record.found = None
+        self._assigned(machine, anew=False)
+        record.found = None
         outcome = READY
         if change := self._change(pod, machine):
             message = f"the networks of a pod stay as they were when it was made: {change}"

@@ -16,6 +16,7 @@ from manager.configuration import ManagerConfiguration
 from manager.controller.address_desk import AddressDesk
 from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
+from manager.controller.mirrors import Mirrors
 from manager.controller.pod_settler import Assigned, PodSettler
 from manager.controller.pod_writer import Plugged, PodWriter
 from manager.controller.record import PodRecord, requested_macs
@@ -65,6 +66,7 @@ class PodController:
         self._room = WaitingRoom()
         self._claims = Claims(self.wake)
         self._ports = HeldPorts(time.monotonic)
+        self._mirrors = Mirrors(settle_later=self.queue.add_later, plugged=plugged, clock=time.monotonic)
         self._desk = AddressDesk(store, retry=self.queue.add, retry_later=self.queue.add_later)
         self._settler = PodSettler(
             configuration=configuration,
@@ -74,6 +76,7 @@ class PodController:
             metrics=metrics,
             room=self._room,
             desk=self._desk,
+            mirrors=self._mirrors,
             writer=PodWriter(
                 cluster=configuration.cluster_name,
                 store=store,
@@ -110,7 +113,7 @@ class PodController:
         if record.pod != pod:
             if record.pod is None or record.pod.uid != pod.uid:
                 record.since = time.monotonic()
-            record.pod = pod
+            record.pod, record.ended = pod, None
             self.queue.add(key)
 
     def gone(self, pod: Pod) -> None:
@@ -147,6 +150,8 @@ class PodController:
     def unplugged(self, vmi_uuids: Iterable[str]) -> None:
         """The node unplugged the ports of these interfaces: addresses of deleted machines are held no longer."""
         for vmi_uuid in vmi_uuids:
+            if key := self._mirrors.unplugged(vmi_uuid):
+                self._end(key)
             if network_uuid := self._ports.take(vmi_uuid):
                 self._unplugged.add((vmi_uuid, network_uuid))
 
@@ -157,6 +162,13 @@ class PodController:
 
     async def _load_held_ports(self) -> None:
         self._ports.add((await self._store.held_back()).items())
+
+    def _end(self, key: str) -> None:
+        """The sandbox of the pod that was here last is known to have ended."""
+        record = self.records[key]
+        if record.pod is None and record.held is not None:
+            record.ended = record.held.uuid
+            self.queue.add(key)
 
     async def _work_off(self, key: str) -> None:
         record = self.records.get(key)

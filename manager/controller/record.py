@@ -11,12 +11,16 @@ from manager.source import Pod
 
 
 class Held(NamedTuple):
-    """What the store holds for a pod: its machine's uuid and name, the network of each interface, and addresses."""
+    """What the store holds for a pod: its machine's uuid and name, the network of each interface, and addresses.
+
+    `is_mirrored`: what shows of the pod is a mirror, which may come back.
+    """
 
     uuid: str
     name: str
     networks: tuple[str, ...]
     addresses: int
+    is_mirrored: bool
 
     @property
     def interfaces(self) -> list[str]:
@@ -77,6 +81,7 @@ class PodRecord:
             name=machine.name,
             networks=tuple(interface.network_uuid for interface in machine.interfaces),
             addresses=sum(len(interface.addresses) for interface in machine.interfaces),
+            is_mirrored=machine.is_mirrored,
         )
 
 

@@ -40,7 +40,7 @@ class Cluster:
         self.event_log = KubernetesEventLog(client, instance=socket.gethostname())
         self.nodes = Nodes(client)
         self._election = election
-        self._statuses = StatusWriter(client, has_status=self.source.has_status)
+        self._statuses = StatusWriter(client, pod_of=self.source.pod_of)
         self._writes_statuses = meta_plugin is MetaPlugin.NONE
         self.leads = False
 

@@ -8,6 +8,7 @@ import msgspec
 
 from contrail_config.kube.decoding import Unreadable
 from contrail_config.kube.resource import KubeObject, Resource
+from contrail_config.objects import static_pod_uuid
 from manager.kubernetes.wire import (
     NadObject,
     NamespaceObject,
@@ -29,13 +30,24 @@ def make_pod(pod: PodObject) -> Pod:
     return Pod(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
-        uid=pod.metadata.uid,
+        uid=identity(pod),
         node=pod.spec.node_name,
         annotations=_texts(annotations),
         host_network=pod.spec.host_network,
         gone=_is_gone(pod.status),
-        config_hash=annotations.config_hash,
+        config_hash=annotations.mirror or annotations.config_hash,
     )
+
+
+def identity(pod: PodObject) -> str:
+    """What tells the pod from others, over its whole life: its uid, but for mirrors of static pods.
+
+    A mirror that somebody deletes is made again by kubelet, with another uid, while its pod runs on.
+    """
+    metadata = pod.metadata
+    if metadata.annotations is None or not metadata.annotations.mirror:
+        return metadata.uid
+    return static_pod_uuid(metadata.namespace, metadata.name, metadata.annotations.mirror)
 
 
 def make_nad(nad: NadObject) -> Nad:

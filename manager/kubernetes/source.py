@@ -22,10 +22,11 @@ from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selection import Selection
 from contrail_config.kube.view import Change, Deleted
 from contrail_config.kube.view import Listed as KindListed
+from contrail_config.objects import VirtualMachine
 from manager.kubernetes.definition import NadDefinition
 from manager.kubernetes.following import Following
-from manager.kubernetes.objects import make_nad, make_namespace, make_pod, make_problem
-from manager.kubernetes.wire import NADS, NAMESPACES, PODS
+from manager.kubernetes.objects import identity, make_nad, make_namespace, make_pod, make_problem
+from manager.kubernetes.wire import NADS, NAMESPACES, PODS, PodObject
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, SourceEvent
 
 log = logging.getLogger(__name__)
@@ -64,10 +65,10 @@ class KubernetesSource:
         """Why what was told is not up to date, if it is not."""
         return [problem for kind in (*self._networks, self._pods) if (problem := kind.problem) is not None]
 
-    def has_status(self, namespace: str, name: str) -> bool:
-        """Whether the pod bears a network status; also if it is not there."""
-        pod = self._pods.objects.get((namespace, name))
-        return pod is None or (pod.metadata.annotations is not None and pod.metadata.annotations.status is not None)
+    def pod_of(self, machine: VirtualMachine) -> PodObject | None:
+        """The pod that the machine was made for, as it is now; None if it went."""
+        pod = self._pods.objects.get((machine.namespace, machine.pod))
+        return None if pod is None or identity(pod) != machine.uuid else pod
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[AsyncIterator[SourceEvent]]:

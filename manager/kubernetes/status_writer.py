@@ -18,7 +18,7 @@ from contrail_config.kube.errors import (
 from contrail_config.objects import VirtualMachine
 from manager.controller.work_queue import WorkQueue
 from manager.kubernetes.network_status import network_status
-from manager.kubernetes.wire import PODS, STATUS_KEY
+from manager.kubernetes.wire import PODS, STATUS_KEY, PodObject
 
 log = logging.getLogger(__name__)
 
@@ -26,17 +26,18 @@ _AT_ONCE = 32
 
 
 class StatusWriter:
-    """`has_status` tells whether a pod, by namespace and name, bears a status. Belongs to one event loop."""
+    """`pod_of` tells which pod a machine was made for, None if it went. Belongs to one event loop."""
 
-    def __init__(self, client: KubeClient, *, has_status: Callable[[str, str], bool]) -> None:
+    def __init__(self, client: KubeClient, *, pod_of: Callable[[VirtualMachine], PodObject | None]) -> None:
         self._client = client
-        self._has_status = has_status
+        self._pod_of = pod_of
         self._due: dict[str, VirtualMachine] = {}
         self.queue = WorkQueue(self._write, limit=_AT_ONCE, passing=KubeError)
 
     def assigned(self, machine: VirtualMachine, *, anew: bool) -> None:
-        """The pod has this list, as the store holds it: since now (`anew`), or from before this manager's time."""
-        if anew or not self._has_status(machine.namespace, machine.pod):
+        """The pod has this list, as the store holds it: since now (`anew`), or since long ago."""
+        pod = self._pod_of(machine)
+        if pod is not None and (anew or not _has_status(pod)):
             self._due[machine.uuid] = machine
             self.queue.add(machine.uuid)
 
@@ -44,16 +45,25 @@ class StatusWriter:
         """Finishes what was begun and begins no more."""
         await self.queue.close()
 
-    async def _write(self, uid: str) -> None:
-        machine = self._due[uid]
-        annotations = {STATUS_KEY: network_status(machine)}
+    async def _write(self, uuid: str) -> None:
+        machine = self._due[uuid]
+        if (pod := self._pod_of(machine)) is not None:
+            await self._patch(pod, {STATUS_KEY: network_status(machine)})
+        self._due.pop(uuid, None)
+
+    async def _patch(self, pod: PodObject, annotations: dict[str, str]) -> None:
+        """Patches that very pod: the server refuses it for one of another uid."""
+        namespace, name, uid = pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
         patch = {"metadata": {"uid": uid, "annotations": annotations}}
         try:
-            await self._client.patch(PODS, machine.pod, patch, namespace=machine.namespace, subresource="status")
+            await self._client.patch(PODS, name, patch, namespace=namespace, subresource="status")
         except (KubeUnavailableError, KubeConflictError):
             raise  # and tried again
         except (KubeNotFoundError, KubeInvalidError) as error:
-            log.debug("pod %s/%s is gone: %s", machine.namespace, machine.pod, error)
+            log.debug("pod %s/%s is gone: %s", namespace, name, error)
         except KubeError as error:
-            log.warning("network status of pod %s/%s is not written: %s", machine.namespace, machine.pod, error)
-        self._due.pop(uid, None)
+            log.warning("network status of pod %s/%s is not written: %s", namespace, name, error)
+
+
+def _has_status(pod: PodObject) -> bool:
+    return pod.metadata.annotations is not None and pod.metadata.annotations.status is not None

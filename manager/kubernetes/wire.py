@@ -20,6 +20,7 @@ from manager.source import ENDED_PHASES, SANDBOX_CONDITION
 
 STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
 CONFIG_HASH_KEY = "kubernetes.io/config.hash"
+MIRROR_KEY = "kubernetes.io/config.mirror"
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -65,13 +66,17 @@ class Phase(_Member):
 
 
 class PodAnnotations(_Wire, frozen=True):
-    """Those that choose networks, the hash of a static pod's manifest, and whether the pod's status was written."""
+    """Those that choose networks, what tells of static pods, and whether the pod's status was written.
+
+    `mirror` is what kubelet knows mirrors by: the hash of the static pod that it stands for.
+    """
 
     networks: str | None = msgspec.field(name=NETWORKS_KEY, default=None)
     default_network: str | None = msgspec.field(name=DEFAULT_NETWORK_KEY, default=None)
     network: str | None = msgspec.field(name=NETWORK_KEY, default=None)
     default_gw: str | None = msgspec.field(name=DEFAULT_GATEWAY_KEY, default=None)
     config_hash: str | None = msgspec.field(name=CONFIG_HASH_KEY, default=None)
+    mirror: str | None = msgspec.field(name=MIRROR_KEY, default=None)
     status: Presence | None = msgspec.field(name=STATUS_KEY, default=None)
 
 

@@ -56,7 +56,7 @@ class ManagerLife:
         self._client = client
         self.store = self._given_store or KubernetesStore(client, clock=_hasty_clock, pace=0.0)
         source = KubernetesSource(client, definition=NadDefinition(client), pace=_PACE, patience=0.2)
-        self.statuses = StatusWriter(client, has_status=source.has_status)
+        self.statuses = StatusWriter(client, pod_of=source.pod_of)
         self.manager = Manager(
             ManagerConfiguration(),
             source=source,

@@ -1,4 +1,4 @@
-"""A port that outlives its machine is pending, and reported once it is unplugged; of all others nothing is told."""
+"""A port that outlives its machine is pending, and reported once it is unplugged; those of static pods always are."""
 
 import uuid
 from pathlib import Path
@@ -10,7 +10,7 @@ from agent_api.node import unplugged
 from agent_api.node.reporter import NodeReporter
 from agent_api.node.unplugged import UnpluggedPorts
 from contrail_config.embedded.store import SqliteStore
-from contrail_config.objects import VirtualMachine
+from contrail_config.objects import VirtualMachine, static_pod_uuid
 from contrail_config.store import UNPLUGGED_HOLD
 from tests.agent_api.conftest import Settle
 from tests.agent_api.node.conftest import KeptReports, MakeReporter
@@ -66,6 +66,22 @@ async def test_after_an_orderly_deletion_there_is_nothing_to_tell(
     await settle()
     await reporter.report()
     assert len(reports.written) == 1
+
+
+async def test_of_a_static_pod_it_is_told_in_any_case(
+    store: SqliteStore, served: ServedAgent, settle: Settle, reporter: NodeReporter, reports: KeptReports
+) -> None:
+    """Nobody else knows whether its mirror went with it."""
+    uid = static_pod_uuid("default", "proxy", "cafe")
+    machine = make_machine("proxy", uid=uid, config_hash="cafe")
+    await store.put_machine(machine)
+    await settle()
+    await plug(served, machine)
+    assert await last(reporter, reports) == (0, [])
+    await unplug(served, uid)
+    assert await last(reporter, reports) == (0, [machine.interfaces[0].uuid])
+    await plug(served, machine)
+    assert await last(reporter, reports) == (0, [])
 
 
 async def test_a_port_that_outlives_its_machine_is_pending_until_it_is_unplugged(

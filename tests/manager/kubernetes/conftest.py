@@ -1,17 +1,27 @@
-"""A fake API server with a namespace `blue`, a client of it, and a source that is followed."""
+"""A fake API server with a namespace `blue`, a client of it, a source that is followed, and managers."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kubernetes.store import KubernetesStore
+from manager.configuration import KubernetesSource as Settings
+from manager.configuration import ManagerConfiguration
+from manager.kubernetes import process
+from manager.kubernetes.cluster import join_cluster
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
+from tests.support.following import DEADLINE, eventually
 from tests.support.told_source import ToldSource, follow_source
 
 Follow = Callable[..., Awaitable[ToldSource]]
+Managed = Callable[[], AbstractAsyncContextManager[None]]
 
 
 @pytest.fixture
@@ -40,3 +50,25 @@ async def follow(client: KubeClient, objects: ClusterObjects) -> AsyncIterator[F
             return await stack.enter_async_context(follow_source(client, **settings))
 
         yield follow_one
+
+
+@pytest.fixture
+def managed(server: FakeApiServer, objects: ClusterObjects) -> Managed:
+    """A manager as its process composes it, which has tried every pod, until the context is left."""
+
+    @contextlib.asynccontextmanager
+    async def manage() -> AsyncIterator[None]:
+        configuration = ManagerConfiguration()
+        async with join_cluster(configuration, Settings(), access=Access(server.url)) as cluster:
+            cluster.nodes._repeated_every = 0.02
+            store = KubernetesStore(cluster.client, pace=0.0)
+            manager = process._manager(configuration, cluster, store, CollectorRegistry())
+            task = asyncio.create_task(cluster.run(lambda: process._lead(cluster, store, manager)))
+            try:
+                await eventually(lambda: task.done() or (cluster.leads and not manager.readiness()))
+                yield
+            finally:
+                task.cancel()
+                await asyncio.wait([task], timeout=DEADLINE)
+
+    return manage

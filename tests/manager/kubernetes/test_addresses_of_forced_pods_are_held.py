@@ -1,56 +1,22 @@
 """How long an address is held back after its pod: shortly if its sandbox is known to have ended, else until its node
 says that its ports are unplugged, or for five minutes; whoever is the manager then."""
 
-import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.kinds import NodeReport
 from contrail_config.kubernetes.nodes import NodeReports
-from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import interface_uuid
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
-from manager.configuration import KubernetesSource as Settings
-from manager.configuration import ManagerConfiguration
-from manager.kubernetes import process
-from manager.kubernetes.cluster import join_cluster
+from tests.manager.kubernetes.conftest import Managed
 from tests.support.cluster_objects import NO_SANDBOX, ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import DEADLINE, eventually
+from tests.support.following import eventually
 from tests.support.kept_in_cluster import BLOCK_KIND, MACHINE_KIND, given_addresses, kept_machines
 
 LONG, SHORT = pytest.approx(UNPLUGGED_HOLD, abs=5), pytest.approx(DEFAULT_HOLD, abs=5)
-
-Managed = Callable[[], AbstractAsyncContextManager[None]]
-
-
-@pytest.fixture
-def managed(server: FakeApiServer, objects: ClusterObjects) -> Managed:
-    """A manager as its process composes it, which has tried every pod, until the context is left."""
-
-    @contextlib.asynccontextmanager
-    async def manage() -> AsyncIterator[None]:
-        configuration = ManagerConfiguration()
-        async with join_cluster(configuration, Settings(), access=Access(server.url)) as cluster:
-            cluster.nodes._repeated_every = 0.02
-            store = KubernetesStore(cluster.client, pace=0.0)
-            manager = process._manager(configuration, cluster, store, CollectorRegistry())
-            task = asyncio.create_task(cluster.run(lambda: process._lead(cluster, store, manager)))
-            try:
-                await eventually(lambda: task.done() or (cluster.leads and not manager.readiness()))
-                yield
-            finally:
-                task.cancel()
-                await asyncio.wait([task], timeout=DEADLINE)
-
-    return manage
 
 
 @pytest.fixture

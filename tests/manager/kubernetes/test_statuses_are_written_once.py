@@ -9,17 +9,24 @@ import msgspec
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.objects import VirtualMachine
+from contrail_config.objects import VirtualMachine, static_pod_uuid
+from manager.kubernetes.objects import identity
 from manager.kubernetes.status_writer import StatusWriter
+from manager.kubernetes.wire import PodObject
 from tests.support.cluster_objects import STATUS_KEY, ClusterObjects
+from tests.support.fake_apiserver.kinds import PODS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import eventually
 from tests.support.machines import make_machine
 
 
 @pytest.fixture
-async def writer(client: KubeClient, objects: ClusterObjects) -> AsyncIterator[StatusWriter]:
-    writer = StatusWriter(client, has_status=lambda _namespace, name: objects.status(name) is not None)
+async def writer(client: KubeClient, server: FakeApiServer) -> AsyncIterator[StatusWriter]:
+    def pod_of(machine: VirtualMachine) -> PodObject | None:
+        pods = (msgspec.convert(pod, PodObject) for pod in server.storage.objects(PODS).values())
+        return next((pod for pod in pods if identity(pod) == machine.uuid), None)
+
+    writer = StatusWriter(client, pod_of=pod_of)
     yield writer
     await writer.close()
 
@@ -81,8 +88,34 @@ async def test_a_pod_that_went_or_was_replaced_needs_none(
     writer.assigned(machine(str(uuid.uuid4()), pod="gone"), anew=True)
     await writer.queue.settled()
     assert objects.status("web-0") is None
-    assert server.requests == ["patch pods", "patch pods"]
-    assert writer.queue.failing == 0
+    assert server.requests == []
+
+
+async def test_nor_does_one_that_goes_or_is_replaced_just_then(
+    writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    server.faults.refuse(500, verb="patch", times=2)
+    for name in ("web-0", "web-1"):
+        writer.assigned(machine(objects.add_pod(name), pod=name), anew=True)
+    await writer.queue.settled()
+    for name in ("web-0", "web-1"):
+        objects.remove_pod(name)
+    objects.add_pod("web-0")
+    await eventually(lambda: writer.queue.failing == 0)
+    assert objects.status("web-0") is None
+
+
+async def test_a_mirror_that_kubelet_made_again_gets_the_status_of_its_pod(
+    writer: StatusWriter, objects: ClusterObjects
+) -> None:
+    annotations = {"kubernetes.io/config.hash": "cafe", "kubernetes.io/config.mirror": "cafe"}
+    static = machine(static_pod_uuid("blue", "web-0", "cafe"))
+    for _ in range(2):
+        objects.add_pod("web-0", annotations=annotations)
+        writer.assigned(static, anew=False)
+        await writer.queue.settled()
+        assert objects.status("web-0") is not None
+        objects.remove_pod("web-0")
 
 
 async def test_who_may_not_write_says_so_and_leaves_it(

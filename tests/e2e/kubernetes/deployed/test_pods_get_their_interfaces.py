@@ -15,6 +15,9 @@ from tests.support.plugin import PodSandbox
 
 Agents = tuple[AgentProcess, AgentProcess]
 
+HASH = "0123456789abcdef0123456789abcdef"
+MIRROR = {"kubernetes.io/config.hash": HASH, "kubernetes.io/config.mirror": HASH}
+
 
 @pytest.fixture
 def sandbox(make_netns: Callable[[str], Netns]) -> Netns:
@@ -106,11 +109,30 @@ def test_a_pod_made_before_its_network_waits_and_proceeds(tenant: Tenant, agents
 
 
 def test_a_static_pod_is_known_by_its_hash(tenant: Tenant, agents: Agents, runtime: Runtime, sandbox: Netns) -> None:
-    digest = "0123456789abcdef0123456789abcdef"
-    annotations = {"kubernetes.io/config.hash": digest, "kubernetes.io/config.mirror": digest}
-    uid = tenant.add_pod("static-node-1", node="node-1", annotations=annotations)
-    assert uid != digest
-    pod = sandbox_of(tenant, "static-node-1", sandbox, digest)
+    uid = tenant.add_pod("static-node-1", node="node-1", annotations=MIRROR)
+    assert uid != HASH
+    pod = sandbox_of(tenant, "static-node-1", sandbox, HASH)
     runtime.add(pod).succeeded()
     assert sandbox.links() == ["eth0"]
+    runtime.delete(pod).succeeded()
+
+
+def test_a_static_pod_keeps_what_it_has_when_its_mirror_is_deleted(
+    tenant: Tenant, agents: Agents, runtime: Runtime, sandbox: Netns
+) -> None:
+    tenant.add_nad("blue", cidr="10.1.0.0/24")
+    first = tenant.add_pod("proxy-node-1", networks="blue", node="node-1", annotations=MIRROR)
+    pod = sandbox_of(tenant, "proxy-node-1", sandbox, HASH)
+    runtime.add(pod).succeeded()
+    machine = tenant.machine("proxy-node-1")
+
+    tenant.remove_pod("proxy-node-1")
+    tenant.add_pod("other", networks="blue", node="node-1")
+    tenant.assigned("other")
+    assert tenant.machine("proxy-node-1") == machine
+
+    second = tenant.add_pod("proxy-node-1", networks="blue", node="node-1", annotations=MIRROR)
+    assert second != first
+    until(lambda: STATUS_KEY in tenant.pod("proxy-node-1")["metadata"]["annotations"], what="status is written again")
+    assert tenant.machine("proxy-node-1") == machine
     runtime.delete(pod).succeeded()

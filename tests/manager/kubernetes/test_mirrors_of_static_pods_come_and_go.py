@@ -1,0 +1,100 @@
+"""A mirror is deleted through the API while its static pod runs: kubelet makes it again, with another uid."""
+
+import pytest
+
+from contrail_config.objects import VirtualMachine, static_pod_uuid
+from manager.controller import mirrors
+from tests.manager.kubernetes.conftest import Managed
+from tests.support.cluster_objects import ClusterObjects
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.following import eventually
+from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses, kept_machines, machine_history
+
+HASH = "0123456789abcdef0123456789abcdef"
+ANNOTATIONS = {"kubernetes.io/config.hash": HASH, "kubernetes.io/config.mirror": HASH}
+NAME = "proxy-node-1"
+UUID = static_pod_uuid("blue", NAME, HASH)
+
+
+def add_mirror(objects: ClusterObjects) -> str:
+    """As kubelet makes it: nothing in it says what the last one bore. Returns its uid."""
+    return objects.add_pod(NAME, networks="net-a", annotations=ANNOTATIONS)
+
+
+async def served(objects: ClusterObjects, server: FakeApiServer) -> VirtualMachine:
+    """The static pod's machine, once its mirror bears its status."""
+    await eventually(lambda: objects.status(NAME) is not None)
+    return kept_machines(server)[UUID]
+
+
+async def passed(objects: ClusterObjects, server: FakeApiServer, name: str) -> None:
+    """Returns when the manager has settled all that was there before."""
+    uid = objects.add_pod(name)
+    await eventually(lambda: uid in kept_machines(server))
+
+
+async def test_its_pod_keeps_its_list_and_its_addresses(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    async with managed():
+        objects.add_nad("net-a")
+        uids = {add_mirror(objects)}
+        machine = await served(objects, server)
+        for number in range(3):
+            objects.remove_pod(NAME)
+            await passed(objects, server, f"other-{number}")
+            assert kept_machines(server)[UUID] == machine
+            uids.add(add_mirror(objects))
+            assert await served(objects, server) == machine
+        assert machine_history(server, UUID) == [machine]
+        assert len(uids) == 4
+
+
+async def test_what_kubelet_calls_it_is_its_hash(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    async with managed():
+        objects.add_nad("net-a")
+        uid = add_mirror(objects)
+        machine = await served(objects, server)
+        assert machine.config_hash == HASH
+        assert uid not in kept_machines(server)
+
+
+async def test_the_garbage_collector_does_not_take_its_machine_with_a_mirror(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    async with managed():
+        objects.add_nad("net-a")
+        add_mirror(objects)
+        await served(objects, server)
+        (item,) = server.storage.objects(MACHINE_KIND).values()
+        assert "ownerReferences" not in item["metadata"]
+
+
+async def test_the_next_manager_waits_for_the_mirror_as_well(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    async with managed():
+        objects.add_nad("net-a")
+        add_mirror(objects)
+        machine = await served(objects, server)
+        objects.remove_pod(NAME)
+    async with managed():
+        await passed(objects, server, "other-1")
+        assert kept_machines(server)[UUID] == machine
+        add_mirror(objects)
+        assert await served(objects, server) == machine
+        assert machine_history(server, UUID) == [machine]
+
+
+async def test_a_pod_whose_file_was_removed_is_freed_in_the_end(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirrors, "PATIENCE", 0.1)
+    async with managed():
+        objects.add_nad("net-a")
+        add_mirror(objects)
+        await served(objects, server)
+        objects.remove_pod(NAME)
+        await eventually(lambda: not kept_machines(server) and not given_addresses(server))
