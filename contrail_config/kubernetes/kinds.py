@@ -147,7 +147,7 @@ class NodeReport(ConfigObject, frozen=True, forbid_unknown_fields=False):
     instance: str
     versions: dict[str, str] = msgspec.field(default_factory=dict)
     unplugged: tuple[str, ...] = ()
-    pending_deletes: int = 0
+    pending_deletes: int = msgspec.field(default_factory=int)  # written if 0 too, unlike a default: `kubectl` shows it
     conflicts: tuple[str, ...] = ()
     last_errors: tuple[str, ...] = ()
 

@@ -5,6 +5,7 @@ On each API server, but for what only the fake one can be made to do.
 
 import uuid
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,8 +13,9 @@ import pytest
 from contrail_config.errors import NotFoundError, StoreUnavailableError
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeUnavailableError
-from contrail_config.kubernetes.definitions import ensure_definitions
-from contrail_config.kubernetes.kinds import NODES, NodeReport
+from contrail_config.kube.resource import Resource
+from contrail_config.kubernetes.definitions import definitions, ensure_definitions
+from contrail_config.kubernetes.kinds import NODES, KeptMetadata, NodeReport
 from contrail_config.kubernetes.nodes import NodeReports
 from tests.support.apiservers import API_SERVERS
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -21,6 +23,22 @@ from tests.support.fake_apiserver.server import FakeApiServer
 REPORT = NodeReport("2026-11-21T12:00:00Z", "worker_1", {"agent": "1.0"}, unplugged=("a", "b"), pending_deletes=1)
 LATER = msgspec.structs.replace(REPORT, reported_at="2026-11-21T12:00:10Z", unplugged=(), last_errors=("disk full",))
 OTHER = msgspec.structs.replace(REPORT, instance="worker_2")
+
+
+class WrittenNode(msgspec.Struct):
+    """A report as it stands at the server, nothing filled in."""
+
+    metadata: KeptMetadata
+    status: dict[str, Any]
+
+
+AS_WRITTEN = Resource(NODES.group, NODES.version, NODES.kind, NODES.plural, WrittenNode, namespaced=False)
+
+
+def columns(resource: Resource[Any]) -> list[dict[str, Any]]:
+    """What `kubectl get` shows of a kind."""
+    (version,) = definitions()[f"{resource.plural}.{resource.group}"]["spec"]["versions"]
+    return [*version["additionalPrinterColumns"]]
 
 
 class TestOnEachServer:
@@ -43,6 +61,15 @@ class TestOnEachServer:
         for report in (REPORT, LATER):
             assert await reports.write(report) is None
             assert (await client.get(NODES, node)).status == report
+
+    async def test_each_number_that_is_shown_is_there_if_it_is_0_too(self, client: KubeClient, node: str) -> None:
+        await NodeReports(client, node).write(NodeReport("2026-11-21T12:00:00Z", "worker_1"))
+        written = await client.get(AS_WRITTEN, node)
+        numbers = [column["jsonPath"] for column in columns(NODES) if column["type"] == "integer"]
+        assert {path: written.status.get(path.removeprefix(".status.")) for path in numbers} == dict.fromkeys(
+            numbers, 0
+        )
+        assert sorted(written.status) == ["instance", "pendingDeletes", "reportedAt"], "and no more is written"
 
     async def test_who_reported_before_this_agent_is_its_predecessor(self, client: KubeClient, node: str) -> None:
         await NodeReports(client, node).write(OTHER)
