@@ -1,11 +1,18 @@
 """Fixtures for every folder of tests."""
 
 import logging
+import tempfile
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.support.netns import Netns
+
+
+@pytest.fixture(scope="session", autouse=True)
+def folders_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Has folders that tests make by themselves stand in the run's own, which pytest removes if the run was killed."""
+    tempfile.tempdir = str(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture
