@@ -2,10 +2,12 @@
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from contrail_config.embedded.store import SqliteStore
 from tests.support.netns import Netns
 
 
@@ -13,6 +15,14 @@ from tests.support.netns import Netns
 def folders_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Has folders that tests make by themselves stand in the run's own, which pytest removes if the run was killed."""
     tempfile.tempdir = str(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
+    """An embedded store, open until the test ends."""
+    store = await SqliteStore.open(tmp_path / "store" / "config.db")
+    yield store
+    await store.close()
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 
 from contrail_config.embedded.store import SqliteStore
+from contrail_config.objects import VirtualMachine
 from tests.support.agent import ServedAgent, serve_agent
-from tests.support.machines import make_machine
+from tests.support.machines import SAMPLE_VM, left_interface, make_machine, sample_interface
 
 StartAgent = Callable[..., Awaitable[ServedAgent]]
 Settle = Callable[[], Awaitable[None]]
@@ -23,13 +24,6 @@ def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
         for function in blockbuster.functions.values():
             function.can_block_in("agent_api/ports/table.py", "_change_at_once")
         yield blockbuster
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    store = await SqliteStore.open(tmp_path / "store" / "config.db")
-    yield store
-    await store.close()
 
 
 @pytest.fixture
@@ -60,3 +54,12 @@ def settle(store: SqliteStore, served: ServedAgent) -> Settle:
             assert answer.status == 200
 
     return settle
+
+
+@pytest.fixture
+async def machine(store: SqliteStore, settle: Settle) -> VirtualMachine:
+    """The pod of upstream's sample, with two interfaces; none is plugged."""
+    machine = make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
+    await store.put_machine(machine)
+    await settle()
+    return machine

@@ -23,15 +23,6 @@ OTHER_VMI = left_interface(SAMPLE_VM, 1).uuid
 PROJECT = "9970147c-33b1-4bf7-8944-8968e708d430"
 
 
-@pytest.fixture
-async def machine(store: SqliteStore, settle: Settle) -> VirtualMachine:
-    """The sample's machine with two interfaces; none is plugged."""
-    machine = make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
-    await store.put_machine(machine)
-    await settle()
-    return machine
-
-
 async def plug(served: ServedAgent, body: Any) -> None:
     async with served.tcp.post("/port", json=body) as answer:
         assert (answer.status, await answer.json()) == (200, {})

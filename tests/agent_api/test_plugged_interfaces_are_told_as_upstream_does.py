@@ -11,7 +11,7 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import Settle
 from tests.support.agent import ServedAgent, port_of
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, left_interface, make_machine, sample_interface
+from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, make_machine
 
 UPSTREAM_SAMPLE = {
     "id": "159b591c-e57e-11f1-b951-02fc00000001",
@@ -32,15 +32,6 @@ UPSTREAM_SAMPLE = {
     "v6-dns-server": "fd00::2",
     "v6-gateway": "fd00::1",
 }
-
-
-@pytest.fixture
-async def machine(store: SqliteStore, settle: Settle) -> VirtualMachine:
-    """The pod of the sample, with two interfaces; none is plugged."""
-    machine = make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
-    await store.put_machine(machine)
-    await settle()
-    return machine
 
 
 async def plug(served: ServedAgent, *vmi_uuids: str) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from agent_api.ports.directory import PortDirectory
-from contrail_config.embedded.store import SqliteStore
-from tests.agent_api.conftest import Settle, StartAgent
+from tests.agent_api.conftest import StartAgent
 from tests.support.agent import ServedAgent, until
 from tests.support.kept_ports import instance_ports
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, left_interface, make_machine, sample_interface
+from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, left_interface
 from tests.support.raw_http import exchanged
 from tests.support.upstream_clients import Asker, GatewayScript, PortControl, VcenterManager
 
@@ -23,13 +22,6 @@ VRF = "default-domain:admin:vn1:vn1"
 def ports(tmp_path: Path) -> Path:
     """The folder that agent and clients share."""
     return tmp_path / "ports"
-
-
-@pytest.fixture
-async def machine(store: SqliteStore, settle: Settle) -> None:
-    """The sample's machine is configured."""
-    await store.put_machine(make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1))))
-    await settle()
 
 
 class TestVrouterPortControl:

@@ -15,13 +15,6 @@ from tests.support.plugin import Plugin, PodSandbox
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    store = await SqliteStore.open(tmp_path / "store" / "config.db")
-    yield store
-    await store.close()
-
-
-@pytest.fixture
 async def served(store: SqliteStore, tmp_path: Path, plugin: Plugin) -> AsyncIterator[ServedAgent]:
     async with serve_agent(store, tmp_path) as served:
         plugin.settings |= {"agent-socket": str(served.socket), "poll-timeout": 3}

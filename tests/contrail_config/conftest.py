@@ -1,4 +1,4 @@
-"""Fixtures for the tests of config objects and stores."""
+"""Fixtures for the tests of config objects and stores, and of what stands on a fake API server."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 
+from contrail_config.kube.access import Access
+from contrail_config.kube.client import KubeClient, connect
 from contrail_config.store import Store
 from tests.support.clock import FakeClock
+from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.stores import STORES, OpenStore, StoreFactory
 
 
@@ -21,6 +24,18 @@ def blockbuster() -> Iterator[BlockBuster]:
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[FakeApiServer]:
+    async with serve_fake_apiserver() as server:
+        yield server
+
+
+@pytest.fixture
+async def client(server: FakeApiServer) -> AsyncIterator[KubeClient]:
+    async with connect(Access(server.url), deadline=5) as client:
+        yield client
 
 
 @pytest.fixture(params=STORES)

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from pathlib import Path
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
@@ -19,13 +18,6 @@ Start = Callable[..., Awaitable[RunningManager]]
 def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
     with blockbuster_ctx(["manager", "contrail_config", "contrail_service"]) as blockbuster:
         yield blockbuster
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    store = await SqliteStore.open(tmp_path / "store" / "config.db")
-    yield store
-    await store.close()
 
 
 @pytest.fixture

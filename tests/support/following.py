@@ -14,6 +14,24 @@ QUICK = Pace(first_pause=0.002, longest_pause=0.02, silence=5.0, short_watch=0.0
 """Times for tests that wait for what comes after them."""
 
 
+class News:
+    """What a listener has heard: whoever waits for more looks at it again whenever there is news."""
+
+    def __init__(self) -> None:
+        self._news = asyncio.Event()
+
+    def has_come(self) -> None:
+        """Lets those who wait look again."""
+        self._news.set()
+
+    async def until(self, condition: Callable[[], object]) -> None:
+        """Returns when the condition holds, at once or after some news."""
+        async with asyncio.timeout(DEADLINE):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
+
+
 class Replay:
     """Changes that were told: `told` in order, `view` as it follows from them."""
 
@@ -45,24 +63,17 @@ class Replay:
                 assert self.view.pop(_key(last)).metadata.uid == last.metadata.uid
 
 
-class Followed(Replay):
+class Followed(Replay, News):
     """What a reflector told until now, and what it tells."""
 
     def __init__(self, reflector: Reflector[Any]) -> None:
-        super().__init__()
+        Replay.__init__(self)
+        News.__init__(self)
         self.reflector = reflector
-        self._news = asyncio.Event()
 
     def take(self, change: Change[Any]) -> None:
         super().take(change)
-        self._news.set()
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Returns when the condition holds after some change."""
-        async with asyncio.timeout(DEADLINE):
-            while not condition():
-                self._news.clear()
-                await self._news.wait()
+        self.has_come()
 
     async def until_seen(self, *names: str) -> None:
         """Returns when the objects of these names are there, and no others."""

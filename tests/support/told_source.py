@@ -2,38 +2,31 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import TypeVar
 
 from contrail_config.kube.client import KubeClient
 from manager.kubernetes.definition import NadDefinition
 from manager.kubernetes.source import KubernetesSource
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, SourceEvent
-from tests.support.following import DEADLINE, QUICK
+from tests.support.following import DEADLINE, QUICK, News
 
 T = TypeVar("T", Pod, Nad, Namespace)
 
 
-class ToldSource:
+class ToldSource(News):
     """What a source told: `told` in order."""
 
     def __init__(self, source: KubernetesSource) -> None:
+        super().__init__()
         self.source = source
         self.told: list[SourceEvent] = []
-        self._news = asyncio.Event()
 
     async def follow(self) -> None:
         async with self.source.events() as events:
             async for event in events:
                 self.told.append(event)
-                self._news.set()
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Returns when the condition holds after some event."""
-        async with asyncio.timeout(DEADLINE):
-            while not condition():
-                self._news.clear()
-                await self._news.wait()
+                self.has_come()
 
     async def until_listed(self, times: int = 1) -> None:
         await self.until(lambda: len(self.lists) >= times)

@@ -1,6 +1,5 @@
 """What nodes report is told on for as long as it stands there, and what nobody writes any more is removed."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -15,30 +14,24 @@ from manager.kubernetes.nodes import FORGOTTEN_AFTER, Nodes
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import DEADLINE, QUICK, eventually
+from tests.support.following import QUICK, News, eventually
 
 NODE_KIND = Kind(GROUP, VERSION, NODES.kind, NODES.plural, namespaced=False, custom=True, blind_updates=False)
 
 
-class Told:
+class Told(News):
     """What the nodes were heard to have unplugged, as often as it was told."""
 
     def __init__(self, client: KubeClient, clock: FakeClock, *, repeated_every: float) -> None:
+        super().__init__()
         self.nodes = Nodes(client, pace=QUICK, clock=clock, repeated_every=repeated_every)
         self.nodes.on_unplugged(self._hear)
         self.heard: list[str] = []
-        self._news = asyncio.Event()
 
     def _hear(self, interfaces: object) -> None:
         assert isinstance(interfaces, tuple)
         self.heard += interfaces
-        self._news.set()
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(DEADLINE):
-            while not condition():
-                self._news.clear()
-                await self._news.wait()
+        self.has_come()
 
     async def until_heard(self, *interfaces: str) -> None:
         """Returns when these were told of, in this order, and nothing else was."""

@@ -125,13 +125,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    store = await SqliteStore.open(tmp_path / "store" / "config.db")
-    yield store
-    await store.close()
-
-
-@pytest.fixture
 def listen(folder: Path, store: SqliteStore) -> Listen:
     """Starts a source on the folder: `async with listen() as events`; options are those of `ManifestSource`."""
 
