@@ -4,7 +4,7 @@ import asyncio
 import json
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,12 @@ NODE = "bench"
 DEFAULT = "br-0"
 """The network of all pods."""
 
+PLAIN: Mapping[str, Any] = {}
+"""Settings of a bridge that joins its pods, and leads nowhere."""
+
+ROUTED: Mapping[str, Any] = {"isGateway": True, "ipMasq": True, "hairpinMode": True}
+"""Those of the plugin's documentation, and of what runtimes ship: pods reach what is beyond the node."""
+
 _NETWORKS = ("br-1", "br-2", "br-3")
 _NAMESPACE = "/api/v1/namespaces/bench"
 _DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/bench/network-attachment-definitions"
@@ -29,10 +35,11 @@ _DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/bench/network-attachment-def
 
 @dataclass(frozen=True)
 class MultusCluster:
-    """A cluster whose pods name three networks; all are in `DEFAULT` besides."""
+    """A cluster whose pods name three networks; all are in `DEFAULT` besides. `settings` are of every bridge."""
 
     server: ApiServer
     node: BenchNode
+    settings: Mapping[str, Any]
 
     def add_pod(self) -> Pod:
         """Makes a pod and binds it, as the node's kubelet finds it."""
@@ -50,7 +57,9 @@ class MultusCluster:
         """Configuration of a network."""
         subnet = f"10.{200 + int(name[-1])}.0.0/16"
         leases = {"type": "host-local", "subnet": subnet, "dataDir": str(self.node.folder / "host-local")}
-        return {"cniVersion": "1.0.0", "name": name, "type": "bridge", "bridge": f"cni-{name}", "ipam": leases}
+        bridge = {"cniVersion": "1.0.0", "name": name, "type": "bridge", "bridge": f"cni-{name}", "ipam": leases}
+        route = {"isDefaultGateway": True} if self.settings and name == DEFAULT else {}
+        return {**bridge, **self.settings, **route}
 
     def define_networks(self) -> None:
         """Makes those that pods name."""
@@ -67,9 +76,9 @@ class MultusCluster:
 
 
 @contextmanager
-def multus_cluster(node: BenchNode) -> Iterator[MultusCluster]:
+def multus_cluster(node: BenchNode, settings: Mapping[str, Any]) -> Iterator[MultusCluster]:
     """Runs one until the context is left."""
     with tempfile.TemporaryDirectory() as work, serve_real_apiserver(Path(work)) as server:
-        cluster = MultusCluster(server, node)
+        cluster = MultusCluster(server, node, settings)
         cluster.define_networks()
         yield cluster

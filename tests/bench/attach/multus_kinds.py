@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.bench.attach.multus_cluster import DEFAULT, NODE, MultusCluster
 from tests.bench.attach.node import PEERS, BenchNode, wait_until
 from tests.bench.spawn import Program
 
+_CONFIGURATION = "net.d/00-multus.conf"
 _EXAMPLE = Path(__file__).parents[3] / "deploy/multus/thick/daemon-config.json"
 _OWN_RUN = """
 mkdir "$0/netns"
@@ -43,20 +45,25 @@ def thin(cluster: MultusCluster, binaries: Path) -> Program:
 @contextmanager
 def thick(cluster: MultusCluster, binaries: Path) -> Iterator[Program]:
     """The one whose daemon watches pods and networks; it runs until the context is left."""
-    node = cluster.node
-    work = node.folder / "multus-daemon"
-    _lay_out(cluster, work)
+    with tempfile.TemporaryDirectory(dir=cluster.node.folder) as folder:
+        work = Path(folder)
+        _lay_out(cluster, work)
+        with _daemon(cluster, binaries / "multus-daemon", work):
+            yield _program(cluster.node, binaries / "multus-shim", (work / _CONFIGURATION).read_text())
+
+
+@contextmanager
+def _daemon(cluster: MultusCluster, binary: Path, work: Path) -> Iterator[None]:
     propagated = ("unshare", "--mount", "--propagation", "slave")  # sandboxes come later than the daemon
-    daemon = (str(binaries / "multus-daemon"), f"--config={work}/daemon-config.json")
-    command = [*propagated, "sh", "-euc", _OWN_RUN, str(work), *daemon]
+    command = [*propagated, "sh", "-euc", _OWN_RUN, str(work), str(binary), f"--config={work}/daemon-config.json"]
     host, _, port = cluster.server.url.removeprefix("https://").partition(":")
     account = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "MULTUS_NODE_NAME": NODE}
     environment = {"PATH": os.environ["PATH"], **account}
-    places = (work / "run/multus.sock", work / "net.d/00-multus.conf")
+    places = (work / "run/multus.sock", work / _CONFIGURATION)
     with (work / "log").open("w") as log, subprocess.Popen(command, env=environment, stderr=log) as process:
         try:
             wait_until(lambda: all(place.exists() for place in places), what="Multus's daemon")
-            yield _program(node, binaries / "multus-shim", places[1].read_text())
+            yield
         finally:
             process.terminate()
 

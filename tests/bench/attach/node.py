@@ -68,6 +68,7 @@ class BenchNode:
         """What a runtime sets for a call; with a UID only that pod is attached."""
         named = f"IgnoreUnknown=1;K8S_POD_NAMESPACE=bench;K8S_POD_NAME={pod}"
         return {
+            "PATH": os.environ["PATH"],  # of runtimes: plugins find iptables by it
             "CNI_COMMAND": command,
             "CNI_CONTAINERID": container,
             "CNI_NETNS": sandbox,
