@@ -64,6 +64,8 @@ class Watched:
 
 
 class WatchMachine(StoreMachine):
+    """Machines are written while some watch them."""
+
     def __init__(self) -> None:
         super().__init__()
         self.machines: Machines = {}

@@ -22,6 +22,8 @@ def interface(
 
 @dataclass
 class Case:
+    """Interfaces in order, and which of them takes the default route of each family."""
+
     interfaces: list[VirtualMachineInterface]
     v4: int | None
     v6: int | None

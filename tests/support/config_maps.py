@@ -15,6 +15,8 @@ class LabelledMetadata(Metadata, frozen=True):
 
 
 class ConfigMap(msgspec.Struct, frozen=True, omit_defaults=True):
+    """As much of a config map as tests look at."""
+
     metadata: LabelledMetadata
     data: dict[str, str] = {}
 

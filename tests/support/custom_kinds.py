@@ -9,21 +9,29 @@ from contrail_config.kube.resource import Metadata, Resource
 
 
 class Gadget(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An object of such a kind."""
+
     metadata: Metadata
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}
 
 
 class Condition(msgspec.Struct, frozen=True):
+    """Whether something holds of a definition."""
+
     type: str
     status: str
 
 
 class DefinitionStatus(msgspec.Struct, frozen=True):
+    """What the server says of a definition; None until it says anything."""
+
     conditions: list[Condition] | None = None
 
 
 class Definition(msgspec.Struct, frozen=True):
+    """A definition, without what it defines."""
+
     metadata: Metadata
     status: DefinitionStatus = DefinitionStatus()
 

@@ -177,6 +177,8 @@ async def test_an_object_that_does_not_fit_is_an_error_where_it_is_asked_for(
 
 
 class Numbers(msgspec.Struct, frozen=True):
+    """Config maps as if they held numbers."""
+
     metadata: Metadata
     data: dict[str, int]
 

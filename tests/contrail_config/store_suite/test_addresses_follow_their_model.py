@@ -49,6 +49,8 @@ class Model:
 
 
 class AddressMachine(StoreMachine):
+    """Addresses are given, freed and held back, as the model says."""
+
     def __init__(self) -> None:
         super().__init__()
         self.model = Model()

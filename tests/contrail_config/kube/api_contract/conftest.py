@@ -13,6 +13,8 @@ from tests.support.config_maps import ConfigMaps
 
 
 class Namespace(msgspec.Struct, frozen=True):
+    """A namespace, by its name alone."""
+
     metadata: Metadata
 
 

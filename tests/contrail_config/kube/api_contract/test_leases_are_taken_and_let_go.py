@@ -13,6 +13,8 @@ QUICK = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.1)
 
 
 class WholeLease(msgspec.Struct, frozen=True):
+    """A lease with all that the server keeps of it."""
+
     metadata: Metadata
     spec: dict[str, Any]
 

@@ -11,11 +11,15 @@ from contrail_config.kube.resource import Metadata, Resource
 
 
 class PodMetadata(Metadata, frozen=True):
+    """Metadata that tells whether the pod is on its way out."""
+
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     deletion_timestamp: str | None = None
 
 
 class Pod(msgspec.Struct, frozen=True):
+    """A pod with all that the server keeps of it."""
+
     metadata: PodMetadata
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}
