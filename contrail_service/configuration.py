@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
-import yaml
 
 from contrail_service.errors import ConfigurationError
+from contrail_yaml.errors import YamlError
+from contrail_yaml.file import read_yaml
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -20,7 +21,11 @@ _PATH = re.compile(r"^(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 
 def load_configuration(path: str, schema: type[T]) -> T:
     """Returns the file's contents as `schema`. Raises ConfigurationError."""
-    return convert_configuration(_read_yaml(path), schema, origin=path)
+    try:
+        document = read_yaml(path)
+    except YamlError as error:
+        raise ConfigurationError(str(error)) from error
+    return convert_configuration(document, schema, origin=path)
 
 
 def convert_configuration(document: Any, schema: type[T], *, origin: str) -> T:
@@ -33,18 +38,6 @@ def convert_configuration(document: Any, schema: type[T], *, origin: str) -> T:
         return msgspec.convert(_without_empty(document), schema)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{origin}: {_explain(str(error))}") from error
-
-
-def _read_yaml(path: str) -> Any:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return yaml.load(file, Loader=yaml.CSafeLoader)
-    except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: is not UTF-8 text") from error
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
 
 
 def _without_empty(document: Any) -> Any:

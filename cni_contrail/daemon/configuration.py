@@ -17,11 +17,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import yaml
-
 from cni_contrail.daemon.errors import ConfigurationError
 from cni_contrail.errors import PluginError
 from cni_contrail.settings import read_section
+from contrail_yaml.errors import YamlError
+from contrail_yaml.file import read_yaml
 
 DEFAULT_SOCKET = "/run/contrail/cni.sock"
 
@@ -54,14 +54,9 @@ def load_configuration(path: str) -> Configuration:
 
 def _read(path: str) -> Mapping[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
-            document = yaml.load(file, Loader=yaml.CSafeLoader)
-    except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: is not UTF-8 text") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+        document = read_yaml(path)
+    except YamlError as error:
+        raise ConfigurationError(str(error)) from error
     if document is None:
         return {}
     if not isinstance(document, Mapping) or not all(isinstance(key, str) for key in document):

@@ -5,11 +5,12 @@ process down; depth is counted where the loader enters and leaves a value. Alias
 over them does, so what they expand to is bounded. Only what JSON has is loaded: no dates, no numbers to the base of 60.
 """
 
-from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import yaml
 
+from contrail_yaml.equal_keys import refuse_equal_keys
+from contrail_yaml.errors import EqualKeysError
 from manager.manifests.errors import UnusableError
 from manager.parsing.errors import BadValueError
 from manager.parsing.json_text import read_json
@@ -44,7 +45,7 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(f"key {shown(key)} occurs twice")
+            raise ValueError(f"{shown(key)} is given twice")
         values[key] = value
     return values
 
@@ -54,6 +55,8 @@ def _read_yaml(text: str) -> list[Any]:
         return list(yaml.load_all(text, Loader=_Loader))
     except yaml.MarkedYAMLError as error:
         raise UnusableError(_explain(error)) from error
+    except EqualKeysError as error:
+        raise UnusableError(f"is no valid YAML: {error}") from error
     except (yaml.YAMLError, ValueError, KeyError) as error:  # the latter two where an explicit tag does not fit
         raise UnusableError(f"is no valid YAML: {' '.join(str(error).split())}") from error
 
@@ -97,15 +100,8 @@ class _Loader(yaml.CSafeLoader):
         """Makes a document's values, of which each alias has a part."""
         if self._has_aliases:
             _measure(node, {})
+        refuse_equal_keys(node)
         return super().construct_document(node)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002  # PyYAML's signature
-        """Makes a mapping; PyYAML itself lets the last of several equal keys win."""
-        stated = list(node.value)
-        mapping = super().construct_mapping(node, deep)
-        if len(mapping) < len(node.value):
-            _refuse_equal_keys(stated)
-        return mapping
 
 
 def _construct_number(loader: _Loader, node: yaml.ScalarNode) -> Any:
@@ -117,15 +113,6 @@ def _construct_number(loader: _Loader, node: yaml.ScalarNode) -> Any:
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_number)
 _Loader.add_constructor("tag:yaml.org,2002:float", _construct_number)
-
-
-def _refuse_equal_keys(pairs: list[tuple[yaml.Node, yaml.Node]]) -> None:
-    """Merge keys (`<<`) may stand several times; what they bring in is not among the pairs."""
-    seen = set()
-    for key, _ in pairs:
-        if key.value in seen and not key.tag.endswith("merge"):
-            raise yaml.constructor.ConstructorError(None, None, f"key {shown(key.value)} occurs twice", key.start_mark)
-        seen.add(key.value)
 
 
 def _measure(node: yaml.Node, known: dict[int, tuple[int, int]], *, depth: int = 1) -> tuple[int, int]:

@@ -47,6 +47,8 @@ def test_a_key_without_a_value_has_its_default(file: Path) -> None:
         ("store: {max-size: many}\n", "store.max-size: Expected `int`, got `str`"),
         ("subnets: [10.0.0.0/8, 5]\n", "subnets[1]: Expected `str`, got `int`"),
         ("- a\n- b\n", "a mapping of keys is needed, not list"),
+        ("store:\n  kind: a\n  max-size: 1\n  kind: b\n", "store.kind is given twice, in line 2 and in line 4"),
+        ("cluster-name: 2026-13-45\n", "is not YAML"),
         ("cluster-name: [unclosed\n", "is not YAML"),
         ("!!python/object/apply:os.system ['true']\n", "is not YAML"),
     ],

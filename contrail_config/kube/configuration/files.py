@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
-import yaml
 
 from contrail_config.kube.configuration.schema import Cluster, Context, Kubeconfig, User
 from contrail_config.kube.errors import KubeConfigurationError
+from contrail_yaml.errors import YamlError
+from contrail_yaml.file import read_yaml
 
 S = TypeVar("S")
 
@@ -60,12 +61,9 @@ def _merge(section: str, files: Iterable[tuple[str, Iterable[tuple[str, S]]]]) -
 
 def _read(path: str) -> Kubeconfig:
     try:
-        with open(path, encoding="utf-8") as file:
-            document = yaml.load(file, Loader=yaml.CSafeLoader)
-    except OSError as error:
-        raise KubeConfigurationError(f"{path}: {error.strerror}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise KubeConfigurationError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+        document = read_yaml(path)
+    except YamlError as error:
+        raise KubeConfigurationError(str(error)) from error
     try:
         return msgspec.convert({} if document is None else _without_nulls(document), Kubeconfig)
     except msgspec.ValidationError as error:

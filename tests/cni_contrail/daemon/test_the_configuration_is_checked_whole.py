@@ -43,6 +43,7 @@ def test_its_keys_are_the_daemons_and_the_plugins(tmp_path: Path) -> None:
         ("mode: 2026-01-01", "mode must be"),
         ("- mode", "a mapping of keys is needed"),
         ("1: x", "a mapping of keys is needed"),
+        ("mode: thick\nmtu: 1400\nmode: delegated", "mode is given twice, in line 1 and in line 3"),
         ("mode: [", "is not YAML"),
         ("mode: !!python/object:os.system x", "is not YAML"),
     ],

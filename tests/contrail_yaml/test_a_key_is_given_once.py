@@ -1,0 +1,104 @@
+"""A key that a mapping has twice is refused with its path and both lines, wherever it stands; all else is taken."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contrail_yaml.equal_keys import refuse_equal_keys
+from contrail_yaml.errors import EqualKeysError, YamlError
+from contrail_yaml.file import read_yaml
+
+KEYS = st.text(min_size=1, max_size=3)
+TREES = st.recursive(
+    st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def composed(text: str) -> yaml.Node:
+    node = yaml.compose(text, Loader=yaml.CSafeLoader)
+    assert node is not None
+    return node
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "a is given twice, in line 1 and in line 3"),
+        ("a:\n  b: 1\n  c: 2\n  b: 1\n", "a.b is given twice, in line 2 and in line 4"),
+        ("- x\n- a:\n    - b: 1\n      b: 2\n", "[1].a[0].b is given twice, in line 3 and in line 4"),
+        ("a: {b: 1, b: 2}\n", "a.b is given twice, in line 1 and in line 1"),
+        ("a: 1\n'a': 2\n", "a is given twice, in line 1 and in line 2"),
+        ("1: x\n1: y\n", "1 is given twice, in line 1 and in line 2"),
+        ("a: {b.c/d: 1,\n  b.c/d: 2}\n", 'a."b.c/d" is given twice, in line 1 and in line 2'),
+        ('"a\\nb": 1\n"a\\nb": 2\n', '"a\\nb" is given twice, in line 1 and in line 2'),
+        (f"{'k' * 99}: 1\n{'k' * 99}: 2\n", f'"{"k" * 80}" is given twice, in line 1 and in line 2'),
+        ("? [a, b]\n: {c: 1, c: 2}\n", "?.c is given twice, in line 2 and in line 2"),
+        ("a: &a {b: 1}\nc: {<<: *a, d: 1,\n  d: 2}\n", "c.d is given twice, in line 2 and in line 3"),
+        ("a: &a {b: 1, b: 2}\nc: *a\n", "a.b is given twice, in line 1 and in line 1"),
+    ],
+)
+def test_one_that_is_given_twice_is_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "some.yaml"
+    file.write_text(text)
+    with pytest.raises(YamlError) as caught:
+        read_yaml(str(file))
+    assert str(caught.value) == f"{file}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: {b: 1}\nc: {b: 1}\n", {"a": {"b": 1}, "c": {"b": 1}}),
+        ("[{a: 1}, {a: 1}]", [{"a": 1}, {"a": 1}]),
+        ("a: a\nb: a\n", {"a": "a", "b": "a"}),
+        ("1: x\n'1': y\n", {1: "x", "1": "y"}),
+        ("base: &b {x: 1}\nown: {<<: *b, x: 2}\n", {"base": {"x": 1}, "own": {"x": 2}}),
+        ("one: &o {x: 1}\nother: &t {y: 1}\nown: {<<: *o, <<: *t}\n",
+         {"one": {"x": 1}, "other": {"y": 1}, "own": {"x": 1, "y": 1}}),
+    ],
+)  # fmt: skip
+def test_what_is_no_second_time_is_taken(tmp_path: Path, text: str, value: Any) -> None:
+    file = tmp_path / "some.yaml"
+    file.write_text(text)
+    assert read_yaml(str(file)) == value
+
+
+def test_what_aliases_multiply_is_looked_at_once() -> None:
+    text = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}, *a{i - 1}]\n" for i in range(1, 60))
+    refuse_equal_keys(composed(text))
+
+
+def test_what_holds_itself_is_looked_at_once() -> None:
+    refuse_equal_keys(composed("&a {b: *a, c: [*a]}"))
+
+
+@given(TREES)
+def test_whatever_has_each_key_once_is_taken(tree: Any) -> None:
+    refuse_equal_keys(composed(yaml.safe_dump(tree, allow_unicode=True)))
+
+
+@given(st.lists(st.one_of(KEYS, st.integers(0, 5)), max_size=4), TREES, KEYS)
+def test_one_that_is_given_twice_is_found_at_any_depth(way: list[str | int], tree: Any, key: str) -> None:
+    """Below lists as long as the number says, and below mappings of one key."""
+    node = yaml.MappingNode("tag:yaml.org,2002:map", [])
+    node.value = [(_written(key), _written(tree)), (_written(key), _written(tree))]
+    for step in reversed(way):
+        node = _around(node, step)
+    with pytest.raises(EqualKeysError, match="is given twice, in line 1 and in line 1"):
+        refuse_equal_keys(node)
+
+
+def _written(value: Any) -> yaml.Node:
+    return composed(yaml.safe_dump(value, default_flow_style=True, width=10**9))
+
+
+def _around(node: yaml.Node, step: str | int) -> Any:
+    if isinstance(step, int):
+        return yaml.SequenceNode("tag:yaml.org,2002:seq", [_written(0)] * step + [node])
+    return yaml.MappingNode("tag:yaml.org,2002:map", [(_written(step), node)])
