@@ -5,14 +5,13 @@ start and after every new list (rule 3), and pods that went before the next NAD,
 store is cleaned of what is not there any more once the source has told of everything.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable
 
 from prometheus_client import CollectorRegistry
 
 from contrail_config.errors import StoreError
-from contrail_config.objects import EventType, VirtualMachine, VirtualNetwork
-from contrail_config.store import Change, EventLog, Store
+from contrail_config.objects import EventType, VirtualMachine
+from contrail_config.store import EventLog, Store
 from manager.api.views import ManagerViews
 from manager.configuration import ManagerConfiguration
 from manager.controller.nads import NadController
@@ -21,11 +20,13 @@ from manager.controller.pod_writer import Plugged
 from manager.controller.pods import PodController
 from manager.controller.work_queue import WorkQueue
 from manager.events import EventRecorder, Subject
+from manager.losses import Loss, Losses, Remaining, Removed, no_losses
 from manager.mapping.catalogue import Catalogue
 from manager.mapping.network import pod_network
 from manager.metrics import ManagerMetrics
 from manager.needs import Need, namespace_need
 from manager.parsing.reference import NETWORK_KEY
+from manager.side_by_side import until_first_ends
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, Source, SourceEvent
 
 _MOST_QUEUED = 1024
@@ -44,7 +45,7 @@ class Manager:
     `registry` takes its metrics. `plugged` tells whether any port of the machine of a uuid is plugged on its node.
     `stray_hold`: seconds for which addresses are held back that are found without a machine at start: more than none
     where machines may go while no manager runs, since their ports may still be plugged.
-    `assigned` is told of each pod's machine once it is written.
+    `assigned` is told of each pod's machine once it is written. `losses`: which machines go from the store.
     `views` answers for the read-only API.
     """
 
@@ -59,10 +60,12 @@ class Manager:
         plugged: Plugged,
         stray_hold: float = 0.0,
         assigned: Assigned = _tell_nobody,
+        losses: Losses = no_losses,
     ) -> None:
         metrics = ManagerMetrics(registry)
         self._configuration = configuration
         self._source = source
+        self._losses = losses
         self._catalogue = Catalogue()
         self._recorder = EventRecorder(event_log, recorded=metrics.events)
         self._nads = NadController(
@@ -98,9 +101,10 @@ class Manager:
         cannot be read at start or watched, and whatever the source raises.
         """
         try:
-            async with self._nads.networks.load(pod_network(self._configuration)) as changes:
+            async with self._nads.networks.load(pod_network(self._configuration)) as changes, self._losses() as losses:
                 await self._pods.load()
-                await self._follow(changes)
+                networks = self._nads.networks.follow(changes)
+                await until_first_ends(networks, self._follow_source(), self._follow_losses(losses))
         finally:
             await self._finish()
 
@@ -115,23 +119,19 @@ class Manager:
     def _wake(self, need: Need) -> None:
         self._pods.wake(need)
 
-    async def _follow(self, changes: AsyncIterator[Change[VirtualNetwork]]) -> None:
-        """Follows networks and source side by side, until the first of them ends."""
-        networks = asyncio.create_task(self._nads.networks.follow(changes))
-        source = asyncio.create_task(self._follow_source())
-        try:
-            ended, _ = await asyncio.wait({networks, source}, return_when=asyncio.FIRST_COMPLETED)
-            for task in ended:
-                task.result()
-        finally:
-            networks.cancel()
-            source.cancel()
-            await asyncio.gather(networks, source, return_exceptions=True)
-
     async def _follow_source(self) -> None:
         async with self._source.events() as events:
             async for event in events:
                 await self._take(event)
+
+    async def _follow_losses(self, losses: AsyncIterator[Loss]) -> None:
+        async for loss in losses:
+            match loss:
+                case Removed():
+                    await self._pods.queue.shorter_than(_MOST_QUEUED)
+                    self._pods.removed(loss)
+                case Remaining():
+                    self._pods.remaining(loss.machines)
 
     async def _take(self, event: SourceEvent) -> None:
         match event:

@@ -6,7 +6,7 @@ changes, deletions included: they carry the last state that was known. What did 
 
 Built as one generator without a task of its own: a slow reader slows the connection, and nothing is queued in memory.
 A reader that leaves in the middle and comes back is told what it was not told. Kept is what the resource's struct
-keeps, no bodies.
+keeps, no bodies, or less with another view.
 
 Not promised: every state in between, since two changes while a watch was cut may be told as one; and to notice that the
 server's history began anew (etcd emptied) once it has become as long as the old one was.
@@ -34,7 +34,7 @@ from contrail_config.kube.errors import (
 from contrail_config.kube.listing import PAGE_LENGTH
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selection import EVERYTHING, Selection
-from contrail_config.kube.view import Change, Key, View
+from contrail_config.kube.view import Change, Key, Seen, View
 from contrail_config.kube.watch import WatchEvent
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,8 @@ async def _at_once() -> None:
 class Reflector(Generic[T]):
     """Follows one kind. `problem` says why the view is not up to date, None if it is.
 
-    `before_list` is awaited before each list; a KubeError that it raises puts the list off.
+    `before_list` is awaited before each list; a KubeError that it raises puts the list off. `since`: the version from
+    which on changes are told, so that nothing is listed at first. `view` may keep less; it is the reflector's own.
     """
 
     def __init__(
@@ -78,6 +79,8 @@ class Reflector(Generic[T]):
         *,
         pace: Pace = _PACE,
         before_list: Callable[[], Awaitable[None]] = _at_once,
+        since: str | None = None,
+        view: Seen[T] | None = None,
     ) -> None:
         self._client = client
         self._resource = resource
@@ -85,9 +88,9 @@ class Reflector(Generic[T]):
         self._pace = pace
         self._before_list = before_list
         self._backoff = Backoff(first=pace.first_pause, longest=pace.longest_pause)
-        self._view: View[T] = View()
-        self._since: str | None = None  # None: to be listed
-        self.problem: str | None = f"{resource.plural} are not listed yet"
+        self._view: Seen[T] = view or View()
+        self._since = since  # None: to be listed
+        self.problem: str | None = f"{resource.plural} are not listed yet" if since is None else None
 
     @property
     def objects(self) -> Mapping[Key, T]:

@@ -6,9 +6,9 @@ counts only if it is newer than what is known of its object, so that repeated an
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -56,8 +56,28 @@ Change = Added[T] | Modified[T] | Deleted[T] | Unreadable | Listed
 """An unreadable object keeps the state that was known of it, if any, until it is readable or gone."""
 
 
+class Seen(Protocol[T]):
+    """What is kept of what the server tells. Each method gives the changes that it makes, in order."""
+
+    @property
+    def objects(self) -> Mapping[Key, T]:
+        """What is known to be there."""
+
+    def begin_list(self) -> None:
+        """A list begins; one that was not ended is forgotten."""
+
+    def take_listed(self, item: T | Unreadable) -> Iterable[Change[T]]:
+        """An item of the list."""
+
+    def end_list(self) -> Iterable[Change[T]]:
+        """The list is whole."""
+
+    def take_event(self, event: WatchEvent[T]) -> Iterable[Change[T]]:
+        """An event of a watch."""
+
+
 class View(Generic[T]):
-    """The objects of one kind and selection. Each method gives the changes that it makes, in order."""
+    """The objects of one kind and selection, all of them."""
 
     def __init__(self) -> None:
         self._objects: dict[Key, T] = {}

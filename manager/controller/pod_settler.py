@@ -12,13 +12,12 @@ from typing import Protocol
 
 from contrail_config.errors import NotFoundError
 from contrail_config.objects import EventType, VirtualMachine, machine_name
-from contrail_config.store import Store
 from contrail_config.views import PodState
 from manager.configuration import ManagerConfiguration
 from manager.controller.address_desk import AddressDesk
 from manager.controller.mirrors import Mirrors
 from manager.controller.pod_writer import PodWriter
-from manager.controller.record import HOST_NETWORK, READY, Outcome, PodRecord
+from manager.controller.record import HOST_NETWORK, READY, Held, Outcome, PodRecord
 from manager.controller.waiting_room import WaitingRoom
 from manager.events import EventRecorder, about_pod
 from manager.mapping.catalogue import Catalogue
@@ -49,7 +48,6 @@ class PodSettler:
         *,
         configuration: ManagerConfiguration,
         catalogue: Catalogue,
-        store: Store,
         recorder: EventRecorder,
         metrics: ManagerMetrics,
         room: WaitingRoom,
@@ -60,7 +58,6 @@ class PodSettler:
     ) -> None:
         self._configuration = configuration
         self._catalogue = catalogue
-        self._store = store
         self._recorder = recorder
         self._metrics = metrics
         self._room = room
@@ -85,7 +82,7 @@ class PodSettler:
         if pod.host_network:
             await self._conclude(key, record, pod, HOST_NETWORK)
         elif record.held is not None:
-            await self._compare(key, record, pod)
+            await self._compare(key, record, record.held, pod)
         else:
             await self._give(key, record, pod)
         return False
@@ -101,13 +98,15 @@ class PodSettler:
         )
 
     async def _give(self, key: str, record: PodRecord, pod: Pod) -> None:
+        was_served = record.held is not None
         try:
             draft = self._draft(pod)
             machine = await self._writer.give(key, pod, draft, record)
         except MappingError as error:
             await self._put_off(key, record, pod, error)
         else:
-            self._metrics.pod_seconds.observe(time.monotonic() - record.since)
+            if not was_served:
+                self._metrics.pod_seconds.observe(time.monotonic() - record.since)
             self._assigned(machine, anew=True)
             await self._conclude(key, record, pod, READY)
             await self._tell_assigned(pod, machine, draft)
@@ -120,13 +119,12 @@ class PodSettler:
             outcome = Outcome(PodState.REFUSED, error.reason, str(error))
         await self._conclude(key, record, pod, outcome)
 
-    async def _compare(self, key: str, record: PodRecord, pod: Pod) -> None:
+    async def _compare(self, key: str, record: PodRecord, held: Held, pod: Pod) -> None:
         """Tells a pod whose networks were changed that it keeps those that it has; they are made again if they went."""
         try:
-            machine = record.found or await self._store.machine(pod.uid)
-        except NotFoundError:
-            log.warning("machine %s was removed by somebody else: it is made again", pod.uid)
-            record.held = None
+            machine = await self._writer.find(record, held)
+        except NotFoundError as error:
+            log.warning("a machine was removed by somebody else, and is made anew: %s", error)
             await self._give(key, record, pod)
             return
         self._assigned(machine, anew=False)

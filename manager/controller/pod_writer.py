@@ -4,11 +4,12 @@ A write that failed may have been done all the same, if only its answer was lost
 the same addresses, and first of all whether its machine is there: what an agent may have served stays as it is.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from contrail_config.errors import NotFoundError
+from contrail_config.errors import ExhaustedError, NotFoundError
 from contrail_config.objects import InterfaceAddress, VirtualMachine
-from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, Store
+from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, AddressRequest, Store
 from manager.controller.address_desk import AddressDesk
 from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
@@ -19,6 +20,8 @@ from manager.mapping.machine import address_requests, build_machine
 from manager.needs import Need, NeedKind, mac_need, uid_need
 from manager.reasons import Reason
 from manager.source import Pod
+
+log = logging.getLogger(__name__)
 
 Plugged = Callable[[str], bool]
 """Whether any port of the machine of this uuid is plugged."""
@@ -72,11 +75,29 @@ class PodWriter:
         record.take_over(machine)
         record.found = machine
 
+    async def find(self, record: PodRecord, held: Held) -> VirtualMachine:
+        """Returns what the store holds for the pod, put back if somebody else removed it.
+
+        Raises NotFoundError if it is gone, and cannot be put back as it was.
+        """
+        lost = record.lost
+        if lost is None:
+            return record.found or await self._store.machine(held.uuid)
+        try:
+            await self._put_back(lost)
+        except (NotFoundError, ExhaustedError) as error:
+            record.lost = None
+            raise NotFoundError(f"machine {lost.name} cannot be put back as it was: {error}") from error
+        if record.lost is lost:  # else it was removed again meanwhile
+            record.lost = None
+        log.warning("machine %s was removed by somebody else: it is put back", lost.name)
+        return lost
+
     async def take_back(self, key: str, record: PodRecord) -> None:
         """Frees all that the store holds for the place; what is free already is no error."""
         if record.held is not None:
             await self._delete(record.held, sandbox_ended=record.ended == record.held.uuid)
-            record.held = record.found = None
+            record.held = record.found = record.lost = None
         await self.give_back_unfinished(record)
         self._claims.drop(key)
 
@@ -85,6 +106,15 @@ class PodWriter:
         if record.unfinished is not None:
             await self._give_back(record.unfinished.owners)
             record.unfinished = None
+
+    async def _put_back(self, machine: VirtualMachine) -> None:
+        """Writes the machine as it was, whatever its networks have become. Raises NotFoundError and ExhaustedError."""
+        borne = [(interface, address) for interface in machine.interfaces for address in interface.addresses]
+        requests = [AddressRequest(one.network_uuid, address.family, one.uuid) for one, address in borne]
+        answers = await self._store.allocate(requests)
+        if [answer.address for answer in answers] != [address.address for _, address in borne]:
+            raise NotFoundError("its addresses are not its own any more")
+        await self._store.put_machine(machine)
 
     async def _allocate(
         self, key: str, pod: Pod, draft: PodDraft, record: PodRecord

@@ -7,9 +7,10 @@ same interfaces, and a machine is written in one piece.
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from contrail_config.errors import StoreError
+from contrail_config.objects import VirtualMachine
 from contrail_config.store import Store
 from contrail_service.logs import log_about
 from manager.configuration import ManagerConfiguration
@@ -24,6 +25,7 @@ from manager.controller.strays import stray_interfaces
 from manager.controller.waiting_room import WaitingRoom
 from manager.controller.work_queue import WorkQueue
 from manager.events import EventRecorder
+from manager.losses import Removed
 from manager.mapping.annotations import without_other_annotations
 from manager.mapping.catalogue import Catalogue
 from manager.metrics import ManagerMetrics
@@ -71,7 +73,6 @@ class PodController:
         self._settler = PodSettler(
             configuration=configuration,
             catalogue=catalogue,
-            store=store,
             recorder=recorder,
             metrics=metrics,
             room=self._room,
@@ -125,6 +126,18 @@ class PodController:
                 record.ended = pod.uid
             self.queue.add(_key(pod))
 
+    def removed(self, machine: Removed) -> None:
+        """A machine is no more: if somebody else removed it and its pod lives, it is made again."""
+        record = self.records.get(machine.place)
+        if record is not None and record.held is not None and record.held.uuid == machine.uuid:
+            self._miss(machine.place, record, machine.last)
+
+    def remaining(self, machines: Mapping[str, str]) -> None:
+        """These machines are there, uuids by place: the others that are held were removed, or are not there yet."""
+        for key, record in self.records.items():
+            if record.held is not None and machines.get(key) != record.held.uuid:
+                self._miss(key, record)
+
     def sweep(self) -> None:
         """Frees what the store holds for pods that the source did not tell of: to be called when it told of all."""
         for key, record in self.records.items():
@@ -168,6 +181,12 @@ class PodController:
         record = self.records[key]
         if record.pod is None and record.held is not None:
             record.ended = record.held.uuid
+            self.queue.add(key)
+
+    def _miss(self, key: str, record: PodRecord, last: VirtualMachine | None = None) -> None:
+        """Has the machine put back if its pod is there, or when that is told of: as it was last, if that is known."""
+        record.lost, record.found = last or record.found or record.lost, None
+        if record.pod is not None and record.held is not None and record.pod.uid == record.held.uuid:
             self.queue.add(key)
 
     async def _work_off(self, key: str) -> None:

@@ -59,23 +59,26 @@ class PodRecord:
     """A pod's place (`namespace/name`): who is there now, and what the store holds for it or for who was there before.
 
     `found` is a machine that this manager did not write, or was not told that it did, until its pod was compared with
-    it. `unfinished` is what was begun for a machine of which it is not known that it is written. `ended` is the uid of
-    a pod of which it is known that its sandbox has ended.
+    it. `lost` is the last state of one that somebody else removed, until it is put back. `unfinished` is what was begun
+    for a machine of which it is not known that it is written. `ended` is the uid of a pod of which it is known that its
+    sandbox has ended.
     """
 
-    __slots__ = ("ended", "found", "held", "outcome", "pod", "since", "unfinished")
+    __slots__ = ("ended", "found", "held", "lost", "outcome", "pod", "since", "unfinished")
 
     def __init__(self, pod: Pod | None, *, since: float) -> None:
         self.pod = pod
         self.since = since
         self.held: Held | None = None
         self.found: VirtualMachine | None = None
+        self.lost: VirtualMachine | None = None
         self.unfinished: Unfinished | None = None
         self.ended: str | None = None
         self.outcome = UNTRIED
 
     def take_over(self, machine: VirtualMachine) -> None:
         """Notes that the store holds this machine."""
+        self.lost = None
         self.held = Held(
             uuid=machine.uuid,
             name=machine.name,

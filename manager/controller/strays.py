@@ -15,8 +15,11 @@ async def stray_interfaces(store: Store, records: Collection[PodRecord]) -> list
     owners = await store.address_owners()
     if len(owners) == sum(len(record.held.networks) for record in records if record.held is not None):
         return []
-    for machine in await store.machines():
+    machines = {machine.uuid: machine for machine in await store.machines()}
+    for machine in machines.values():
         owners.difference_update(interface.uuid for interface in machine.interfaces)
     for record in records:
         owners.difference_update(record.unfinished.owners if record.unfinished else ())
+        if record.held is not None and record.held.uuid not in machines:  # it is to be made again
+            owners.difference_update(record.held.interfaces)
     return list(owners)

@@ -21,6 +21,7 @@ from manager.configuration import KubernetesSource as KubernetesSourceSettings
 from manager.configuration import ManagerConfiguration, MetaPlugin
 from manager.kubernetes.definition import NadDefinition
 from manager.kubernetes.event_log import COMPONENT, KubernetesEventLog
+from manager.kubernetes.losses import MachineLosses
 from manager.kubernetes.nodes import Nodes
 from manager.kubernetes.source import KubernetesSource
 from manager.kubernetes.status_writer import StatusWriter
@@ -32,13 +33,17 @@ LEASE = COMPONENT
 
 
 class Cluster:
-    """Source, log of events, writer of statuses and reports of nodes for one manager; `client` is for its store."""
+    """What one manager reads and tells: source, log of events, statuses, reports of nodes, and losses of machines.
+
+    `client` is for its store.
+    """
 
     def __init__(self, client: KubeClient, election: LeaderElection, *, meta_plugin: MetaPlugin) -> None:
         self.client = client
         self.source = KubernetesSource(client, definition=NadDefinition(client))
         self.event_log = KubernetesEventLog(client, instance=socket.gethostname())
         self.nodes = Nodes(client)
+        self.losses = MachineLosses(client, is_gone=self.source.is_gone)
         self._election = election
         self._statuses = StatusWriter(client, pod_of=self.source.pod_of)
         self._writes_statuses = meta_plugin is MetaPlugin.NONE
@@ -52,11 +57,11 @@ class Cluster:
     def readiness(self, manager: list[str]) -> list[str]:
         """What keeps this process from being ready; `manager`: what keeps the manager from it, once it leads.
 
-        A standby is ready if it could lead.
+        A standby is ready if it could lead; a leader that works already, unless it may not do what it needs.
         """
         if not self.leads:
             return [self._election.problem] if self._election.problem is not None else []
-        return [*manager, *self.source.problems()] if manager else []
+        return [*manager, *self.source.problems(), *self.losses.problems()] if manager else []
 
     def refusal(self) -> str:
         """Why this process knows nothing that could be asked for, and who does; empty if it leads."""

@@ -6,11 +6,9 @@ deleted or the whole of etcd emptied) ends the process, since what it knows is o
 as a standby, and whatever leads next makes what is missing.
 """
 
-import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -29,6 +27,7 @@ from manager.configuration import KubernetesSource, ManagerConfiguration
 from manager.kubernetes.cluster import Cluster, join_cluster
 from manager.kubernetes.nodes import may_be_plugged
 from manager.manager import Manager
+from manager.side_by_side import until_first_ends
 
 _DEFINITIONS_SEEN = 5.0
 """Seconds between looks at the definitions of our kinds."""
@@ -70,6 +69,7 @@ def _manager(
         plugged=may_be_plugged,
         stray_hold=UNPLUGGED_HOLD,  # the garbage collector removes machines after their pods
         assigned=cluster.assigned,
+        losses=cluster.losses.events,
     )
     cluster.nodes.on_unplugged(manager.unplugged)
     return manager
@@ -93,19 +93,6 @@ async def _lead(cluster: Cluster, store: KubernetesStore, manager: Manager) -> N
     try:
         uids = await ensure_definitions(cluster.client)
         async with cluster.nodes.followed():
-            await _until_first_ends(manager.run(), miss_definitions(cluster.client, uids, interval=_DEFINITIONS_SEEN))
+            await until_first_ends(manager.run(), miss_definitions(cluster.client, uids, interval=_DEFINITIONS_SEEN))
     finally:
         await store.close()
-
-
-async def _until_first_ends(*works: Coroutine[Any, Any, None]) -> None:
-    """Does them side by side until one of them ends, and raises what it raises."""
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in ended:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -53,13 +53,15 @@ class KubernetesSource:
         self._told: asyncio.Queue[SourceEvent | BaseException] = asyncio.Queue()
         self._taken = asyncio.Event()
         nads = Reflector(client, NADS, pace=pace, before_list=definition.ensure)
+        self._namespaces = Reflector(client, NAMESPACES, pace=pace)
         self._networks = (
-            self._following(NAMESPACES, Reflector(client, NAMESPACES, pace=pace), make_namespace),
+            self._following(NAMESPACES, self._namespaces, make_namespace),
             self._following(NADS, nads, make_nad),
         )
         self._pods = Reflector(client, PODS, _BOUND, pace=pace, before_list=self._list_networks)
         self._pods_complete: bool | None = None
         self._networks_listed = False
+        self._all_pods_seen = False
 
     def problems(self) -> list[str]:
         """Why what was told is not up to date, if it is not."""
@@ -69,6 +71,13 @@ class KubernetesSource:
         """The pod that the machine was made for, as it is now; None if it went."""
         pod = self._pods.objects.get((machine.namespace, machine.pod))
         return None if pod is None or identity(pod) != machine.uuid else pod
+
+    def is_gone(self, machine: VirtualMachine) -> bool:
+        """Whether the pod that the machine was made for is known to have gone, or goes with its namespace."""
+        namespace = self._namespaces.objects.get(("", machine.namespace))
+        if namespace is not None and namespace.metadata.deletion_timestamp is not None:
+            return True
+        return self._all_pods_seen and self.pod_of(machine) is None
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[AsyncIterator[SourceEvent]]:
@@ -97,6 +106,7 @@ class KubernetesSource:
             async for change in changes:
                 if isinstance(change, KindListed):
                     self._pods_complete = change.complete
+                    self._all_pods_seen |= change.complete
                 await self._room()
                 self._tell(PODS, make_pod, change)
 

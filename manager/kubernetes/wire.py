@@ -146,9 +146,10 @@ class NamespaceAnnotations(_Wire, frozen=True):
 
 
 class NamespaceMetadata(Metadata, frozen=True):
-    """A namespace's metadata."""
+    """A namespace's metadata, and whether it is about to go, with all that is in it."""
 
     annotations: NamespaceAnnotations | None = None
+    deletion_timestamp: Presence | None = None
 
 
 class NamespaceObject(_Wire, frozen=True):
