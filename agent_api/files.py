@@ -58,6 +58,9 @@ class FileChanges:
         """
         superfluous = [path for path in remove if path not in write]
         with contextlib.ExitStack() as undo:
+            for directory in {os.path.dirname(path) for path in write}:
+                undo.callback(remove_if_empty, directory)
+                _make_directory(directory)
             for path, content in write.items():
                 self._stage(path, content, undo)
             changed = [*write, *superfluous]
@@ -73,10 +76,7 @@ class FileChanges:
             remove_if_empty(os.path.dirname(path))
 
     def _stage(self, path: str, content: bytes, undo: contextlib.ExitStack) -> None:
-        directory = os.path.dirname(path)
         staged = self._staged(path)
-        undo.callback(remove_if_empty, directory)
-        _make_directory(directory)
         undo.callback(_discard, staged)
         try:
             _write(staged, content)

@@ -30,6 +30,8 @@ from contrail_service.logs import log_about
 
 log = logging.getLogger(__name__)
 
+_LOG_PAUSE = 0.02  # seconds: who waits for the answer may have no other processor to go on than this one
+
 UnpluggedCallback = Callable[[Sequence[Port]], None]
 """Told the ports that were freed, once it is on disk; called on the loop, must not raise."""
 
@@ -187,7 +189,7 @@ class PortTable:
         self._leave([*change.free, *moved])
         self._enter(change.plug)
         self._put(change.alter)
-        asyncio.get_running_loop().call_soon(_log, change)  # nobody's answer waits for that
+        asyncio.get_running_loop().call_later(_LOG_PAUSE, _log, change)
         if change.free:
             for callback in self._callbacks:
                 callback(change.free)
