@@ -12,7 +12,7 @@ from cni_contrail.agent.waiting import Patience, told_of
 from cni_contrail.commands.choosing import Chosen
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.interfaces.planning import plan_interface
+from cni_contrail.interfaces.planning import plan_interfaces
 from cni_contrail.interfaces.served import ServedInterface, ServedList
 from cni_contrail.interfaces.wishes import refuse_unmet_wishes
 from cni_contrail.link.defaults import default_routes
@@ -46,18 +46,15 @@ def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, begun
 
 def plan_record(request: Request, netns: int, served: ServedList, chosen: Chosen, begun: Record) -> Record:
     """Plans all that shall be made, and notes which default routes will give way to asked-for ones."""
-    plans = [
-        plan_interface(
-            interface,
-            name,
-            served.interfaces,
-            container_id=request.call.container_id,
-            pod=request.pod,
-            mtu=request.node.settings.mtu,
-            primary_is_ours=chosen.primary_is_ours,
-        )
-        for interface, name in zip(chosen.interfaces, chosen.names, strict=True)
-    ]
+    plans = plan_interfaces(
+        chosen.interfaces,
+        chosen.names,
+        served.interfaces,
+        container_id=request.call.container_id,
+        pod=request.pod,
+        mtu=request.node.settings.mtu,
+        primary_is_ours=chosen.primary_is_ours,
+    )
     return begun._replace(
         stock=served.stock,
         machine=served.machine,

@@ -24,6 +24,10 @@ _IFA_RT_PRIORITY = 9
 _LONGEST_WITH_BROADCAST = 30  # RFC 3021: in a /31 both addresses are hosts
 
 
+Subnet = tuple[int, int, int]
+"""Family, prefix length, and what the bits of the prefix are as a number."""
+
+
 @functools.lru_cache(maxsize=64)  # a plan says an address several times
 def packed(text: str) -> tuple[int, bytes]:
     """Returns family and bytes of an address; ValueError if it is none."""
@@ -72,13 +76,21 @@ def ready_address(notification: Message) -> bytes | None:
     return attributes(notification.body[_HEADER.size :]).get(_IFA_ADDRESS)
 
 
+def subnet_of(address: Address) -> Subnet:
+    """The subnet that the address is in."""
+    family, local = packed(address.address)
+    return family, address.prefix_length, _prefix(local, address.prefix_length)
+
+
 def covers(network: Address, address: bytes) -> bool:
     """Tells whether the address is in the subnet of the other one."""
     _, local = packed(network.address)
-    host_bits = 8 * len(local) - network.prefix_length
-    return len(local) == len(address) and (
-        int.from_bytes(local, "big") >> host_bits == int.from_bytes(address, "big") >> host_bits
-    )
+    length = network.prefix_length
+    return len(local) == len(address) and _prefix(local, length) == _prefix(address, length)
+
+
+def _prefix(address: bytes, length: int) -> int:
+    return int.from_bytes(address, "big") >> 8 * len(address) - length
 
 
 def _broadcast(address: bytes, length: int) -> bytes:

@@ -6,6 +6,7 @@ Begun before the agent is asked; whole before the first link is made, so that wh
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -65,7 +66,14 @@ class Record(NamedTuple):
 
 def encode_record(record: Record) -> bytes:
     """Forms the file's content."""
-    return json.dumps({"version": _VERSION, **_document(record)}).encode()
+    others = {"version": _VERSION, **record._asdict(), "replaced": [each._asdict() for each in record.replaced]}
+    del others["interfaces"]
+    return f'{json.dumps(others)[:-1]}, "interfaces": {_encoded(record.interfaces)}}}'.encode()
+
+
+@functools.lru_cache(maxsize=4)  # an ADD writes them twice
+def _encoded(interfaces: tuple[AttachedInterface, ...]) -> str:
+    return json.dumps(_interface_documents(interfaces))
 
 
 def decode_record(data: bytes) -> Record:
@@ -76,12 +84,8 @@ def decode_record(data: bytes) -> Record:
         raise ValueError(f"no record: {error}") from error
 
 
-def _document(record: Record) -> dict[str, Any]:
-    return {
-        **record._asdict(),
-        "interfaces": [{**each._asdict(), "plan": _plan_document(each.plan)} for each in record.interfaces],
-        "replaced": [each._asdict() for each in record.replaced],
-    }
+def _interface_documents(interfaces: tuple[AttachedInterface, ...]) -> list[dict[str, Any]]:
+    return [{**each._asdict(), "plan": _plan_document(each.plan)} for each in interfaces]
 
 
 def _plan_document(plan: InterfacePlan) -> dict[str, Any]:
@@ -121,11 +125,13 @@ def _check_shape(value: Any, shape: Any, where: str) -> None:
 
 
 _PLAN = InterfacePlan("", "", "", "", 0, (Address("", 0),), (Route("", None),), (DefaultRoute("", asked=False),))
-_SHAPE = _document(
-    Record(
-        *("", "", "", ""),
-        thick=False,
-        interfaces=(AttachedInterface("", 0, _PLAN),),
-        replaced=(ReplacedRoute(0, None, "", 0),),
+_SHAPE = json.loads(
+    encode_record(
+        Record(
+            *("", "", "", ""),
+            thick=False,
+            interfaces=(AttachedInterface("", 0, _PLAN),),
+            replaced=(ReplacedRoute(0, None, "", 0),),
+        )
     )
 )

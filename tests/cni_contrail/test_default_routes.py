@@ -21,10 +21,11 @@ def only(vmi: Vmi, family: int) -> Vmi:
 def owners(vmis: list[Vmi], *, primary_is_ours: bool = True) -> dict[str, tuple[int, bool]]:
     """Family to position and `asked` of the interface that carries the default route."""
     interfaces = served_list(vmis).interfaces
+    routes = default_routes(interfaces, primary_is_ours=primary_is_ours)
     return {
         "v6" if ":" in route.gateway else "v4": (each.position, route.asked)
         for each in interfaces
-        for route in default_routes(each, interfaces, primary_is_ours=primary_is_ours)
+        for route in routes.get(each.uuid, ())
     }
 
 
@@ -74,14 +75,14 @@ class TestTheRule:
     @pytest.mark.parametrize("position", [0, 1, 2])
     def test_on_a_stock_agent_index_0_takes_them_when_the_others_addresses_are_unknown(self, position: int) -> None:
         interfaces = stock_list(make_vmis(3), told=[position]).interfaces
-        routes = default_routes(interfaces[position], interfaces, primary_is_ours=True)
-        assert len(routes) == (2 if position == 0 else 0)
+        routes = default_routes(interfaces, primary_is_ours=True)
+        assert len(routes.get(interfaces[position].uuid, ())) == (2 if position == 0 else 0)
 
     def test_on_a_stock_agent_an_annotation_elsewhere_keeps_index_0_from_it(self) -> None:
         vmis = make_vmis(2)
         vmis[1] = vmis[1].annotated(default_gw="ipv4")
         interfaces = stock_list(vmis, told=[0]).interfaces
-        [route] = default_routes(interfaces[0], interfaces, primary_is_ours=True)
+        [route] = default_routes(interfaces, primary_is_ours=True)[interfaces[0].uuid]
         assert ":" in route.gateway
 
 
