@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from contrail_config.kube.client import KubeClient
+from contrail_config.kube.complaint import Complaint
 from contrail_config.kube.errors import (
     KubeConflictError,
     KubeError,
@@ -92,6 +93,7 @@ class LeaderElection:
         self._identity = identity
         self._times = times or LeaseTimes()
         self._held: Lease | None = None  # as this process wrote it
+        self._complaint = Complaint(f"lease {name}")
         self._seen: tuple[str, float] = ("", 0.0)  # the version that others wrote last, and when it was first seen
         self.leadership = Leadership(name, grace=self._times.duration - self._times.renew_deadline)
         self.holder = ""
@@ -147,18 +149,25 @@ class LeaderElection:
         try:
             async with asyncio.timeout(self._times.renew_deadline / 2):
                 self._held = await self._claim(held)
-        except (KubeError, TimeoutError) as error:
-            self._note(error)
+        except (KubeConflictError, KubeExistsError) as error:
+            log.info("lease %s: somebody else was faster: %s", self._name, error)
+            self._note(None)
             return False
-        self.problem = None
+        except (KubeError, TimeoutError) as error:
+            self._note(str(error) or "no answer in time")
+            return False
+        self._note(None)
         self.leadership.until = begun + self._times.renew_deadline if self._held else 0.0
         return self._held is not None
 
-    def _note(self, error: Exception) -> None:
-        said = f"lease {self._name}: {str(error) or 'no answer in time'}"
-        log.warning("%s", said)
-        was_outrun = isinstance(error, KubeConflictError | KubeExistsError)
-        self.problem = None if was_outrun else said
+    def _note(self, trouble: str | None) -> None:
+        """Why the lease could not be read or written, None if it could."""
+        if trouble is None:
+            self.problem = None
+            self._complaint.end()
+        else:
+            self.problem = f"lease {self._name}: {trouble}"
+            self._complaint.go_on(trouble)
 
     async def _claim(self, held: Lease | None) -> Lease | None:
         """Returns the lease as this process wrote it, None if another one has it."""

@@ -1,0 +1,87 @@
+"""A candidate that cannot reach the server says so when that begins, seldom while it lasts, and when it is over."""
+
+import asyncio
+import logging
+
+import pytest
+
+from contrail_config.kube.complaint import REPEATED_EVERY, Complaint
+from tests.contrail_config.kube.leadership.candidates import Stage, on_stage, within
+from tests.support.fast_loop import run_fast
+
+
+@pytest.fixture(autouse=True)
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    caplog.set_level(logging.INFO)
+    return caplog
+
+
+def lines(log: pytest.LogCaptureFixture, level: int) -> list[str]:
+    return [record.getMessage() for record in log.records if record.levelno == level]
+
+
+def test_a_standby_warns_once_a_minute(log: pytest.LogCaptureFixture) -> None:
+    @on_stage
+    async def play(stage: Stage) -> None:
+        await stage.leader("a")
+        standby = await stage.candidate("b")
+        await within(30, lambda: standby.election.holder == "a")
+        await stage.server.stop()
+        log.clear()
+        await asyncio.sleep(5 * REPEATED_EVERY)
+
+    play()
+    about_lease = [line for line in lines(log, logging.WARNING) if line.startswith("lease manager: ")]
+    # of b; a tells of it once before it has lost the lead
+    assert 4 <= len(about_lease) - 1 <= 6
+    assert "cannot connect" in about_lease[0]
+
+
+def test_it_is_told_when_it_is_over(log: pytest.LogCaptureFixture) -> None:
+    @on_stage
+    async def play(stage: Stage) -> None:
+        await stage.server.stop()
+        standby = await stage.candidate("b")
+        await within(30, lambda: standby.election.problem)
+        assert lines(log, logging.WARNING)
+        await asyncio.sleep(100)
+        await stage.server.start()
+        await within(30, lambda: standby.may_write)
+        assert standby.election.problem is None
+
+    play()
+    (over,) = [line for line in lines(log, logging.INFO) if "well again" in line]
+    seconds = int(over.removeprefix("lease manager: well again after ").removesuffix(" s"))
+    assert 95 < seconds < 115
+
+
+def test_what_was_well_all_the_time_is_not_told(log: pytest.LogCaptureFixture) -> None:
+    async def play() -> None:
+        Complaint("it").end()
+
+    run_fast(play())
+    assert lines(log, logging.INFO) == []
+
+
+def test_the_newest_words_are_told(log: pytest.LogCaptureFixture) -> None:
+    async def play() -> None:
+        complaint = Complaint("it")
+        for words in ("is slow", "is silent", "is away"):
+            complaint.go_on(words)
+            await asyncio.sleep(0.6 * REPEATED_EVERY)
+
+    run_fast(play())
+    assert lines(log, logging.WARNING) == ["it: is slow", "it: is away"]
+
+
+def test_a_trouble_that_comes_back_is_a_new_one(log: pytest.LogCaptureFixture) -> None:
+    async def play() -> None:
+        complaint = Complaint("it")
+        for _ in range(3):
+            complaint.go_on("is away")
+            await asyncio.sleep(2)
+            complaint.end()
+
+    run_fast(play())
+    assert lines(log, logging.WARNING) == ["it: is away"] * 3
+    assert lines(log, logging.INFO) == ["it: well again after 2 s"] * 3
