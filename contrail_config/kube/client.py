@@ -47,6 +47,10 @@ class KubeClient:
         self._transport = transport
         self._deadline = deadline
 
+    def refused(self) -> list[str]:
+        """What the server's authorizer has refused for a while, in its words: see `refusals`."""
+        return self._transport.refusals.lasting()
+
     async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
         """Returns an object. Raises KubeNotFoundError."""
         return await self._object(resource, Call("GET", resource.path(namespace, name)), passing=_PASSING)

@@ -16,6 +16,7 @@ from yarl import URL
 
 from contrail_config.kube.access import Access, Credential
 from contrail_config.kube.errors import KubeUnavailableError
+from contrail_config.kube.refusals import Refusals
 from contrail_config.kube.status import error_of, read_status
 from contrail_config.kube.unreachable import why_unreachable
 
@@ -62,6 +63,7 @@ class Transport:
         self._deadline = deadline
         self._before_write = before_write
         self._base = URL(access.server)
+        self.refusals = Refusals()
 
     async def exchange(self, call: Call) -> bytes:
         """Returns the answer's body. Raises KubeError."""
@@ -91,7 +93,10 @@ class Transport:
         if response.status < 300:
             return response
         async with response:
-            raise error_of(str(call), response.status, read_status(await response.read()), response.headers)
+            status = read_status(await response.read())
+        if response.status == 403:
+            self.refusals.note(status.message)
+        raise error_of(str(call), response.status, status, response.headers)
 
     async def _ask_with_credentials(self, call: Call) -> aiohttp.ClientResponse:
         """Asks once more if the server does not know who asks, and the credentials may have rotated."""

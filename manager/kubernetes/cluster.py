@@ -61,7 +61,7 @@ class Cluster:
         """
         if not self.leads:
             return [self._election.problem] if self._election.problem is not None else []
-        return [*manager, *self.source.problems(), *self.losses.problems()] if manager else []
+        return [*manager, *self.source.problems(), *self.losses.problems()] if manager else self.client.refused()
 
     def refusal(self) -> str:
         """Why this process knows nothing that could be asked for, and who does; empty if it leads."""

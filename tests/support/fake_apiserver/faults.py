@@ -68,10 +68,18 @@ class Faults:
     refusals: list[Refusal] = field(default_factory=list)
     refused: int = 0
 
-    def refuse(self, code: int, *, verb: str = "", times: int = 1, retry_after: int | None = None) -> None:
+    def refuse(
+        self,
+        code: int,
+        *,
+        verb: str = "",
+        times: int = 1,
+        retry_after: int | None = None,
+        message: str = "refused on purpose",
+    ) -> None:
         """Answers with an error; `verb` as in authorization rules (get, list, watch, create, update, patch, delete)."""
         reason = {410: "Expired", 429: "TooManyRequests", 500: "InternalError"}.get(code, "")
-        failure = StatusError(code, reason, "refused on purpose", retry_after=retry_after)
+        failure = StatusError(code, reason, message, retry_after=retry_after)
         self.refusals.append(Refusal(failure, verb, times))
 
     def check_refusals(self, verb: str) -> None:

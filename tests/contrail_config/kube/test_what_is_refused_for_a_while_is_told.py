@@ -1,0 +1,125 @@
+"""Rights that are missing for a while are told in the server's words; refusals for other reasons are not."""
+
+import asyncio
+
+import pytest
+
+from contrail_config.kube.access import Access
+from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.errors import KubeForbiddenError
+from contrail_config.kube.refusals import FORGOTTEN_AFTER, LASTING, Refusals
+from manager.kubernetes.wire import PODS
+from tests.support.fake_apiserver.server import serve_fake_apiserver
+from tests.support.fast_loop import run_fast
+
+LIST = 'User "system:serviceaccount:contrail:manager" cannot list resource "pods" in API group "" at the cluster scope'
+CREATE = 'User "m" cannot create resource "virtualmachines" in API group "opencontrail.org" in the namespace "{}"'
+ENDS = 'pods "web-0" is forbidden: unable to create new content in namespace blue because it is being terminated'
+QUOTA = 'virtualmachines.opencontrail.org "web-0" is forbidden: exceeded quota: all, requested: 1, used: 9, limited: 9'
+
+
+async def refuse(refusals: Refusals, *messages: str, every: float) -> None:
+    """Each message after a pause."""
+    for message in messages:
+        await asyncio.sleep(every)
+        refusals.note(message)
+
+
+def test_one_refusal_is_not_told() -> None:
+    async def play() -> None:
+        refusals = Refusals()
+        refusals.note(f"pods is forbidden: {LIST}")
+        await asyncio.sleep(2 * LASTING)
+        assert refusals.lasting() == []
+
+    run_fast(play())
+
+
+def test_nor_are_many_at_one_moment() -> None:
+    async def play() -> None:
+        refusals = Refusals()
+        await refuse(refusals, *[LIST] * 100, every=0.9 * LASTING / 100)
+        assert refusals.lasting() == []
+
+    run_fast(play())
+
+
+def test_one_that_is_repeated_for_a_while_is_told_in_the_servers_words() -> None:
+    async def play() -> None:
+        refusals = Refusals()
+        await refuse(refusals, *[f"pods is forbidden: {LIST}"] * 3, every=LASTING)
+        assert refusals.lasting() == [LIST]
+
+    run_fast(play())
+
+
+def test_the_longest_pause_between_two_tries_ends_nothing() -> None:
+    async def play() -> None:
+        refusals = Refusals()
+        for _ in range(5):
+            await refuse(refusals, LIST, LIST, every=30.0)
+            assert refusals.lasting() == [LIST]
+
+    run_fast(play())
+
+
+def test_what_is_refused_no_more_is_forgotten() -> None:
+    async def play() -> None:
+        refusals = Refusals()
+        await refuse(refusals, LIST, LIST, every=LASTING)
+        await asyncio.sleep(FORGOTTEN_AFTER)
+        assert refusals.lasting() == []
+        refusals.note(LIST)
+        assert refusals.lasting() == []
+
+    run_fast(play())
+
+
+def test_a_right_is_one_in_all_namespaces() -> None:
+    async def play() -> None:
+        refusals = Refusals()
+        await refuse(refusals, CREATE.format("blue"), CREATE.format("red"), every=LASTING)
+        assert refusals.lasting() == [CREATE.format("red")]
+
+    run_fast(play())
+
+
+def test_different_rights_are_told_one_by_one() -> None:
+    async def play() -> None:
+        refusals = Refusals()
+        await refuse(refusals, *[LIST, CREATE.format("blue")] * 2, every=LASTING)
+        assert refusals.lasting() == [LIST, CREATE.format("blue")]
+
+    run_fast(play())
+
+
+@pytest.mark.parametrize("message", [ENDS, QUOTA, ""])
+def test_what_is_refused_because_of_the_object_is_no_missing_right(message: str) -> None:
+    async def play() -> None:
+        refusals = Refusals()
+        await refuse(refusals, *[message] * 5, every=LASTING)
+        assert refusals.lasting() == []
+
+    run_fast(play())
+
+
+async def _ask(client: KubeClient, *, watch: bool) -> None:
+    if watch:
+        async with client.watch(PODS, since="1", seconds=300.0):
+            return
+    await client.list_all(PODS)
+
+
+@pytest.mark.parametrize("watch", [False, True], ids=["list", "watch"])
+def test_a_client_notes_what_it_is_refused(watch: bool) -> None:
+    async def play() -> None:
+        async with serve_fake_apiserver() as server, connect(Access(server.url)) as client:
+            server.faults.refuse(403, times=2, message=LIST)
+            for _ in range(2):
+                assert client.refused() == []
+                with pytest.raises(KubeForbiddenError, match="cannot list"):
+                    await _ask(client, watch=watch)
+                await asyncio.sleep(LASTING)
+            assert client.refused() == [LIST]
+
+    run_fast(play())
