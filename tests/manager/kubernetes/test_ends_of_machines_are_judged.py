@@ -1,0 +1,231 @@
+"""Most machines end with their pods, or since the manager deletes them: that costs nothing, and nothing comes back."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from contrail_config.kube.client import KubeClient
+from contrail_config.kube.errors import KubeGoneError
+from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.kinds import MACHINES, machine_object
+from contrail_config.objects import VirtualMachine, machine_name
+from manager.kubernetes.losses import MachineLosses
+from manager.losses import Loss, Remaining, Removed
+from tests.manager.kubernetes.conftest import Follow, Managed
+from tests.support.cluster_objects import ClusterObjects
+from tests.support.fake_apiserver.kinds import NAMESPACES
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_apiserver.writes import find
+from tests.support.following import DEADLINE, QUICK, eventually
+from tests.support.kept_in_cluster import MACHINE_KIND, kept_machines
+from tests.support.machines import make_machine
+
+QUIET = ("leases", "customresourcedefinitions", "events", "addressblocks", "pods")
+"""What is asked again and again, or follows from pods alone."""
+
+
+async def served(objects: ClusterObjects, server: FakeApiServer, name: str) -> VirtualMachine:
+    """A pod with its machine."""
+    uid = objects.add_pod(name)
+    await eventually(lambda: objects.status(name) is not None and uid in kept_machines(server))
+    return kept_machines(server)[uid]
+
+
+async def passed(objects: ClusterObjects, server: FakeApiServer) -> None:
+    """Returns when all ends until now were heard of and judged: after them somebody deleted another machine."""
+    machine = await served(objects, server, "mark")
+    server.remove(MACHINE_KIND, "mark", namespace="blue")
+    await eventually(lambda: machine.uuid in kept_machines(server))
+
+
+MARK = Counter({"create virtualmachines": 2})
+
+
+def asked(server: FakeApiServer, since: int) -> Counter[str]:
+    """What was asked about machines since then."""
+    return Counter(one for one in server.requests[since:] if not one.endswith(QUIET))
+
+
+def a_machine(name: str, *, cluster: str = "k8s", uuid: str | None = None) -> VirtualMachine:
+    """A machine in the namespace `blue`."""
+    machine = make_machine(name, uid=uuid)
+    return msgspec.structs.replace(
+        machine, cluster=cluster, namespace="blue", name=machine_name(cluster, "blue", name), project="k8s-blue"
+    )
+
+
+async def written(client: KubeClient, name: str) -> VirtualMachine:
+    """A machine that is in the cluster."""
+    await ensure_definitions(client)
+    machine = a_machine(name)
+    await client.create(MACHINES, machine_object(machine), namespace="blue")
+    return machine
+
+
+@contextlib.asynccontextmanager
+async def losses(client: KubeClient, *gone: VirtualMachine) -> AsyncIterator[AsyncIterator[Loss]]:
+    """What is told where the pods of some machines are gone."""
+    async with asyncio.timeout(DEADLINE), MachineLosses(client, is_gone=gone.__contains__, pace=QUICK).events() as told:
+        yield told
+
+
+class TestNoRequest:
+    """A pod's life takes what it took before anybody looked at ends."""
+
+    async def test_of_a_pod_that_goes(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
+        async with managed():
+            before = len(server.requests)
+            machine = await served(objects, server, "web-0")
+            objects.remove_pod("web-0")
+            await eventually(lambda: machine.uuid not in kept_machines(server))
+            await passed(objects, server)
+            life = Counter(f"{verb} virtualmachines" for verb in ("create", "get", "delete"))
+            assert asked(server, before) == life + MARK
+
+    async def test_of_a_pod_that_is_made_anew(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            await served(objects, server, "web-0")
+            before = len(server.requests)
+            objects.remove_pod("web-0")
+            machine = await served(objects, server, "web-0")
+            await passed(objects, server)
+            succession = Counter(f"{verb} virtualmachines" for verb in ("get", "delete", "create"))
+            assert asked(server, before) == succession + MARK
+            assert machine.uuid in kept_machines(server)
+
+    async def test_of_what_is_of_another_cluster(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, client: KubeClient
+    ) -> None:
+        await ensure_definitions(client)
+        machine = a_machine("theirs", cluster="other")
+        await client.create(MACHINES, machine_object(machine), namespace="blue")
+        async with managed():
+            before = len(server.requests)
+            server.remove(MACHINE_KIND, "theirs", namespace="blue")
+            await passed(objects, server)
+            assert asked(server, before) == MARK
+
+
+async def test_what_the_garbage_collector_removes_stays_away(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    """Whichever end is heard of first."""
+    async with managed():
+        for number in range(20):
+            await served(objects, server, f"web-{number}")
+            objects.remove_pod(f"web-{number}")
+            objects.collect_garbage()
+        await passed(objects, server)
+        await eventually(lambda: [machine.pod for machine in kept_machines(server).values()] == ["mark"])
+
+
+class TestPodsThatAreGone:
+    """What a source knows of a machine's pod."""
+
+    async def test_nothing_is_known_before_pods_were_listed(self, follow: Follow, server: FakeApiServer) -> None:
+        server.faults.hung = True
+        told = await follow()
+        assert not told.source.is_gone(a_machine("web-0"))
+
+    async def test_those_that_are_not_in_the_list_are(self, follow: Follow, objects: ClusterObjects) -> None:
+        machine = a_machine("web-0", uuid=objects.add_pod("web-0"))
+        told = await follow()
+        await told.until_listed()
+        assert not told.source.is_gone(machine)
+        assert told.source.is_gone(a_machine("web-0"))
+        objects.remove_pod("web-0")
+        await told.until(lambda: "-pod web-0" in told.lines())
+        assert told.source.is_gone(machine)
+
+    async def test_so_are_those_whose_namespace_goes(
+        self, follow: Follow, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        machine = a_machine("web-0", uuid=objects.add_pod("web-0"))
+        told = await follow()
+        await told.until_listed()
+        namespace = find(server.storage, NAMESPACES, "", "blue")
+        metadata = {**namespace["metadata"], "deletionTimestamp": "2026-11-21T12:00:00Z"}
+        server.storage.put(NAMESPACES, {**namespace, "metadata": metadata})
+        await eventually(told.source.is_gone, machine)
+
+
+@pytest.mark.usefixtures("objects")
+class TestWhatIsTold:
+    """Of the machines themselves."""
+
+    async def test_its_last_state(self, client: KubeClient, server: FakeApiServer) -> None:
+        machine = await written(client, "web-0")
+        async with losses(client) as told:
+            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            assert await anext(told) == Removed("blue/web-0", machine.uuid, machine)
+
+    async def test_nothing_of_those_whose_pods_are_gone(self, client: KubeClient, server: FakeApiServer) -> None:
+        gone, there = await written(client, "web-0"), await written(client, "web-1")
+        async with losses(client, gone) as told:
+            for name in ("web-0", "web-1"):
+                server.remove(MACHINE_KIND, name, namespace="blue")
+            assert await anext(told) == Removed("blue/web-1", there.uuid, there)
+
+    async def test_one_that_cannot_be_read_is_told_without_its_state(
+        self, client: KubeClient, server: FakeApiServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        machine = await written(client, "web-0")
+        kept = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
+        server.storage.put(MACHINE_KIND, {**kept, "spec": {"uuid": 1}})
+        async with losses(client) as told:
+            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            assert await anext(told) == Removed("blue/web-0", machine.uuid, None)
+        assert "the last state of machine blue/web-0 cannot be read" in caplog.text
+
+    async def test_what_is_left_where_the_server_does_not_know_what_happened(
+        self, client: KubeClient, server: FakeApiServer
+    ) -> None:
+        machines = [await written(client, f"web-{number}") for number in range(3)]
+        async with losses(client) as told:
+            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            server.storage.compact()
+            assert await anext(told) == Remaining({f"blue/{one.pod}": one.uuid for one in machines[1:]})
+
+    async def test_the_same_where_it_does_not_say_how_far_it_is(
+        self, client: KubeClient, server: FakeApiServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        machine = await written(client, "web-0")
+        server.faults.refuse(500, verb="list")
+        async with losses(client) as told:
+            assert await anext(told) == Remaining({"blue/web-0": machine.uuid})
+        assert "machines will be listed" in caplog.text
+
+    async def test_a_list_that_was_not_ended_counts_for_nothing(
+        self, client: KubeClient, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        machines = [await written(client, f"web-{number}") for number in range(3)]
+        pages = client.pages
+
+        async def pages_that_end(*args: Any, length: int) -> AsyncGenerator[Any, None]:
+            yield await anext(pages(*args, length=1))
+            monkeypatch.setattr(client, "pages", pages)
+            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            raise KubeGoneError("the list took too long")
+
+        async with losses(client) as told:
+            server.remove(MACHINE_KIND, "web-1", namespace="blue")
+            server.storage.compact()
+            monkeypatch.setattr(client, "pages", pages_that_end)
+            assert await anext(told) == Remaining({"blue/web-2": machines[2].uuid})
+
+    async def test_nothing_is_listed_else(self, client: KubeClient, server: FakeApiServer) -> None:
+        machines = [await written(client, f"web-{number}") for number in range(3)]
+        server.requests.clear()
+        async with losses(client) as told:
+            for machine in machines:
+                server.remove(MACHINE_KIND, machine.pod, namespace="blue")
+                assert await anext(told) == Removed(f"blue/{machine.pod}", machine.uuid, machine)
+                server.cut_watches()
+        assert asked(server, 0) == {"list virtualmachines": 1, "watch virtualmachines": 3}

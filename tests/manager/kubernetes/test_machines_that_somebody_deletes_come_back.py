@@ -1,0 +1,249 @@
+"""A machine that somebody deletes while its pod lives is made again at once, as it was."""
+
+from collections import Counter
+
+import pytest
+
+from contrail_config.objects import VirtualMachine
+from manager.controller.pods import PodController
+from tests.manager.kubernetes.conftest import Managed
+from tests.support.cluster_objects import NETWORKS_KEY, ClusterObjects
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_apiserver.writes import create
+from tests.support.following import eventually
+from tests.support.kept_in_cluster import (
+    BLOCK_KIND,
+    MACHINE_KIND,
+    given_addresses,
+    kept_machines,
+    machine_history,
+)
+
+WITH_MTU = {"config": '{"cniVersion": "1.0.0", "type": "contrail-k8s-cni", "mtu": 9000}'}
+
+
+async def served(objects: ClusterObjects, server: FakeApiServer, name: str = "web-0") -> VirtualMachine:
+    """A pod in two networks, once all is written for it."""
+    objects.add_nad("net-a", cidr="10.1.0.0/16")
+    objects.add_nad("net-b", cidr="10.2.0.0/24,fd00:2::/64")
+    uid = objects.add_pod(name, networks="net-a,net-b")
+    await eventually(lambda: objects.status(name) is not None)
+    return kept_machines(server)[uid]
+
+
+async def passed(objects: ClusterObjects, server: FakeApiServer) -> None:
+    """Returns when the manager has heard of all that was there before, and has settled it."""
+    uid = objects.add_pod("mark")
+    await eventually(lambda: objects.status("mark") is not None)
+    remove(server, "mark")
+    await eventually(lambda: uid in kept_machines(server))
+
+
+def remove(server: FakeApiServer, name: str = "web-0") -> None:
+    """Somebody deletes the machine."""
+    server.remove(MACHINE_KIND, name, namespace="blue")
+
+
+def put_another(server: FakeApiServer, **changes: object) -> None:
+    """Somebody puts another machine in the place of one."""
+    kept = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
+    remove(server)
+    create(server.storage, MACHINE_KIND, "blue", {**kept, "spec": {**kept["spec"], **changes}})
+
+
+def is_there(server: FakeApiServer, machine: VirtualMachine) -> bool:
+    """Whether the machine is there; if it is, it is as it was."""
+    found = kept_machines(server).get(machine.uuid)
+    assert found in (None, machine)
+    return found is not None
+
+
+def asked(server: FakeApiServer, since: int) -> Counter[str]:
+    """What was asked since then, but for what is asked again and again."""
+    return Counter(one for one in server.requests[since:] if not one.endswith(("leases", "customresourcedefinitions")))
+
+
+async def test_it_takes_one_request(managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
+    async with managed():
+        machine = await served(objects, server)
+        given, before = given_addresses(server), len(server.requests)
+        for _ in range(3):
+            remove(server)
+            await eventually(is_there, server, machine)
+        await eventually(lambda: asked(server, before) == {"create virtualmachines": 3})
+        assert given_addresses(server) == given
+
+
+async def test_it_is_a_whole_object_again(managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
+    """With what an agent finds it by, and what the garbage collector goes by."""
+    async with managed():
+        machine = await served(objects, server)
+        before = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
+        remove(server)
+        await eventually(is_there, server, machine)
+        after = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
+        for key in ("labels", "ownerReferences"):
+            assert after["metadata"][key] == before["metadata"][key]
+        assert after["status"] == before["status"]
+
+
+async def test_all_at_once(managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
+    async with managed():
+        machines = [await served(objects, server)]
+        for number in range(1, 300):
+            objects.add_pod(f"web-{number}", networks="net-a,net-a")
+        await eventually(lambda: len(kept_machines(server)) == 300)
+        machines = list(kept_machines(server).values())
+        for machine in machines:
+            remove(server, machine.pod)
+        await eventually(lambda: len(kept_machines(server)) == 300)
+        assert all(is_there(server, machine) for machine in machines)
+
+
+class TestTheWorldHasChanged:
+    """What a pod was given stays, whatever would be given to it today."""
+
+    async def test_its_network_has_another_mtu(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            objects.change_nad("net-a", {"spec": WITH_MTU})
+            objects.add_pod("web-1", networks="net-a")
+            await eventually(lambda: objects.status("web-1") is not None)
+            remove(server)
+            await eventually(is_there, server, machine)
+            assert {one.interfaces[1].mtu for one in kept_machines(server).values()} == {1500, 9000}
+
+    async def test_its_network_is_there_for_new_pods_no_more(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            objects.remove_nad("net-a")
+            await passed(objects, server)
+            remove(server)
+            await eventually(is_there, server, machine)
+
+    async def test_its_annotation_names_other_networks(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            objects.change_pod("web-0", {"metadata": {"annotations": {NETWORKS_KEY: "net-b"}}})
+            await passed(objects, server)
+            remove(server)
+            await eventually(is_there, server, machine)
+
+    async def test_its_addresses_are_nobodys(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        """Somebody deleted them too: what is given then is given for certain."""
+        async with managed():
+            machine = await served(objects, server)
+            for _, name in list(server.storage.objects(BLOCK_KIND)):
+                server.remove(BLOCK_KIND, name, namespace="")
+            await passed(objects, server)
+            remove(server)
+            await eventually(lambda: machine.uuid in kept_machines(server))
+            made = kept_machines(server)[machine.uuid]
+            assert [one.uuid for one in made.interfaces] == [one.uuid for one in machine.interfaces]
+            borne = {address.address for one in made.interfaces for address in one.addresses}
+            assert borne <= {address for _, address in given_addresses(server)}
+            await eventually(lambda: all(address in (objects.status("web-0") or "") for address in borne))
+
+
+class TestThereIsAnotherOne:
+    """Whoever deletes a machine may make another one in its place."""
+
+    async def test_what_is_not_as_it_was_is_replaced(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            put_another(server, node="node-2")
+            await eventually(lambda: kept_machines(server)[machine.uuid] == machine)
+
+    async def test_that_of_another_pod_is_in_the_way(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            before = len(server.requests)
+            put_another(server, uuid="another")
+            await eventually(lambda: asked(server, before)["create virtualmachines"] == 2)
+            remove(server)
+            await eventually(is_there, server, machine)
+
+
+class TestFaults:
+    """Whatever is in the way passes."""
+
+    async def test_writing_fails(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            server.faults.refuse(500, verb="create", times=3)
+            remove(server)
+            await eventually(is_there, server, machine)
+
+    async def test_its_answer_is_lost(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            server.faults.lost_answers_of = ["virtualmachines"]
+            remove(server)
+            await eventually(is_there, server, machine)
+            await passed(objects, server)
+            assert machine_history(server, machine.uuid)[-1] == machine
+
+    async def test_the_watch_is_cut_meanwhile(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            remove(server)
+            server.cut_watches()
+            await eventually(is_there, server, machine)
+
+    async def test_the_server_forgets_what_happened(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        """Then machines are listed, and compared with those that there should be."""
+        async with managed():
+            machine = await served(objects, server)
+            await passed(objects, server)
+            others = kept_machines(server).keys() - {machine.uuid}
+            remove(server)
+            before = len(server.requests)
+            server.forget_history()
+            await eventually(is_there, server, machine)
+            assert kept_machines(server).keys() == others | {machine.uuid}
+            assert asked(server, before)["get virtualmachines"] == 1
+
+    async def test_machines_may_not_be_watched(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            server.faults.refuse(403, verb="watch", times=8)
+            server.end_watches()
+            await eventually(lambda: "GET /apis/opencontrail.org/v1alpha1/virtualmachines" in caplog.text)
+            remove(server)
+            await eventually(is_there, server, machine)
+
+    async def test_it_goes_while_a_manager_reads_the_machines(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The place from which on changes are told is older than what is read."""
+        async with managed():
+            machine = await served(objects, server)
+        load = PodController.load
+
+        async def load_and_lose(self: PodController) -> None:
+            await load(self)
+            remove(server)
+
+        monkeypatch.setattr(PodController, "load", load_and_lose)
+        before = len(server.requests)
+        async with managed():
+            await eventually(is_there, server, machine)
+            assert asked(server, before)["create virtualmachines"] == 1
