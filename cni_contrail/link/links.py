@@ -53,6 +53,11 @@ _SKIP_STATISTICS = 8  # RTEXT_FILTER_SKIP_STATS: they are most of the answer
 _INET, _INET6 = 2, 10
 
 _MAC_BYTES = 6
+_NO_INDEX = _INFO.pack(0, 0, 0, 0, 0)
+_ONE_QUEUE_EACH_WAY = number(_IFLA_NUM_TX_QUEUES, 1) + number(_IFLA_NUM_RX_QUEUES, 1)
+_VETH = attribute(_IFLA_INFO_KIND, b"veth")
+_ANNOUNCING = nested(_IFLA_AF_SPEC, nested(_INET, nested(_IFLA_INET_CONF, number(_ARP_NOTIFY, 1))))
+_WITHOUT_IPV6_ADDRESS = nested(_IFLA_AF_SPEC, nested(_INET6, attribute(_IFLA_INET6_ADDR_GEN_MODE, _NO_ADDRESS)))
 
 
 class End(NamedTuple):
@@ -78,22 +83,12 @@ def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
     kernel chose) sees anything else. Each end has one queue each way: the kernel would use no more either, but make as
     many as there are processors, which takes it as long as all the rest.
     """
-    sizes = packed_mtu(plan.mtu) + number(_IFLA_NUM_TX_QUEUES, 1) + number(_IFLA_NUM_RX_QUEUES, 1)
-    peer = _INFO.pack(0, 0, 0, 0, 0) + b"".join(
-        (
-            packed_name(plan.name),
-            attribute(_IFLA_ADDRESS, packed_mac(plan.mac)),
-            sizes,
-            number(_IFLA_NET_NS_FD, netns_fd),
-        )
-    )
-    pair = nested(
-        _IFLA_LINKINFO,
-        attribute(_IFLA_INFO_KIND, b"veth"),
-        nested(_IFLA_INFO_DATA, nested(_VETH_INFO_PEER, peer)),
-    )
+    sizes = packed_mtu(plan.mtu) + _ONE_QUEUE_EACH_WAY
+    inner = packed_name(plan.name) + attribute(_IFLA_ADDRESS, packed_mac(plan.mac)) + sizes
+    peer = _NO_INDEX + inner + number(_IFLA_NET_NS_FD, netns_fd)
+    pair = nested(_IFLA_LINKINFO, _VETH, nested(_IFLA_INFO_DATA, nested(_VETH_INFO_PEER, peer)))
     host = packed_name(plan.host_name) + attribute(_IFLA_ADDRESS, _any_mac()) + sizes
-    body = _INFO.pack(0, 0, 0, 0, 0) + host + pair
+    body = _NO_INDEX + host + pair
     what = f"{plan.name}: make the link with MAC {plan.mac} and MTU {plan.mtu}"
     return Request(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, what)
 
@@ -106,36 +101,32 @@ def set_host_end(plan: InterfacePlan, *, ipv6: bool) -> Request:
     itself stays enabled: a datapath on the node may give it addresses. A node that forwards IPv6 still tells once that
     it listens to the group of all routers.
     """
-    quiet = b""
-    if ipv6:
-        mode = attribute(_IFLA_INET6_ADDR_GEN_MODE, _NO_ADDRESS)
-        quiet = nested(_IFLA_AF_SPEC, nested(_INET6, mode))
+    quiet = _WITHOUT_IPV6_ADDRESS if ipv6 else b""
     body = _INFO.pack(0, 0, 0, _UP, _UP) + packed_name(plan.host_name) + packed_alias(plan.alias) + quiet
     return Request(_RTM_SETLINK, 0, body, f"{plan.name}: set host link {plan.host_name} up")
 
 
 def set_sandbox_end(end: End) -> Request:
     """Asks for a sandbox end to be up, and for the kernel to announce its IPv4 addresses when its MAC is set."""
-    announcing = nested(_IFLA_AF_SPEC, nested(_INET, nested(_IFLA_INET_CONF, number(_ARP_NOTIFY, 1))))
-    body = _INFO.pack(0, 0, end.ifindex, _UP, _UP) + announcing
+    body = _INFO.pack(0, 0, end.ifindex, _UP, _UP) + _ANNOUNCING
     return Request(_RTM_SETLINK, 0, body, f"{end.name}: set up")
 
 
 def set_mac(plan: InterfacePlan) -> Request:
     """Asks for a sandbox end to have the MAC of its plan."""
-    body = _INFO.pack(0, 0, 0, 0, 0) + packed_name(plan.name) + attribute(_IFLA_ADDRESS, packed_mac(plan.mac))
+    body = _NO_INDEX + packed_name(plan.name) + attribute(_IFLA_ADDRESS, packed_mac(plan.mac))
     return Request(_RTM_SETLINK, 0, body, f"{plan.name}: announce")
 
 
 def get(name: str) -> Request:
     """Asks for the link of this name; the answer is for `found`."""
-    body = _INFO.pack(0, 0, 0, 0, 0) + packed_name(name) + number(_IFLA_EXT_MASK, _SKIP_STATISTICS)
+    body = _NO_INDEX + packed_name(name) + number(_IFLA_EXT_MASK, _SKIP_STATISTICS)
     return Request(_RTM_GETLINK, 0, body, f"find link {name}")
 
 
 def dump() -> Request:
     """Asks for all links; the answers are for `found`."""
-    body = _INFO.pack(0, 0, 0, 0, 0) + number(_IFLA_EXT_MASK, _SKIP_STATISTICS)
+    body = _NO_INDEX + number(_IFLA_EXT_MASK, _SKIP_STATISTICS)
     return Request(_RTM_GETLINK, DUMP, body, "read links")
 
 
@@ -154,7 +145,7 @@ def set_group(end: End, group: int) -> Request:
 
 def delete_group(group: int) -> Request:
     """Asks for all links of a group to be deleted, whoever made them: one wait where each by itself would wait."""
-    body = _INFO.pack(0, 0, 0, 0, 0) + packed_group(group)
+    body = _NO_INDEX + packed_group(group)
     return Request(_RTM_DELLINK, 0, body, f"delete link group {group}")
 
 
