@@ -17,6 +17,10 @@ class AddressAuditor:
         self._first: dict[str, VirtualMachine] = {}
         server.storage.observers.append(self._look)
 
+    def forget(self, machine: VirtualMachine) -> None:
+        """What is made in its place may be another one."""
+        self._first.pop(machine.uuid, None)
+
     def _look(self, record: Record) -> None:
         if record.collection not in (MACHINE_KIND.collection, BLOCK_KIND.collection):
             return

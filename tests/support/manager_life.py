@@ -17,8 +17,10 @@ from contrail_config.store import UNPLUGGED_HOLD, Store
 from manager.configuration import ManagerConfiguration
 from manager.kubernetes.definition import NadDefinition
 from manager.kubernetes.event_log import KubernetesEventLog
+from manager.kubernetes.losses import MachineLosses
 from manager.kubernetes.source import KubernetesSource
 from manager.kubernetes.status_writer import StatusWriter
+from manager.losses import no_losses
 from manager.manager import Manager
 from tests.support.fake_apiserver.server import FakeApiServer
 
@@ -57,6 +59,7 @@ class ManagerLife:
         self.store = self._given_store or KubernetesStore(client, clock=_hasty_clock, pace=0.0)
         source = KubernetesSource(client, definition=NadDefinition(client), pace=_PACE, patience=0.2)
         self.statuses = StatusWriter(client, pod_of=source.pod_of)
+        losses = MachineLosses(client, is_gone=source.is_gone, pace=_PACE)
         self.manager = Manager(
             ManagerConfiguration(),
             source=source,
@@ -66,6 +69,7 @@ class ManagerLife:
             plugged=set[str]().__contains__,
             stray_hold=UNPLUGGED_HOLD,
             assigned=self.statuses.assigned,
+            losses=no_losses if self._given_store else losses.events,
         )
         self._main = asyncio.get_running_loop().create_task(self._run())
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
 from contrail_config.objects import VirtualMachine, VirtualNetwork
-from tests.manager.kubernetes.histories import TURNS, ClusterHistory
+from tests.manager.kubernetes.histories import PODS_NAMED, TURNS, ClusterHistory
 from tests.support.address_auditor import AddressAuditor
 from tests.support.fast_loop import FastLoop
-from tests.support.kept_in_cluster import given_addresses, kept_machines, kept_networks
+from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses, kept_machines, kept_networks
 from tests.support.manager_life import ManagerLife
 
 
@@ -67,6 +67,15 @@ class InTheCluster(ClusterHistory):
             self.time_passes(turns)
             self.life, self.rival = self.rival, self.life
             self.run(self._stop_rival())
+
+    @rule(name=st.sampled_from(PODS_NAMED))
+    def somebody_deletes_a_machine(self, name: str) -> None:
+        """If nobody saw it, or not in time, another one may be made: whoever saw it makes the same again."""
+        machine = next((one for one in kept_machines(self.server).values() if one.pod == name), None)
+        if machine is not None:
+            self.server.remove(MACHINE_KIND, name, namespace="blue")
+            self.given.pop(machine.uuid, None)
+            self.auditor.forget(machine)
 
     @rule(times=st.integers(1, 3))
     def answers_are_lost(self, times: int) -> None:
