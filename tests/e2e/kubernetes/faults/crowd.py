@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
+import msgspec
+
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeExistsError, KubeNotFoundError, KubeUnavailableError
 from contrail_config.kube.selection import Selection
@@ -12,6 +14,7 @@ from contrail_config.kubernetes.kinds import BLOCKS, MACHINES, NETWORKS
 from contrail_config.objects import VirtualMachine
 from manager.kubernetes.wire import PODS, PodObject
 from tests.e2e.kubernetes.users import Users
+from tests.support.blocks_on_the_wire import taken
 
 NETWORKS_NAMED = {"left": "10.1.0.0/16", "right": "10.2.0.0/16,fd00:2::/64"}
 NODE = "node-1"
@@ -49,6 +52,14 @@ class Crowd:
         names = list(names)
         await self.remove(names)
         await self.add(names)
+
+    async def delete_machines(self) -> None:
+        """Somebody deletes the machines, while the pods live."""
+        await asyncio.gather(*(self._delete_machine(name) for name in await self.machines()))
+
+    def forget(self) -> None:
+        """What was seen of the pods' machines need not come again."""
+        self._seen.clear()
 
     async def machines(self) -> dict[str, VirtualMachine]:
         """Those that are kept now, by the names of their pods."""
@@ -112,12 +123,8 @@ class Crowd:
 
     async def _given(self) -> dict[tuple[str, str], str]:
         """Owners by network and address."""
-        return {
-            (block.spec.network, address): entry.owner
-            for block in await self._client.list_all(BLOCKS)
-            for address, entry in block.spec.addresses.items()
-            if entry.held_until is None
-        }
+        blocks = msgspec.to_builtins(await self._client.list_all(BLOCKS))
+        return {(one.network, one.address): one.owner for one in taken(blocks) if one.held is None}
 
     async def _check_that_nothing_changed(self) -> None:
         for machine in (await self.machines()).values():
@@ -127,6 +134,11 @@ class Crowd:
         async with self._turn:
             with contextlib.suppress(KubeExistsError):  # an answer was lost
                 await _until_done(partial(self._users.add_pod, name, networks="left,right", node=NODE))
+
+    async def _delete_machine(self, name: str) -> None:
+        async with self._turn:
+            with contextlib.suppress(KubeNotFoundError):  # its pod went first
+                await self._client.delete(MACHINES, name, namespace=self._namespace)
 
     async def _remove(self, name: str) -> None:
         async with self._turn:
