@@ -96,14 +96,6 @@ class NetworkObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
         return PROPOSED not in self.metadata.annotations
 
 
-class BlockEntry(ConfigObject, frozen=True):
-    """Who has an address; with `held_until` (seconds since the epoch): who had it until `held_since`."""
-
-    owner: str
-    held_since: float | None = None
-    held_until: float | None = None
-
-
 class LastGiven(ConfigObject, frozen=True):
     """The address of the block that was given last, and when, in seconds since the epoch."""
 
@@ -112,11 +104,15 @@ class LastGiven(ConfigObject, frozen=True):
 
 
 class BlockSpec(ConfigObject, frozen=True):
-    """64 addresses of a network from `first` on: those that are not free, each with its owner."""
+    """64 addresses of a network from `first` on; `addresses` are those that are not free, each in a line.
+
+    A line has the address and its owner; of one that is held back also since when and until when, in seconds since the
+    epoch.
+    """
 
     network: str
     first: str
-    addresses: dict[str, BlockEntry] = msgspec.field(default_factory=dict)
+    addresses: str = ""
     last_given: LastGiven | None = None
 
 

@@ -22,6 +22,7 @@ from contrail_config.kube.selection import Selection
 from contrail_config.kube.versions import is_newer
 from contrail_config.kube.view import Added, Change, Deleted, Modified
 from contrail_config.kubernetes.attempts import attempts
+from contrail_config.kubernetes.blocks import gives
 from contrail_config.kubernetes.clerk import Clerk
 from contrail_config.kubernetes.kinds import (
     BLOCKS,
@@ -184,7 +185,7 @@ class Networks:
     async def _is_used(self, uuid: str) -> bool:
         """Whether anybody has an address of the network, as the server knows it now."""
         blocks = await self._client.list_all(BLOCKS, Selection(labels=f"{NETWORK_LABEL}={uuid}"))
-        return any(entry.held_until is None for block in blocks for entry in block.spec.addresses.values())
+        return any(gives(block) for block in blocks)
 
     def _is_news(self, item: NetworkObject) -> bool:
         known = self._known.get(item.spec.uuid)

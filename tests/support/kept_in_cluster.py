@@ -4,6 +4,7 @@ import msgspec
 
 from contrail_config.kubernetes.kinds import BLOCKS, GROUP, MACHINES, NETWORKS, VERSION
 from contrail_config.objects import VirtualMachine, VirtualNetwork
+from tests.support.blocks_on_the_wire import taken
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
@@ -34,14 +35,9 @@ def kept_networks(server: FakeApiServer) -> dict[str, VirtualNetwork]:
 
 def given_addresses(server: FakeApiServer) -> dict[tuple[str, str], str]:
     """Owners by network and address; fails if an address is in two blocks."""
-    given: dict[tuple[str, str], str] = {}
-    for block in server.storage.objects(BLOCK_KIND).values():
-        for address, entry in block["spec"].get("addresses", {}).items():
-            place = block["spec"]["network"], address
-            assert place not in given
-            if "heldUntil" not in entry:
-                given[place] = entry["owner"]
-    return given
+    found = taken(server.storage.objects(BLOCK_KIND).values())
+    assert len({(one.network, one.address) for one in found}) == len(found)
+    return {(one.network, one.address): one.owner for one in found if one.held is None}
 
 
 def _machine(item: Object) -> VirtualMachine:

@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrail_config.errors import ExhaustedError
-from contrail_config.kubernetes.blocks import Block, BlockKey, Entry, Hold, Pool, read_block
+from contrail_config.kubernetes.blocks import Block, BlockKey, Entry, Hold, Pool, gives, read_block
 from contrail_config.kubernetes.clock import SteadyClock
-from contrail_config.kubernetes.kinds import BlockObject
+from contrail_config.kubernetes.kinds import BlockObject, BlockSpec, KeptMetadata
 from contrail_config.store import DEFAULT_HOLD
 from tests.contrail_config.kubernetes.managers import OpenManager
+from tests.support.blocks_on_the_wire import taken
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
@@ -115,13 +116,27 @@ async def test_a_hold_that_is_over_leaves_its_block_with_the_next_write(
     clock.advance(5)
     await give(manager, network)
     (block,) = server.storage.objects(BLOCK_KIND).values()
-    assert list(block["spec"]["addresses"]) == ["10.1.0.3"]
+    assert [one.address for one in taken([block])] == ["10.1.0.3"]
     assert block["status"] == {"given": 1, "held": 0}
 
 
 async def test_a_block_that_somebody_spoilt_is_left_alone(open_manager: OpenManager, server: FakeApiServer) -> None:
-    spec = {"network": "n", "first": "10.1.0.0", "addresses": {"nonsense": {"owner": "o"}}}
+    spec = {"network": "n", "first": "10.1.0.0", "addresses": "nonsense o\n"}
     manager = await open_manager()
     server.storage.put(BLOCK_KIND, {"metadata": {"name": "spoilt", "uid": "u"}, "spec": spec})
     network = await manager.put_network(make_network())
     assert await give(manager, network) == "10.1.0.2"
+
+
+@given(blocks())
+def test_a_block_gives_what_is_not_held(block: Block) -> None:
+    assert gives(block.write()) == any(entry.held is None for entry in block.entries.values())
+
+
+@pytest.mark.parametrize(
+    "line", ["10.1.0.3", "10.1.0.3 o 1.0", "10.1.0.3 o 1.0 2.0 3.0", "10.1.0.3 o now then", "o 10.1.0.3"]
+)
+def test_a_line_that_says_something_else_is_nonsense(line: str) -> None:
+    metadata = KeptMetadata(name="spoilt")
+    with pytest.raises(ValueError):  # noqa: PT011 - of many kinds, and only logged
+        read_block(BlockObject(metadata, BlockSpec("n", "10.1.0.0", f"10.1.0.2 o\n{line}\n")), now=0.0)

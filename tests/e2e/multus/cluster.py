@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from contrail_config.kubernetes.kinds import BlockObject, MachineObject, NetworkObject
+from contrail_config.kubernetes.kinds import MachineObject, NetworkObject
 from contrail_config.objects import VirtualMachineInterface
 from manager.kubernetes.wire import STATUS_KEY
 from manager.parsing.nad_network import CIDR_KEY
 from manager.parsing.networks import NETWORKS_KEY
+from tests.support.blocks_on_the_wire import taken
 from tests.support.cluster_processes import ManagerProcess
 from tests.support.real_apiserver.server import ApiServer
 
@@ -26,7 +27,7 @@ _OURS = "/apis/opencontrail.org/v1alpha1"
 _POD_NETWORK = {"subnets": ["10.32.0.0/16", "fd00:32::/64"]}
 _NADS = "/apis/k8s.cni.cncf.io/v1/namespaces/{}/network-attachment-definitions"
 
-T = TypeVar("T", MachineObject, BlockObject, NetworkObject)
+T = TypeVar("T", MachineObject, NetworkObject)
 
 
 @dataclass(frozen=True)
@@ -125,14 +126,9 @@ class Cluster:
     def left(self) -> list[str]:
         """Machines that are there, and addresses that somebody has."""
         machines = self._list("virtualmachines", MachineObject)
-        blocks = self._list("addressblocks", BlockObject)
-        taken = (
-            f"{address} of {entry.owner}"
-            for block in blocks
-            for address, entry in block.spec.addresses.items()
-            if entry.held_until is None
-        )
-        return [*(each.metadata.name for each in machines), *taken]
+        blocks = self.server.ask("GET", f"{_OURS}/addressblocks")["items"]
+        given = (f"{one.address} of {one.owner}" for one in taken(blocks) if one.held is None)
+        return [*(each.metadata.name for each in machines), *given]
 
     def _manager(self, meta_plugin: dict[str, Any]) -> ManagerProcess:
         settings = yaml.safe_load((DEPLOY / "multus" / "manager.yaml").read_text())

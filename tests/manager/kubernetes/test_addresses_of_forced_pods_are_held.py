@@ -11,6 +11,7 @@ from contrail_config.kubernetes.nodes import NodeReports
 from contrail_config.objects import interface_uuid
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
 from tests.manager.kubernetes.conftest import Managed
+from tests.support import blocks_on_the_wire
 from tests.support.cluster_objects import NO_SANDBOX, ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import eventually
@@ -31,12 +32,7 @@ async def unplugged(node: NodeReports, uid: str) -> None:
 
 def hold(server: FakeApiServer, uid: str) -> float | None:
     """Seconds for which the address of the pod's only interface is held back, from its end on; None: it is not held."""
-    for block in server.storage.objects(BLOCK_KIND).values():
-        for entry in block["spec"].get("addresses", {}).values():
-            if entry["owner"] == interface_uuid(uid, 0) and "heldUntil" in entry:
-                seconds: float = entry["heldUntil"] - entry["heldSince"]
-                return seconds
-    return None
+    return blocks_on_the_wire.hold(server.storage.objects(BLOCK_KIND).values(), interface_uuid(uid, 0))
 
 
 async def started(objects: ClusterObjects, server: FakeApiServer, name: str = "web-0") -> str:

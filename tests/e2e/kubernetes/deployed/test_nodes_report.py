@@ -9,6 +9,7 @@ import pytest
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
 from tests.e2e.kubernetes.deployed.cluster import GROUP, Cluster, Object, Tenant, until
 from tests.e2e.kubernetes.deployed.runtime import Runtime
+from tests.support import blocks_on_the_wire
 from tests.support.cluster_processes import AgentProcess
 from tests.support.netns import Netns
 from tests.support.plugin import PodSandbox
@@ -23,12 +24,7 @@ def reports(cluster: Cluster) -> dict[str, Object]:
 
 def hold(cluster: Cluster, interface: str) -> float | None:
     """For how many seconds an interface's address is held back, since its end or since that became known."""
-    for block in cluster.items(f"{GROUP}/addressblocks"):
-        for entry in block["spec"].get("addresses", {}).values():
-            if entry["owner"] == interface and "heldUntil" in entry:
-                seconds: float = entry["heldUntil"] - entry["heldSince"]
-                return seconds
-    return None
+    return blocks_on_the_wire.hold(cluster.items(f"{GROUP}/addressblocks"), interface)
 
 
 def test_each_agent_says_who_it_is(cluster: Cluster, agents: Agents) -> None:
