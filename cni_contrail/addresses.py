@@ -1,5 +1,6 @@
 """Addresses as text: one canonical form for each, through the C library (`ipaddress` costs time to import)."""
 
+import functools
 import socket
 
 DEFAULT_DESTINATION = {4: "0.0.0.0/0", 6: "::/0"}
@@ -13,8 +14,11 @@ def family_of(address: str) -> int:
 
 def canonical_address(text: object) -> str | None:
     """The address in canonical form; None if the text is no address."""
-    if not isinstance(text, str):
-        return None
+    return _canonical(text) if isinstance(text, str) else None
+
+
+@functools.lru_cache(maxsize=256)  # gateways and name servers are the same for many pods
+def _canonical(text: str) -> str | None:
     family = socket.AF_INET6 if ":" in text else socket.AF_INET
     try:
         return socket.inet_ntop(family, socket.inet_pton(family, text))

@@ -110,7 +110,7 @@ def read_list(items: Sequence[Any]) -> ServedList:
             raise each.nonsense("vm-uuid", f"{machines[0]}, as in the item before")
     indexed = [each for each in fields if "index" in each.annotations]
     return ServedList(
-        interfaces=tuple(sorted((_interface(each, stock=stock) for each in indexed), key=lambda each: each.position)),
+        interfaces=tuple(sorted([_interface(each, machines[0], stock=stock) for each in indexed], key=_position)),
         unindexed=tuple(each.uuid("id") for each in fields if "index" not in each.annotations),
         machine=machines[0] if machines else "",
         stock=stock,
@@ -123,13 +123,13 @@ def read_ports(items: Sequence[Any]) -> dict[str, tuple[ServedAddress, ...]]:
     return {each.uuid("id"): _addresses(each, v6_prefix_length=_STOCK_V6_PREFIX_LENGTH) for each in fields}
 
 
-def _interface(fields: Fields, *, stock: bool) -> ServedInterface:
+def _interface(fields: Fields, machine: str, *, stock: bool) -> ServedInterface:
     position, total = fields.index()
     if fields.annotations.get("default-gw", "none") not in _DEFAULT_GATEWAY:
         raise fields.nonsense("annotations", f"right about default-gw: one of {', '.join(_DEFAULT_GATEWAY)}")
     return ServedInterface(
         uuid=fields.uuid("id"),
-        machine=fields.uuid("vm-uuid"),
+        machine=machine,
         network=fields.uuid("vn-id"),
         mac=fields.mac("mac-address"),
         position=position,
@@ -139,6 +139,10 @@ def _interface(fields: Fields, *, stock: bool) -> ServedInterface:
         mtu=fields.number("mtu", 68, 65535) if fields.has("mtu") else None,
         routes=fields.routes("routes"),
     )
+
+
+def _position(interface: ServedInterface) -> int:
+    return interface.position
 
 
 def _addresses(fields: Fields, *, v6_prefix_length: int | None) -> tuple[ServedAddress, ...]:
