@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.e2e.kubernetes.deployed.cluster import NAMESPACE, Cluster, until
+from tests.e2e.kubernetes.deployed.cluster import NAMESPACE, Cluster, Tenant, until
 from tests.support.applied import MANIFESTS, apply, documents
-from tests.support.cluster_processes import AgentProcess, ManagerProcess
+from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
 from tests.support.served_process import ServedProcess
 
 OURS = "opencontrail.org"
@@ -147,6 +147,20 @@ def test_a_manager_that_lacks_a_right_is_not_ready_and_says_which(
         assert manager.stop() == 0
     finally:
         manager.kill()
+
+
+def test_a_leader_that_may_not_write_for_a_while_is_ready_no_longer_and_says_what(
+    cluster: Cluster, tenant: Tenant, tmp_path: Path
+) -> None:
+    account = account_without(cluster, "contrail-manager", "create", "virtualmachines")
+    manager = ManagerProcess(tmp_path, cluster.kubeconfig(account), lease_namespace=NAMESPACE)
+    with running(manager):
+        manager.wait_until_it_leads()
+        tenant.add_pod("web-0", node="node-1")
+        manager.wait_until(
+            lambda: says_what_it_lacks(manager, "create", "virtualmachines"), what="saying what it lacks"
+        )
+        assert manager.stop() == 0
 
 
 def test_a_manager_that_may_not_see_the_definitions_ends_in_one_line(cluster: Cluster, tmp_path: Path) -> None:
