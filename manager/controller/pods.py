@@ -20,6 +20,7 @@ from manager.controller.held_ports import HeldPorts
 from manager.controller.mirrors import Mirrors
 from manager.controller.pod_settler import Assigned, PodSettler
 from manager.controller.pod_writer import Plugged, PodWriter
+from manager.controller.reclaiming import reclaim
 from manager.controller.record import PodRecord, requested_macs
 from manager.controller.strays import stray_interfaces
 from manager.controller.waiting_room import WaitingRoom
@@ -102,6 +103,7 @@ class PodController:
             record.take_over(machine)
             record.found = machine
             self._claims.claim(key, [uid_need(machine.uuid), *requested_macs(machine)])
+        await reclaim(self._store, own)
         await self._load_held_ports()
 
     def apply(self, pod: Pod) -> None:
