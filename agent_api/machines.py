@@ -15,13 +15,16 @@ import contextlib
 import msgspec
 
 from agent_api.answers import vm_cfg
+from agent_api.errors import MachineUnservableError
 from agent_api.waiting import Waiters
 from contrail_config.objects import VirtualMachine, pod_uuid
 from contrail_config.store import Change, ChangeType
 
+_MOST_PREPARED = 1024  # more than a node of a cluster has
+
 
 class ServedMachine:
-    """A machine and its answer to `/vm-cfg`, encoded at the first request and kept until the machine changes."""
+    """A machine and its answer to `/vm-cfg`, encoded once and kept until the machine changes."""
 
     __slots__ = ("_answer", "machine")
 
@@ -34,6 +37,11 @@ class ServedMachine:
         if self._answer is None:
             self._answer = msgspec.json.encode(vm_cfg(self.machine))
         return self._answer
+
+    def prepare(self) -> None:
+        """Encodes the answer before it is asked for; what keeps it from being served is told then."""
+        with contextlib.suppress(MachineUnservableError):
+            self.vm_cfg()
 
     def is_of(self, uid: str | None) -> bool:
         """Tells whether it is the machine of the pod of this uid (a static pod's is its config hash); None: any."""
@@ -101,6 +109,8 @@ class Machines:
         self._by_uuid[machine.uuid] = served
         self._by_name.setdefault(machine.name, {})[machine.uuid] = served
         self.waiters.wake(machine.name)
+        if len(self) <= _MOST_PREPARED:
+            served.prepare()
 
     def _drop(self, uuid: str) -> None:
         served = self._by_uuid.pop(uuid, None)

@@ -5,6 +5,7 @@ Sources: rtnetlink(7), linux/if_link.h, linux/veth.h.
 
 from __future__ import annotations
 
+import functools
 import os
 import struct
 from collections.abc import Mapping
@@ -159,11 +160,13 @@ def packed_group(group: int) -> bytes:
     return number(_IFLA_GROUP, group)
 
 
+@functools.lru_cache(maxsize=16)
 def packed_mtu(mtu: int) -> bytes:
     """Returns the attribute of an MTU; ValueError if it is no number of bytes."""
     return number(_IFLA_MTU, mtu)
 
 
+@functools.lru_cache(maxsize=64)  # names and addresses are checked before any is sent
 def packed_mac(text: str) -> bytes:
     """Returns the bytes of a MAC address, `02:00:5e:10:00:01`; ValueError if it is none."""
     try:
@@ -175,6 +178,7 @@ def packed_mac(text: str) -> bytes:
     return mac
 
 
+@functools.lru_cache(maxsize=64)
 def packed_name(name: str) -> bytes:
     """Returns the attribute of a link's name.
 
