@@ -46,6 +46,17 @@ async def test_so_they_are_if_the_server_was_started_again(cluster: Cluster, man
     assert managers.last_words == []
 
 
+async def test_addresses_whose_kind_was_deleted_stay_with_their_pods(
+    client: KubeClient, managers: Managers, crowd: Crowd
+) -> None:
+    """Also while more pods come, which want some too."""
+    await served(managers, crowd)
+    load = asyncio.create_task(crowd.add(f"more-{number}" for number in range(50)))
+    await lost(client, "addressblocks.opencontrail.org")
+    await load
+    await crowd.comes_to_rest(managers.supervise)
+
+
 async def test_what_every_pod_is_given_after_all_kinds_were_deleted_is_given_once(
     client: KubeClient, managers: Managers, crowd: Crowd
 ) -> None:
