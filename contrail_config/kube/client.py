@@ -43,9 +43,14 @@ P = ParamSpec("P")
 class KubeClient:
     """Speaks with one server. All methods raise KubeError and its kinds."""
 
-    def __init__(self, transport: Transport, *, deadline: float) -> None:
+    def __init__(self, transport: Transport, *, deadline: float, leisurely: bool = False) -> None:
         self._transport = transport
+        self._write = transport.exchange_leisurely if leisurely else transport.exchange
         self._deadline = deadline
+
+    def leisurely(self) -> "KubeClient":
+        """The same client for writes that nobody waits for: they give way to all else, see `turns`."""
+        return KubeClient(self._transport, deadline=self._deadline, leisurely=True)
 
     def refused(self) -> list[str]:
         """What the server's authorizer has refused for a while, in its words: see `refusals`."""
@@ -106,7 +111,7 @@ class KubeClient:
             options["gracePeriodSeconds"] = grace_period
         body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", **options})
         call = Call("DELETE", resource.path(namespace, name), body=body)
-        await self._repeated(_PASSING, self._transport.exchange, call)
+        await self._repeated(_PASSING, self._write, call)
 
     def pages(
         self, resource: Resource[T], selection: Selection = EVERYTHING, *, length: int = PAGE_LENGTH
@@ -124,7 +129,8 @@ class KubeClient:
         return [_readable(item) async for page in self.pages(resource, selection) for item in page.items]
 
     async def _object(self, resource: Resource[T], call: Call, *, passing: _Passing) -> T:
-        answer = await self._repeated(passing, self._transport.exchange, call)
+        exchange = self._transport.exchange if call.method == "GET" else self._write
+        answer = await self._repeated(passing, exchange, call)
         return decode(answer, resource.type, asked=str(call))
 
     async def _repeated(

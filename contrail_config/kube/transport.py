@@ -18,6 +18,7 @@ from contrail_config.kube.access import Access, Credential
 from contrail_config.kube.errors import KubeUnavailableError
 from contrail_config.kube.refusals import Refusals
 from contrail_config.kube.status import error_of, read_status
+from contrail_config.kube.turns import Turns
 from contrail_config.kube.unreachable import why_unreachable
 
 CONNECT_DEADLINE = 10.0
@@ -63,10 +64,20 @@ class Transport:
         self._deadline = deadline
         self._before_write = before_write
         self._base = URL(access.server)
+        self._turns = Turns()
         self.refusals = Refusals()
 
     async def exchange(self, call: Call) -> bytes:
         """Returns the answer's body. Raises KubeError."""
+        async with self._turns.urgent():
+            return await self._exchange(call)
+
+    async def exchange_leisurely(self, call: Call) -> bytes:
+        """The same, when it is the turn of what nobody waits for."""
+        async with self._turns.leisurely():
+            return await self._exchange(call)
+
+    async def _exchange(self, call: Call) -> bytes:
         deadline = self._deadline
         if call.method != "GET" and (allowed := self._before_write()) < deadline:
             deadline = allowed

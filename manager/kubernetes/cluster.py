@@ -41,11 +41,11 @@ class Cluster:
     def __init__(self, client: KubeClient, election: LeaderElection, *, meta_plugin: MetaPlugin) -> None:
         self.client = client
         self.source = KubernetesSource(client, definition=NadDefinition(client))
-        self.event_log = KubernetesEventLog(client, instance=socket.gethostname())
+        self.event_log = KubernetesEventLog(client.leisurely(), instance=socket.gethostname())
         self.nodes = Nodes(client)
         self.losses = MachineLosses(client, is_gone=self.source.is_gone)
         self._election = election
-        self._statuses = StatusWriter(client, pod_of=self.source.pod_of)
+        self._statuses = StatusWriter(client.leisurely(), pod_of=self.source.pod_of)
         self._writes_statuses = meta_plugin is MetaPlugin.NONE
         self.leads = False
 

@@ -1,0 +1,124 @@
+"""Writes that nobody waits for go out one at a time while much else is under way, and hold up nothing."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+
+from contrail_config.kube.client import KubeClient
+from contrail_config.kube.turns import AT_ONCE, Turns
+from tests.support.config_maps import CONFIG_MAPS
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.following import eventually
+
+
+class Crowd:
+    """Leisurely requests, by their numbers: those that are under way, in the order in which their turn came."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+        self.under_way: list[int] = []
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    async def ask(self, *numbers: int) -> None:
+        for number in numbers:
+            self._tasks[number] = asyncio.create_task(self._ask(number))
+        await settle()
+
+    async def end(self, number: int) -> None:
+        """It is answered if it is under way, and given up otherwise."""
+        task = self._tasks.pop(number)
+        task.cancel()
+        await asyncio.wait([task])
+        await settle()
+
+    async def end_all(self) -> None:
+        for number in list(self._tasks):
+            await self.end(number)
+
+    async def _ask(self, number: int) -> None:
+        async with self._turns.leisurely():
+            self.under_way.append(number)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.under_way.remove(number)
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def turns() -> Turns:
+    return Turns()
+
+
+@pytest.fixture
+async def crowd(turns: Turns) -> AsyncIterator[Crowd]:
+    crowd = Crowd(turns)
+    yield crowd
+    await crowd.end_all()
+
+
+async def test_some_are_under_way_at_once_while_nothing_else_is(crowd: Crowd) -> None:
+    await crowd.ask(*range(AT_ONCE + 2))
+    assert crowd.under_way == list(range(AT_ONCE))
+
+
+async def test_who_waits_longest_is_next(crowd: Crowd) -> None:
+    await crowd.ask(*range(AT_ONCE + 2))
+    await crowd.end(1)
+    assert crowd.under_way[-1] == AT_ONCE
+    await crowd.end(0)
+    assert crowd.under_way[-1] == AT_ONCE + 1
+
+
+async def test_one_that_is_given_up_takes_no_turn(crowd: Crowd) -> None:
+    await crowd.ask(*range(AT_ONCE + 2))
+    await crowd.end(AT_ONCE)
+    await crowd.end(0)
+    assert crowd.under_way[-1] == AT_ONCE + 1
+    await crowd.end_all()
+    await crowd.ask(*range(AT_ONCE + 1))
+    assert len(crowd.under_way) == AT_ONCE
+
+
+@pytest.mark.parametrize("urgent", [AT_ONCE - 1, AT_ONCE, 10 * AT_ONCE])
+async def test_only_one_is_under_way_while_much_is_urgent(turns: Turns, crowd: Crowd, urgent: int) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(urgent):
+            await stack.enter_async_context(turns.urgent())
+        await crowd.ask(0, 1, 2)
+        assert crowd.under_way == [0]
+        await crowd.end(0)
+        assert crowd.under_way == [1]
+    await settle()
+    assert crowd.under_way == [1, 2]
+
+
+async def test_what_is_urgent_waits_for_nothing(turns: Turns, crowd: Crowd) -> None:
+    await crowd.ask(*range(10 * AT_ONCE))
+    async with asyncio.timeout(1), turns.urgent(), turns.urgent():
+        pass
+
+
+async def test_leisurely_writes_of_a_client_wait_and_its_reads_do_not(
+    client: KubeClient, server: FakeApiServer
+) -> None:
+    leisurely = client.leisurely()
+    server.faults.hung = True
+    urgent = [asyncio.create_task(client.list_all(CONFIG_MAPS)) for _ in range(AT_ONCE)]
+    await eventually(lambda: len(server.requests) >= AT_ONCE)
+    body = {"metadata": {"name": "one"}}
+    writes = [asyncio.create_task(leisurely.create(CONFIG_MAPS, body, namespace="default")) for _ in range(3)]
+    read = asyncio.create_task(leisurely.list_all(CONFIG_MAPS))
+    await eventually(lambda: len(server.requests) >= AT_ONCE + 2)
+    await asyncio.sleep(0.1)
+    assert server.requests[AT_ONCE:].count("create configmaps") == 1
+    tasks = (*urgent, *writes, read)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
