@@ -1,5 +1,6 @@
-"""One call after the other, of each way to attach in turn, and their ratios to the peer's."""
+"""One call after the other, of each way to attach by turns, and their ratios to the peer's."""
 
+import random
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
@@ -47,9 +48,12 @@ def compare(node: BenchNode, runs: int) -> dict[str, Any]:
 
 
 def measure(node: BenchNode, cases: Sequence[Case], runs: int) -> None:
-    """Measures each case in turn, so many times; what comes before, to warm up, is not kept."""
+    """Measures each case so many times; what comes before, to warm up, is not kept.
+
+    In another order each time: what a case finds in the processor's caches depends on which one ran before it.
+    """
     for number in range(-WARM_UP, runs):
-        for case in cases:
+        for case in random.sample(cases, len(cases)):
             added, deleted = attach_and_detach(node, case.program, next(case.pods))
             if number >= 0:
                 case.add.append(added)
