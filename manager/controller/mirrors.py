@@ -43,14 +43,13 @@ class Mirrors:
         """Whether the place is left as it is, since its mirror may come back; it is settled again in time."""
         held = record.held
         if held is None or not self._is_missed(held, record):
-            self._forget(key)
+            self.leave(key)
             return False
         absence = self._absences.get(key)
         if absence is None:
             absence = self._note(key, held)
         left = absence.since + PATIENCE - self._clock()
         if left <= 0:
-            self._forget(key)
             return False
         self._settle_later(key, left)
         return True
@@ -62,6 +61,12 @@ class Mirrors:
             return None
         return key
 
+    def leave(self, key: str) -> None:
+        """Nobody is waited for at this place any more."""
+        absence = self._absences.pop(key, None)
+        for interface in absence.held.interfaces if absence else ():
+            del self._places[interface]
+
     def _is_missed(self, held: Held, record: PodRecord) -> bool:
         return record.pod is None and held.is_mirrored and record.ended != held.uuid and self._plugged(held.uuid)
 
@@ -69,8 +74,3 @@ class Mirrors:
         absence = self._absences[key] = _Absence(held, self._clock())
         self._places.update(dict.fromkeys(held.interfaces, key))
         return absence
-
-    def _forget(self, key: str) -> None:
-        absence = self._absences.pop(key, None)
-        for interface in absence.held.interfaces if absence else ():
-            del self._places[interface]

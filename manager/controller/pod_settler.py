@@ -78,6 +78,7 @@ class PodSettler:
             await self._writer.take_back(key, record)
             self._room.leave(key)
             self._desk.leave(key)
+            self._mirrors.leave(key)
             return record.pod is None
         if pod.host_network:
             await self._conclude(key, record, pod, HOST_NETWORK)

@@ -6,9 +6,11 @@ import asyncio
 import msgspec
 import pytest
 
+from contrail_config.errors import StoreUnavailableError
 from contrail_config.objects import interface_uuid, static_pod_uuid
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
 from manager.controller import mirrors
+from manager.controller.record import Held
 from manager.source import Listed, Pod
 from tests.support.pods import make_nad, make_pod, uid_of
 from tests.support.running_manager import RunningManager
@@ -78,6 +80,32 @@ async def test_one_that_does_not_come_back_is_freed_like_a_pod_of_which_nothing_
     await running.remove(POD)
     await running.machine_gone(POD.name)
     assert holds.seconds == [UNPLUGGED_HOLD]
+
+
+async def test_a_store_that_fails_when_the_wait_is_over_does_not_begin_it_anew(
+    running: RunningManager, holds: Holds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    be_patient(monkeypatch, patience=0.05)
+    failures = iter([StoreUnavailableError("not now")])
+    delete = running.store.delete_machine
+
+    async def fail_once(uuid: str, *, hold: float) -> None:
+        for failure in failures:
+            raise failure
+        await delete(uuid, hold=hold)
+
+    monkeypatch.setattr(running.store, "delete_machine", fail_once)
+    waits: list[str] = []
+    note = running.manager._pods._mirrors._note
+
+    def note_wait(key: str, held: Held) -> mirrors._Absence:
+        waits.append(key)
+        return note(key, held)
+
+    monkeypatch.setattr(running.manager._pods._mirrors, "_note", note_wait)
+    await running.remove(POD)
+    await running.machine_gone(POD.name)
+    assert waits == ["blue/proxy-node-1"]
 
 
 async def test_one_whose_sandbox_is_known_to_have_ended_is_not_waited_for(
