@@ -21,6 +21,7 @@ from contrail_config.kube.errors import KubeError, KubeGoneError, KubeThrottledE
 from contrail_config.kube.listing import PAGE_LENGTH, Page, read_pages
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selection import EVERYTHING, Selection
+from contrail_config.kube.sockets import Sockets
 from contrail_config.kube.transport import Call, Transport, always
 from contrail_config.kube.watch import WatchEvent, open_watch
 
@@ -158,9 +159,14 @@ async def connect(
 
     `before_write` is called before each try of a write, as `Transport` says: `Leadership.check`.
     """
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        transport = Transport(access, session, deadline=deadline, before_write=before_write)
-        yield KubeClient(transport, deadline=deadline)
+    sockets = Sockets()
+    connector = aiohttp.TCPConnector(limit=0, socket_factory=sockets.open)
+    try:
+        async with aiohttp.ClientSession(connector=connector) as session:
+            transport = Transport(access, session, deadline=deadline, before_write=before_write)
+            yield KubeClient(transport, deadline=deadline)
+    finally:
+        await sockets.end()
 
 
 def _whole(resource: Resource[Any], body: Any) -> bytes:

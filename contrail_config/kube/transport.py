@@ -143,7 +143,7 @@ class Transport:
 
 
 def _cut(response: aiohttp.ClientResponse) -> None:
-    """Drops the connection without the farewell of TLS, for which the session would not wait when it is closed."""
+    """Drops the connection without the farewell of TLS: what is still to come would have to be read before it."""
     if response.connection is not None and response.connection.transport is not None:
         response.connection.transport.abort()
     response.close()
