@@ -1,12 +1,15 @@
 """What the tests of several managers share: stores on one server, and a server on which writers meet each other."""
 
+import asyncio
 import random
 from typing import Protocol
 
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.support.fake_apiserver.failures import StatusError
 from tests.support.fake_apiserver.faults import Faults
+from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.kept_in_cluster import BLOCK_KIND
 
 _WRITES = ("create", "update", "delete")
 
@@ -20,15 +23,24 @@ class OpenManager(Protocol):
 class Contention(Faults):
     """Every other write, by chance, meets another one first."""
 
-    def __init__(self) -> None:
+    def __init__(self, chance: random.Random | None = None) -> None:
         super().__init__()
-        self._chance = random.Random(0)
+        self._chance = chance or random.Random(0)
 
     def check_refusals(self, verb: str) -> None:
         super().check_refusals(verb)
         if verb in _WRITES and self._chance.random() < 0.5:
             self.refused += 1
             raise StatusError(409, "Conflict", "the object has been modified, on purpose")
+
+
+class Dawdling(Contention):
+    """The same, and each write of addresses takes its time, by chance."""
+
+    async def hold_up(self, verb: str, kind: Kind, name: str) -> None:
+        await super().hold_up(verb, kind, name)
+        if verb in _WRITES and kind == BLOCK_KIND:
+            await asyncio.sleep(self._chance.choice([0.0, 0.001, 0.01, 0.03]))
 
 
 def writes(server: FakeApiServer) -> list[str]:

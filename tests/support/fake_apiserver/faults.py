@@ -1,5 +1,6 @@
 """What can be made to go wrong. Set while the server runs; what is set counts from the next request or event on."""
 
+import asyncio
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -81,6 +82,11 @@ class Faults:
         reason = {410: "Expired", 429: "TooManyRequests", 500: "InternalError"}.get(code, "")
         failure = StatusError(code, reason, message, retry_after=retry_after)
         self.refusals.append(Refusal(failure, verb, times))
+
+    async def hold_up(self, verb: str, kind: Kind, name: str) -> None:
+        """Returns when a request is to be dealt with; `name` is empty for a new object."""
+        if self.hung:
+            await asyncio.Event().wait()
 
     def check_refusals(self, verb: str) -> None:
         """Raises what is to be answered to this request."""

@@ -115,8 +115,7 @@ class FakeApiServer:
             self.requests.append(f"{verb} {place.kind.plural}")
             if limit := request.query.get("timeout"):
                 self.time_limits.append(float(limit.removesuffix("ms")) / 1000)
-            if self.faults.hung:
-                await asyncio.Event().wait()
+            await self.faults.hold_up(verb, place.kind, place.name)
             self.faults.check_refusals(verb)
             if self.faults.nonsense is not None:
                 return web.Response(body=self.faults.nonsense)

@@ -1,0 +1,110 @@
+"""Whatever two managers are asked at one moment, on a server that is slow and contended: all that was told is true."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contrail_config.errors import AddressUnavailableError, ExhaustedError, StoreUnavailableError
+from contrail_config.kube.access import Access
+from contrail_config.kube.client import connect
+from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.store import AddressRequest
+from tests.contrail_config.kubernetes.managers import Dawdling
+from tests.support.clock import FakeClock
+from tests.support.fake_apiserver.faults import Faults
+from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
+from tests.support.kept_in_cluster import given_addresses
+from tests.support.networks import make_network, new_owner
+from tests.support.patience import PATIENT
+
+NETWORKS = [make_network("small", "10.1.0.0/29"), make_network("wide", "10.2.0.0/24"), make_network("six", "fd00::/64")]
+WISHES = ["10.1.0.3", "10.2.0.3", "10.2.0.65", "fd00::3", "fd00::40"]
+
+
+class Step(NamedTuple):
+    """What one owner asks for: an address in the network, that one if it is wished, or none any more, nowhere."""
+
+    network: int | None
+    wish: str | None
+    pause: float
+
+
+STEPS = st.builds(
+    Step,
+    st.none() | st.integers(0, len(NETWORKS) - 1),
+    st.none() | st.sampled_from(WISHES),
+    st.sampled_from([0.0, 0.0, 0.002, 0.02]),
+)
+
+
+class Owner:
+    """Somebody who asks one manager for one thing after the other, and remembers what was told."""
+
+    def __init__(self, manager: KubernetesStore) -> None:
+        self.uuid = new_owner()
+        self.has: dict[str, str] = {}
+        self._manager = manager
+
+    async def ask(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            await asyncio.sleep(step.pause)
+            while not await self._try(step):
+                pass
+
+    async def _try(self, step: Step) -> bool:
+        """False if it has to be tried again."""
+        try:
+            if step.network is None:
+                await self._manager.release([self.uuid], hold=0)
+                self.has.clear()
+            else:
+                await self._take(step.network, step.wish)
+        except (AddressUnavailableError, ExhaustedError):
+            pass
+        except StoreUnavailableError:
+            return False
+        return True
+
+    async def _take(self, index: int, wish: str | None) -> None:
+        network = NETWORKS[index]
+        family = 6 if ":" in network.subnets[0].cidr else 4
+        (given,) = await self._manager.allocate([AddressRequest(network.uuid, family, self.uuid, wish)])
+        assert wish in (None, given.address)
+        assert wish is not None or self.has.get(network.uuid) in (None, given.address)
+        self.has[network.uuid] = given.address
+
+
+async def play(server: FakeApiServer, seed: int, scripts: Sequence[Sequence[Step]]) -> list[Owner]:
+    async with AsyncExitStack() as opened:
+        client = await opened.enter_async_context(connect(Access(server.url)))
+        await ensure_definitions(client)
+        managers = [KubernetesStore(client, clock=FakeClock(), pace=0.0) for _ in range(2)]
+        for manager in managers:
+            opened.push_async_callback(manager.close)
+        for network in NETWORKS:
+            await managers[0].put_network(network)
+        owners = [Owner(managers[number % 2]) for number in range(len(scripts))]
+        server.faults = Dawdling(random.Random(seed))
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(owner.ask(steps) for owner, steps in zip(owners, scripts, strict=True)))
+        server.faults = Faults()
+    return owners
+
+
+@settings(PATIENT, max_examples=30)
+@given(seed=st.integers(0, 2**32), scripts=st.lists(st.lists(STEPS, min_size=1, max_size=6), min_size=2, max_size=10))
+def test_all_have_what_they_were_told_and_nothing_else(seed: int, scripts: list[list[Step]]) -> None:
+    async def run() -> None:
+        async with serve_fake_apiserver() as server:
+            owners = await play(server, seed, scripts)
+            told = {(network, address): owner.uuid for owner in owners for network, address in owner.has.items()}
+            assert len(told) == sum(len(owner.has) for owner in owners)
+            assert given_addresses(server) == told
+
+    asyncio.run(run())
