@@ -101,6 +101,9 @@ class Store(Protocol):
     async def release(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
         """Frees all addresses of these owners; of those freed already it shortens the hold, never lengthens it."""
 
+    async def shorten_holds(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
+        """The same for what these owners had: what they have now they keep."""
+
     async def address_owners(self) -> set[str]:
         """Uuids of all interfaces that have addresses now; one without a machine was left by a kill."""
 

@@ -33,6 +33,11 @@ _RELEASE = """
     WHERE owner IN (SELECT value FROM json_each(:owners)) RETURNING network, family, address
 """
 
+_SHORTEN = """
+    UPDATE addresses SET held_until = min(held_until, :until)
+    WHERE owner IN (SELECT value FROM json_each(:owners)) AND held_until IS NOT NULL
+"""
+
 _HELD = """
     SELECT owner, network FROM addresses
     WHERE held_until > ? AND owner NOT IN (SELECT owner FROM addresses WHERE held_until IS NULL)
@@ -97,6 +102,10 @@ class Addresses:
         self._pools.hold(freed)
         for uuid in self._networks.delete_retired({place.network_uuid for place in freed}):
             self._pools.forget(uuid)
+
+    def shorten_holds(self, owners: Sequence[str], *, hold: float) -> None:
+        """What the owners had is held back for `hold` seconds, or less if that was said before."""
+        self._db.execute(_SHORTEN, {"until": self._clock() + hold, "owners": json_list(owners)})
 
     def owners(self) -> set[str]:
         """Uuids of all interfaces that have addresses now."""

@@ -95,6 +95,10 @@ class SqliteStore:
         """Frees all addresses of these owners; of those freed already it shortens the hold, never lengthens it."""
         await self._write(self._engine.addresses.release, owners, hold=hold)
 
+    async def shorten_holds(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
+        """The same for what these owners had: what they have now they keep."""
+        await self._write(self._engine.addresses.shorten_holds, owners, hold=hold)
+
     async def address_owners(self) -> set[str]:
         """Uuids of all interfaces that have addresses now."""
         return await self._read(self._engine.addresses.owners)

@@ -55,7 +55,12 @@ class Ledger:
 
     def given(self, owner: str, pool: Pool) -> list[Place]:
         """What the owner has in a pool."""
-        return [place for place in self.places(owner) if place.pool == pool and self._is_given(place)]
+        return [place for place in self.places(owner) if place.pool == pool and self.is_given(place)]
+
+    def is_given(self, place: Place) -> bool:
+        """Whether somebody has an address."""
+        entry = self.entry(place)
+        return entry is not None and entry.held is None
 
     def owners(self) -> set[str]:
         """Who has an address now."""
@@ -161,10 +166,6 @@ class Ledger:
 
     def _before(self, block: Block) -> Block:
         return self.unsaved[block.key]
-
-    def _is_given(self, place: Place) -> bool:
-        entry = self.entry(place)
-        return entry is not None and entry.held is None
 
     def _become(self, block: Block, *, edited: Iterable[int] | None = None) -> None:
         """Puts the block in the place of what was known of it, with all that follows from it.

@@ -30,6 +30,14 @@ def free(draft: Draft, owners: Mapping[str, Collection[str]], *, hold: float) ->
     return {place.pool.network_uuid for place in places}
 
 
+def shorten_holds(draft: Draft, owners: Collection[str], *, hold: float) -> None:
+    """Shortens the holds of what the owners had."""
+    for owner in owners:
+        for place in draft.ledger.places(owner):
+            if not draft.ledger.is_given(place):
+                draft.free(place, hold=hold)
+
+
 def _grant(draft: Draft, request: AddressRequest, network: VirtualNetwork) -> InterfaceAddress:
     choice = draft.ledger.choice(network, request.family)
     owned = draft.ledger.given(request.owner, Pool(network.uuid, request.family))

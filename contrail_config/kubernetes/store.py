@@ -30,7 +30,7 @@ from contrail_config.kubernetes.ledger import Ledger
 from contrail_config.kubernetes.machines import Machines, of_node
 from contrail_config.kubernetes.mirror import Mirror
 from contrail_config.kubernetes.networks import Networks
-from contrail_config.kubernetes.operations import free, give
+from contrail_config.kubernetes.operations import free, give, shorten_holds
 from contrail_config.kubernetes.watcher import Watcher
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, T_co, WatchStart
@@ -129,6 +129,12 @@ class KubernetesStore:
         with self._answering("addresses"):
             borne = [await self._machines.borne(owner) for owner in owners]
             await self._free(dict(zip(owners, borne, strict=True)), hold=hold)
+
+    async def shorten_holds(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
+        """The same for what these owners had: what they have now they keep."""
+        with self._answering("addresses"):
+            await self._follow_addresses()
+            await self._clerk.do(partial(shorten_holds, owners=owners, hold=hold))
 
     async def address_owners(self) -> set[str]:
         """Uuids of all interfaces that have addresses now."""

@@ -2,7 +2,7 @@
 
 Kept so that the hold can be shortened once the node reports the port unplugged, and for no longer than the hold lasts;
 what an earlier manager held back is known from the store. An interface that is not here belongs to a machine that
-lives, or to none: releasing it would be wrong, or vain.
+lives, or to none. One that is here may live again, as the same pod's: only what it had is let go then.
 """
 
 from collections import OrderedDict

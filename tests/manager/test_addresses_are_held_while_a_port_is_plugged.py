@@ -9,7 +9,7 @@ from contrail_config.objects import interface_uuid
 from contrail_config.store import UNPLUGGED_HOLD
 from contrail_config.views import PodState
 from manager.controller import pod_writer
-from manager.source import Pod
+from manager.source import Applied, Gone, Pod
 from tests.support.pods import make_nad, make_pod
 from tests.support.running_manager import RunningManager
 
@@ -53,7 +53,7 @@ async def test_it_is_shortened_when_the_node_unplugs_the_ports(
     await running.tell_all(NET_A, FIRST, SECOND)
     running.plugged.add(FIRST.uid)
     await running.remove(FIRST)
-    _shorten_releases(running, monkeypatch)
+    _end_shortened_holds_soon(running, monkeypatch)
     running.manager.unplugged(INTERFACES)
     await running.written(SECOND)
     assert not running.manager._pods._ports._ports
@@ -73,7 +73,7 @@ async def test_unplugging_while_the_machine_is_deleted_counts(
         running.manager.unplugged(INTERFACES)
 
     monkeypatch.setattr(running.store, "delete_machine", delete_while_unplugging)
-    _shorten_releases(running, monkeypatch)
+    _end_shortened_holds_soon(running, monkeypatch)
     await running.remove(FIRST)
     await running.written(SECOND)
 
@@ -86,14 +86,42 @@ async def test_unplugging_ports_of_a_pod_that_lives_frees_nothing(running: Runni
     assert await running.given() == 2
 
 
-def _shorten_releases(running: RunningManager, monkeypatch: pytest.MonkeyPatch) -> None:
+class TestAPodOfTheSameUid:
+    """As its manifest has it: so its interfaces are those that it had, though their addresses are others."""
+
+    async def test_keeps_what_it_has_when_its_old_ports_are_unplugged(self, running: RunningManager) -> None:
+        pod = make_pod(networks="net-a")
+        await running.tell_all(NET_A, pod)
+        running.plugged.add(pod.uid)
+        await running.remove(pod)
+        await running.apply(pod)
+        await self._unplug(running, pod)
+
+    async def test_keeps_it_under_another_name_too(self, running: RunningManager) -> None:
+        pod = make_pod("before", networks="net-a")
+        renamed = make_pod("after", uid=pod.uid, networks="net-a")
+        await running.tell_all(NET_A, pod)
+        running.plugged.add(pod.uid)
+        await running.send(Applied(renamed), Gone(pod))
+        await self._unplug(running, renamed)
+
+    async def _unplug(self, running: RunningManager, pod: Pod) -> None:
+        machine = await running.machine(pod)
+        assert machine.pod == pod.name
+        interfaces = {interface.uuid for interface in machine.interfaces}
+        running.manager.unplugged(interfaces)
+        await running.settled()
+        assert await running.store.address_owners() == interfaces
+
+
+def _end_shortened_holds_soon(running: RunningManager, monkeypatch: pytest.MonkeyPatch) -> None:
     """Holds that are shortened are over in a moment, too."""
-    release = running.store.release
+    shorten_holds = running.store.shorten_holds
 
-    async def release_soon(owners: list[str], *, hold: float = 0.05) -> None:
-        await release(owners, hold=hold)
+    async def shorten_to_a_moment(owners: list[str], *, hold: float = 0.05) -> None:
+        await shorten_holds(owners, hold=hold)
 
-    monkeypatch.setattr(running.store, "release", release_soon)
+    monkeypatch.setattr(running.store, "shorten_holds", shorten_to_a_moment)
 
 
 def _now() -> float:

@@ -33,6 +33,7 @@ CALLS: dict[str, Call] = {
     "machines": lambda store: store.machines(),
     "allocate": lambda store: store.allocate([request(make_network())]),
     "release": lambda store: store.release(["x"]),
+    "shorten_holds": lambda store: store.shorten_holds(["x"]),
     "address_owners": lambda store: store.address_owners(),
     "watch": watch,
     "record_event": lambda store: store.record_event(EVENT),

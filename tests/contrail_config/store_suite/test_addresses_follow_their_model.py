@@ -115,6 +115,13 @@ class AddressMachine(StoreMachine):
                 until = self.clock() + hold
                 self.model.taken[key] = (owner, until if held_until is None else min(held_until, until))
 
+    @rule(owners=st.lists(st.sampled_from(OWNERS), max_size=5), hold=st.sampled_from([0.0, 1.0, 10.0, 300.0]))
+    def shorten_holds(self, owners: list[str], hold: float) -> None:
+        self.run(self.store.shorten_holds(owners, hold=hold))
+        for key, (owner, held_until) in self.model.taken.items():
+            if owner in owners and held_until is not None:
+                self.model.taken[key] = (owner, min(held_until, self.clock() + hold))
+
     @rule(seconds=st.sampled_from([0.5, 1.0, 10.0, 290.0]))
     def wait(self, seconds: float) -> None:
         self.clock.advance(seconds)

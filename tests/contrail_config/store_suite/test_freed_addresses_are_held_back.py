@@ -75,6 +75,20 @@ async def test_a_hold_can_be_shortened_but_not_lengthened(
     await give(store, network)
 
 
+async def test_a_hold_is_shortened_without_touching_what_the_owner_has_by_now(store: Store) -> None:
+    network = await store.put_network(make_network("two", "10.1.0.0/29"))
+    owner = new_owner()
+    had = await give(store, network, owner)
+    await store.release([owner], hold=UNPLUGGED_HOLD)
+    has = await give(store, network, owner)
+    await store.shorten_holds([owner], hold=UNPLUGGED_HOLD + 1)
+    with pytest.raises(AddressUnavailableError, match="still held back"):
+        await give(store, network, wish=had)
+    await store.shorten_holds([owner], hold=0)
+    assert await give(store, network, wish=had) == had
+    assert await give(store, network, owner) == has
+
+
 async def test_a_hold_outlives_a_restart(
     store: Store, network: VirtualNetwork, clock: FakeClock, open_store: OpenStore
 ) -> None:
