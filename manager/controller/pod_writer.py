@@ -152,7 +152,7 @@ class PodWriter:
         if self._plugged(held.uuid):
             self._ports.add(zip(held.interfaces, held.networks, strict=True))
         else:
-            await self._store.release(held.interfaces)
+            await self._store.shorten_holds(held.interfaces)
 
     def _claim(self, key: str, pod: Pod, draft: PodDraft) -> None:
         """Claims what only one pod may have. Raises PodWaitsError."""
