@@ -100,6 +100,7 @@ class NadSettler:
         if bound not in (None, wanted):
             message = f"it stands for network {':'.join(bound)} until it is made anew, not for {':'.join(wanted)}"
             await self._tell(record, Reason.REFERENCE_CHANGE_REFUSED, message)
+            self._followers[bound].add(key)
             return ServedNad(definition.config_name, bound)
         if definition.reference is not None:
             return await self._refer(key, record, definition.config_name, definition.reference)

@@ -26,7 +26,7 @@ from manager.mapping.drafts import PodDraft, draft_interfaces
 from manager.mapping.errors import MappingError, PodRefusedError, PodWaitsError
 from manager.mapping.machine import describe_machine
 from manager.metrics import ManagerMetrics
-from manager.needs import nad_need, network_need
+from manager.needs import nad_need, namespace_need, network_need
 from manager.reasons import Reason
 from manager.source import Pod
 
@@ -113,10 +113,13 @@ class PodSettler:
             await self._tell_assigned(pod, machine, draft)
 
     async def _put_off(self, key: str, record: PodRecord, pod: Pod, error: MappingError) -> None:
+        """Notes why the pod has no machine, and keeps nothing for it that others may need."""
+        await self._writer.give_back_unfinished(record)
         if isinstance(error, PodWaitsError):
-            outcome = Outcome(PodState.WAITING, error.reason, str(error), error.needs)
+            needs = (*error.needs, namespace_need(pod.namespace))  # which may choose another network meanwhile
+            outcome = Outcome(PodState.WAITING, error.reason, str(error), tuple(dict.fromkeys(needs)))
         else:
-            await self._writer.give_back_unfinished(record)
+            self._writer.drop_claims(key)
             outcome = Outcome(PodState.REFUSED, error.reason, str(error))
         await self._conclude(key, record, pod, outcome)
 

@@ -107,6 +107,10 @@ class PodWriter:
             await self._give_back(record.unfinished.owners)
             record.unfinished = None
 
+    def drop_claims(self, key: str) -> None:
+        """Leaves to others what only one pod may have."""
+        self._claims.drop(key)
+
     async def _put_back(self, machine: VirtualMachine) -> None:
         """Writes the machine as it was, whatever its networks have become. Raises NotFoundError and ExhaustedError."""
         borne = [(interface, address) for interface in machine.interfaces for address in interface.addresses]

@@ -21,7 +21,7 @@ from manager.controller.mirrors import Mirrors
 from manager.controller.pod_settler import Assigned, PodSettler
 from manager.controller.pod_writer import Plugged, PodWriter
 from manager.controller.reclaiming import reclaim
-from manager.controller.record import PodRecord, requested_macs
+from manager.controller.record import UNTRIED, PodRecord, requested_macs
 from manager.controller.strays import stray_interfaces
 from manager.controller.waiting_room import WaitingRoom
 from manager.controller.work_queue import WorkQueue
@@ -116,6 +116,7 @@ class PodController:
         if record.pod != pod:
             if record.pod is None or record.pod.uid != pod.uid:
                 record.since = time.monotonic()
+                record.outcome = UNTRIED
             record.pod, record.ended = pod, None
             self.queue.add(key)
 
@@ -201,7 +202,7 @@ class PodController:
 
     async def _shorten_hold(self, port: tuple[str, str]) -> None:
         vmi_uuid, network_uuid = port
-        await self._store.release([vmi_uuid])
+        await self._store.shorten_holds([vmi_uuid])
         self._released([network_uuid])
 
     def _released(self, networks: Iterable[str]) -> None:

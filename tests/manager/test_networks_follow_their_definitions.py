@@ -130,6 +130,20 @@ class TestChanging:
         assert reason == "ReferenceChangeRefused"
         assert "k8s-net-a-pod-network until it is made anew, not for" in message
 
+    async def test_another_reference_counts_once_the_old_network_is_gone(self, running: RunningManager) -> None:
+        """Though the old network changes first: the first of its two pods goes."""
+        net_b = make_nad("net-b", cidr="10.2.0.0/16")
+        to_b = make_nad("alias", cidr=None, network=reference("k8s-blue", "k8s-net-b-pod-network"))
+        users = [make_pod(f"user-{number}", networks="net-a") for number in range(2)]
+        await running.tell_all(NET_A, net_b, ALIAS, *users)
+        await running.apply(to_b)
+        await running.remove(NET_A)
+        for user in users:
+            await running.remove(user)
+        await running.caught_up()
+        await running.apply(make_pod(networks="alias"))
+        assert await addresses(running, "web-0") == ["10.2.0.2"]
+
     async def test_a_reference_that_led_nowhere_can_be_mended(self, running: RunningManager) -> None:
         astray = make_nad("alias", cidr=None, network=reference("k8s-blue", "typo"))
         await running.tell_all(NET_A, astray, make_pod(networks="alias"))

@@ -8,6 +8,7 @@ from contrail_config.errors import NotFoundError
 from contrail_config.objects import EventType
 from contrail_config.views import PodState
 from manager.configuration import ManagerConfiguration, PodNetworkSettings
+from manager.source import Applied, Gone
 from tests.manager.conftest import Start
 from tests.support.pods import make_nad, make_namespace, make_pod, reference
 from tests.support.running_manager import RunningManager
@@ -75,6 +76,13 @@ async def test_a_pod_made_anew_under_its_name_replaces_its_predecessor(running: 
     (machine,) = await running.store.machines()
     assert machine.uuid == third.uid
     assert await running.given() == 2
+
+
+async def test_a_pod_made_anew_hears_of_what_kept_its_predecessor_too(running: RunningManager) -> None:
+    first, second = (make_pod(networks="nowhere", generation=generation) for generation in (1, 2))
+    await running.tell_all(first)
+    await running.send(Gone(first), Applied(second))
+    assert await running.reasons(second) == ["NetworkNotFound"]
 
 
 async def test_what_was_asked_for_is_given(running: RunningManager) -> None:
