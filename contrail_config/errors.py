@@ -7,6 +7,7 @@
      ├─ AddressUnavailableError  the wished address cannot be given; `reason` says why
      ├─ ExhaustedError           no address of the family is free in the network
      └─ StoreUnavailableError    the store itself: locked by another process, damaged, closed
+         └─ StoreRefusedError    it takes this object from nobody, or nothing from us: rights, quota, admission, size
 
 Messages name the object; the cause is chained.
 """
@@ -52,3 +53,10 @@ class ExhaustedError(StoreError):
 
 class StoreUnavailableError(StoreError):
     """The store cannot serve: locked by another process, damaged, of a newer version, or closed."""
+
+
+class StoreRefusedError(StoreUnavailableError):
+    """The store may be well, but does not take this: for want of rights or quota, by its admission, or for its size.
+
+    The same may be taken later, when somebody has changed that.
+    """

@@ -14,6 +14,7 @@ On a pod:
 | AddressesExhausted | Warning | waits | a network has no free address |
 | MacAddressTaken | Warning | waits | another pod asked for that MAC in that network before |
 | UidTaken | Warning | waits | another pod bears its uid |
+| WriteRefused | Warning | waits | the store does not take its list: rights, quota, admission or size; it is tried again |
 | NetworksChanged | Warning | stays as it is | its networks were changed after they were assigned |
 | DefaultGatewayConflict | Warning | is served | two annotations ask for different default gateways |
 | OverlappingNetworks | Warning | is served | two of its networks have addresses in common |
@@ -50,6 +51,7 @@ class Reason(StrEnum):
     ADDRESSES_EXHAUSTED = "AddressesExhausted"
     MAC_ADDRESS_TAKEN = "MacAddressTaken"
     UID_TAKEN = "UidTaken"
+    WRITE_REFUSED = "WriteRefused"
     NETWORKS_CHANGED = "NetworksChanged"
     DEFAULT_GATEWAY_CONFLICT = "DefaultGatewayConflict"
     OVERLAPPING_NETWORKS = "OverlappingNetworks"

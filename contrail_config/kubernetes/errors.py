@@ -6,11 +6,12 @@ Whatever keeps the server from answering, or us from being answered, makes the s
 import contextlib
 from collections.abc import Iterator
 
-from contrail_config.errors import ConflictError, NotFoundError, StoreError, StoreUnavailableError
+from contrail_config.errors import ConflictError, NotFoundError, StoreError, StoreRefusedError, StoreUnavailableError
 from contrail_config.kube.errors import (
     KubeConflictError,
     KubeError,
     KubeExistsError,
+    KubeForbiddenError,
     KubeInvalidError,
     KubeNotFoundError,
 )
@@ -19,16 +20,23 @@ _KINDS: tuple[tuple[type[KubeError], type[StoreError]], ...] = (
     (KubeNotFoundError, NotFoundError),
     (KubeExistsError, ConflictError),
     (KubeConflictError, ConflictError),
-    (KubeInvalidError, StoreError),
+    (KubeForbiddenError, StoreRefusedError),
+    (KubeInvalidError, StoreRefusedError),
 )
+_REFUSED = (400, 413)  # an admission webhook's answer, and what is too large
 
 
 def store_error(error: KubeError, what: str) -> StoreError:
     """Returns what callers are told, chained to its cause; `what` names the object."""
-    kind = next((kind for kube, kind in _KINDS if isinstance(error, kube)), StoreUnavailableError)
-    told = kind(f"{what}: {error}")
+    told = _kind(error)(f"{what}: {error}")
     told.__cause__ = error
     return told
+
+
+def _kind(error: KubeError) -> type[StoreError]:
+    if error.status in _REFUSED:
+        return StoreRefusedError
+    return next((kind for kube, kind in _KINDS if isinstance(error, kube)), StoreUnavailableError)
 
 
 @contextlib.contextmanager

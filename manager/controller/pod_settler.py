@@ -10,7 +10,7 @@ import logging
 import time
 from typing import Protocol
 
-from contrail_config.errors import NotFoundError
+from contrail_config.errors import NotFoundError, StoreRefusedError
 from contrail_config.objects import EventType, VirtualMachine, machine_name
 from contrail_config.views import PodState
 from manager.configuration import ManagerConfiguration
@@ -105,6 +105,9 @@ class PodSettler:
             machine = await self._writer.give(key, pod, draft, record)
         except MappingError as error:
             await self._put_off(key, record, pod, error)
+        except StoreRefusedError as error:
+            await self._conclude(key, record, pod, Outcome(PodState.WAITING, Reason.WRITE_REFUSED, str(error)))
+            raise
         else:
             if not was_served:
                 self._metrics.pod_seconds.observe(time.monotonic() - record.since)

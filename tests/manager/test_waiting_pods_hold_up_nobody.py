@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from contrail_config.errors import StoreUnavailableError
+from contrail_config.errors import StoreRefusedError, StoreUnavailableError
 from contrail_config.objects import VirtualMachine
 from contrail_config.views import PodState
 from manager.source import Applied, Gone, Pod
@@ -39,6 +39,24 @@ async def test_addresses_of_a_machine_that_could_not_be_written_do_not_keep_thei
         await running.played.taken()
     machine = await running.written(pod)
     assert machine.interfaces[1].addresses[0].address == "10.2.0.2"
+
+
+async def test_a_pod_whose_list_the_store_does_not_take_is_told_once_and_tried_again(
+    running: RunningManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod = make_pod()
+    tries = []
+
+    async def refuse(machine: VirtualMachine) -> None:
+        tries.append(machine)
+        raise StoreRefusedError("machine web-0: 403 Forbidden: exceeded quota")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(running.store, "put_machine", refuse)
+        running.played.send(Applied(pod))
+        await eventually(lambda: len(tries) >= 3)
+        assert await running.told(pod) == [("WriteRefused", "machine web-0: 403 Forbidden: exceeded quota")]
+    await running.written(pod)
 
 
 class TestWhereTheNamespaceChooses:

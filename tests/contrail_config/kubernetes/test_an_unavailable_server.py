@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from contrail_config.errors import NotFoundError, StoreError, StoreUnavailableError
+from contrail_config.errors import NotFoundError, StoreError, StoreRefusedError, StoreUnavailableError
 from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeThrottledError, KubeUnavailableError
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.contrail_config.kubernetes.managers import OpenManager
@@ -42,6 +42,15 @@ async def test_addresses_that_could_not_be_saved_are_given_to_the_next_who_asks(
     for _ in range(5 - len(kept)):
         await give(manager, network)
     assert len(given_addresses(server)) == 5
+
+
+@pytest.mark.parametrize("code", [400, 403, 413, 422])
+async def test_what_the_server_does_not_take_is_told_apart(
+    manager: KubernetesStore, server: FakeApiServer, code: int
+) -> None:
+    server.faults.refuse(code, verb="create", message="exceeded quota")
+    with pytest.raises(StoreRefusedError, match="exceeded quota"):
+        await manager.put_machine(make_machine())
 
 
 async def test_an_answer_that_was_lost_is_found_when_it_is_asked_again(
