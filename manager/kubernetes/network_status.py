@@ -4,6 +4,8 @@ As the multi-network standard v1.3 (section 3) says, in the form that its reader
 prefix, and the gateways of default routes under `gateway`.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from contrail_config.objects import DefaultGateway, VirtualMachine, VirtualMachineInterface, thick_name
@@ -36,12 +38,14 @@ class Attachment(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def network_status(machine: VirtualMachine) -> str:
     """The annotation's text for a pod whose interfaces are all made by us."""
-    attachments = [_attachment(machine, index) for index in range(len(machine.interfaces))]
+    gateways = _default_gateways(machine.interfaces)
+    attachments = [
+        _attachment(index, interface, gateways.get(index, [])) for index, interface in enumerate(machine.interfaces)
+    ]
     return msgspec.json.encode(attachments).decode()
 
 
-def _attachment(machine: VirtualMachine, index: int) -> Attachment:
-    interface = machine.interfaces[index]
+def _attachment(index: int, interface: VirtualMachineInterface, gateways: list[str]) -> Attachment:
     servers = list(dict.fromkeys(server for address in interface.addresses for server in address.dns))
     return Attachment(
         name=interface.nad or interface.network[2],
@@ -50,22 +54,30 @@ def _attachment(machine: VirtualMachine, index: int) -> Attachment:
         mac=interface.mac,
         default=index == 0,
         mtu=interface.mtu,
-        gateway=[gateway for family in (4, 6) if (gateway := _default_gateway(machine, index, family))],
+        gateway=gateways,
         dns=Dns(servers) if servers else None,
     )
 
 
-def _default_gateway(machine: VirtualMachine, index: int, family: int) -> str | None:
-    """The gateway of the pod's default route of the family, if that goes here.
+def _default_gateways(interfaces: Sequence[VirtualMachineInterface]) -> dict[int, list[str]]:
+    """The gateways of the pod's default routes, by the index of the interface that they go to, IPv4 first."""
+    found: dict[int, list[str]] = {}
+    for family in (4, 6):
+        if (taker := _taker(interfaces, family)) is not None:
+            index, gateway = taker
+            found.setdefault(index, []).append(gateway)
+    return found
+
+
+def _taker(interfaces: Sequence[VirtualMachineInterface], family: int) -> tuple[int, str] | None:
+    """Index and gateway of the interface that takes the default route of the family; None if none does.
 
     It goes where it was asked for, else to the lowest index that has a gateway, unless index 0 says `none`.
     """
-    gateways = [_gateway(interface, family) for interface in machine.interfaces]
-    able = [at for at, gateway in enumerate(gateways) if gateway is not None]
-    asked = [at for at in able if machine.interfaces[at].default_gw in _ASKED[family]]
-    refused = machine.interfaces[0].default_gw is DefaultGateway.NONE
-    takers = asked or ([] if refused else able)
-    return gateways[index] if takers[:1] == [index] else None
+    able = [(index, gateway) for index, one in enumerate(interfaces) if (gateway := _gateway(one, family)) is not None]
+    asked = (taker for taker in able if interfaces[taker[0]].default_gw in _ASKED[family])
+    unasked = None if not able or interfaces[0].default_gw is DefaultGateway.NONE else able[0]
+    return next(asked, unasked)
 
 
 def _gateway(interface: VirtualMachineInterface, family: int) -> str | None:

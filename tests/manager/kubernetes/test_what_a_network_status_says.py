@@ -2,9 +2,11 @@
 
 import ipaddress
 import json
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +21,7 @@ from contrail_config.objects import (
 from manager.kubernetes.network_status import network_status
 from tests.support.patience import PATIENT
 
+NETWORK = ("default-domain", "k8s-default", "k8s-default-pod-network")
 UID = "0e5f1bb4-7a41-4d8e-b0d5-9c1c3f2a6d94"
 V4 = InterfaceAddress("10.1.0.5", 16, "10.1.255.254", ("10.1.0.2",))
 V6 = InterfaceAddress("fd00:1::5", 64, "fd00:1::1", ("fd00:1::2",))
@@ -77,6 +80,27 @@ def test_the_gateway_stands_where_the_default_route_goes() -> None:
     assert gateways(interface(V4), interface(V6)) == [[v4], [v6]]
 
 
+class CountedAddresses(tuple[InterfaceAddress, ...]):
+    """Counts how often addresses of any interface are looked through."""
+
+    __slots__ = ()
+    looks: ClassVar[int] = 0
+
+    def __iter__(self) -> Iterator[InterfaceAddress]:
+        CountedAddresses.looks += 1
+        return super().__iter__()
+
+
+def test_each_interface_is_looked_at_as_often_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    def looks(number: int) -> int:
+        monkeypatch.setattr(CountedAddresses, "looks", 0)
+        addresses = CountedAddresses((V4, V6))
+        status(*(VirtualMachineInterface("", "", "", NETWORK, addresses) for _ in range(number)))
+        return CountedAddresses.looks
+
+    assert looks(40) == 40 * looks(1)
+
+
 interfaces = st.builds(
     lambda addresses, **fields: interface(*addresses, **fields),
     st.sampled_from([(V4,), (V6,), (V4, V6), (InterfaceAddress("10.1.0.5", 16),)]),
@@ -99,8 +123,7 @@ def test_any_status_is_one_that_readers_take(given_interfaces: list[VirtualMachi
 
 
 def interface(*addresses: InterfaceAddress, **fields: Any) -> VirtualMachineInterface:
-    network = ("default-domain", "k8s-default", "k8s-default-pod-network")
-    return VirtualMachineInterface("", "", "", network, addresses, **fields)
+    return VirtualMachineInterface("", "", "", NETWORK, addresses, **fields)
 
 
 def status(*interfaces: VirtualMachineInterface) -> list[dict[str, Any]]:
