@@ -2,6 +2,9 @@
 
 The pod is served without it, so nothing waits for it. What cannot be written now is tried again; what a killed manager
 did not get to is found missing by the next one. A pod that is gone, or another one by now, needs none.
+
+Who writes may be refused for a moment, while credentials rotate or a server comes up, so that is tried again, too, as
+the reflector does. Rights that are missing for good are told by the cluster's readiness.
 """
 
 import logging
@@ -9,10 +12,13 @@ from collections.abc import Callable
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import (
+    KubeConfigurationError,
     KubeConflictError,
     KubeError,
+    KubeForbiddenError,
     KubeInvalidError,
     KubeNotFoundError,
+    KubeUnauthorizedError,
     KubeUnavailableError,
 )
 from contrail_config.objects import VirtualMachine
@@ -23,6 +29,14 @@ from manager.kubernetes.wire import PODS, STATUS_KEY, PodObject
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 32
+
+_PASSING = (
+    KubeUnavailableError,
+    KubeConflictError,
+    KubeUnauthorizedError,
+    KubeForbiddenError,
+    KubeConfigurationError,  # a token that is just being rotated
+)
 
 
 class StatusWriter:
@@ -46,10 +60,13 @@ class StatusWriter:
         await self.queue.close()
 
     async def _write(self, uuid: str) -> None:
-        machine = self._due[uuid]
+        machine = self._due.get(uuid)
+        if machine is None:
+            return  # told again while it was written: that was this very machine
         if (pod := self._pod_of(machine)) is not None:
             await self._patch(pod, {STATUS_KEY: network_status(machine)})
-        self._due.pop(uuid, None)
+        if self._due.get(uuid) is machine:
+            del self._due[uuid]
 
     async def _patch(self, pod: PodObject, annotations: dict[str, str]) -> None:
         """Patches that very pod: the server refuses it for one of another uid."""
@@ -57,8 +74,8 @@ class StatusWriter:
         patch = {"metadata": {"uid": uid, "annotations": annotations}}
         try:
             await self._client.patch(PODS, name, patch, namespace=namespace, subresource="status")
-        except (KubeUnavailableError, KubeConflictError):
-            raise  # and tried again
+        except _PASSING:
+            raise  # and tried again, unless the pod is another one by then
         except (KubeNotFoundError, KubeInvalidError) as error:
             log.debug("pod %s/%s is gone: %s", namespace, name, error)
         except KubeError as error:

@@ -10,11 +10,13 @@ import pytest
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.objects import VirtualMachine, static_pod_uuid
+from manager.controller import work_queue
+from manager.kubernetes.network_status import network_status
 from manager.kubernetes.objects import identity
 from manager.kubernetes.status_writer import StatusWriter
 from manager.kubernetes.wire import PodObject
 from tests.support.cluster_objects import STATUS_KEY, ClusterObjects
-from tests.support.fake_apiserver.kinds import PODS
+from tests.support.fake_apiserver.kinds import PODS, Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import eventually
 from tests.support.machines import make_machine
@@ -29,6 +31,25 @@ async def writer(client: KubeClient, server: FakeApiServer) -> AsyncIterator[Sta
     writer = StatusWriter(client, pod_of=pod_of)
     yield writer
     await writer.close()
+
+
+class HeldUp:
+    """The first patch waits at the server, after it has `begun`, until it may `go_on`."""
+
+    def __init__(self, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun = asyncio.Event()
+        self.go_on = asyncio.Event()
+        monkeypatch.setattr(server.faults, "hold_up", self._hold_up)
+
+    async def _hold_up(self, verb: str, _kind: Kind, _name: str) -> None:
+        if verb == "patch":
+            self.begun.set()
+            await self.go_on.wait()
+
+
+@pytest.fixture
+def held_up(server: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> HeldUp:
+    return HeldUp(server, monkeypatch)
 
 
 async def test_a_pod_whose_list_is_new_gets_its_status_in_one_write(
@@ -66,10 +87,11 @@ async def test_after_a_restart_only_what_is_missing_is_written(
     assert server.requests == ["patch pods"]
 
 
-@pytest.mark.parametrize("code", [500, 429, 409])
+@pytest.mark.parametrize("code", [500, 429, 409, 401, 403])
 async def test_what_the_server_cannot_do_now_is_tried_again(
-    writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer, code: int
+    writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
+    monkeypatch.setattr(work_queue, "FIRST_RETRY", 0.001)
     uid = objects.add_pod("web-0")
     server.faults.refuse(code, verb="patch", times=5)
     writer.assigned(machine(uid), anew=True)
@@ -118,11 +140,38 @@ async def test_a_mirror_that_kubelet_made_again_gets_the_status_of_its_pod(
         objects.remove_pod("web-0")
 
 
-async def test_who_may_not_write_says_so_and_leaves_it(
+async def test_a_list_that_is_told_again_while_its_status_is_written_is_no_failure(
+    writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer, held_up: HeldUp
+) -> None:
+    told = machine(objects.add_pod("web-0"))
+    writer.assigned(told, anew=True)
+    await held_up.begun.wait()
+    writer.assigned(told, anew=False)
+    held_up.go_on.set()
+    await writer.queue.settled()
+    assert writer.queue.failing == 0
+    assert server.requests == ["patch pods"]
+
+
+async def test_a_list_that_is_written_anew_while_its_status_is_written_gets_a_status_of_its_own(
+    writer: StatusWriter, objects: ClusterObjects, held_up: HeldUp
+) -> None:
+    first = machine(objects.add_pod("web-0"))
+    second = msgspec.structs.replace(first, interfaces=first.interfaces[:1] * 2)
+    writer.assigned(first, anew=True)
+    await held_up.begun.wait()
+    writer.assigned(second, anew=True)
+    held_up.go_on.set()
+    await writer.queue.settled()
+    assert writer.queue.failing == 0
+    assert objects.status("web-0") == network_status(second) != network_status(first)
+
+
+async def test_what_the_server_finds_wrong_is_said_and_left(
     writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     uid = objects.add_pod("web-0")
-    server.faults.refuse(403, verb="patch")
+    server.faults.refuse(400, verb="patch")
     writer.assigned(machine(uid), anew=True)
     await writer.queue.settled()
     assert writer.queue.failing == 0
