@@ -3,6 +3,8 @@
 import re
 
 from contrail_config.kube.access import ClientCertificate, Credential
+from contrail_config.kube.configuration.certificates import check_certificate
+from contrail_config.kube.configuration.last_usable import LastUsable
 from contrail_config.kube.configuration.material import Material
 from contrail_config.kube.errors import KubeConfigurationError
 
@@ -13,28 +15,26 @@ class KeptCredentials:
     """A token, a client certificate with its key, both or none."""
 
     def __init__(self, *, token: Material | None = None, certificate: tuple[Material, Material] | None = None) -> None:
-        self._token = token
-        self._certificate = certificate
+        self._token = _token(token) if token else None
+        self._certificate = _certificate(*certificate) if certificate else None
 
     async def current(self) -> Credential:
         """Returns the credential. Raises KubeConfigurationError."""
-        return Credential(await self._read_token(), await self._read_certificate())
+        token = await self._token.current() if self._token else ""
+        return Credential(token, await self._certificate.current() if self._certificate else None)
 
     def forget(self, _refused: Credential) -> bool:
         """Has files read anew; False if there are none."""
-        forgotten = [part.forget() for part in (self._token, *(self._certificate or ())) if part]
+        forgotten = [part.forget() for part in (self._token, self._certificate) if part]
         return any(forgotten)
 
-    async def _read_token(self) -> str:
-        if self._token is None:
-            return ""
-        return check_token(await self._token.read(), origin=self._token.origin)
 
-    async def _read_certificate(self) -> ClientCertificate | None:
-        if self._certificate is None:
-            return None
-        chain, key = self._certificate
-        return ClientCertificate(await chain.read(), await key.read(), chain.origin)
+def _token(material: Material) -> LastUsable[str]:
+    return LastUsable(lambda content: check_token(content, origin=material.origin), material)
+
+
+def _certificate(chain: Material, key: Material) -> LastUsable[ClientCertificate]:
+    return LastUsable(lambda *pair: check_certificate(ClientCertificate(pair[0], pair[1], chain.origin)), chain, key)
 
 
 def check_token(content: bytes, *, origin: str) -> str:

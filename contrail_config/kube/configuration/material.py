@@ -1,7 +1,7 @@
 """Values that stand in the configuration or in files beside it, which somebody may change while we run.
 
 Files are read again every few seconds, so a token or certificate that rotates counts soon, and at once when the server
-refused the old one. A file that cannot be read again leaves what was read before.
+refused the old one. A file that cannot be read again leaves what was read before; see also `last_usable`.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class FileContents:
     """A value that is the contents of a file."""
 
     def __init__(self, path: str, origin: str) -> None:
-        self.origin = origin
+        self.origin = f"{origin}: {path}"
         self._path = path
         self._content: bytes | None = None
         self._read_at = -math.inf
@@ -73,6 +73,6 @@ class FileContents:
                 return file.read()
         except OSError as error:
             if self._content is None:
-                raise KubeConfigurationError(f"{self.origin}: {self._path}: {error.strerror}") from error
+                raise KubeConfigurationError(f"{self.origin}: {error.strerror}") from error
             log.warning("%s cannot be read again, the old contents go on: %s", self._path, error.strerror)
             return self._content

@@ -1,0 +1,142 @@
+"""A file that is read in the moment in which it is rewritten, empty or half written: believed neither now nor later."""
+
+from pathlib import Path
+
+import pytest
+
+from contrail_config.kube.access import ClientCertificate, Credential
+from contrail_config.kube.configuration.credentials import KeptCredentials
+from contrail_config.kube.configuration.material import FileContents
+from contrail_config.kube.configuration.tls import RotatingTls
+from contrail_config.kube.errors import KubeConfigurationError
+from tests.contrail_config.kube.tls import text
+
+AUTHORITY = text("authority.pem")
+OTHER_AUTHORITY = text("other-authority.pem")
+
+
+def write(file: Path, content: str) -> None:
+    file.write_text(content)
+
+
+def half(content: str) -> str:
+    return content[: len(content) // 2]
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> Path:
+    return tmp_path / "token"
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Path:
+    return tmp_path / "ca.crt"
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return tmp_path / "tls.crt"
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    return tmp_path / "tls.key"
+
+
+@pytest.fixture
+def by_token(token: Path) -> KeptCredentials:
+    return KeptCredentials(token=FileContents(str(token), "token"))
+
+
+@pytest.fixture
+def by_certificate(chain: Path, key: Path) -> KeptCredentials:
+    return KeptCredentials(certificate=(FileContents(str(chain), "certificate"), FileContents(str(key), "key")))
+
+
+@pytest.fixture
+def tls(authority: Path) -> RotatingTls:
+    return RotatingTls(FileContents(str(authority), "authority"))
+
+
+async def trusted(tls: RotatingTls) -> set[str]:
+    """The serial numbers of those that it believes."""
+    context = await tls.context(None)
+    return {str(found["serialNumber"]) for found in context.get_ca_certs()}
+
+
+async def test_a_token_that_cannot_be_used_is_read_again_for_the_next_request(
+    token: Path, by_token: KeptCredentials
+) -> None:
+    write(token, "")
+    with pytest.raises(KubeConfigurationError, match=rf"^token: {token}: is no token"):
+        await by_token.current()
+    write(token, "whole")
+    assert (await by_token.current()).token == "whole"
+
+
+async def test_the_token_before_it_goes_on_until_it_is_whole(
+    token: Path, by_token: KeptCredentials, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(token, "old")
+    credential = await by_token.current()
+    by_token.forget(credential)
+    write(token, "")
+    for _ in range(3):
+        assert await by_token.current() == credential
+    write(token, "new")
+    assert (await by_token.current()).token == "new"
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(f"token: {token}: what was read before goes on: is no token")
+
+
+async def test_a_certificate_that_cannot_be_used_is_read_again_for_the_next_request(
+    chain: Path, key: Path, by_certificate: KeptCredentials
+) -> None:
+    write(chain, text("client.pem"))
+    write(key, half(text("client.key")))
+    with pytest.raises(KubeConfigurationError, match=rf"^certificate: {chain}: certificate and key do not fit"):
+        await by_certificate.current()
+    write(key, text("client.key"))
+    assert shown(await by_certificate.current()).key == text("client.key").encode()
+
+
+async def test_the_certificate_before_it_goes_on_until_its_key_is_there(
+    chain: Path, key: Path, by_certificate: KeptCredentials
+) -> None:
+    write(chain, text("client.pem"))
+    write(key, text("client.key"))
+    credential = await by_certificate.current()
+    by_certificate.forget(credential)
+    write(chain, text("next-client.pem"))
+    assert await by_certificate.current() == credential
+    write(key, text("next-client.key"))
+    assert shown(await by_certificate.current()).chain == text("next-client.pem").encode()
+
+
+def shown(credential: Credential) -> ClientCertificate:
+    assert credential.certificate is not None
+    return credential.certificate
+
+
+@pytest.mark.parametrize("written", ["", half(AUTHORITY)], ids=["empty", "half"])
+async def test_an_authority_that_cannot_be_used_is_read_again_for_the_next_request(
+    authority: Path, tls: RotatingTls, written: str
+) -> None:
+    write(authority, written)
+    with pytest.raises(KubeConfigurationError, match=rf"^authority: {authority}: is no PEM certificate"):
+        await tls.context(None)
+    write(authority, AUTHORITY)
+    assert len(await trusted(tls)) == 1
+
+
+@pytest.mark.parametrize("written", ["", half(OTHER_AUTHORITY)], ids=["empty", "half"])
+async def test_the_authority_before_it_goes_on_until_it_is_whole(
+    authority: Path, tls: RotatingTls, written: str
+) -> None:
+    write(authority, AUTHORITY)
+    before = await trusted(tls)
+    tls.forget()
+    write(authority, written)
+    assert await trusted(tls) == before
+    write(authority, OTHER_AUTHORITY)
+    assert await trusted(tls) != before
