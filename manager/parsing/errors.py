@@ -2,9 +2,11 @@
 
 UserInputError
  ├─ AnnotationError  an annotation; the message names key and value
- ├─ NadError         a NetworkAttachmentDefinition; the message lists every problem in it
+ ├─ NadError         a NetworkAttachmentDefinition; the message lists the problems in it
  └─ BadValueError    one value, named in the message; whoever knows where it stands adds the place and chains it
 """
+
+_TOLD = 16  # problems: whoever names the definition is told them, too
 
 
 class UserInputError(Exception):
@@ -16,10 +18,11 @@ class AnnotationError(UserInputError):
 
 
 class NadError(UserInputError):
-    """A network attachment definition cannot be used."""
+    """A network attachment definition cannot be used; the message tells the first problems, `problems` are all."""
 
     def __init__(self, *problems: str) -> None:
-        super().__init__("; ".join(problems))
+        more = [f"and {len(problems) - _TOLD} more"] if len(problems) > _TOLD else []
+        super().__init__("; ".join([*problems[:_TOLD], *more]))
         self.problems = problems
 
 

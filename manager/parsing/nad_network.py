@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from contrail_config.objects import FqName, Subnet
+from manager.parsing.bounds import check_number
 from manager.parsing.findings import Findings, Stated
 from manager.parsing.list_text import read_list
 from manager.parsing.quoting import shown
@@ -12,6 +13,8 @@ from manager.parsing.subnets import read_subnets
 CIDR_KEY = "opencontrail.org/cidr"
 GATEWAY_KEY = "opencontrail.org/gateway"
 EXCLUDE_KEY = "opencontrail.org/exclude"
+
+_LISTED = {CIDR_KEY: "subnets", GATEWAY_KEY: "gateways", EXCLUDE_KEY: "exclusions"}
 
 
 def read_network(findings: Findings, annotations: Mapping[str, str]) -> tuple[tuple[Subnet, ...], FqName | None]:
@@ -46,8 +49,12 @@ def _read_own(findings: Findings, annotations: Mapping[str, str]) -> tuple[Subne
 
 
 def _read_stated(findings: Findings, annotations: Mapping[str, str], key: str) -> Stated | None:
-    values = findings.read(key, read_list, annotations.get(key, ""))
-    return None if values is None else Stated(key, values)
+    def read(text: str) -> Stated:
+        values = read_list(text)
+        check_number(values, _LISTED[key])
+        return Stated(key, values)
+
+    return findings.read(key, read, annotations.get(key, ""))
 
 
 def _refuse_without_subnets(findings: Findings, annotations: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from contrail_config.objects import Route, Subnet
 from manager.parsing.addresses import parse_address
+from manager.parsing.bounds import check_number
 from manager.parsing.errors import BadValueError
 from manager.parsing.findings import Findings
 from manager.parsing.json_text import json_list, json_object
@@ -39,14 +40,27 @@ def read_settings(
     return NadSettings(
         dns=findings.read(f"{_CONFIG}, dns", _read_dns, own.get("dns", {})) or (),
         mtu=_read_mtu(findings, own.get("mtu", section.get("mtu")), subnets, default_mtu),
-        routes=read_routes(findings, f"{_CONFIG}, routes", own.get("routes", []), subnets=subnets),
+        routes=_read_routes(findings, own.get("routes", []), subnets),
     )
 
 
 def _read_dns(value: Any) -> tuple[str, ...]:
     """Name servers of CNI's `dns`; its other keys are the plugin's to pass on. Raises BadValueError."""
-    servers = json_object(value).get("nameservers") or []
-    return tuple(str(parse_address(server)) for server in json_list(servers))
+    servers = json_list(json_object(value).get("nameservers") or [])
+    check_number(servers, "name servers")
+    return tuple(str(parse_address(server)) for server in servers)
+
+
+def _read_routes(findings: Findings, value: Any, subnets: Sequence[Subnet]) -> tuple[Route, ...]:
+    place = f"{_CONFIG}, routes"
+    entries = findings.read(place, _route_list, value) or []
+    return read_routes(findings, place, entries, subnets=subnets)
+
+
+def _route_list(value: Any) -> list[Any]:
+    entries = json_list(value)
+    check_number(entries, "routes")
+    return entries
 
 
 def _read_mtu(findings: Findings, value: Any, subnets: Sequence[Subnet], default_mtu: int) -> int | None:

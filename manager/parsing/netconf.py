@@ -13,6 +13,7 @@ PLUGIN = "contrail-k8s-cni"
 _LEAST_MTU = 68  # RFC 791
 _LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
 _LARGEST_MTU = 65535
+_LONGEST_NAME = 255  # runtimes name files by it
 _NETWORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -69,6 +70,7 @@ def _name(config: Mapping[str, Any]) -> str | None:
     name = config.get("name")
     if name is not None and not isinstance(name, str):
         raise BadValueError(f"name {shown(name)} is no text")
-    if name and not _NETWORK_NAME.fullmatch(name):
-        raise BadValueError(f"name {shown(name)} is no network name: letters and digits, then '_', '.' and '-' too")
+    if name and (len(name) > _LONGEST_NAME or not _NETWORK_NAME.fullmatch(name)):
+        form = f"at most {_LONGEST_NAME} letters and digits, then '_', '.' and '-' too"
+        raise BadValueError(f"name {shown(name)} is no network name: {form}")
     return name or None

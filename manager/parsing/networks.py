@@ -10,6 +10,7 @@ Not judged here: whether the networks are there, and names that other attachment
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from manager.parsing.bounds import MOST_NETWORKS, check_number
 from manager.parsing.element import read_element
 from manager.parsing.errors import AnnotationError, BadValueError
 from manager.parsing.json_text import json_list, read_json
@@ -37,12 +38,13 @@ def parse_networks(text: str, *, namespace: str, defer_unserved: bool = False) -
 def _elements(text: str) -> Sequence[Any]:
     if not text.strip():
         return ()
-    if not any(mark in text for mark in '[{"'):
-        return [_short_form(item.strip(), position) for position, item in enumerate(text.split(","), 1)]
+    is_json = any(mark in text for mark in '[{"')
     try:
-        return json_list(read_json(text))
+        elements = json_list(read_json(text)) if is_json else text.split(",")
+        check_number(elements, "networks", most=MOST_NETWORKS)
     except BadValueError as error:
         raise AnnotationError(f"{NETWORKS_KEY}: {error}") from error
+    return elements if is_json else [_short_form(item.strip(), position) for position, item in enumerate(elements, 1)]
 
 
 def _short_form(item: str, position: int) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 import reprlib
 
 _LONGEST = 120
+_LONGEST_OF_ALL = 500
 
 _shortened = reprlib.Repr()
 _shortened.maxstring = _LONGEST
@@ -11,5 +12,9 @@ _shortened.maxlong = _LONGEST
 
 
 def shown(value: object) -> str:
-    """The value in Python's notation; long texts lose their middle, deep and long collections their rest."""
-    return _shortened.repr(value)
+    """The value in Python's notation; long texts lose their middle, deep and long collections their rest.
+
+    Many short values in each other may still be long, and lose their end.
+    """
+    text = _shortened.repr(value)
+    return text if len(text) <= _LONGEST_OF_ALL else f"{text[: _LONGEST_OF_ALL - 3]}..."

@@ -10,6 +10,7 @@ from typing import Any
 
 from contrail_config.objects import Route, Subnet
 from manager.parsing.addresses import parse_cidr, parse_unicast
+from manager.parsing.cidr_table import CidrTable
 from manager.parsing.errors import BadValueError
 from manager.parsing.findings import Findings
 from manager.parsing.json_text import json_list, json_object
@@ -22,16 +23,37 @@ def read_routes(findings: Findings, place: str, value: Any, *, subnets: Sequence
     `subnets`: those of the network; none if they are not known here, then gateways are not looked for in them.
     """
     entries = findings.read(place, json_list, value) or []
-    routes: list[Route] = []
-    for position, entry in enumerate(entries):
-        route = findings.read(f"{place}[{position}]", _read_route, entry)
-        if route is None:
-            continue
-        if problem := _conflict(route, routes, subnets):
-            findings.add(f"{place}[{position}]", problem)
-        else:
-            routes.append(route)
-    return tuple(routes)
+    network = _RoutedNetwork(subnets)
+    routes = (findings.read(f"{place}[{position}]", network.take, entry) for position, entry in enumerate(entries))
+    return tuple(route for route in routes if route is not None)
+
+
+class _RoutedNetwork:
+    """What the routes of a network lead to so far, and what lies on its link."""
+
+    def __init__(self, subnets: Sequence[Subnet]) -> None:
+        self._destinations = {subnet.cidr: "is the network's own subnet" for subnet in subnets}
+        self._is_known = bool(subnets)
+        self._on_link = CidrTable[str]()
+        for subnet in subnets:
+            self._on_link.add(ip_network(subnet.cidr), subnet.cidr)
+
+    def take(self, entry: Any) -> Route:
+        """Returns the route that the entry states, if it can be one after those before. Raises BadValueError."""
+        route = _read_route(entry)
+        if problem := self._destinations.get(route.dst):
+            raise BadValueError(f"dst {route.dst} {problem}")
+        if route.gw is None:
+            self._on_link.add(ip_network(route.dst), route.dst)
+        elif self._is_known and not self._is_reachable(route.gw):
+            problem = "lies neither in a subnet of the network nor behind an earlier route on the link"
+            raise BadValueError(f"gw {route.gw} {problem}")
+        self._destinations[route.dst] = "has a route already"
+        return route
+
+    def _is_reachable(self, gateway: str) -> bool:
+        address = ip_address(gateway)
+        return self._on_link.find(address) is not None or (address.version == 6 and address.is_link_local)
 
 
 def _read_route(entry: Any) -> Route:
@@ -47,20 +69,3 @@ def _read_route(entry: Any) -> Route:
     if gateway is not None and gateway.version != destination.version:
         raise BadValueError(f"dst {destination} and gw {gateway} are of different families")
     return Route(dst=str(destination), gw=None if gateway is None else str(gateway))
-
-
-def _conflict(route: Route, earlier: Sequence[Route], subnets: Sequence[Subnet]) -> str | None:
-    """What is wrong with the route in its network, if anything is."""
-    if route.dst in {other.dst for other in earlier}:
-        return f"dst {route.dst} has a route already"
-    if route.dst in {subnet.cidr for subnet in subnets}:
-        return f"dst {route.dst} is the network's own subnet"
-    if subnets and route.gw is not None and not _is_reachable(route.gw, earlier, subnets):
-        return f"gw {route.gw} lies neither in a subnet of the network nor behind an earlier route on the link"
-    return None
-
-
-def _is_reachable(gateway: str, earlier: Sequence[Route], subnets: Sequence[Subnet]) -> bool:
-    address = ip_address(gateway)
-    on_link = [subnet.cidr for subnet in subnets] + [route.dst for route in earlier if route.gw is None]
-    return any(address in ip_network(cidr) for cidr in on_link) or (address.version == 6 and address.is_link_local)

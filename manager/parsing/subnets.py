@@ -4,15 +4,20 @@ A gateway and an exclusion belong to the subnet in which they lie. A subnet with
 addressing gives it by default. Exclusions may be huge (half an IPv6 subnet), so they stay CIDRs, as few as cover them.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from ipaddress import collapse_addresses, summarize_address_range
 
 from contrail_config.addressing.subnet import default_gateway, subnet_bounds
 from contrail_config.objects import Subnet
 from manager.parsing.addresses import Address, Network, parse_address, parse_cidr, parse_subnet, parse_unicast
+from manager.parsing.bounds import MOST_EXCLUDED_CIDRS
+from manager.parsing.cidr_table import CidrTable
 from manager.parsing.errors import BadValueError
 from manager.parsing.findings import Findings, Stated
 from manager.parsing.quoting import shown
+
+_NAMED = 8  # subnets in a message
 
 
 def read_subnets(findings: Findings, *, cidrs: Stated, gateways: Stated, excluded: Stated) -> tuple[Subnet, ...]:
@@ -50,10 +55,11 @@ def _start_then_longest(network: Network) -> tuple[int, int]:
 
 def _read_gateways(findings: Findings, gateways: Stated, networks: Sequence[Network]) -> dict[Network, str]:
     gateway_of: dict[Network, str] = {}
+    homes = _Homes(networks)
 
     def read(text: str) -> None:
         address = parse_unicast(text)
-        network = _home(address, address, networks, text)
+        network = homes.of(address, address, text)
         if unusable := subnet_bounds(Subnet(cidr=str(network), gateway=None)).reserved.get(int(address)):
             raise BadValueError(f"{shown(text)} cannot be the gateway of {network}: {unusable}")
         if network in gateway_of:
@@ -66,12 +72,21 @@ def _read_gateways(findings: Findings, gateways: Stated, networks: Sequence[Netw
 
 def _read_exclusions(findings: Findings, excluded: Stated, networks: Sequence[Network]) -> dict[Network, list[Network]]:
     excluded_of: dict[Network, list[Network]] = {network: [] for network in networks}
+    homes, left = _Homes(networks), MOST_EXCLUDED_CIDRS
 
-    def read(text: str) -> None:
+    def read(text: str) -> list[Network]:
         first, last = _bounds(text)
-        excluded_of[_home(first, last, networks, text)] += summarize_address_range(first, last)
+        home = excluded_of[homes.of(first, last, text)]
+        covering: list[Network] = list(itertools.islice(summarize_address_range(first, last), left + 1))
+        home += covering
+        return covering
 
-    findings.read_each(excluded.place, read, excluded.values)
+    for text in excluded.values:
+        left -= len(findings.read(excluded.place, read, text) or ())
+        if left < 0:
+            problem = f"the ranges up to {shown(text)} are more than {MOST_EXCLUDED_CIDRS} CIDRs"
+            findings.add(excluded.place, problem)
+            break
     return excluded_of
 
 
@@ -88,11 +103,25 @@ def _bounds(text: str) -> tuple[Address, Address]:
     return low, high
 
 
-def _home(first: Address, last: Address, networks: Sequence[Network], text: str) -> Network:
-    for network in networks:
-        if first in network and last in network:
-            return network
-    raise BadValueError(f"{shown(text)} lies in none of the subnets {', '.join(map(str, networks))}")
+class _Homes:
+    """The subnets of a network, by the addresses in them."""
+
+    def __init__(self, networks: Sequence[Network]) -> None:
+        self._networks = networks
+        self._table = CidrTable[Network]()
+        for network in networks:
+            self._table.add(network, network)
+
+    def of(self, first: Address, last: Address, text: str) -> Network:
+        """The subnet in which both lie; `text` is how they are written. Raises BadValueError if there is none."""
+        network = self._table.find(first)
+        if network is None or last not in network:
+            raise BadValueError(f"{shown(text)} lies in none of the subnets {self._names()}")
+        return network
+
+    def _names(self) -> str:
+        more = [f"and {len(self._networks) - _NAMED} more"] if len(self._networks) > _NAMED else []
+        return ", ".join([*map(str, self._networks[:_NAMED]), *more])
 
 
 def _fewest_texts(networks: Iterable[Network]) -> tuple[str, ...]:

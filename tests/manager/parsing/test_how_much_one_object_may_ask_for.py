@@ -1,0 +1,111 @@
+"""Lists that are longer than anybody needs are refused by their number, before anything in them is read."""
+
+import json
+from typing import Any
+
+import pytest
+
+from manager.parsing.bounds import MOST_EXCLUDED_CIDRS, MOST_LISTED, MOST_NETWORKS
+from manager.parsing.errors import AnnotationError, NadError
+from manager.parsing.nad import parse_nad
+from manager.parsing.networks import parse_networks
+from tests.manager.parsing.conftest import Define, MakeNad, ProblemsOf
+
+CIDR = "10.1.0.0/16"
+WRONG = ["x"] * (MOST_LISTED + 1)
+
+
+def config(**keys: Any) -> str:
+    return json.dumps({"type": "contrail-k8s-cni", **keys})
+
+
+def addresses(number: int) -> list[str]:
+    """None beside another, so that they stay single ones as exclusions."""
+    return [f"10.1.{i // 100 + 1}.{i % 100 * 2 + 1}" for i in range(number)]
+
+
+class TestDefinitions:
+    """What a network attachment definition lists."""
+
+    @pytest.mark.parametrize(("key", "what"), [("cidr", "subnets"), ("gateway", "gateways"), ("exclude", "exclusions")])
+    @pytest.mark.parametrize("text", [",".join(WRONG), json.dumps(WRONG)], ids=["comma list", "JSON"])
+    def test_in_its_annotations(self, key: str, what: str, text: str, problems_of: ProblemsOf) -> None:
+        stated = {"cidr": CIDR, key: text}
+        assert problems_of(**stated) == (f"opencontrail.org/{key}: 1025 {what} are too many: at most 1024 are served",)
+
+    @pytest.mark.parametrize(
+        ("place", "what", "text"),
+        [
+            ("routes", "routes", config(routes=WRONG)),
+            ("dns", "name servers", config(dns={"nameservers": WRONG})),
+        ],
+    )
+    def test_in_its_configuration(self, place: str, what: str, text: str, problems_of: ProblemsOf) -> None:
+        assert problems_of(text, cidr=CIDR) == (
+            f"spec.config, {place}: 1025 {what} are too many: at most 1024 are served",
+        )
+
+    def test_as_many_as_are_allowed_are_served(self, define: Define) -> None:
+        text = config(
+            routes=[{"dst": f"20.0.{i // 256}.{i % 256}/32"} for i in range(MOST_LISTED)],
+            dns={"nameservers": addresses(MOST_LISTED)},
+        )
+        subnets = [f"10.{i // 256 + 2}.{i % 256}.0/24" for i in range(MOST_LISTED - 1)]
+        definition = define(text, cidr=",".join([CIDR, *subnets]), exclude=",".join(addresses(MOST_LISTED)))
+        assert len(definition.routes) == len(definition.dns) == len(definition.subnets) == MOST_LISTED
+        assert len(definition.subnets[0].excluded) == MOST_LISTED
+
+    def test_ranges_count_by_the_cidrs_that_they_become(self, define: Define, problems_of: ProblemsOf) -> None:
+        """One range of IPv6 addresses may be 126 of them."""
+        ranges = [f"fd00:0:0:{i:x}::1-fd00:0:0:{i:x}:ffff:ffff:ffff:fffe" for i in range(100)]
+        few = MOST_EXCLUDED_CIDRS // 126
+        (subnet,) = define(cidr="fd00::/48", exclude=",".join(ranges[:few])).subnets
+        assert len(subnet.excluded) == 126 * few
+        problem = f"the ranges up to {ranges[few]!r} are more than 8192 CIDRs"
+        assert problems_of(cidr="fd00::/48", exclude=",".join(ranges)) == (f"opencontrail.org/exclude: {problem}",)
+
+    def test_a_name_is_at_most_as_long_as_a_files(self, define: Define, problems_of: ProblemsOf) -> None:
+        """Runtimes name files by it, and it stands in every interface."""
+        assert define(config(name="a" * 255), cidr=CIDR).config_name == "a" * 255
+        (problem,) = problems_of(config(name="a" * 256), cidr=CIDR)
+        assert problem.endswith("is no network name: at most 255 letters and digits, then '_', '.' and '-' too")
+
+
+class TestPods:
+    """What a pod lists."""
+
+    @pytest.mark.parametrize(
+        "text",
+        [",".join(["net a"] * 257), json.dumps([7] * 257), " , " * 256],
+        ids=["comma list", "JSON", "commas"],
+    )
+    def test_its_networks(self, text: str) -> None:
+        with pytest.raises(AnnotationError) as caught:
+            parse_networks(text, namespace="shop")
+        message = "k8s.v1.cni.cncf.io/networks: 257 networks are too many: at most 256 are served"
+        assert str(caught.value) == message
+
+    @pytest.mark.parametrize("text", [",".join(["a"] * MOST_NETWORKS), json.dumps([{"name": "a"}] * MOST_NETWORKS)])
+    def test_as_many_as_are_allowed_are_served(self, text: str) -> None:
+        assert len(parse_networks(text, namespace="shop")) == MOST_NETWORKS
+
+
+def test_the_text_of_many_problems_is_short(make_nad: MakeNad) -> None:
+    """It stands in the message of every pod that names the definition."""
+    text = config(routes=[{"dst": f"20.0.0.{i}/8"} for i in range(1, 101)])
+    nad = make_nad({"opencontrail.org/cidr": CIDR}, text)
+    with pytest.raises(NadError) as caught:
+        parse_nad(nad, default_mtu=1500)
+    assert len(caught.value.problems) == 100
+    assert "routes[0]" in str(caught.value)
+    assert str(caught.value).endswith("; and 84 more")
+    assert len(str(caught.value)) < 2000
+
+
+def test_a_value_of_any_shape_is_shown_shortly(make_nad: MakeNad) -> None:
+    deep: Any = "x"
+    for _ in range(6):
+        deep = [deep] * 6
+    with pytest.raises(NadError) as caught:
+        parse_nad(make_nad({"opencontrail.org/cidr": CIDR}, config(ipam=deep)), default_mtu=1500)
+    assert len(str(caught.value)) < 1000
