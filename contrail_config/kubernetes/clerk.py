@@ -6,24 +6,23 @@ does not wait.
 
 Each write states the version that was read, so a block that another manager wrote meanwhile is not overwritten: it is
 read again, and the operations that relied on it are planned anew. No address is ever given twice, whoever is at work.
+What a failed write left in doubt is read before anything is planned; while it cannot be, all operations fail: also one
+that has nothing to do might have something.
 A caller that is cancelled stops waiting; its operation is done all the same.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 from contrail_config.errors import StoreError, StoreUnavailableError
 from contrail_config.kube.backoff import Backoff
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.errors import KubeConflictError, KubeError, KubeExistsError, KubeNotFoundError
-from contrail_config.kubernetes.blocks import Block, BlockKey, read_block
 from contrail_config.kubernetes.draft import Draft
-from contrail_config.kubernetes.errors import store_error
-from contrail_config.kubernetes.job import Failures, Job
-from contrail_config.kubernetes.kinds import BLOCKS
+from contrail_config.kubernetes.job import Job
 from contrail_config.kubernetes.ledger import Ledger
+from contrail_config.kubernetes.saving import Saver
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +30,6 @@ PACE: Final = 0.05
 """Seconds: at 100 pods/s of four addresses in three networks, less than one write of a block for each pod."""
 
 _ATTEMPTS: Final = 12
-_AT_ONCE: Final = 64
 
 T = TypeVar("T")
 
@@ -41,13 +39,12 @@ class Clerk:
 
     def __init__(self, client: KubeClient, ledger: Ledger, *, clock: Callable[[], float], pace: float) -> None:
         self.lock = asyncio.Lock()
-        self._client = client
         self._ledger = ledger
+        self._saver = Saver(client, ledger, clock=clock)
         self._clock = clock
         self._pace = pace
         self._jobs: list[Job[Any]] = []
         self._wanted = asyncio.Event()
-        self._writes = asyncio.Semaphore(_AT_ONCE)
         self._closed = False
         self._task: asyncio.Task[None] | None = None
 
@@ -64,6 +61,10 @@ class Clerk:
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         return await job.future
+
+    async def read_doubtful(self) -> None:
+        """Has the ledger hold what the server has. For who holds the lock. Raises StoreError."""
+        await self._saver.read_doubtful()
 
     async def close(self) -> None:
         """Finishes what was begun."""
@@ -91,9 +92,8 @@ class Clerk:
             except Exception as error:
                 log.exception("addresses could not be saved")
                 for key in list(self._ledger.unsaved):
-                    self._ledger.restore(key)
-                for job in jobs:
-                    job.fail(StoreUnavailableError(f"addresses could not be saved: {error}"))
+                    self._ledger.doubt(key)
+                _fail(jobs, StoreUnavailableError(f"addresses could not be saved: {error}"))
 
     async def _work_off(self, jobs: Sequence[Job[Any]]) -> None:
         """Plans and saves the jobs until all have ended."""
@@ -101,52 +101,22 @@ class Clerk:
         for _ in range(_ATTEMPTS):
             if not jobs:
                 return
+            try:
+                await self._saver.read_doubtful()
+            except StoreError as error:
+                _fail(jobs, error)
+                return
             now = self._clock()
             self._ledger.end_holds(now)
             for job in jobs:
                 job.plan(now)
-            failures = await self._save()
+            failures = await self._saver.save()
             jobs = [job for job in jobs if not job.settle(failures)]
             if failures and jobs:
                 await asyncio.sleep(backoff.next_pause())
-        for job in jobs:
-            job.fail(StoreUnavailableError(f"address blocks were changed by others in {_ATTEMPTS} attempts to write"))
+        _fail(jobs, StoreUnavailableError(f"address blocks were changed by others in {_ATTEMPTS} attempts to write"))
 
-    async def _save(self) -> Failures:
-        blocks = self._ledger.to_save()
-        outcomes = await asyncio.gather(*(self._save_block(block) for block in blocks))
-        return {key: error for key, saved, error in outcomes if not saved}
 
-    async def _save_block(self, block: Block) -> tuple[BlockKey, bool, StoreError | None]:
-        """Writes a block, or reads it again if it was written by somebody else."""
-        try:
-            async with self._writes:
-                try:
-                    self._ledger.saved(block.key, await self._write(block))
-                except (KubeConflictError, KubeExistsError, KubeNotFoundError) as error:
-                    log.info("%s, so it is read again", error)
-                    self._ledger.adopt(await self._read(block.key), now=self._clock())
-                    return block.key, False, None
-        except KubeError as error:
-            self._ledger.restore(block.key)
-            return block.key, False, store_error(error, f"address block {block.key.name}")
-        except ValueError as error:
-            self._ledger.restore(block.key)
-            return block.key, False, StoreError(f"address block {block.key.name} holds nonsense: {error}")
-        return block.key, True, None
-
-    async def _write(self, block: Block) -> str | None:
-        """Returns the version that the block is kept as, None if there is nothing to keep."""
-        name = block.key.name
-        if block.version is None:
-            return (await self._client.create(BLOCKS, block.write())).metadata.resource_version
-        if block.entries:
-            return (await self._client.replace(BLOCKS, name, block.write())).metadata.resource_version
-        await self._client.delete(BLOCKS, name, resource_version=block.version)
-        return None
-
-    async def _read(self, key: BlockKey) -> Block:
-        try:
-            return read_block(await self._client.get(BLOCKS, key.name), now=self._clock())
-        except KubeNotFoundError:
-            return Block(key)
+def _fail(jobs: Iterable[Job[Any]], error: Exception) -> None:
+    for job in jobs:
+        job.fail(error)

@@ -3,6 +3,7 @@
 The copy is edited first and saved afterwards: `unsaved` are the blocks as they were before, to go back to. So all
 requests of a moment see each other, and each block is written once for all of them. A change that somebody else made
 to a block with unsaved edits is not taken in: whoever saves it finds out, and adopts the block as it is then.
+`doubtful` are blocks that may be otherwise on the server, until they are adopted.
 
 Holds that are over are dropped here without a word to the server; they leave a block when it is next written.
 """
@@ -35,6 +36,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.unsaved: dict[BlockKey, Block] = {}
+        self.doubtful: set[BlockKey] = set()
         self._blocks: dict[Pool, dict[int, Block]] = {}
         self._places: dict[str, tuple[Place, ...]] = {}  # by owner, given and held
         self._choices: dict[Pool, _Choice] = {}
@@ -132,7 +134,7 @@ class Ledger:
         changed = [block for block in blocks if block.is_superfluous or block.entries != self._before(block).entries]
         for block in blocks:
             if block not in changed:
-                self.restore(block.key)
+                self._restore(block.key)
         return changed
 
     def saved(self, key: BlockKey, version: str | None) -> None:
@@ -140,13 +142,15 @@ class Ledger:
         del self.unsaved[key]
         self._become(msgspec.structs.replace(self.block(key), version=version), edited=[])
 
-    def restore(self, key: BlockKey) -> None:
-        """Takes back the edits of a block."""
-        self._become(self.unsaved.pop(key))
+    def doubt(self, key: BlockKey) -> None:
+        """Takes back the edits of a block, of which nobody knows whether they were saved."""
+        self._restore(key)
+        self.doubtful.add(key)
 
     def adopt(self, block: Block, *, now: float) -> None:
         """Takes a block as the server has it, whatever was known of it or edited."""
         self.unsaved.pop(block.key, None)
+        self.doubtful.discard(block.key)
         kept = {
             address: entry for address, entry in block.entries.items() if entry.held is None or entry.held.until > now
         }
@@ -163,6 +167,9 @@ class Ledger:
         known = self.block(key).version
         if key not in self.unsaved and known is not None and not is_newer(known, version):
             self._become(Block(key))
+
+    def _restore(self, key: BlockKey) -> None:
+        self._become(self.unsaved.pop(key))
 
     def _before(self, block: Block) -> Block:
         return self.unsaved[block.key]

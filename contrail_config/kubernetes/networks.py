@@ -72,6 +72,7 @@ class Networks:
         subnet or meet their gateway, and StoreError if a subnet is malformed or overlaps another one.
         """
         async with self._clerk.lock:
+            await self._clerk.read_doubtful()
             async for _ in attempts():
                 try:
                     await self._drop_abandoned()

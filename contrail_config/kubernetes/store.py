@@ -140,13 +140,13 @@ class KubernetesStore:
         """Uuids of all interfaces that have addresses now."""
         with self._answering("addresses"):
             await self._follow_addresses()
-            return self._ledger.owners()
+            return await self._clerk.do(lambda draft: draft.ledger.owners())
 
     async def held_back(self) -> dict[str, str]:
         """Interfaces that have no address any more, but had one that is still held back, with their networks' uuids."""
         with self._answering("addresses"):
             await self._follow_addresses()
-            return self._ledger.held_back(self._clock())
+            return await self._clerk.do(lambda draft: draft.ledger.held_back(draft.now))
 
     def watch_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None

@@ -1,0 +1,147 @@
+"""A block was written, but nobody answered: what it holds is found again, whoever asks next and whatever was heard."""
+
+import pytest
+from aiohttp import web
+
+from contrail_config.errors import StoreError, StoreUnavailableError
+from contrail_config.kubernetes.ledger import Ledger
+from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.objects import VirtualNetwork
+from tests.support.fake_apiserver.faults import Faults
+from tests.support.fake_apiserver.kinds import Kind
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
+from tests.support.networks import give, make_network, new_owner
+
+
+class Unheard(Faults):
+    """The next write of addresses is done without being answered, and refused if it is repeated; no watch tells."""
+
+    def __init__(self, code: int = 403) -> None:
+        super().__init__(silent=True, lost_answers_of=[BLOCK_KIND.plural])
+        self._code = code
+
+    def lose_answer(self, request: web.Request, kind: Kind) -> None:
+        if kind.plural in self.lost_answers_of:
+            self.refuse(self._code, verb="update", times=4, retry_after=60)  # so that it is not awaited
+        super().lose_answer(request, kind)
+
+
+@pytest.fixture
+async def network(manager: KubernetesStore) -> VirtualNetwork:
+    return await manager.put_network(make_network())
+
+
+async def give_unheard(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, faults: Faults | None = None
+) -> str:
+    """Gives an address to an owner who is told that it could not be saved."""
+    owner = new_owner()
+    server.faults.silent = True  # what watches already
+    server.faults = faults or Unheard()
+    with pytest.raises(StoreUnavailableError, match="address block"):
+        await give(manager, network, owner)
+    assert owner in given_addresses(server).values()
+    server.faults.refusals.clear()
+    return owner
+
+
+@pytest.mark.parametrize("verb", ["create", "update"])
+async def test_an_owner_that_goes_leaves_nothing(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, verb: str
+) -> None:
+    if verb == "update":
+        await give(manager, network)
+    before = given_addresses(server)
+    owner = await give_unheard(manager, network, server)
+    await manager.release([owner], hold=0.0)
+    assert given_addresses(server) == before
+
+
+async def test_a_repetition_that_the_server_did_not_begin_with_says_nothing_of_the_first_try(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
+) -> None:
+    await give(manager, network)
+    before = given_addresses(server)
+    owner = await give_unheard(manager, network, server, Unheard(429))
+    await manager.release([owner], hold=0.0)
+    assert given_addresses(server) == before
+
+
+async def test_who_asks_again_gets_what_was_written(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
+) -> None:
+    await give(manager, network)
+    owner = await give_unheard(manager, network, server)
+    assert given_addresses(server)[network.uuid, await give(manager, network, owner)] == owner
+    assert len(given_addresses(server)) == 2
+
+
+async def test_owners_are_told_as_they_are(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
+) -> None:
+    owner = await give_unheard(manager, network, server)
+    assert await manager.address_owners() == {owner}
+
+
+async def test_a_release_that_could_not_be_heard_either_frees_when_it_is_tried_again(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
+) -> None:
+    held = await give_unheard(manager, network, server, Faults(silent=True, lost_answers_of=[BLOCK_KIND.plural]))
+    server.faults = Unheard()
+    with pytest.raises(StoreUnavailableError):
+        await manager.release([held], hold=9.0)
+    server.faults.refusals.clear()
+    assert given_addresses(server) == {}
+    assert await manager.held_back() == {held: network.uuid}
+
+
+async def test_while_it_cannot_be_read_nothing_is_said_to_be_free(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
+) -> None:
+    owner = await give_unheard(manager, network, server)
+    server.faults.refuse(403, verb="get")
+    with pytest.raises(StoreUnavailableError, match="address block"):
+        await manager.release([owner], hold=0.0)
+    await manager.release([owner], hold=0.0)
+    assert given_addresses(server) == {}
+
+
+async def test_a_network_keeps_a_subnet_in_which_an_address_was_written(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    network = await manager.put_network(make_network("left", "10.1.0.0/24", "10.2.0.0/24"))
+    owner = await give_unheard(manager, network, server)
+    with pytest.raises(StoreError, match="it is given"):
+        await manager.put_network(make_network("left", "10.2.0.0/24"))
+    await manager.release([owner], hold=0.0)
+    await manager.put_network(make_network("left", "10.2.0.0/24"))
+
+
+async def test_a_block_that_somebody_spoils_meanwhile_is_in_nobody_elses_way(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    await give_unheard(manager, network, server)
+    ((_, name),) = server.storage.objects(BLOCK_KIND)
+    spoilt = {"network": network.uuid, "first": "10.1.0.0", "addresses": "nonsense o\n"}
+    server.put(BLOCK_KIND, name, namespace="", spec=spoilt)
+    other = await manager.put_network(make_network("other", "10.2.0.0/24"))
+    assert await give(manager, other) == "10.2.0.2"
+    assert "nonsense" in caplog.text
+
+
+async def test_a_bug_while_addresses_are_saved_loses_none(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = new_owner()
+    with monkeypatch.context() as broken:
+        broken.setattr(Ledger, "saved", _fail)
+        with pytest.raises(StoreUnavailableError, match="could not be saved"):
+            await give(manager, network, owner)
+    server.faults.silent = True
+    await manager.release([owner], hold=0.0)
+    assert given_addresses(server) == {}
+
+
+def _fail(*_: object) -> None:
+    raise ZeroDivisionError
