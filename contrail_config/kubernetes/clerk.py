@@ -20,7 +20,7 @@ from contrail_config.errors import StoreError, StoreUnavailableError
 from contrail_config.kube.backoff import Backoff
 from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.draft import Draft
-from contrail_config.kubernetes.job import Job
+from contrail_config.kubernetes.job import Failures, Job
 from contrail_config.kubernetes.ledger import Ledger
 from contrail_config.kubernetes.saving import Saver
 
@@ -110,11 +110,19 @@ class Clerk:
             self._ledger.end_holds(now)
             for job in jobs:
                 job.plan(now)
-            failures = await self._saver.save()
+            failures = _concerning(jobs, await self._saver.save())
             jobs = [job for job in jobs if not job.settle(failures)]
             if failures and jobs:
                 await asyncio.sleep(backoff.next_pause())
-        _fail(jobs, StoreUnavailableError(f"address blocks were changed by others in {_ATTEMPTS} attempts to write"))
+        for job in jobs:
+            problem = f"address blocks were changed by others in {_ATTEMPTS} attempts to write"
+            job.give_up(StoreUnavailableError(problem))
+
+
+def _concerning(jobs: Iterable[Job[Any]], failures: Failures) -> Failures:
+    """Without those of blocks that no job needs: empty ones, which could not be deleted."""
+    needed = {key for job in jobs for key in job.blocks}
+    return {key: error for key, error in failures.items() if error is None or key in needed}
 
 
 def _fail(jobs: Iterable[Job[Any]], error: Exception) -> None:

@@ -1,7 +1,7 @@
 """One operation on addresses that somebody waits for, planned until it is saved or cannot be."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Generic, TypeVar
 
 from contrail_config.errors import StoreError
@@ -35,10 +35,16 @@ class Job(Generic[T]):
             self._refusal = error
             self._draft.take_back()
 
+    @property
+    def blocks(self) -> Collection[BlockKey]:
+        """Those that must be saved for it to hold, as it was planned last."""
+        return self._draft.blocks
+
     def settle(self, failures: Failures) -> bool:
         """Tells the caller how it ended; False if it has to be planned again.
 
-        A refusal may be due to an edit that was not saved, so it counts only if all were.
+        A refusal may be due to an edit that was not saved, so it counts only if all were: `failures` are those alone that
+        concern any job, or were read again.
         """
         lost = {key: failures[key] for key in self._draft.blocks if key in failures}
         if error := next((error for error in lost.values() if error is not None), None):
@@ -52,6 +58,10 @@ class Job(Generic[T]):
         elif not self.future.done():  # else its caller was cancelled
             self.future.set_result(self._results[0])
         return True
+
+    def give_up(self, error: Exception) -> None:
+        """Tells the caller why it was refused, or, if it was not, of the error."""
+        self.fail(self._refusal or error)
 
     def fail(self, error: Exception) -> None:
         """Tells the caller of an error."""

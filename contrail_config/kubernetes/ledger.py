@@ -41,7 +41,7 @@ class Ledger:
         self._places: dict[str, tuple[Place, ...]] = {}  # by owner, given and held
         self._choices: dict[Pool, _Choice] = {}
         self._holds: list[tuple[float, Place]] = []
-        self._empty: set[BlockKey] = set()
+        self._empty: dict[BlockKey, float] = {}  # from when on they may be deleted
 
     def block(self, key: BlockKey) -> Block:
         """The block as it is edited; one that is not there is empty."""
@@ -125,8 +125,13 @@ class Ledger:
                 block = self.block(place.block)
                 rest = {address: kept for address, kept in block.entries.items() if address != place.address}
                 self._become(msgspec.structs.replace(block, entries=rest), edited=[place.address])
-        for key in itertools.islice(self._empty, _DELETED_AT_ONCE):
+        due = (key for key, time in self._empty.items() if time <= now)
+        for key in itertools.islice(due, _DELETED_AT_ONCE):
             self.unsaved[key] = self.block(key)
+
+    def leave_empty(self, key: BlockKey, *, until: float) -> None:
+        """Has an empty block not be deleted for a while."""
+        self._empty[key] = until
 
     def to_save(self) -> list[Block]:
         """The blocks to write; those whose edits came to nothing are forgotten."""
@@ -197,9 +202,9 @@ class Ledger:
             if not blocks:
                 del self._blocks[block.key.pool]
         if block.is_superfluous:
-            self._empty.add(block.key)
+            self._empty.setdefault(block.key, 0.0)
         else:
-            self._empty.discard(block.key)
+            self._empty.pop(block.key, None)
 
     def _note(self, place: Place, was: Entry | None, is_: Entry | None) -> None:
         if was is not None:

@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 64
 
+_LEFT_EMPTY: Final = 60.0
+"""Seconds until an empty block is tried again that could not be deleted: it does no harm."""
+
 T = TypeVar("T")
 
 
@@ -42,29 +45,42 @@ class Saver:
         """Writes all blocks that were edited, and returns those that could not be."""
         blocks = self._ledger.to_save()
         outcomes = await _all(self._save_block(block) for block in blocks)
-        return {key: error for key, saved, error in outcomes if not saved}
+        failures = {key: error for key, saved, error in outcomes if not saved}
+        for key, error in failures.items():
+            if self._ledger.block(key).is_superfluous:
+                self._leave_empty(key, error)
+        return failures
 
     async def read_doubtful(self) -> None:
         """Takes in what is in doubt, as it is. Raises StoreError if that cannot be read: it stays in doubt."""
         await _all(self._read_doubtful(key) for key in self._ledger.doubtful)
 
     async def _save_block(self, block: Block) -> tuple[BlockKey, bool, StoreError | None]:
-        """Writes a block, or reads it again if it was written by somebody else."""
+        problem: StoreError
         try:
             async with self._requests:
-                try:
-                    self._ledger.saved(block.key, await self._write(block))
-                except (KubeConflictError, KubeExistsError, KubeNotFoundError) as error:
-                    log.info("%s, so it is read again", error)
-                    self._ledger.adopt(await self._read(block.key), now=self._clock())
-                    return block.key, False, None
+                return block.key, await self._write_or_read(block), None
         except KubeError as error:
-            self._ledger.doubt(block.key)
-            return block.key, False, store_error(error, _title(block.key))
+            problem = store_error(error, _title(block.key))
         except ValueError as error:
-            self._ledger.doubt(block.key)
-            return block.key, False, StoreError(f"{_title(block.key)} holds nonsense: {error}")
-        return block.key, True, None
+            problem = StoreError(f"{_title(block.key)} holds nonsense: {error}")
+        self._ledger.doubt(block.key)
+        return block.key, False, problem
+
+    async def _write_or_read(self, block: Block) -> bool:
+        """Writes a block; False if somebody else wrote it, so that it was read again."""
+        try:
+            self._ledger.saved(block.key, await self._write(block))
+        except (KubeConflictError, KubeExistsError, KubeNotFoundError) as error:
+            log.info("%s, so it is read again", error)
+            self._ledger.adopt(await self._read(block.key), now=self._clock())
+            return False
+        return True
+
+    def _leave_empty(self, key: BlockKey, error: StoreError | None) -> None:
+        self._ledger.leave_empty(key, until=self._clock() + _LEFT_EMPTY)
+        if error is not None:
+            log.warning("%s (it is empty, and cannot be deleted: again in %d s)", error, _LEFT_EMPTY)
 
     async def _read_doubtful(self, key: BlockKey) -> None:
         try:
