@@ -29,6 +29,9 @@ class Credentials(Protocol):
     def forget(self, refused: Credential) -> bool:
         """The server refused it: what was kept is read anew next time. False if nothing else can come of that."""
 
+    async def end(self) -> None:
+        """Ends what was begun in order to get them; they can be asked for again."""
+
 
 class Tls(Protocol):
     """What connections are secured with."""
@@ -50,6 +53,9 @@ class Anonymous:
     def forget(self, _refused: Credential) -> bool:
         """Nothing can come of it."""
         return False
+
+    async def end(self) -> None:
+        """Nothing was begun."""
 
 
 _ANONYMOUS = Anonymous()

@@ -28,6 +28,9 @@ class KeptCredentials:
         forgotten = [part.forget() for part in (self._token, self._certificate) if part]
         return any(forgotten)
 
+    async def end(self) -> None:
+        """Nothing was begun."""
+
 
 def _token(material: Material) -> LastUsable[str]:
     return LastUsable(lambda content: check_token(content, origin=material.origin), material)

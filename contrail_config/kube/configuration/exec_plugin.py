@@ -1,7 +1,7 @@
 """Credentials from a command (`client.authentication.k8s.io`, v1 and v1beta1), which many clouds use.
 
 The command runs in a process group of its own, without a terminal, and within a deadline. What it gave is kept until it
-expires or the server refuses it; requests that come meanwhile wait for the one run.
+expires or the server refuses it; requests that come meanwhile wait for the one run, which goes on if they give up.
 """
 
 import asyncio
@@ -16,14 +16,16 @@ from typing import Any
 import msgspec
 
 from contrail_config.kube.access import ClientCertificate, Credential
+from contrail_config.kube.configuration.certificates import check_certificate
 from contrail_config.kube.configuration.credentials import check_token
 from contrail_config.kube.configuration.material import Material
 from contrail_config.kube.configuration.schema import Plugin
+from contrail_config.kube.configuration.shared_run import SharedRun
 from contrail_config.kube.decoding import NOT_JSON
 from contrail_config.kube.errors import KubeConfigurationError
 
-DEADLINE = 30.0
-"""Seconds that a command may take."""
+DEADLINE = 20.0
+"""Seconds that a command may take: fewer than a request, which would else end first and not say why."""
 
 _LONGEST_COMPLAINT = 256
 
@@ -52,22 +54,29 @@ class PluginCredentials:
         self._origin = origin
         self._cluster = cluster
         self._authority = authority
-        self._running = asyncio.Lock()
+        self._given = SharedRun(self._ask)
         self._kept: Credential | None = None
         self._expires: datetime | None = None
 
     async def current(self) -> Credential:
         """Returns the credential. Raises KubeConfigurationError."""
-        async with self._running:
-            if self._kept is None or (self._expires is not None and datetime.now(UTC) >= self._expires):
-                self._kept, self._expires = self._read(await self._run())
-            return self._kept
+        if self._kept is None or (self._expires is not None and datetime.now(UTC) >= self._expires):
+            self._kept, self._expires = await self._given.outcome()
+        return self._kept
 
     def forget(self, refused: Credential) -> bool:
         """Has the command run anew, unless that was done since the refused one."""
         if self._kept is refused:
             self._kept = None
         return True
+
+    async def end(self) -> None:
+        """Ends the command if it runs."""
+        await self._given.end()
+
+    async def _ask(self) -> tuple[Credential, datetime | None]:
+        """Returns what the command gives, and when that expires."""
+        return await asyncio.to_thread(self._read, await self._run())
 
     async def _run(self) -> bytes:
         """Runs the command and returns what it prints."""
@@ -130,7 +139,7 @@ class PluginCredentials:
         chain, key = given.client_certificate_data, given.client_key_data
         if bool(chain) != bool(key) or not (chain or given.token):
             raise self._failure("gave neither a token nor a certificate with its key")
-        return ClientCertificate(chain.encode(), key.encode(), self._origin) if chain else None
+        return check_certificate(ClientCertificate(chain.encode(), key.encode(), self._origin)) if chain else None
 
     def _failure(self, what: str) -> KubeConfigurationError:
         return KubeConfigurationError(f"{self._origin}: command {self._command}: {what}")

@@ -1,5 +1,6 @@
 """Fixtures for the tests of configuration: servers with TLS, and kubeconfig files."""
 
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import yaml
 from contrail_config.kube.access import Access
 from contrail_config.kube.client import connect
 from contrail_config.kube.configuration.load import load_access
+from tests.contrail_config.kube.configuration.commands import WriteCommand
 from tests.contrail_config.kube.tls import data, server_context
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
@@ -34,6 +36,33 @@ def write_kubeconfig(tmp_path: Path) -> WriteKubeconfig:
         return str(file)
 
     return write
+
+
+@pytest.fixture
+def write_command(tmp_path: Path) -> WriteCommand:
+    def write(code: str, name: str = "plugin") -> str:
+        file = tmp_path / name
+        file.write_text(f"#!{sys.executable} -IS\n{code}\n")
+        file.chmod(0o755)
+        return str(file)
+
+    return write
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A file to which commands add a line for each run."""
+    file = tmp_path / "runs"
+    file.touch()
+    return file
+
+
+@pytest.fixture
+def pids(tmp_path: Path) -> Path:
+    """A file to which a command writes whom it consists of."""
+    file = tmp_path / "pids"
+    file.touch()
+    return file
 
 
 def document(server: str, *, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> Any:

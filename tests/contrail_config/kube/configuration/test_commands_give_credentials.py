@@ -3,11 +3,8 @@
 import asyncio
 import json
 import os
-import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,57 +12,22 @@ from contrail_config.kube.client import connect
 from contrail_config.kube.configuration import exec_plugin
 from contrail_config.kube.configuration.load import load_access
 from contrail_config.kube.errors import KubeConfigurationError, KubeUnauthorizedError
+from tests.contrail_config.kube.configuration.commands import (
+    V1,
+    V1BETA1,
+    WriteCommand,
+    all_ended,
+    count_runs,
+    counting,
+    giving,
+    hanging,
+    user,
+)
 from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig, ask_by
 from tests.contrail_config.kube.tls import data, path, text
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver.server import FakeApiServer
-
-V1 = "client.authentication.k8s.io/v1"
-V1BETA1 = "client.authentication.k8s.io/v1beta1"
-
-WriteCommand = Callable[..., str]
-"""Writes a command that runs a piece of Python, given as text, and returns its path."""
-
-
-@pytest.fixture
-def write_command(tmp_path: Path) -> WriteCommand:
-    def write(code: str, name: str = "plugin") -> str:
-        file = tmp_path / name
-        file.write_text(f"#!{sys.executable} -IS\n{code}\n")
-        file.chmod(0o755)
-        return str(file)
-
-    return write
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    """A file to which commands add a line for each run."""
-    file = tmp_path / "runs"
-    file.touch()
-    return file
-
-
-def counting(runs: Path, *, expires: datetime | None = None) -> str:
-    """Gives the token `t1` in the first run, `t2` in the second, and so on."""
-    expiry = f", 'expirationTimestamp': '{expires:%Y-%m-%dT%H:%M:%SZ}'" if expires else ""
-    return f"""
-import json
-with open({str(runs)!r}, "a+") as file:
-    file.write("run\\n")
-    file.seek(0)
-    count = len(file.readlines())
-print(json.dumps({{"apiVersion": {V1!r}, "kind": "ExecCredential", "status": {{"token": f"t{{count}}"{expiry}}}}}))
-"""
-
-
-def giving(version: str = V1, **status: Any) -> str:
-    answer = {"apiVersion": version, "kind": "ExecCredential", "status": status}
-    return f"print({json.dumps(answer)!r})"
-
-
-def user(command: str, **plugin: Any) -> dict[str, Any]:
-    return {"exec": {"apiVersion": V1, "command": command, "interactiveMode": "Never", **plugin}}
+from tests.support.following import eventually
 
 
 async def test_the_token_is_sent(
@@ -186,10 +148,6 @@ async def test_it_is_run_again_when_the_server_refuses_what_it_gave(
     assert count_runs(runs) == 3
 
 
-def count_runs(runs: Path) -> int:
-    return runs.read_text().count("run")
-
-
 async def test_what_stays_refused_is_no_loop(
     server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand, runs: Path
 ) -> None:
@@ -213,34 +171,13 @@ async def test_one_that_hangs_is_ended_with_all_that_it_started(
     write_kubeconfig: WriteKubeconfig,
     write_command: WriteCommand,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    pids: Path,
 ) -> None:
     monkeypatch.setattr(exec_plugin, "DEADLINE", 0.5)
-    command = write_command(
-        f"""
-import os, subprocess, time
-child = subprocess.Popen(["sleep", "60"])
-with open({str(tmp_path / "pids")!r}, "w") as file:
-    file.write(f"{{os.getpid()}} {{child.pid}}")
-time.sleep(60)
-"""
-    )
+    command = write_command(hanging(pids))
     with pytest.raises(KubeConfigurationError, match=rf"exec: command {command}: did not end within 0.5 s"):
         await ask_by(write_kubeconfig(server.url, user=user(command)))
-    pids = (tmp_path / "pids").read_text().split()
-    assert len(pids) == 2
-    async with asyncio.timeout(5):
-        while any(_runs(pid) for pid in pids):  # noqa: ASYNC110 - the kernel sets no event
-            await asyncio.sleep(0.01)
-
-
-def _runs(pid: str) -> bool:
-    """Whether a process does anything; one that nobody waits for stays as a zombie."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
+    await eventually(all_ended, pids)
 
 
 @pytest.mark.parametrize(
@@ -252,6 +189,10 @@ def _runs(pid: str) -> bool:
         (giving(V1BETA1, token="t"), "printed client.authentication.k8s.io/v1beta1 ExecCredential, not"),
         (giving(), "gave neither a token nor a certificate with its key"),
         (giving(clientCertificateData="x"), "gave neither a token nor a certificate with its key"),
+        (
+            giving(clientCertificateData=text("client.pem"), clientKeyData=text("next-client.key")),
+            "certificate and key do not fit",
+        ),
         (giving(token=1), r"printed no ExecCredential: Expected `str`, got `int` - at `\$.status.token`"),
         (giving(token="two words"), "is no token"),
     ],

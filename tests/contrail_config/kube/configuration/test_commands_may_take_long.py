@@ -1,0 +1,113 @@
+"""Exec plugins that take longer than those wait who ask: run once, heard in the end, and ended with their owner."""
+
+import asyncio
+import gc
+import warnings
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from contrail_config.kube import client
+from contrail_config.kube.access import Access, Credentials
+from contrail_config.kube.client import connect
+from contrail_config.kube.configuration import exec_plugin
+from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.errors import KubeConfigurationError
+from contrail_config.kube.lease import LeaderElection, LeaseTimes
+from tests.contrail_config.kube.configuration.commands import (
+    WriteCommand,
+    all_ended,
+    both_run,
+    count_runs,
+    counting,
+    hanging,
+    user,
+)
+from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.following import eventually
+
+IMPATIENT = LeaseTimes(duration=3.0, renew_deadline=0.4, retry=0.05)
+
+LoadAccess = Callable[[str], Awaitable[Access]]
+
+
+@pytest.fixture
+def load(server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand) -> LoadAccess:
+    """Returns the access of a user whose credentials a command gives, which runs a piece of Python."""
+
+    async def load(code: str) -> Access:
+        return await load_access(kubeconfig=write_kubeconfig(server.url, user=user(write_command(code))))
+
+    return load
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Path:
+    """A file that is not there yet."""
+    return tmp_path / "gate"
+
+
+def waiting(gate: Path) -> str:
+    """Waits until there is a gate."""
+    return f"import os, time\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)\n"
+
+
+def open_gate(gate: Path) -> None:
+    gate.touch()
+
+
+async def give_up(credentials: Credentials, when: Callable[..., object], *arguments: object) -> None:
+    """Asks for credentials, and gives up when something holds."""
+    asked = asyncio.create_task(credentials.current())
+    await eventually(when, *arguments)
+    asked.cancel()
+    await asyncio.wait([asked])
+
+
+def test_it_ends_before_the_request_that_asks_for_it() -> None:
+    assert exec_plugin.DEADLINE < client.DEADLINE
+
+
+async def test_one_that_takes_longer_than_a_try_for_the_lease_is_no_obstacle_to_the_lead(
+    server: FakeApiServer, load: LoadAccess, runs: Path, gate: Path
+) -> None:
+    async def open_after_a_try() -> None:
+        await eventually(lambda: election.problem)
+        open_gate(gate)
+
+    async with connect(await load(counting(runs) + waiting(gate))) as voter, asyncio.TaskGroup() as tasks:
+        election = LeaderElection(voter, namespace="default", name="manager", identity="a", times=IMPATIENT)
+        tasks.create_task(open_after_a_try())
+        async with election.lead():
+            assert set(server.callers) == {"t1"}
+
+
+async def test_its_failure_is_told_though_who_asked_first_gave_up(load: LoadAccess, runs: Path, gate: Path) -> None:
+    credentials = (await load(f"{counting(runs)}{waiting(gate)}raise SystemExit('log in first')")).credentials
+    await give_up(credentials, count_runs, runs)
+    open_gate(gate)
+    with pytest.raises(KubeConfigurationError, match="failed with status 1: log in first"):
+        await credentials.current()
+    assert count_runs(runs) == 1
+
+
+async def test_it_ends_when_its_owner_does(load: LoadAccess, pids: Path) -> None:
+    credentials = (await load(hanging(pids))).credentials
+    await give_up(credentials, both_run, pids)
+    await credentials.end()
+    await eventually(all_ended, pids)
+
+
+def test_nothing_is_left_when_the_process_ends(load: LoadAccess, pids: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        await give_up((await load(hanging(pids))).credentials, both_run, pids)
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(run())
+        gc.collect()
+    assert [str(each.message) for each in warned] == []
+    assert caplog.messages == []
+    asyncio.run(eventually(all_ended, pids))

@@ -1,0 +1,132 @@
+"""Work that is done once for all who ask for it: it goes on when they give up, and what comes of it is not lost."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+
+import pytest
+
+from contrail_config.kube.configuration.shared_run import SharedRun
+
+
+class Work:
+    """Done when it is said, with what is said."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.ended = 0
+        self.shared = SharedRun(self._do)
+        self._results: asyncio.Queue[str | Exception] = asyncio.Queue()
+
+    async def _do(self) -> str:
+        self.begun += 1
+        try:
+            result = await self._results.get()
+        finally:
+            self.ended += 1
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def asked(self) -> asyncio.Task[str]:
+        """Somebody who waits for it."""
+        task = asyncio.create_task(self.shared.outcome())
+        await turns()
+        return task
+
+    async def given_up(self) -> None:
+        """Somebody has waited for it."""
+        task = await self.asked()
+        task.cancel()
+        await asyncio.wait([task])
+
+    async def say(self, result: str | Exception) -> None:
+        self._results.put_nowait(result)
+        await turns()
+
+
+async def turns() -> None:
+    """Lets others do what they can at once."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def work() -> AsyncIterator[Work]:
+    work = Work()
+    yield work
+    await work.shared.end()
+
+
+async def test_all_who_ask_meanwhile_wait_for_one_run(work: Work) -> None:
+    asked = [await work.asked() for _ in range(3)]
+    await work.say("done")
+    assert [await each for each in asked] == ["done"] * 3
+    assert work.begun == 1
+
+
+async def test_who_asks_after_that_has_a_new_one(work: Work) -> None:
+    for number in range(3):
+        asked = await work.asked()
+        await work.say(f"done {number}")
+        assert await asked == f"done {number}"
+
+
+async def test_who_gives_up_does_not_end_it(work: Work) -> None:
+    await work.given_up()
+    asked = await work.asked()
+    await work.say("done")
+    assert await asked == "done"
+    assert work.begun == 1
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_what_nobody_waited_for_is_for_the_next_one(work: Work, times: int) -> None:
+    for _ in range(times):
+        await work.given_up()
+    await work.say("done")
+    assert await work.shared.outcome() == "done"
+    await work.asked()
+    assert work.begun == 2
+
+
+async def test_so_is_a_failure(work: Work) -> None:
+    await work.given_up()
+    await work.say(ValueError("of the work"))
+    with pytest.raises(ValueError, match="of the work"):
+        await work.shared.outcome()
+    asked = await work.asked()
+    await work.say("done")
+    assert await asked == "done"
+
+
+async def test_all_who_wait_hear_of_a_failure(work: Work) -> None:
+    asked = [await work.asked() for _ in range(3)]
+    await work.say(ValueError("of the work"))
+    for each in asked:
+        with pytest.raises(ValueError, match="of the work"):
+            await each
+
+
+async def test_a_failure_that_nobody_ever_asks_for_is_no_complaint_of_asyncio(
+    work: Work, caplog: pytest.LogCaptureFixture
+) -> None:
+    await work.given_up()
+    await work.say(ValueError("of the work"))
+    await work.shared.end()
+    gc.collect()
+    assert caplog.messages == []
+
+
+async def test_it_has_ended_when_its_owner_has(work: Work) -> None:
+    await work.given_up()
+    await work.shared.end()
+    assert (work.begun, work.ended) == (1, 1)
+
+
+async def test_it_is_begun_again_for_those_who_still_wait(work: Work) -> None:
+    asked = await work.asked()
+    await work.shared.end()
+    await work.say("done")
+    assert await asked == "done"
+    assert work.begun == 2
