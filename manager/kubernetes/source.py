@@ -3,7 +3,8 @@
 Namespaces and NADs are followed beside pods, but no list of pods begins before networks were listed anew: a pod that is
 in the list is told after the NADs that were there with it (rule 3), also after a cut in which both were made. Where
 networks cannot be listed, pods that come wait for the first such list, but not for a later one for ever: most pods need
-none of the networks that are missing then, and those that do wait by themselves.
+none of the networks that are missing then, and those that do wait by themselves. A new pod waits for its namespace in
+the same way, see `newcomers`.
 
 Unbound pods are not asked for: whatever watches them costs the server and us, and nothing can be done for them.
 """
@@ -20,13 +21,14 @@ from contrail_config.kube.decoding import Unreadable
 from contrail_config.kube.reflector import Pace, Reflector
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selection import Selection
-from contrail_config.kube.view import Change, Deleted
+from contrail_config.kube.view import Added, Change, Deleted, Modified
 from contrail_config.kube.view import Listed as KindListed
 from contrail_config.objects import VirtualMachine
 from manager.kubernetes.definition import NadDefinition
 from manager.kubernetes.following import Following
+from manager.kubernetes.newcomers import Newcomers
 from manager.kubernetes.objects import identity, make_nad, make_namespace, make_pod, make_problem
-from manager.kubernetes.wire import NADS, NAMESPACES, PODS, PodObject
+from manager.kubernetes.wire import NADS, NAMESPACES, PODS, NamespaceObject, PodObject
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, SourceEvent
 
 log = logging.getLogger(__name__)
@@ -42,7 +44,8 @@ Make = Callable[[T], Pod | Nad | Namespace]
 class KubernetesSource:
     """Pods, NADs and namespaces of a cluster. The NADs' CRD is made if it is missing, and waited for.
 
-    `patience`: seconds for which a list of pods waits for one of networks, but for the first, which waits for ever.
+    `patience`: seconds for which a list of pods waits for one of networks, but for the first, which waits for ever; and
+    for which a new pod waits for its namespace.
     """
 
     def __init__(
@@ -55,11 +58,13 @@ class KubernetesSource:
         nads = Reflector(client, NADS, pace=pace, before_list=definition.ensure)
         self._namespaces = Reflector(client, NAMESPACES, pace=pace)
         self._networks = (
-            self._following(NAMESPACES, self._namespaces, make_namespace),
-            self._following(NADS, nads, make_nad),
+            Following(self._namespaces, tell=self._tell_namespace, ended=self._ended),
+            Following(nads, tell=partial(self._tell, NADS, make_nad), ended=self._ended),
         )
         self._pods = Reflector(client, PODS, _BOUND, pace=pace, before_list=self._list_networks)
+        self._newcomers = Newcomers(tell=self._tell_newcomer, emptied=self._tell_late_list, patience=patience)
         self._pods_complete: bool | None = None
+        self._list_is_late = False  # for newcomers
         self._networks_listed = False
         self._all_pods_seen = False
 
@@ -92,6 +97,7 @@ class KubernetesSource:
             await asyncio.wait([pods])
             for kind in self._networks:
                 await kind.stop()
+            self._newcomers.close()
 
     async def _stream(self) -> AsyncGenerator[SourceEvent, None]:
         while True:
@@ -108,7 +114,7 @@ class KubernetesSource:
                     self._pods_complete = change.complete
                     self._all_pods_seen |= change.complete
                 await self._room()
-                self._tell(PODS, make_pod, change)
+                self._tell_pod(change)
 
     async def _room(self) -> None:
         while self._told.qsize() >= _MOST_WAITING:
@@ -128,8 +134,25 @@ class KubernetesSource:
             log.warning("pods are listed, though networks are not: %s", "; ".join(self.problems()))
         self._networks_listed = True
 
-    def _following(self, resource: Resource[T], reflector: Reflector[T], make: Make[T]) -> Following[T]:
-        return Following(reflector, tell=partial(self._tell, resource, make), ended=self._ended)
+    def _tell_pod(self, change: Change[PodObject]) -> None:
+        """Tells of a pod, unless it is to wait for its namespace: after that, and never in another order."""
+        match change:
+            case Added(pod) if ("", pod.metadata.namespace) not in self._namespaces.objects:
+                self._newcomers.put(pod)
+            case Modified(pod) if pod in self._newcomers:
+                self._newcomers.put(pod)
+            case _:
+                self._tell(PODS, make_pod, change)
+                if isinstance(change, Deleted):
+                    self._newcomers.remove(change.object)
+
+    def _tell_namespace(self, change: Change[NamespaceObject]) -> None:
+        self._tell(NAMESPACES, make_namespace, change)
+        if isinstance(change, Added):
+            self._newcomers.admit(change.object.metadata.name)
+
+    def _tell_newcomer(self, pod: PodObject) -> None:
+        self._told.put_nowait(Applied(make_pod(pod)))
 
     def _tell(self, resource: Resource[T], make: Make[T], change: Change[T]) -> None:
         match change:
@@ -143,10 +166,16 @@ class KubernetesSource:
                 self._told.put_nowait(Applied(make(change.object)))
 
     def _tell_listed(self) -> None:
-        """Tells that all was told, if the newest list of every kind was."""
+        """Tells that all was told, if the newest list of every kind was; later, if newcomers still wait."""
         kinds = [self._pods_complete, *(kind.complete for kind in self._networks)]
         if None not in kinds:
-            self._told.put_nowait(Listed(complete=all(kinds)))
+            self._list_is_late = bool(self._newcomers)
+            if not self._list_is_late:
+                self._told.put_nowait(Listed(complete=all(kinds)))
+
+    def _tell_late_list(self) -> None:
+        if self._list_is_late:
+            self._tell_listed()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """Has the source fail as a part of it did."""
