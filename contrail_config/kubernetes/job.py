@@ -43,8 +43,8 @@ class Job(Generic[T]):
     def settle(self, failures: Failures) -> bool:
         """Tells the caller how it ended; False if it has to be planned again.
 
-        A refusal may be due to an edit that was not saved, so it counts only if all were: `failures` are those alone that
-        concern any job, or were read again.
+        A refusal may be due to an edit that was not saved, so it counts only if all were: `failures` are those alone
+        that concern any job, or were read again.
         """
         lost = {key: failures[key] for key in self._draft.blocks if key in failures}
         if error := next((error for error in lost.values() if error is not None), None):

@@ -53,19 +53,23 @@ class Machines:
         self._bearers: dict[str, str] = {}  # machine of an interface
 
     async def put(self, machine: VirtualMachine) -> None:
-        """Creates or replaces the machine. Raises ConflictError if another machine has its place or its name."""
+        """Creates or replaces the machine.
+
+        Raises ConflictError if another machine has its place or its name, KubeNotFoundError if its namespace is gone.
+        """
         self._refuse_elsewhere(machine)
         if machine.uuid not in self._known:
             self._note(machine, sure=False)
         async for _ in attempts():
             try:
                 await self._write(machine)
-            except (KubeConflictError, KubeNotFoundError) as error:
+            except KubeConflictError as error:
                 met = error
             else:
                 self._note(machine)
                 return
-        raise StoreUnavailableError(f"machine {machine.name} was changed by others at each attempt to write") from met
+        problem = f"machine {machine.name} was changed by others at each attempt to write: {met}"
+        raise StoreUnavailableError(problem) from met
 
     async def get(self, uuid: str) -> VirtualMachine:
         """The machine. Raises NotFoundError."""
@@ -118,10 +122,17 @@ class Machines:
         try:
             await self._client.create(MACHINES, wanted, namespace=machine.namespace)
         except KubeExistsError:
+            await self._take_over(machine, wanted)
+
+    async def _take_over(self, machine: VirtualMachine, wanted: MachineObject) -> None:
+        """Replaces the machine that is there. Raises KubeConflictError also if it is there no more."""
+        try:
             found = await self._client.get(MACHINES, machine.pod, namespace=machine.namespace)
             self._refuse_other(machine, found.spec)
             if found.spec != machine:
                 await self._client.replace(MACHINES, machine.pod, succeed(found, wanted), namespace=machine.namespace)
+        except KubeNotFoundError as error:
+            raise KubeConflictError(str(error)) from error
 
     def _refuse_other(self, machine: VirtualMachine, found: VirtualMachine) -> None:
         if found.uuid != machine.uuid:

@@ -82,7 +82,8 @@ class Networks:
                 else:
                     self._known[network.uuid] = kept
                     return kept.spec
-        raise StoreUnavailableError(f"network {network.name} was changed by others at each attempt to write") from met
+        problem = f"network {network.name} was changed by others at each attempt to write: {met}"
+        raise StoreUnavailableError(problem) from met
 
     async def delete(self, uuid: str) -> None:
         """Deletes the network, if it is there. Raises InUseError while an address of it is given."""

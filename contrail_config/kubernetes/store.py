@@ -84,7 +84,8 @@ class KubernetesStore:
         """Creates or replaces the machine of this uuid.
 
         Raises ConflictError if another machine has the name, or another manager wrote this one with other addresses;
-        it is known here then, and the same again with its addresses succeeds.
+        it is known here then, and the same again with its addresses succeeds. Raises NotFoundError if its namespace is
+        gone.
         """
         with self._answering(f"machine {machine.name}"):
             await self._machines.put(machine)

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from contrail_config.errors import NotFoundError, StoreError, StoreRefusedError, StoreUnavailableError
+from contrail_config.errors import NotFoundError, StoreRefusedError, StoreUnavailableError
 from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeThrottledError, KubeUnavailableError
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.kept_in_cluster import given_addresses
+from tests.support.kept_in_cluster import given_addresses, kept_machines
 from tests.support.machines import make_machine
 from tests.support.networks import give, make_network, new_owner, start_pod
 
@@ -75,10 +75,34 @@ async def test_a_server_that_is_gone_is_a_passing_error(manager: KubernetesStore
     assert await manager.machine(machine.uuid) == machine
 
 
-async def test_a_namespace_that_is_gone_is_not_found(manager: KubernetesStore) -> None:
+async def test_a_namespace_that_is_gone_is_not_found(manager: KubernetesStore, server: FakeApiServer) -> None:
+    """It is told at once, as what it is: nobody changed anything, and it does not come back by itself."""
     machine = msgspec.structs.replace(make_machine(), namespace="gone", name="k8s__gone__p1")
-    with pytest.raises(StoreError):
+    with pytest.raises(NotFoundError, match=f'{machine.name}: POST .*namespaces "gone" not found'):
         await manager.put_machine(machine)
+    assert server.requests.count("create virtualmachines") == 1
+
+
+async def test_a_machine_that_is_never_as_it_was_read_says_what_was_met(
+    manager: KubernetesStore, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contrail_config.kubernetes.attempts._LIMIT", 2)
+    machine = make_machine()
+    await manager.put_machine(machine)
+    server.faults.conflicts = True
+    with pytest.raises(StoreUnavailableError, match=r"at each attempt to write: PUT .*: 409 Conflict"):
+        await manager.put_machine(msgspec.structs.replace(machine, node="worker-9"))
+
+
+async def test_a_machine_that_goes_while_it_is_replaced_is_made_again(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    machine = make_machine()
+    await manager.put_machine(machine)
+    server.faults.refuse(404, verb="update")
+    moved = msgspec.structs.replace(machine, node="worker-9")
+    await manager.put_machine(moved)
+    assert kept_machines(server)[machine.uuid] == moved
 
 
 async def test_a_closed_store_serves_nothing(manager: KubernetesStore) -> None:
