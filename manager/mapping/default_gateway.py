@@ -20,10 +20,11 @@ import msgspec
 
 from contrail_config.addressing.notation import family_of
 from contrail_config.objects import DefaultGateway, thick_name
-from manager.mapping.addresses import unfit_gateway
+from manager.mapping.addresses import gateway_families, unfit_gateway
 from manager.mapping.annotations import DEFAULT_GATEWAY_KEY
 from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import PodRefusedError
+from manager.parsing.quoting import shown
 from manager.parsing.selection import NetworkSelection
 from manager.reasons import Reason
 from manager.source import Pod
@@ -52,9 +53,8 @@ def choose_default_gateways(
         index = _find(wanted, drafts)
         families = _gateway_families(drafts[index])
         if nowhere or any(holder.get(family, index) != index for family in families):
-            conflict = (
-                f"{DEFAULT_GATEWAY_KEY}: {wanted!r} holds, the default-route of {_asking(drafts, foreign)} does not"
-            )
+            other = _asking(drafts, foreign)
+            conflict = f"{DEFAULT_GATEWAY_KEY}: {shown(wanted)} holds, the default-route of {other} does not"
         holder |= dict.fromkeys(families, index)
     if not holder and not nowhere:
         return GatewayChoice(drafts, None)
@@ -90,9 +90,13 @@ def _find(wanted: str, drafts: Sequence[InterfaceDraft]) -> int:
             index = names.index(wanted)
             if _gateway_families(drafts[index]):
                 return index
-            raise _invalid(f"{DEFAULT_GATEWAY_KEY}: network {drafts[index].network.name} of {wanted!r} has no gateway")
+            raise _invalid(
+                f"{DEFAULT_GATEWAY_KEY}: network {drafts[index].network.name} of {shown(wanted)} has no gateway"
+            )
     known = ", ".join(dict.fromkeys(name for names in ways[:4] for name in names if name is not None))
-    raise _invalid(f"{DEFAULT_GATEWAY_KEY}: {wanted!r} is no interface and no network of the pod, which has {known}")
+    raise _invalid(
+        f"{DEFAULT_GATEWAY_KEY}: {shown(wanted)} is no interface and no network of the pod, which has {known}"
+    )
 
 
 def _network_label(index: int, draft: InterfaceDraft) -> str | None:
@@ -100,9 +104,8 @@ def _network_label(index: int, draft: InterfaceDraft) -> str | None:
     return "default" if index == 0 else draft.nad and draft.nad.rpartition("/")[2]
 
 
-def _gateway_families(draft: InterfaceDraft) -> set[int]:
-    of_subnets = {family_of(subnet.gateway) for subnet in draft.network.subnets if subnet.gateway is not None}
-    return of_subnets | {family_of(gateway) for gateway in draft.default_route or ()}
+def _gateway_families(draft: InterfaceDraft) -> frozenset[int]:
+    return gateway_families(draft.network) | {family_of(gateway) for gateway in draft.default_route or ()}
 
 
 def _with_answers(

@@ -17,6 +17,7 @@ from manager.mapping.selections import check_selections, draft_selection, find_n
 from manager.needs import namespace_need
 from manager.parsing.errors import AnnotationError
 from manager.parsing.networks import NETWORKS_KEY, parse_networks
+from manager.parsing.quoting import shown
 from manager.parsing.reference import NETWORK_KEY, parse_reference
 from manager.parsing.selection import NetworkSelection
 from manager.reasons import Reason
@@ -32,7 +33,7 @@ def draft_primary(pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfi
         return InterfaceDraft(network=catalogue.network(name))
     if chosen not in (None, draft.network.fq_name):
         problem = f"chooses network {draft.network.name} for index 0, but {NETWORK_KEY} another one"
-        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {pod.annotations[DEFAULT_NETWORK_KEY]!r} {problem}")
+        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {shown(pod.annotations[DEFAULT_NETWORK_KEY])} {problem}")
     return draft
 
 
@@ -55,7 +56,7 @@ def _read_default_network(pod: Pod, configuration: ManagerConfiguration) -> tupl
     except AnnotationError as error:
         raise _invalid(DEFAULT_NETWORK_KEY + str(error).removeprefix(NETWORKS_KEY)) from error
     if len(selections) > 1:
-        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {text!r} names {len(selections)} networks, index 0 has one")
+        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {shown(text)} names {len(selections)} networks, index 0 has one")
     if selections and selections[0].interface is not None:
         problem = f"interface {selections[0].interface!r} cannot be had, the runtime names the first interface"
         raise _invalid(f"{DEFAULT_NETWORK_KEY}: {problem}")

@@ -50,6 +50,6 @@ def _refuse_crowds(drafts: Sequence[InterfaceDraft]) -> None:
     networks: dict[str, VirtualNetwork] = {draft.network.uuid: draft.network for draft in drafts}
     for uuid, number in interfaces.items():
         for family in families(networks[uuid]):
-            if number > (free := room(networks[uuid], family=family)):
+            if number > (free := room(networks[uuid], family=family, enough=number)):
                 message = f"network {networks[uuid].name} has room for {free} IPv{family} interfaces, not for {number}"
                 raise PodRefusedError(Reason.ADDRESSES_EXHAUSTED, message)

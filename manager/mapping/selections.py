@@ -12,6 +12,7 @@ from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import PodRefusedError, PodWaitsError
 from manager.mapping.isolation import may_name
 from manager.needs import nad_need
+from manager.parsing.quoting import shown
 from manager.parsing.selection import NetworkSelection
 from manager.reasons import Reason
 from manager.source import Pod
@@ -69,7 +70,7 @@ def _find(key: str, catalogue: Catalogue, configuration: ManagerConfiguration) -
     if isinstance(nad, ServedNad):
         _need_network(key, nad, catalogue)
     elif configuration.meta_plugin.kind is MetaPlugin.NONE:
-        plugin = f"of plugin {nad.plugin!r}" if nad.plugin else "of another plugin"
+        plugin = f"of plugin {shown(nad.plugin)}" if nad.plugin else "of another plugin"
         message = f"network attachment definition {key} is {plugin}, and there is no meta plugin to call it"
         raise PodWaitsError(Reason.FOREIGN_NETWORK, message, nad_need(key))
     return nad

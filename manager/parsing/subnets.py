@@ -15,9 +15,7 @@ from manager.parsing.bounds import MOST_EXCLUDED_CIDRS
 from manager.parsing.cidr_table import CidrTable
 from manager.parsing.errors import BadValueError
 from manager.parsing.findings import Findings, Stated
-from manager.parsing.quoting import shown
-
-_NAMED = 8  # subnets in a message
+from manager.parsing.quoting import listed, shown
 
 
 def read_subnets(findings: Findings, *, cidrs: Stated, gateways: Stated, excluded: Stated) -> tuple[Subnet, ...]:
@@ -116,12 +114,8 @@ class _Homes:
         """The subnet in which both lie; `text` is how they are written. Raises BadValueError if there is none."""
         network = self._table.find(first)
         if network is None or last not in network:
-            raise BadValueError(f"{shown(text)} lies in none of the subnets {self._names()}")
+            raise BadValueError(f"{shown(text)} lies in none of the subnets {listed(self._networks)}")
         return network
-
-    def _names(self) -> str:
-        more = [f"and {len(self._networks) - _NAMED} more"] if len(self._networks) > _NAMED else []
-        return ", ".join([*map(str, self._networks[:_NAMED]), *more])
 
 
 def _fewest_texts(networks: Iterable[Network]) -> tuple[str, ...]:
