@@ -63,6 +63,10 @@ class KubeClient:
 
     async def list_all(self, resource: Resource[T], selection: Selection = EVERYTHING) -> list[T]:
         """Returns all objects as they were at one moment. Raises KubeError if one does not fit its struct."""
+        return [_readable(item) for item in await self.list_each(resource, selection)]
+
+    async def list_each(self, resource: Resource[T], selection: Selection = EVERYTHING) -> list[T | Unreadable]:
+        """The same where anybody may have written them: those that do not fit their struct are told apart."""
         return await self._repeated((KubeUnavailableError, KubeGoneError), self._all, resource, selection)
 
     async def create(self, resource: Resource[T], body: Any, *, namespace: str = "") -> T:
@@ -126,8 +130,8 @@ class KubeClient:
         """Gives what changes after a resourceVersion, tried once: see `reflector` for what never ends."""
         return open_watch(self._transport, resource, selection, since=since, seconds=seconds)
 
-    async def _all(self, resource: Resource[T], selection: Selection) -> list[T]:
-        return [_readable(item) async for page in self.pages(resource, selection) for item in page.items]
+    async def _all(self, resource: Resource[T], selection: Selection) -> list[T | Unreadable]:
+        return [item async for page in self.pages(resource, selection) for item in page.items]
 
     async def _object(self, resource: Resource[T], call: Call, *, passing: _Passing) -> T:
         exchange = self._transport.exchange if call.method == "GET" else self._write

@@ -6,10 +6,14 @@ manager; the server forgets events after a while (an hour by default), and then 
 Bounded, since a list of a hundred thousand new pods would else have the manager write events for an hour: what exceeds
 the rate is dropped. Warnings have a rate of their own, so that no crowd of pods that are well keeps from another one
 what is wrong with it. Also not promised: exact counts while two managers tell the same.
+
+Anybody may create events that bear the manager's name. What does not look like one of its own is passed over, and said
+in the log, so that nobody takes the events of all others away from those who ask for them.
 """
 
 import asyncio
 import hashlib
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,12 +22,15 @@ import msgspec
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.errors import KubeError, KubeExistsError, KubeNotFoundError
+from contrail_config.kube.decoding import Unreadable
+from contrail_config.kube.errors import LONGEST_MESSAGE, KubeError, KubeExistsError, KubeNotFoundError
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selection import Selection
 from contrail_config.objects import Event, EventType
 from manager.kubernetes.allowance import Allowance
 from manager.kubernetes.wire import NADS, NAMESPACES, PODS
+
+log = logging.getLogger(__name__)
 
 COMPONENT = "contrail-manager"
 """Who tells, as `kubectl describe` shows it."""
@@ -87,6 +94,7 @@ class KubernetesEventLog:
         self._instance = instance
         self._allowances = allowances or {kind: Allowance(rate=50.0, burst=1000) for kind in EventType}
         self._told: OrderedDict[tuple[str, str], _Told] = OrderedDict()
+        self._passed_over: set[str] = set()  # uids of those that the log has told of
 
     async def record_event(self, event: Event) -> None:
         """Adds an event; one that equals an earlier one in object, type, reason and message adds to its count.
@@ -107,15 +115,19 @@ class KubernetesEventLog:
     async def events(
         self, *, kind: str | None = None, namespace: str | None = None, name: str | None = None
     ) -> list[Event]:
-        """Those events of managers, oldest `last_seen` first. Raises StoreUnavailableError."""
+        """Those events of managers that can be read, oldest `last_seen` first. Raises StoreUnavailableError."""
         chosen = {"reportingComponent": COMPONENT, "involvedObject.kind": kind, "involvedObject.name": name}
         chosen |= {"involvedObject.namespace": namespace}
         fields = ",".join(f"{key}={value}" for key, value in chosen.items() if value is not None)
         try:
-            found = await self._client.list_all(EVENTS, Selection(namespace=namespace or "", fields=fields))
+            found = await self._client.list_each(EVENTS, Selection(namespace=namespace or "", fields=fields))
         except KubeError as error:
             raise StoreUnavailableError(f"events cannot be read: {error}") from error
-        return sorted(map(_event, found), key=lambda event: event.last_seen)
+        for item in found:
+            if isinstance(item, Unreadable):
+                self._pass_over(item)
+        events = [_event(item) for item in found if isinstance(item, EventObject)]
+        return sorted(events, key=lambda event: event.last_seen)
 
     async def _write(self, body: EventObject, known: EventObject | None) -> EventObject:
         """Writes the event as one more of those that are known, and returns it as kept."""
@@ -141,6 +153,14 @@ class KubernetesEventLog:
 
     async def _create(self, body: EventObject) -> EventObject:
         return await self._client.create(EVENTS, body, namespace=body.metadata.namespace)
+
+    def _pass_over(self, item: Unreadable) -> None:
+        """Says so once of each, and of no more than so many: whoever makes them can make any number."""
+        metadata = item.metadata
+        if metadata.uid not in self._passed_over and len(self._passed_over) < _REMEMBERED:
+            self._passed_over.add(metadata.uid)
+            problem = item.problem[:LONGEST_MESSAGE]  # it shows a text of theirs
+            log.warning("event %s/%s is passed over: %s", metadata.namespace, metadata.name, problem)
 
     def _remember(self, key: tuple[str, str]) -> _Told:
         told = self._told.setdefault(key, _Told())

@@ -139,6 +139,44 @@ async def test_events_of_others_are_theirs(event_log: KubernetesEventLog, server
     assert await event_log.events() == []
 
 
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"lastTimestamp": None}, "Expected `datetime`, got `null` - at `$.lastTimestamp`"),
+        ({"type": "Fancy"}, "Invalid enum value 'Fancy' - at `$.type`"),
+    ],
+)
+async def test_what_others_wrote_in_its_name_is_passed_over_and_said_once(
+    event_log: KubernetesEventLog,
+    server: FakeApiServer,
+    caplog: pytest.LogCaptureFixture,
+    wrong: dict[str, Any],
+    problem: str,
+) -> None:
+    await event_log.record_event(event())
+    (own,) = kept_events(server)
+    server.storage.put(EVENTS, {**own, **wrong, "metadata": {"name": "forged", "namespace": "blue", "uid": "forged"}})
+    for _ in range(2):
+        assert await event_log.events() == [event()]
+    assert await event_log.events(namespace="blue", name="web-0") == [event()]
+    (line,) = [line for line in caplog.messages if "passed over" in line]
+    assert line == f"event blue/forged is passed over: {problem}"
+
+
+async def test_the_log_is_not_filled_with_them(
+    event_log: KubernetesEventLog,
+    server: FakeApiServer,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("manager.kubernetes.event_log._REMEMBERED", 2)
+    for number in range(4):
+        server.put(EVENTS, f"forged-{number}", namespace="blue", reportingComponent="contrail-manager")
+    for _ in range(2):
+        assert await event_log.events() == []
+    assert len([line for line in caplog.messages if "passed over" in line]) == 2
+
+
 async def test_the_longest_of_names_has_events_too(event_log: KubernetesEventLog, server: FakeApiServer) -> None:
     name = "a" * 236 + "." + "b" * 16
     await event_log.record_event(event(name=name))
