@@ -5,7 +5,8 @@ told so, and takes over what the other one wrote instead of replacing what it ne
 
 Where the object of a uuid is, and whose interfaces it has, is known of all machines that this process wrote or read;
 of others it is asked for. So an object that went without us (with its pod, by its owner reference) still tells whose
-addresses are to be freed, and one whose write was not answered is found.
+addresses are to be freed, and one whose write was not answered is found. It is known until it is deleted, or, if it
+could not be written, until its addresses are released.
 
 An agent watches the machines that bear its node's label. The server has no index for that (nor for `selectableFields`,
 which filter alone), and holds each change against each agent's watch: that takes it 3 to 4 us, as
@@ -102,13 +103,23 @@ class Machines:
             self._bearers.pop(interface, None)
 
     async def borne(self, owner: str) -> frozenset[str]:
-        """The addresses that the interface has in a machine that is there, as far as that one is known."""
+        """The addresses that the interface has in a machine that is there, as far as that one is known.
+
+        A machine that could not be written, and is not there, is forgotten: nobody is going to delete it.
+        """
         uuid = self._bearers.get(owner)
         found = None if uuid is None else await self._find(uuid)
+        if uuid is not None and found is None:
+            self._forget_unsure(uuid)
         interfaces = found.spec.interfaces if found else ()
         return frozenset(
             address.address for interface in interfaces if interface.uuid == owner for address in interface.addresses
         )
+
+    def _forget_unsure(self, uuid: str) -> None:
+        known = self._known.get(uuid)
+        if known is not None and not known.sure:
+            self.forget(uuid)
 
     def _refuse_elsewhere(self, machine: VirtualMachine) -> None:
         known, place = self._known.get(machine.uuid), f"{machine.namespace}/{machine.pod}"
@@ -137,7 +148,8 @@ class Machines:
     def _refuse_other(self, machine: VirtualMachine, found: VirtualMachine) -> None:
         if found.uuid != machine.uuid:
             raise ConflictError(f"machine {found.name} is there already, with uuid {found.uuid}")
-        if not self._known[found.uuid].sure and found.interfaces != machine.interfaces:
+        known = self._known.get(found.uuid)  # unless it was deleted meanwhile
+        if (known is None or not known.sure) and found.interfaces != machine.interfaces:
             self._note(found)
             raise ConflictError(f"machine {found.name} is there already, as another manager wrote it")
 

@@ -6,13 +6,13 @@ import pytest
 from contrail_config.errors import ConflictError, StoreUnavailableError
 from contrail_config.kubernetes.kinds import NODE_LABEL, node_label
 from contrail_config.kubernetes.store import KubernetesStore
-from contrail_config.objects import machine_name
+from contrail_config.objects import interface_uuid, machine_name
 from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses
 from tests.support.machines import make_machine
-from tests.support.networks import make_network, start_pod
+from tests.support.networks import give, make_network, new_owner, start_pod
 
 
 async def test_a_machine_is_named_labelled_and_owned_by_its_pod(
@@ -71,6 +71,48 @@ async def test_a_delete_that_could_not_free_addresses_frees_them_when_it_is_trie
         await manager.delete_machine(machine.uuid)
     await manager.delete_machine(machine.uuid)
     assert given_addresses(server) == {}
+
+
+async def test_a_machine_that_could_not_be_written_is_known_until_its_addresses_are_released(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    """What is known must not grow with the pods that come and go while the server takes no machine."""
+    network = await manager.put_network(make_network())
+    await give(manager, network, kept := new_owner())
+    server.faults.refuse(403, verb="create")  # of the machine: the block is there
+    with pytest.raises(StoreUnavailableError):
+        await start_pod(manager, [network, network], uid=(uid := new_owner()))
+    owners = [interface_uuid(uid, 0), interface_uuid(uid, 1)]
+    await manager.release(owners, hold=0.0)
+    assert list(given_addresses(server).values()) == [kept]
+    assert manager._machines._known == {}
+    assert manager._machines._bearers == {}
+
+
+async def test_a_machine_that_went_with_its_pod_is_known_until_it_is_deleted(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    network = await manager.put_network(make_network())
+    machine = await start_pod(manager, [network, network])
+    server.storage.remove(MACHINE_KIND, server.storage.objects(MACHINE_KIND)["default", "p1"])
+    await manager.release([machine.interfaces[0].uuid], hold=0.0)
+    await manager.delete_machine(machine.uuid)
+    assert given_addresses(server) == {}
+    assert manager._machines._known == {}
+
+
+async def test_a_machine_whose_write_was_not_answered_keeps_its_addresses_until_it_is_deleted(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    network = await manager.put_network(make_network())
+    server.faults.lost_answers_of = [MACHINE_KIND.plural]
+    with pytest.raises(StoreUnavailableError):
+        await start_pod(manager, [network], uid=(uid := new_owner()))
+    await manager.release([interface_uuid(uid, 0)], hold=0.0)
+    assert len(given_addresses(server)) == 1
+    await manager.delete_machine(uid)
+    assert given_addresses(server) == {}
+    assert manager._machines._known == {}
 
 
 async def test_a_uuid_is_in_one_place(manager: KubernetesStore) -> None:
