@@ -2,7 +2,8 @@
 
 A watch that ends is taken up where it stopped. Where the server no longer knows that place (410), fell silent, or
 refuses for a reason that is not a passing one, the objects are listed anew, and what changed meanwhile is told as
-changes, deletions included: they carry the last state that was known. What did not change is not told again.
+changes, deletions included: they carry the last state that was known. What did not change is not told again. Pauses
+grow until a watch works: lists cost the server most, and succeed also where every watch fails.
 
 Built as one generator without a task of its own: a slow reader slows the connection, and nothing is queued in memory.
 A reader that leaves in the middle and comes back is told what it was not told. Kept is what the resource's struct
@@ -17,7 +18,7 @@ import contextlib
 import itertools
 import logging
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
@@ -52,6 +53,7 @@ class Pace(msgspec.Struct, frozen=True):
     watch_length: tuple[float, float] = (300.0, 600.0)  # drawn at random, so that not all watches end at once
     silence: float = 150.0  # a server sends bookmarks about once a minute
     short_watch: float = 1.0  # one that ends sooner, and told nothing, is a failure
+    long_watch: float = 5.0  # one that lasts so long is a success, also if it told nothing
     first_pause: float = 0.8
     longest_pause: float = 30.0
     page_length: int = PAGE_LENGTH
@@ -134,7 +136,6 @@ class Reflector(Generic[T]):
                 for change in itertools.chain.from_iterable(map(self._view.take_listed, page.items)):
                     yield change
         self.problem = None
-        self._backoff.reset()
         for change in self._view.end_list():
             yield change
         self._since = version
@@ -144,12 +145,23 @@ class Reflector(Generic[T]):
         seconds = random.uniform(*self._pace.watch_length)  # noqa: S311 - jitter needs no secrecy
         async with self._client.watch(self._resource, self._selection, since=since, seconds=seconds) as events:
             self.problem = None
-            while (event := await self._next(events)) is not None:
-                for change in self._view.take_event(event):
-                    yield change
-                self._reached(event.metadata.resource_version)
+            with self._judged_by_length():
+                while (event := await self._next(events)) is not None:
+                    for change in self._view.take_event(event):
+                        yield change
+                    self._reached(event.metadata.resource_version)
         if self._since == since and asyncio.get_running_loop().time() - begun < self._pace.short_watch:
             raise KubeUnavailableError(f"watch of {self._resource.plural}: ended as soon as it had begun")
+
+    @contextlib.contextmanager
+    def _judged_by_length(self) -> Iterator[None]:
+        """A watch that lasted was a success, however it ended. No list is, which may be followed by failures only."""
+        begun = asyncio.get_running_loop().time()
+        try:
+            yield
+        finally:
+            if asyncio.get_running_loop().time() - begun >= self._pace.long_watch:
+                self._backoff.reset()
 
     async def _next(self, events: AsyncIterator[WatchEvent[T]]) -> WatchEvent[T] | None:
         """Returns the next event, None at the end."""

@@ -131,32 +131,6 @@ async def test_a_watch_that_ends_as_soon_as_it_began_is_paused_for(client: KubeC
         assert "ended as soon as it had begun" in reflector.problem
 
 
-async def fail_three_times(server: FakeApiServer) -> None:
-    """Has the watch end, the next three be refused and another one begin."""
-    await eventually(lambda: server.watches)
-    server.faults.refuse(500, verb="watch", times=3)
-    server.end_watches()
-    await eventually(lambda: not server.faults.refusals)
-    await eventually(lambda: server.watches)
-
-
-async def test_pauses_grow_and_start_anew_after_a_success(
-    client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, caplog: pytest.LogCaptureFixture
-) -> None:
-    server.faults.refuse(500, verb="list", times=3)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=Pace(first_pause=0.01, short_watch=0.0))) as followed:
-        await followed.until_listed()
-        await fail_three_times(server)
-        for names in ("a", "ab"):
-            await config_maps.create(names[-1])
-            await followed.until_seen(*names)
-            await fail_three_times(server)
-        assert followed.lists == 1
-    pauses = [float(record.args[1]) for record in caplog.records if isinstance(record.args, tuple)]  # type: ignore[arg-type]  # logging types the arguments of a line as objects
-    bounds = [0.01, 0.02, 0.04] * 4
-    assert all(bound / 2 <= pause <= bound for pause, bound in zip(pauses, bounds, strict=True))
-
-
 @pytest.mark.parametrize("code", [429, 503])
 async def test_a_server_that_asks_to_wait_is_left_alone_that_long(
     client: KubeClient, server: FakeApiServer, code: int

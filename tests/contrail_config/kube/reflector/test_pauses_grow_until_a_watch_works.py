@@ -1,0 +1,75 @@
+"""Pauses after failures: they grow until a watch works, whatever is listed meanwhile, and begin anew after that."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from contrail_config.kube.access import Access
+from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.reflector import Pace, Reflector
+from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
+from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
+from tests.support.fast_loop import run_fast
+from tests.support.following import eventually, follow
+
+FIRST = 0.01
+PACE = Pace(first_pause=FIRST)
+LONG = PACE.long_watch
+
+Log = pytest.LogCaptureFixture
+
+
+def assert_paused(log: Log, failures: Sequence[int]) -> None:
+    """Each pause was as long as it is after so many failures, the first one included."""
+    pauses = [float(record.args[1]) for record in log.records if isinstance(record.args, tuple)]  # type: ignore[arg-type]  # logging types the arguments of a line as objects
+    bounds = [FIRST * 2.0**number for number in failures]
+    assert all(bound / 2 <= pause <= bound for pause, bound in zip(pauses, bounds, strict=True))
+
+
+async def fail(server: FakeApiServer, times: int) -> None:
+    """Has the watch end, the next ones be refused and another one begin."""
+    await eventually(lambda: server.watches)
+    server.faults.refuse(500, verb="watch", times=times)
+    server.cut_watches()
+    await eventually(lambda: not server.faults.refusals)
+    await eventually(lambda: server.watches)
+
+
+async def test_a_watch_that_tells_something_works(
+    client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, caplog: Log
+) -> None:
+    server.faults.refuse(500, verb="list", times=3)
+    async with follow(Reflector(client, CONFIG_MAPS, pace=PACE)) as followed:
+        await followed.until_listed()
+        for names in ("a", "ab", "abc"):
+            await config_maps.create(names[-1])
+            await followed.until_seen(*names)
+            await fail(server, times=2)
+        assert followed.lists == 1
+    assert_paused(caplog, [0, 1, 2] + [0, 1, 2] * 3)
+
+
+def test_a_watch_that_lasts_works_if_it_tells_nothing(caplog: Log) -> None:
+    async def play() -> None:
+        async with (
+            serve_fake_apiserver() as server,
+            connect(Access(server.url)) as client,
+            follow(Reflector(client, CONFIG_MAPS, pace=PACE)) as followed,
+        ):
+            await followed.until_listed()
+            for seconds in (LONG + 1, LONG + 1, LONG - 1):
+                await fail(server, times=2)
+                await asyncio.sleep(seconds)
+            await fail(server, times=1)
+
+    run_fast(play())
+    assert_paused(caplog, [0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 4])
+
+
+async def test_a_list_alone_is_no_success(client: KubeClient, server: FakeApiServer, caplog: Log) -> None:
+    server.faults.refuse(400, verb="watch", times=5)
+    async with follow(Reflector(client, CONFIG_MAPS, pace=PACE)) as followed:
+        await followed.until_listed(6)
+        await eventually(lambda: server.watches)
+    assert_paused(caplog, range(5))
