@@ -97,8 +97,8 @@ class Manager:
     async def run(self) -> None:
         """Works until it is cancelled, then finishes what it began; or until the source ends.
 
-        Raises ConfigurationError if the pod network cannot become what the configuration says, StoreError if the store
-        cannot be read at start or watched, and whatever the source raises.
+        Raises ConfigurationError if what the store holds cannot become what the configuration says, StoreError if the
+        store cannot be read at start or watched, and whatever the source raises.
         """
         try:
             async with self._nads.networks.load(pod_network(self._configuration)) as changes, self._losses() as losses:

@@ -17,14 +17,22 @@ async def keep_pod_network(store: Store, wanted: VirtualNetwork) -> VirtualNetwo
     if present is None:
         return await store.put_network(wanted)
     if not set(present.subnets) <= set(wanted.subnets):
-        await _remove(store, present)
+        await _remove(store, present, wanted)
     return await store.put_network(msgspec.structs.replace(wanted, vni=present.vni))
 
 
-async def _remove(store: Store, network: VirtualNetwork) -> None:
+async def _remove(store: Store, present: VirtualNetwork, wanted: VirtualNetwork) -> None:
     try:
-        await store.delete_network(network.uuid)
+        await store.delete_network(present.uuid)
     except InUseError as error:
-        kept = ", ".join(f"{subnet.cidr} (gateway {subnet.gateway or 'none'})" for subnet in network.subnets)
-        problem = f"cannot be changed while pods have addresses of the pod network, which has {kept}"
-        raise ConfigurationError(f"pod-network.subnets: {problem}") from error
+        key = "subnets" if _cidrs(present) - _cidrs(wanted) else "gateway"
+        problem = f"cannot be changed while pods have addresses of the pod network, which has {_told(present)}"
+        raise ConfigurationError(f"pod-network.{key}: {problem}, to {_told(wanted)}") from error
+
+
+def _cidrs(network: VirtualNetwork) -> set[str]:
+    return {subnet.cidr for subnet in network.subnets}
+
+
+def _told(network: VirtualNetwork) -> str:
+    return ", ".join(f"{subnet.cidr} (gateway {subnet.gateway or 'none'})" for subnet in network.subnets)

@@ -134,6 +134,8 @@ class PodSettler:
             log.warning("a machine was removed by somebody else, and is made anew: %s", error)
             await self._give(key, record, pod)
             return
+        if machine.node != pod.node:
+            machine = await self._writer.move(machine, pod.node)
         self._assigned(machine, anew=False)
         record.found = None
         outcome = READY

@@ -7,6 +7,8 @@ the same addresses, and first of all whether its machine is there: what an agent
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
+import msgspec
+
 from contrail_config.errors import ExhaustedError, NotFoundError
 from contrail_config.objects import InterfaceAddress, VirtualMachine
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, AddressRequest, Store
@@ -92,6 +94,13 @@ class PodWriter:
             record.lost = None
         log.warning("machine %s was removed by somebody else: it is put back", lost.name)
         return lost
+
+    async def move(self, machine: VirtualMachine, node: str) -> VirtualMachine:
+        """Has the machine served on another node, and returns it: that of a manifest's pods may be renamed."""
+        moved = msgspec.structs.replace(machine, node=node)
+        await self._store.put_machine(moved)
+        log.info("machine %s is on node %s, no longer on %s", moved.name, node, machine.node)
+        return moved
 
     async def take_back(self, key: str, record: PodRecord) -> None:
         """Frees all that the store holds for the place; what is free already is no error."""

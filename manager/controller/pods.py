@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contrail_config.errors import StoreError
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Store
+from contrail_service.errors import ConfigurationError
 from contrail_service.logs import log_about
 from manager.configuration import ManagerConfiguration
 from manager.controller.address_desk import AddressDesk
@@ -62,6 +63,7 @@ class PodController:
         self.queue = WorkQueue(self._work_off, limit=_AT_ONCE, passing=StoreError)
         self._unplugged = WorkQueue(self._shorten_hold, limit=_AT_ONCE, passing=StoreError)
         self._cluster = configuration.cluster_name
+        self._foreign: dict[str, str] = {}  # uuids of machines, and their clusters
         self._catalogue = catalogue
         self._store = store
         self._stray_hold = stray_hold
@@ -95,8 +97,9 @@ class PodController:
         """Takes over the machines that the store holds; those of another cluster are somebody else's."""
         machines = await self._store.machines()
         own = [machine for machine in machines if machine.cluster == self._cluster]
-        if len(own) < len(machines):
-            log.warning("%d machines of other clusters are left alone", len(machines) - len(own))
+        self._foreign = {machine.uuid: machine.cluster for machine in machines if machine.cluster != self._cluster}
+        if self._foreign:
+            log.warning("%d machines of other clusters are left alone", len(self._foreign))
         for machine in own:
             key = f"{machine.namespace}/{machine.pod}"
             record = self.records[key] = PodRecord(None, since=time.monotonic())
@@ -107,7 +110,13 @@ class PodController:
         await self._load_held_ports()
 
     def apply(self, pod: Pod) -> None:
-        """The pod is there, as the source tells it."""
+        """The pod is there, as the source tells it.
+
+        Raises ConfigurationError if its machine is of another cluster: it may run, and must not get another list.
+        """
+        if pod.uid in self._foreign:
+            problem = f"the machine of pod {_key(pod)} is of cluster {self._foreign[pod.uid]!r}"
+            raise ConfigurationError(f"cluster-name: cannot be {self._cluster!r}: {problem}")
         if pod.gone:
             self.gone(pod)
             return

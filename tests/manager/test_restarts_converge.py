@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from contrail_config.embedded.store import SqliteStore
@@ -52,6 +53,24 @@ async def test_a_list_that_is_not_whole_frees_nothing(machines: list[VirtualMach
     await running.tell_all(NET_A, PODS[0])
     assert await running.store.machines() == machines[:1]
     assert [network.nad for network in await running.store.networks()] == ["blue/net-a", "blue/net-b", None]
+
+
+async def test_pods_of_a_node_that_was_renamed_are_served_on_it_as_they_were(
+    machines: list[VirtualMachine], running: RunningManager
+) -> None:
+    """In a folder of manifests: the node of a pod that names none is this machine, whatever that is called."""
+    await running.tell_all(NET_A, NET_B, *(msgspec.structs.replace(pod, node="renamed") for pod in PODS))
+    assert await running.store.machines() == [msgspec.structs.replace(each, node="renamed") for each in machines]
+
+
+async def test_a_pod_that_has_a_machine_of_another_cluster_name_is_not_given_another(
+    machines: list[VirtualMachine], store: SqliteStore
+) -> None:
+    running = RunningManager(store, ManagerConfiguration(cluster_name="other"))
+    running.played.send(Applied(PODS[0]))
+    with pytest.raises(ConfigurationError, match=r"cannot be 'other': the machine of pod blue/web-0 is .* 'k8s'"):
+        await asyncio.wait_for(running.manager.run(), DEADLINE)
+    assert await store.machines() == machines
 
 
 @pytest.mark.usefixtures("machines")
@@ -138,18 +157,18 @@ class TestPodNetwork:
 
     @pytest.mark.usefixtures("machines")
     @pytest.mark.parametrize(
-        "settings",
+        ("settings", "key"),
         [
-            PodNetworkSettings(subnets=("10.40.0.0/16",)),
-            PodNetworkSettings(subnets=("10.32.0.0/16",)),
-            PodNetworkSettings(gateway=("10.32.0.99",)),
+            (PodNetworkSettings(subnets=("10.40.0.0/16",)), "subnets"),
+            (PodNetworkSettings(subnets=("10.32.0.0/16",)), "subnets"),
+            (PodNetworkSettings(gateway=("10.32.0.99",)), "gateway"),
         ],
     )
     async def test_a_subnet_that_pods_are_in_cannot_be_changed(
-        self, store: SqliteStore, settings: PodNetworkSettings
+        self, store: SqliteStore, settings: PodNetworkSettings, key: str
     ) -> None:
         running = RunningManager(store, ManagerConfiguration(pod_network=settings))
-        with pytest.raises(ConfigurationError, match=r"pod-network\.subnets: .* has 10\.32\.0\.0/12 \(gateway"):
+        with pytest.raises(ConfigurationError, match=rf"pod-network\.{key}: .* has 10\.32\.0\.0/12 \(gateway"):
             await asyncio.wait_for(running.manager.run(), DEADLINE)
 
     async def test_one_without_pods_can(self, store: SqliteStore, start: Start) -> None:
