@@ -93,6 +93,7 @@ class LeaderElection:
         self._identity = identity
         self._times = times or LeaseTimes()
         self._held: Lease | None = None  # as this process wrote it
+        self._claimed = False  # whether it may be this process's, as what was begun may have been done
         self._complaint = Complaint(f"lease {name}")
         self._seen: tuple[str, float] = ("", 0.0)  # the version that others wrote last, and when it was first seen
         self.leadership = Leadership(name, grace=self._times.duration - self._times.renew_deadline)
@@ -103,23 +104,30 @@ class LeaderElection:
 
     @contextlib.asynccontextmanager
     async def lead(self) -> AsyncIterator[Leadership]:
-        """Waits until this process leads, and lets others lead when the context is left.
+        """Waits until this process leads, and lets others lead when the context is left, or the wait is cancelled.
 
         If the lease is lost meanwhile, the body is cancelled and KubeLeadershipLostError raised.
         """
-        await self._wait_for_lead()
-        log.info("%s leads by lease %s", self._identity, self._name)
+        try:
+            await self._wait_for_lead()
+            log.info("%s leads by lease %s", self._identity, self._name)
+            async with self._while_held():
+                yield self.leadership
+        finally:
+            self.leadership.until = 0.0
+            if self._claimed:
+                await self._release()
+
+    @contextlib.asynccontextmanager
+    async def _while_held(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout_at(self.leadership.until) as limit:
                 async with self._renewing(limit):
-                    yield self.leadership
+                    yield
         except TimeoutError as error:
             if not limit.expired():
                 raise
             raise KubeLeadershipLostError(f"lease {self._name} was lost") from error
-        finally:
-            self.leadership.until = 0.0
-            await self._release()
 
     async def _wait_for_lead(self) -> None:
         while True:
@@ -173,11 +181,13 @@ class LeaderElection:
         """Returns the lease as this process wrote it, None if another one has it."""
         lease = held or await self._read()
         if lease is None:
+            self._claimed = True
             body = {"metadata": {"name": self._name}, "spec": self._spec(taken=True)}
             return await self._client.create(LEASES, body, namespace=self._namespace)
         self.holder = lease.spec.holder_identity
         if not self._is_free(lease):
             return None
+        self._claimed = True
         taken = lease.spec.holder_identity != self._identity
         transitions = lease.spec.lease_transitions + taken
         return await self._write(lease, {**self._spec(taken=taken), "leaseTransitions": transitions})
@@ -208,7 +218,7 @@ class LeaderElection:
 
     async def _release(self) -> None:
         """Lets others lead at once; what fails is left, since the lease runs out by itself."""
-        self._held = None
+        self._held, self._claimed = None, False
         try:
             async with asyncio.timeout(_RELEASE_DEADLINE):
                 lease = await self._read()
