@@ -23,7 +23,8 @@ def add_networks(cluster: Cluster) -> None:
         if cluster.find(f"/api/v1/namespaces/{namespace}") is None:
             cluster.add_namespace(namespace)
     for manifest in yaml.safe_load_all((DEPLOY / "multus" / "networks.yaml").read_text()):
-        cluster.apply_nad(manifest)  # demo/blue, demo/green and demo/bridge
+        if manifest["kind"] != "Namespace":
+            cluster.apply_nad(manifest)  # demo/blue, demo/green and demo/bridge
     cluster.add_nad("other/blue", {**_VERSION, **_OURS}, cidr="10.11.0.0/16")
     cluster.add_nad("demo/six", {**_VERSION, **_OURS}, cidr="fd00:13::/64")
     chain = [_OURS, {"type": "tuning", "sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "1"}}]
