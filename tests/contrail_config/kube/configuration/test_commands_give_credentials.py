@@ -194,6 +194,10 @@ async def test_one_that_hangs_is_ended_with_all_that_it_started(
             "certificate and key do not fit",
         ),
         (giving(token=1), r"printed no ExecCredential: Expected `str`, got `int` - at `\$.status.token`"),
+        (
+            giving(token="t", expirationTimestamp="2030-01-01T00:00:00"),
+            r"printed no ExecCredential: Expected `datetime` with a timezone .* - at `\$.status.expirationTimestamp`",
+        ),
         (giving(token="two words"), "is no token"),
     ],
 )
