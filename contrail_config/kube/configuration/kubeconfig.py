@@ -70,7 +70,9 @@ def _tls(cluster: Entry[Cluster]) -> RotatingTls | None:
 
 def _authority(cluster: Entry[Cluster]) -> Material | None:
     path, data = cluster.content.certificate_authority, cluster.content.certificate_authority_data
-    return _material(cluster, "certificate-authority", path=path, data=data)
+    if data == "" and not path and not cluster.content.insecure_skip_tls_verify:  # not the machine's authorities
+        raise KubeConfigurationError(f"{cluster.origin}: certificate-authority-data: is empty")
+    return _material(cluster, "certificate-authority", path=path, data=data or "")
 
 
 def _credentials(user: Entry[User], cluster: Entry[Cluster]) -> Credentials:

@@ -21,7 +21,7 @@ class Cluster(_Section, frozen=True):
 
     server: str = ""
     certificate_authority: str = ""
-    certificate_authority_data: str = ""
+    certificate_authority_data: str | None = None
     insecure_skip_tls_verify: bool = False
     tls_server_name: str = ""
     proxy_url: str = ""

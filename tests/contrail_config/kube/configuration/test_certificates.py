@@ -27,7 +27,9 @@ IN_FILES = {"client-certificate": path("client.pem"), "client-key": path("client
         {"certificate-authority-data": data("authority.pem")},
         {"certificate-authority": path("authority.pem")},
         {"certificate-authority-data": data("authority.pem"), "certificate-authority": "/nowhere"},
+        {"certificate-authority-data": "", "certificate-authority": path("authority.pem")},
         {"insecure-skip-tls-verify": True},
+        {"insecure-skip-tls-verify": True, "certificate-authority-data": ""},
     ],
 )
 async def test_a_server_of_the_authority_is_believed(

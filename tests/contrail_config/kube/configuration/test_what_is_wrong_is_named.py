@@ -48,6 +48,7 @@ def without(section: str) -> Any:
             "clusters 'there': insecure-skip-tls-verify: an authority is given as well",
         ),
         (with_cluster(certificate_authority_data="?"), "clusters 'there': certificate-authority-data: is not base64"),
+        (with_cluster(certificate_authority_data=""), "clusters 'there': certificate-authority-data: is empty"),
         (with_user(client_key_data="?"), "users 'me': client-key-data: is not base64"),
         (with_user(client_key="k"), "users 'me': client-certificate: is missing"),
         (with_user(client_certificate="c"), "users 'me': client-key: is missing"),
@@ -75,6 +76,10 @@ async def test_when_it_is_loaded(tmp_path: Path, written: Any, problem: str) -> 
         (
             with_cluster(certificate_authority="ca.pem"),
             "clusters 'there': certificate-authority: {folder}/ca.pem: No such",
+        ),
+        (
+            with_cluster(certificate_authority="/dev/null"),
+            "clusters 'there': certificate-authority: /dev/null: is no PEM certificate",
         ),
         (with_user(tokenFile="token"), "users 'me': tokenFile: {folder}/token: No such file"),
         (
