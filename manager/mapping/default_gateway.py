@@ -24,6 +24,7 @@ from manager.mapping.addresses import gateway_families, unfit_gateway
 from manager.mapping.annotations import DEFAULT_GATEWAY_KEY
 from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import PodRefusedError
+from manager.mapping.unfit import unfit
 from manager.parsing.quoting import shown
 from manager.parsing.selection import NetworkSelection
 from manager.reasons import Reason
@@ -44,13 +45,13 @@ def choose_default_gateways(
 ) -> GatewayChoice:
     """Returns the choice; `foreign` is the attachment of another plugin that carries `default-route`, if one does.
 
-    Raises PodRefusedError for a request that cannot be met.
+    Raises PodRefusedError for a request that cannot be met, PodWaitsError if the networks cannot meet it as they are.
     """
-    holder = _asked_by_routes(drafts)
+    holder = _asked_by_routes(pod, drafts)
     nowhere = foreign is not None or any(draft.default_route == () for draft in drafts)
     conflict = None
     if wanted := pod.annotations.get(DEFAULT_GATEWAY_KEY, "").strip():
-        index = _find(wanted, drafts)
+        index = _find(wanted, pod, drafts)
         families = _gateway_families(drafts[index])
         if nowhere or any(holder.get(family, index) != index for family in families):
             other = _asking(drafts, foreign)
@@ -61,13 +62,14 @@ def choose_default_gateways(
     return GatewayChoice(_with_answers(drafts, holder, foreign=foreign), conflict)
 
 
-def _asked_by_routes(drafts: Sequence[InterfaceDraft]) -> dict[int, int]:
+def _asked_by_routes(pod: Pod, drafts: Sequence[InterfaceDraft]) -> dict[int, int]:
     """The index that takes each family by `default-route`."""
     holder: dict[int, int] = {}
     for index, draft in enumerate(drafts):
         for gateway in draft.default_route or ():
             if problem := unfit_gateway(draft.network, gateway):
-                raise _invalid(f"default-route: {gateway} cannot be the gateway of {draft.nad}: {problem}")
+                message = f"default-route: {gateway} cannot be the gateway of {draft.nad}: {problem}"
+                raise unfit(Reason.ANNOTATION_INVALID, message, draft, pod=pod)
             if gateway in draft.wishes:
                 raise _invalid(f"default-route: {gateway} is asked for as an address of the same interface")
             if holder.setdefault(family_of(gateway), index) != index:
@@ -75,7 +77,7 @@ def _asked_by_routes(drafts: Sequence[InterfaceDraft]) -> dict[int, int]:
     return holder
 
 
-def _find(wanted: str, drafts: Sequence[InterfaceDraft]) -> int:
+def _find(wanted: str, pod: Pod, drafts: Sequence[InterfaceDraft]) -> int:
     """The first interface that the value fits as interface name, `eth<i>`, `net<k>`, `ns/name` or network name."""
     ways: list[list[str | None]] = [
         [draft.interface for draft in drafts],
@@ -87,16 +89,14 @@ def _find(wanted: str, drafts: Sequence[InterfaceDraft]) -> int:
     ]
     for names in ways:
         if wanted in names:
-            index = names.index(wanted)
-            if _gateway_families(drafts[index]):
+            draft = drafts[index := names.index(wanted)]
+            if _gateway_families(draft):
                 return index
-            raise _invalid(
-                f"{DEFAULT_GATEWAY_KEY}: network {drafts[index].network.name} of {shown(wanted)} has no gateway"
-            )
+            message = f"{DEFAULT_GATEWAY_KEY}: network {draft.network.name} of {shown(wanted)} has no gateway"
+            raise unfit(Reason.ANNOTATION_INVALID, message, draft, pod=pod)
     known = ", ".join(dict.fromkeys(name for names in ways[:4] for name in names if name is not None))
-    raise _invalid(
-        f"{DEFAULT_GATEWAY_KEY}: {shown(wanted)} is no interface and no network of the pod, which has {known}"
-    )
+    problem = f"{shown(wanted)} is no interface and no network of the pod, which has {known}"
+    raise _invalid(f"{DEFAULT_GATEWAY_KEY}: {problem}")
 
 
 def _network_label(index: int, draft: InterfaceDraft) -> str | None:

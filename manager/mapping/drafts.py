@@ -40,7 +40,7 @@ def draft_interfaces(pod: Pod, *, catalogue: Catalogue, configuration: ManagerCo
     attachments, foreign = _draft_attachments(pod, catalogue=catalogue, configuration=configuration)
     primary = draft_primary(pod, catalogue=catalogue, configuration=configuration)
     choice = choose_default_gateways(pod, [primary, *attachments], foreign=foreign)
-    refuse_impossible(pod.uid, choice.drafts)
+    refuse_impossible(pod, choice.drafts)
     return PodDraft(tuple(choice.drafts), _notices(choice.drafts, conflict=choice.conflict))
 
 

@@ -1,7 +1,7 @@
 """Why a pod gets no interfaces, now or at all; messages are fit for an event on the pod.
 
 MappingError
- ├─ PodRefusedError  its request is wrong, waiting would not help
+ ├─ PodRefusedError  its request is wrong whatever the networks are, waiting would not help
  └─ PodWaitsError    something is not there, or not free, now; `needs` says what
 """
 

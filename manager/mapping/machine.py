@@ -18,8 +18,8 @@ from contrail_config.objects import (
 from contrail_config.store import AddressRequest
 from manager.mapping.addresses import families, same_subnet
 from manager.mapping.draft import InterfaceDraft
-from manager.mapping.errors import PodRefusedError
 from manager.mapping.names import project_name
+from manager.mapping.unfit import unfit
 from manager.reasons import Reason
 from manager.source import Pod
 
@@ -42,7 +42,7 @@ def build_machine(
 ) -> VirtualMachine:
     """Returns the machine; `answers` are owners with the addresses that they were given.
 
-    Raises PodRefusedError if a gateway that was asked for does not fit the address.
+    Raises PodWaitsError if a gateway that was asked for does not fit the address.
     """
     addresses = defaultdict[str, list[InterfaceAddress]](list)
     for owner, address in answers:
@@ -56,7 +56,7 @@ def build_machine(
         pod=pod.name,
         node=pod.node,
         interfaces=tuple(
-            _interface(draft, vmi_uuid, addresses[vmi_uuid])
+            _interface(pod, draft, vmi_uuid, addresses[vmi_uuid])
             for draft, vmi_uuid in ((draft, interface_uuid(pod.uid, index)) for index, draft in enumerate(drafts))
         ),
         config_hash=pod.config_hash,
@@ -76,13 +76,15 @@ def _wish(draft: InterfaceDraft, family: int) -> str | None:
     return next((wish for wish in draft.wishes if family_of(wish) == family), None)
 
 
-def _interface(draft: InterfaceDraft, vmi_uuid: str, addresses: Sequence[InterfaceAddress]) -> VirtualMachineInterface:
+def _interface(
+    pod: Pod, draft: InterfaceDraft, vmi_uuid: str, addresses: Sequence[InterfaceAddress]
+) -> VirtualMachineInterface:
     return VirtualMachineInterface(
         uuid=vmi_uuid,
         mac=draft.mac or interface_mac(vmi_uuid),
         network_uuid=draft.network.uuid,
         network=draft.network.fq_name,
-        addresses=tuple(_with_gateway(draft, address) for address in sorted(addresses, key=_family)),
+        addresses=tuple(_with_gateway(pod, draft, address) for address in sorted(addresses, key=_family)),
         mtu=draft.network.mtu,
         routes=draft.network.routes,
         nad=draft.nad,
@@ -97,7 +99,7 @@ def _family(address: InterfaceAddress) -> int:
     return address.family
 
 
-def _with_gateway(draft: InterfaceDraft, address: InterfaceAddress) -> InterfaceAddress:
+def _with_gateway(pod: Pod, draft: InterfaceDraft, address: InterfaceAddress) -> InterfaceAddress:
     """The address with the gateway that was asked for, which must be a neighbour and nobody else than itself."""
     asked = next((gateway for gateway in draft.default_route or () if family_of(gateway) == address.family), None)
     if asked is None:
@@ -105,5 +107,5 @@ def _with_gateway(draft: InterfaceDraft, address: InterfaceAddress) -> Interface
     if asked == address.address or not same_subnet(address.address, asked, prefix_length=address.prefix_length):
         own = f"{address.address}/{address.prefix_length}"
         message = f"default-route: {asked} cannot be the gateway of {draft.nad}, which has the address {own}"
-        raise PodRefusedError(Reason.ANNOTATION_INVALID, message)
+        raise unfit(Reason.ANNOTATION_INVALID, message, draft, pod=pod)
     return msgspec.structs.replace(address, gateway=asked)

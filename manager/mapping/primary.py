@@ -14,6 +14,7 @@ from manager.mapping.errors import PodRefusedError, PodWaitsError
 from manager.mapping.isolation import may_refer
 from manager.mapping.names import pod_network_name
 from manager.mapping.selections import check_selections, draft_selection, find_nads
+from manager.mapping.unfit import unfit
 from manager.needs import namespace_need
 from manager.parsing.errors import AnnotationError
 from manager.parsing.networks import NETWORKS_KEY, parse_networks
@@ -33,7 +34,8 @@ def draft_primary(pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfi
         return InterfaceDraft(network=catalogue.network(name))
     if chosen not in (None, draft.network.fq_name):
         problem = f"chooses network {draft.network.name} for index 0, but {NETWORK_KEY} another one"
-        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {shown(pod.annotations[DEFAULT_NETWORK_KEY])} {problem}")
+        message = f"{DEFAULT_NETWORK_KEY}: {shown(pod.annotations[DEFAULT_NETWORK_KEY])} {problem}"
+        raise unfit(Reason.ANNOTATION_INVALID, message, draft, pod=pod)
     return draft
 
 

@@ -116,6 +116,76 @@ async def test_for_an_address_that_another_pod_has(running: RunningManager) -> N
     assert machine.interfaces[1].addresses[0].address == "10.1.0.7"
 
 
+@pytest.mark.parametrize(
+    ("pod", "reason"),
+    [
+        (asking("web", ips=["10.2.0.7"]), "AddressUnavailable"),
+        (asking("web", ips=["fd00:2::7"]), "AddressUnavailable"),
+        (asking("web", ips=["10.1.0.1"]), "AddressUnavailable"),
+        (asking("web", **{"default-route": ["10.2.0.9"]}), "AnnotationInvalid"),
+        (make_pod("web", default_network='[{"name": "net-a", "ips": ["10.2.0.7"]}]'), "AddressUnavailable"),
+    ],
+)
+async def test_for_a_network_that_fits_what_it_asks_for(running: RunningManager, pod: Pod, reason: str) -> None:
+    await running.tell_all(NET_A, pod)
+    assert await running.reasons(pod) == [reason]
+    assert (await running.view(pod)).state is PodState.WAITING
+    assert await running.given() == 0
+    await running.remove(NET_A)
+    await running.apply(make_nad("net-a", cidr="10.2.0.0/16,10.1.0.0/24,fd00:2::/64", gateway="10.1.0.9", generation=2))
+    assert (await running.view(pod)).state is PodState.READY
+
+
+async def test_for_a_network_whose_addresses_lie_beside_the_gateway(running: RunningManager) -> None:
+    nad = make_nad("net-a", cidr="10.1.0.0/16,10.2.0.0/16")
+    pod = asking("web", **{"default-route": ["10.2.0.9"]})
+    await running.tell_all(nad, pod)
+    assert await running.reasons(pod) == ["AnnotationInvalid"]
+    assert (await running.view(pod)).state is PodState.WAITING
+    assert await running.given() == 0
+    await running.remove(nad)
+    await running.apply(make_nad("net-a", cidr="10.2.0.0/16", generation=2))
+    assert (await running.machine(pod)).interfaces[1].addresses[0].gateway == "10.2.0.9"
+
+
+async def test_for_a_network_with_a_gateway(running: RunningManager) -> None:
+    nad, pod = make_nad("net-a", cidr="10.1.0.1/32"), make_pod(networks="net-a", default_gw="net-a")
+    await running.tell_all(nad, pod)
+    assert await running.reasons(pod) == ["AnnotationInvalid"]
+    await running.remove(nad)
+    await running.apply(make_nad("net-a", generation=2))
+    assert (await running.view(pod)).state is PodState.READY
+
+
+@pytest.mark.parametrize("asked", [{"ips": ["10.1.0.7"]}, {"mac": "02:00:00:00:00:07"}])
+async def test_for_two_definitions_to_stand_for_two_networks(running: RunningManager, asked: dict[str, object]) -> None:
+    alias = make_nad("alias", cidr=None, network=_to("net-a"))
+    pod = make_pod(networks=json.dumps([{"name": name, **asked} for name in ("net-a", "alias")]))
+    await running.tell_all(NET_A, alias, pod)
+    assert (await running.view(pod)).state is PodState.WAITING
+    await running.remove(alias)
+    await running.apply(make_nad("alias", cidr="10.1.0.0/24", generation=2))
+    assert (await running.view(pod)).state is PodState.READY
+
+
+async def test_for_two_choices_of_its_first_network_to_agree(running: RunningManager) -> None:
+    alias = make_nad("alias", cidr=None, network=_to("net-a"))
+    pod = make_pod(default_network="alias", network=_to("net-b"))
+    await running.tell_all(NET_A, make_nad("net-b", cidr="10.2.0.0/16"), alias, pod)
+    assert await running.reasons(pod) == ["AnnotationInvalid"]
+    await running.remove(alias)
+    await running.apply(make_nad("alias", cidr=None, network=_to("net-b"), generation=2))
+    assert (await running.view(pod)).state is PodState.READY
+
+
+async def test_a_request_that_its_networks_cannot_meet_holds_up_nobody(running: RunningManager) -> None:
+    """It keeps no address, and no place in a line."""
+    waiting, other = asking("web", ips=["10.2.0.7"]), make_pod("other", networks="net-a")
+    await running.tell_all(NET_A, waiting, other)
+    assert (await running.view(other)).state is PodState.READY
+    assert await running.given() == 2
+
+
 @pytest.mark.usefixtures("short_holds")
 async def test_for_a_free_address_first_come_first_served(running: RunningManager) -> None:
     served = [make_pod(f"served-{number}", networks="tiny") for number in range(5)]

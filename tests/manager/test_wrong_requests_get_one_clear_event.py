@@ -19,7 +19,10 @@ NADS = (
     make_nad("broken", cidr="10.7.0.0/33"),
     make_nad("alias", cidr=None, network=reference("nobody", "nothing")),
     make_nad("mac", config=FOREIGN_CONFIG),
+    make_nad("wide", cidr=",".join(f"10.{8 + i // 256}.{i % 256}.0/24" for i in range(1025))),
 )
+TWICE = json.dumps([{"name": "net-a", "ips": ["10.1.0.7"]}] * 2)
+TOO_MANY = ",".join(["net-a"] * 257)
 
 
 def one(**described: Any) -> Pod:
@@ -41,13 +44,16 @@ def one(**described: Any) -> Pod:
         (make_pod(default_gw="nope"), PodState.REFUSED, "AnnotationInvalid", "'nope'"),
         (make_pod(network="nope"), PodState.REFUSED, "AnnotationInvalid", "opencontrail.org/network: 'nope'"),
         (one(mac="ff:ff:ff:ff:ff:ff"), PodState.REFUSED, "AnnotationInvalid", "ff:ff:ff:ff:ff:ff"),
-        (one(ips=["10.2.0.1"]), PodState.REFUSED, "AddressUnavailable", r"10\.2\.0\.1"),
-        (one(ips=["10.1.0.1"]), PodState.REFUSED, "AddressUnavailable", "gateway"),
-        (one(ips=["fd00::1"]), PodState.REFUSED, "AddressUnavailable", "no IPv6 subnet"),
-        (one(**{"default-route": ["10.9.0.1"]}), PodState.REFUSED, "AnnotationInvalid", r"10\.9\.0\.1"),
+        (one(ips=["10.2.0.1"]), PodState.WAITING, "AddressUnavailable", r"10\.2\.0\.1"),
+        (one(ips=["10.1.0.1"]), PodState.WAITING, "AddressUnavailable", "gateway"),
+        (one(ips=["fd00::1"]), PodState.WAITING, "AddressUnavailable", "no IPv6 subnet"),
+        (make_pod(networks=TWICE), PodState.REFUSED, "AddressUnavailable", "two interfaces of the pod ask for it"),
+        (make_pod(networks=TOO_MANY), PodState.REFUSED, "AnnotationInvalid", "257 networks are too many: at most 256"),
+        (make_pod(networks="wide"), PodState.WAITING, "NetworkUnusable", "1025 subnets are too many: at most 1024"),
+        (one(**{"default-route": ["10.9.0.1"]}), PodState.WAITING, "AnnotationInvalid", r"10\.9\.0\.1"),
         (
             make_pod(networks='[{"name": "two", "default-route": ["10.4.0.9"]}]'),
-            PodState.REFUSED,
+            PodState.WAITING,
             "AnnotationInvalid",
             r"10\.4\.0\.9 cannot be the gateway of blue/two",
         ),

@@ -7,7 +7,8 @@ import pytest
 
 from contrail_config.objects import DefaultGateway
 from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings, PodNetworkSettings
-from manager.mapping.errors import PodRefusedError
+from manager.mapping.errors import PodRefusedError, PodWaitsError
+from manager.needs import nad_need, network_need
 from manager.reasons import Reason
 from tests.support.catalogues import DEFAULTS, build, draft
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference
@@ -103,9 +104,11 @@ def test_a_value_that_fits_nothing_is_refused_by_name(wanted: str, culprit: str)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
 
 
-def test_a_network_without_a_gateway_cannot_be_chosen() -> None:
-    with pytest.raises(PodRefusedError, match="k8s-point-pod-network of 'point' has no gateway"):
+def test_a_network_without_a_gateway_can_be_chosen_once_it_has_one() -> None:
+    with pytest.raises(PodWaitsError, match="k8s-point-pod-network of 'point' has no gateway") as caught:
         answers("point", "point")
+    assert caught.value.reason is Reason.ANNOTATION_INVALID
+    assert nad_need("blue/point") in caught.value.needs
 
 
 def test_a_family_that_the_chosen_interface_lacks_is_left_to_the_lowest_index() -> None:
@@ -155,9 +158,6 @@ def test_two_elements_that_ask_for_one_family_are_refused() -> None:
 @pytest.mark.parametrize(
     ("element", "culprit"),
     [
-        ({"name": "net-a", "default-route": ["10.9.0.1"]}, "10.9.0.1 .* in no subnet of the network"),
-        ({"name": "net-a", "default-route": ["fd00:4::1"]}, "fd00:4::1 .* in no subnet of the network"),
-        ({"name": "net-a", "default-route": ["10.1.255.255"]}, "10.1.255.255 .* broadcast"),
         ({"name": "net-a", "default-route": ["10.1.0.5"], "ips": ["10.1.0.5"]}, "address of the same interface"),
         ({"name": "net-a", "default-route": ["x"]}, "'x'"),
         ({"name": "net-a", "default-route": ["10.1.0.1", "10.1.0.2"]}, "more than one IPv4 gateway"),
@@ -167,6 +167,22 @@ def test_a_gateway_that_cannot_be_is_refused(element: dict[str, Any], culprit: s
     with pytest.raises(PodRefusedError, match=culprit) as caught:
         answers(elements(element))
     assert caught.value.reason is Reason.ANNOTATION_INVALID
+
+
+@pytest.mark.parametrize(
+    ("gateway", "culprit"),
+    [
+        ("10.9.0.1", "10.9.0.1 .* in no subnet of the network"),
+        ("fd00:4::1", "fd00:4::1 .* in no subnet of the network"),
+        ("10.1.255.255", "10.1.255.255 .* broadcast"),
+    ],
+)
+def test_a_gateway_that_does_not_fit_the_network_is_waited_for(gateway: str, culprit: str) -> None:
+    with pytest.raises(PodWaitsError, match=culprit) as caught:
+        answers(elements({"name": "net-a", "default-route": [gateway]}))
+    assert caught.value.reason is Reason.ANNOTATION_INVALID
+    network = network_need(("default-domain", "k8s-blue", "k8s-net-a-pod-network"))
+    assert {nad_need("blue/net-a"), network} <= set(caught.value.needs)
 
 
 def test_an_empty_list_says_that_there_is_no_default_route_at_all() -> None:

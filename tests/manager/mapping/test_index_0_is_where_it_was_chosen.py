@@ -93,7 +93,6 @@ def test_a_default_network_that_is_not_there_is_waited_for() -> None:
         (make_pod(default_network="net-a@left"), "v1.multus-cni.io/default-network: interface 'left'"),
         (make_pod(default_network="["), "v1.multus-cni.io/default-network: '\\['"),
         (make_pod(default_network="net-a,"), "v1.multus-cni.io/default-network, element 2"),
-        (make_pod(default_network="net-a", network=TO_B), "but opencontrail.org/network another one"),
         (make_pod(network="net-a"), "opencontrail.org/network: 'net-a'"),
         (make_pod(network='{"domain": "d", "name": "n"}'), "lacks project"),
     ],
@@ -102,6 +101,14 @@ def test_a_choice_that_cannot_be_is_refused(pod: Pod, culprit: str) -> None:
     with pytest.raises(PodRefusedError, match=culprit) as caught:
         primary(pod, NET_A, NET_B)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
+
+
+def test_two_choices_are_to_agree() -> None:
+    """The definition may come to stand for the other network."""
+    with pytest.raises(PodWaitsError, match=r"'net-a' chooses .* but opencontrail.org/network another one") as caught:
+        primary(make_pod(default_network="net-a", network=TO_B), NET_A, NET_B)
+    assert caught.value.reason is Reason.ANNOTATION_INVALID
+    assert nad_need("blue/net-a") in caught.value.needs
 
 
 def test_two_choices_that_agree_are_one() -> None:

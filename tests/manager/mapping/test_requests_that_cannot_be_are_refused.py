@@ -1,15 +1,17 @@
-"""Addresses and MACs that a pod asks for: honoured, or refused with a reason, never ignored."""
+"""Addresses and MACs that a pod asks for: honoured, refused, or waited for, with a reason, never ignored."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
-from manager.mapping.errors import PodRefusedError
+from manager.mapping.errors import PodRefusedError, PodWaitsError
 from manager.mapping.machine import address_requests
+from manager.needs import nad_need, namespace_need, network_need
 from manager.reasons import Reason
 from tests.support.catalogues import build, draft
-from tests.support.pods import make_nad, make_pod
+from tests.support.pods import make_nad, make_pod, reference
 
 NADS = (
     make_nad("net-a", cidr="10.1.0.0/16", exclude="10.1.0.100-10.1.0.110"),
@@ -45,16 +47,6 @@ def test_wishes_are_asked_for_first() -> None:
 @pytest.mark.parametrize(
     ("described", "reason", "culprit"),
     [
-        (
-            [{"name": "net-a", "ips": ["10.2.0.1"]}],
-            Reason.ADDRESS_UNAVAILABLE,
-            r"blue/net-a: address 10\.2\.0\.1 cannot be given: it is in no subnet of the network \(10\.1\.0\.0/16\)",
-        ),
-        ([{"name": "net-a", "ips": ["fd00:4::7"]}], Reason.ADDRESS_UNAVAILABLE, "fd00:4::7.* no IPv6 subnet"),
-        ([{"name": "net-a", "ips": ["10.1.0.1"]}], Reason.ADDRESS_UNAVAILABLE, "it is the gateway"),
-        ([{"name": "net-a", "ips": ["10.1.0.0"]}], Reason.ADDRESS_UNAVAILABLE, "it is the network address"),
-        ([{"name": "net-a", "ips": ["10.1.255.255"]}], Reason.ADDRESS_UNAVAILABLE, "it is the broadcast address"),
-        ([{"name": "net-a", "ips": ["10.1.0.105"]}], Reason.ADDRESS_UNAVAILABLE, "it is excluded"),
         ([{"name": "net-a", "ips": ["10.1.0.7", "10.1.0.8"]}], Reason.ANNOTATION_INVALID, "more than one IPv4"),
         ([{"name": "net-a", "ips": ["10.1.0.300"]}], Reason.ANNOTATION_INVALID, r"10\.1\.0\.300"),
         ([{"name": "net-a", "ips": ["224.0.0.1"]}], Reason.ANNOTATION_INVALID, r"224\.0\.0\.1"),
@@ -74,6 +66,48 @@ def test_what_cannot_be_had_is_refused_with_its_reason(
     assert caught.value.reason is reason
 
 
+@pytest.mark.parametrize(
+    ("element", "problem"),
+    [
+        ({"name": "net-a", "ips": ["10.2.0.1"]}, r"it is in no subnet of the network \(10\.1\.0\.0/16\)"),
+        (
+            {"name": "net-d", "ips": ["10.6.0.1"]},
+            r"no subnet of the network \(10\.4\.0\.0/16, 10\.5\.0\.0/16, fd00:4::/64\)",
+        ),
+        ({"name": "net-a", "ips": ["fd00:4::7"]}, "the network has no IPv6 subnet"),
+        ({"name": "net-a", "ips": ["10.1.0.1"]}, "it is the gateway"),
+        ({"name": "net-a", "ips": ["10.1.0.0"]}, "it is the network address"),
+        ({"name": "net-a", "ips": ["10.1.255.255"]}, "it is the broadcast address"),
+        ({"name": "net-a", "ips": ["10.1.0.105"]}, "it is excluded"),
+    ],
+)
+def test_an_address_that_the_network_as_it_is_never_gives_is_waited_for(element: dict[str, Any], problem: str) -> None:
+    """Its definition may be made anew, with other subnets."""
+    name, address = element["name"], re.escape(element["ips"][0])
+    with pytest.raises(PodWaitsError, match=f"^blue/{name}: address {address} cannot be given: .*{problem}$") as caught:
+        draft(make_pod(networks=elements(element)), *NADS)
+    assert caught.value.reason is Reason.ADDRESS_UNAVAILABLE
+    network = network_need(("default-domain", "k8s-blue", f"k8s-{name}-pod-network"))
+    assert caught.value.needs == (nad_need(f"blue/{name}"), network, namespace_need("blue"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        ({"ips": ["10.1.0.7"]}, Reason.ADDRESS_UNAVAILABLE),
+        ({"mac": "02:00:00:00:00:07"}, Reason.MAC_ADDRESS_TAKEN),
+    ],
+)
+def test_what_two_definitions_cannot_both_have_is_waited_for(asked: dict[str, Any], reason: Reason) -> None:
+    """One of them may come to stand for another network."""
+    alias = make_nad("alias", cidr=None, network=reference("k8s-blue", "k8s-net-a-pod-network"))
+    networks = elements({"name": "net-a", **asked}, {"name": "alias", **asked})
+    with pytest.raises(PodWaitsError) as caught:
+        draft(make_pod(networks=networks), *NADS, alias)
+    assert caught.value.reason is reason
+    assert {nad_need("blue/net-a"), nad_need("blue/alias")} <= set(caught.value.needs)
+
+
 def test_one_mac_in_two_networks_is_no_conflict() -> None:
     described = [{"name": name, "mac": "02:00:00:00:00:07"} for name in ("net-a", "net-d")]
     assert len(draft(make_pod(networks=elements(*described)), *NADS).interfaces) == 3
@@ -86,8 +120,8 @@ def test_the_mac_that_another_interface_of_the_pod_has_by_itself_is_refused() ->
         draft(make_pod(networks=elements({"name": "net-a", "mac": derived}, {"name": "net-a"})), *NADS)
 
 
-def test_a_gateway_that_does_not_fit_the_address_that_was_given_is_refused() -> None:
+def test_a_gateway_that_does_not_fit_the_address_that_was_given_is_waited_for() -> None:
     """A network may have several subnets: which one an address comes from shows only when it is there."""
     element = {"name": "net-d", "default-route": ["10.5.0.9"]}
-    with pytest.raises(PodRefusedError, match=r"10\.5\.0\.9 cannot be the gateway of blue/net-d, .* 10\.4\.0\.2/16"):
+    with pytest.raises(PodWaitsError, match=r"10\.5\.0\.9 cannot be the gateway of blue/net-d, .* 10\.4\.0\.2/16"):
         build(make_pod(networks=elements(element)), *NADS)
