@@ -145,6 +145,8 @@ class Ledger:
     def saved(self, key: BlockKey, version: str | None) -> None:
         """The edits of a block are saved, as this version; None: it was deleted."""
         del self.unsaved[key]
+        if version is None:
+            self.doubtful.discard(key)
         self._become(msgspec.structs.replace(self.block(key), version=version), edited=[])
 
     def doubt(self, key: BlockKey) -> None:
@@ -168,9 +170,17 @@ class Ledger:
             self.adopt(block, now=now)
 
     def follow_end(self, key: BlockKey, version: str) -> None:
-        """Takes the news that a block is gone, likewise."""
+        """Takes the news that a block is gone.
+
+        If it is edited or known to be newer it is in doubt: a list tells ends by what was seen last, which may have
+        been before our own writes, and a watch may tell late of a block that was made anew.
+        """
         known = self.block(key).version
-        if key not in self.unsaved and known is not None and not is_newer(known, version):
+        if known is None:
+            return
+        if key in self.unsaved or is_newer(known, version):
+            self.doubtful.add(key)
+        else:
             self._become(Block(key))
 
     def _restore(self, key: BlockKey) -> None:

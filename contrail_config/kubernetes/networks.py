@@ -19,8 +19,7 @@ from contrail_config.errors import ConflictError, InUseError, NotFoundError, Sto
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
 from contrail_config.kube.selection import Selection
-from contrail_config.kube.versions import is_newer
-from contrail_config.kube.view import Added, Change, Deleted, Modified
+from contrail_config.kube.view import Change
 from contrail_config.kubernetes.attempts import attempts
 from contrail_config.kubernetes.blocks import gives
 from contrail_config.kubernetes.clerk import Clerk
@@ -33,6 +32,7 @@ from contrail_config.kubernetes.kinds import (
     network_object,
     succeed,
 )
+from contrail_config.kubernetes.known_networks import KnownNetworks
 from contrail_config.kubernetes.ledger import Ledger
 from contrail_config.objects import VirtualNetwork
 
@@ -44,21 +44,25 @@ class Networks:
         self._client = client
         self._ledger = ledger
         self._clerk = clerk
-        self._known: dict[str, NetworkObject] = {}
+        self._known = KnownNetworks(ledger.forget_choices)
         self._wrote = False
 
     def known(self, uuid: str) -> VirtualNetwork:
         """The network, as it is known here. Raises NotFoundError."""
-        if uuid not in self._known:
+        known = self._known.get(uuid)
+        if known is None:
             raise NotFoundError(f"there is no network {uuid}")
-        return self._known[uuid].spec
+        return known
 
     async def look_up(self, uuid: str) -> None:
-        """Asks for a network that is not known here, for another manager may have made it a moment ago."""
-        if uuid not in self._known:
-            found = await self._read(uuid)
-            if found is not None and found.is_settled:
-                self._known[uuid] = found
+        """Asks for a network that is not known here, or not for certain: others may have made or removed it."""
+        if self._known.is_certain(uuid):
+            return
+        found = await self._read(uuid)
+        if found is not None and found.is_settled:
+            self._known.take(found)
+        else:
+            self._known.forget(uuid)
 
     async def all(self) -> list[VirtualNetwork]:
         """All networks, by name."""
@@ -80,7 +84,7 @@ class Networks:
                 except (KubeConflictError, KubeExistsError, KubeNotFoundError) as error:
                     met = error
                 else:
-                    self._known[network.uuid] = kept
+                    self._known.take(kept)
                     return kept.spec
         problem = f"network {network.name} was changed by others at each attempt to write: {met}"
         raise StoreUnavailableError(problem) from met
@@ -91,34 +95,28 @@ class Networks:
             async for _ in attempts():
                 found = await self._read(uuid)
                 if found is None:
-                    self._forget(uuid)
+                    self._known.forget(uuid)
                     return
                 if await self._is_used(uuid):
                     raise InUseError(f"network {found.spec.name} cannot go: interfaces still have addresses in it")
                 if await self._delete(found):
-                    self._forget(uuid)
+                    self._known.forget(uuid)
                     return
         raise StoreUnavailableError(f"network {uuid} was changed by others at each attempt to delete it")
 
     async def delete_retired(self, uuid: str) -> None:
         """Deletes the network if it is retired and nobody has an address of it."""
         known = self._known.get(uuid)
-        if known is None or not known.spec.retired or any(self._ledger.given_in(uuid)):
+        if known is None or not known.retired or any(self._ledger.given_in(uuid)):
             return
         async with self._clerk.lock:
             found = await self._read(uuid)
             if found is not None and found.spec.retired and not await self._is_used(uuid) and await self._delete(found):
-                self._forget(uuid)
+                self._known.forget(uuid)
 
     def follow(self, change: Change[NetworkObject]) -> None:
-        """Takes news of a network, unless it is known to be newer."""
-        match change:
-            case Added(object=item) | Modified(object=item) if item.is_settled and self._is_news(item):
-                self._known[item.spec.uuid] = item
-            case Deleted(object=item) if (known := self._known.get(item.spec.uuid)) and not is_newer(
-                known.metadata.resource_version, item.metadata.resource_version
-            ):
-                self._forget(item.spec.uuid)
+        """Takes news of a network."""
+        self._known.follow(change)
 
     async def _drop_abandoned(self) -> None:
         """Before the first write: deletes all proposals. If one is a living writer's, that begins anew."""
@@ -188,14 +186,6 @@ class Networks:
         """Whether anybody has an address of the network, as the server knows it now."""
         blocks = await self._client.list_all(BLOCKS, Selection(labels=f"{NETWORK_LABEL}={uuid}"))
         return any(gives(block) for block in blocks)
-
-    def _is_news(self, item: NetworkObject) -> bool:
-        known = self._known.get(item.spec.uuid)
-        return known is None or is_newer(item.metadata.resource_version, known.metadata.resource_version)
-
-    def _forget(self, uuid: str) -> None:
-        self._known.pop(uuid, None)
-        self._ledger.forget_choices(uuid)
 
     def _check_subnets(self, network: VirtualNetwork) -> None:
         try:
