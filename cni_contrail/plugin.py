@@ -16,7 +16,7 @@ from cni_contrail.journal import Journal
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.pod import Pod, pod_of
 from cni_contrail.protocol.environment import Call, read_call
-from cni_contrail.protocol.netconf import NetworkConfig, read_config
+from cni_contrail.protocol.netconf import LARGEST_CONFIG, NetworkConfig, read_config
 from cni_contrail.protocol.results import error_document
 from cni_contrail.protocol.versions import CURRENT, SUPPORTED, check_version, version_document
 from cni_contrail.settings import load_settings, load_settings_for_removal
@@ -27,6 +27,7 @@ _ABOUT = (
     f"CNI protocol versions supported: {', '.join(SUPPORTED)}\n"
 )
 _STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2
+_READ_AT_ONCE = 64 * 1024  # bytes; most configurations have less than 1 KiB
 _COMMANDS = ("ADD", "CHECK", "DEL", "GC", "STATUS")
 
 
@@ -156,11 +157,15 @@ def _occupy_closed_descriptors() -> None:
 
 
 def _read_standard_input() -> bytes:
+    data = b""
     try:
-        with open(_STANDARD_INPUT, "rb", closefd=False) as stream:
-            return stream.read()
+        while len(data) <= LARGEST_CONFIG and (more := os.read(_STANDARD_INPUT, _READ_AT_ONCE)):
+            data += more
     except OSError as error:
         raise PluginError(Code.IO_FAILURE, f"error reading from stdin: {error.strerror}") from error
+    if len(data) > LARGEST_CONFIG:
+        raise PluginError(Code.DECODING_FAILURE, f"network configuration is longer than {LARGEST_CONFIG} bytes")
+    return data
 
 
 def _write(descriptor: int, text: bytes) -> None:

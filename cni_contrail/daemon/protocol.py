@@ -29,10 +29,10 @@ from typing import NamedTuple
 from cni_contrail.daemon.errors import NoRequestError, ProtocolError
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError
+from cni_contrail.protocol.netconf import LARGEST_CONFIG
 
 VERSION = 1
 LARGEST_ENVIRONMENT = 64 * 1024
-LARGEST_INPUT = 1024 * 1024
 LARGEST_OUTPUT = 1024 * 1024
 
 _MAGIC = b"cnid"
@@ -128,7 +128,7 @@ class Conversation:
     def _receive(self, deadline: Deadline) -> Received:
         opening = self._read_opening(deadline)
         _, _, _, netns, environment, data = _HEADER.unpack(opening + self._read(_HEADER.size - len(opening), deadline))
-        if environment > LARGEST_ENVIRONMENT or data > LARGEST_INPUT:
+        if environment > LARGEST_ENVIRONMENT or data > LARGEST_CONFIG:
             raise PluginError(Code.DAEMON_PROTOCOL, f"a request of {environment} and {data} bytes is too large")
         if netns < _NONE or (netns == 0) != (self.descriptor is not None):
             raise PluginError(Code.DAEMON_PROTOCOL, f"netns is {netns}, and a descriptor came, or the other way round")

@@ -14,6 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+LARGEST_CONFIG = 1024 * 1024
+"""Bytes that a network configuration may have, at the entry point, the shim and the daemon alike."""
+
 _VERSION_IF_ABSENT = "0.1.0"  # as the reference library reads a configuration without one
 _DNS_LISTS = ("nameservers", "search", "options")
 _VALID_LISTS = ("cni.dev/valid-attachments", "cni.dev/attachments")  # the later one is deprecated

@@ -188,14 +188,16 @@ static char *quote(char *end, const char *text)
     return end;
 }
 
-/* Answers with the error "message: cause" and ends. Details may be NULL. */
+/* Answers with the error "message: cause" and ends. Cause and details may be NULL. */
 static _Noreturn void fail(enum code code, const char *message, const char *cause, const char *details)
 {
     static char line[3 * 5 * QUOTE_LIMIT + 128]; /* three quotes of at most five bytes for each */
     char *end = line + sprintf(line, "{\"cniVersion\": \"1.1.0\", \"code\": %u, \"msg\": \"", code);
     end = quote(end, message);
-    end = stpcpy(end, ": ");
-    end = quote(end, cause);
+    if (cause != NULL) {
+        end = stpcpy(end, ": ");
+        end = quote(end, cause);
+    }
     if (details != NULL) {
         end = stpcpy(end, "\", \"details\": \"");
         end = quote(end, details);
@@ -231,7 +233,7 @@ static size_t read_environment(char *buffer)
             continue;
         size_t size = strlen(*entry) + 1;
         if (size > ENVIRONMENT_LIMIT - used)
-            fail(BAD_ENVIRONMENT, "CNI_ variables are longer than", TEXT(ENVIRONMENT_LIMIT) " bytes", *entry);
+            fail(BAD_ENVIRONMENT, "CNI_ variables are longer than " TEXT(ENVIRONMENT_LIMIT) " bytes", NULL, *entry);
         memcpy(buffer + used, *entry, size);
         used += size;
     }
@@ -242,7 +244,7 @@ static size_t read_input(char *buffer)
 {
     size_t size = read_full(STDIN_FILENO, buffer, INPUT_LIMIT + 1, deadline_in(ANSWER_SECONDS));
     if (size > INPUT_LIMIT)
-        fail(BAD_CONFIG, "network configuration is longer than", TEXT(INPUT_LIMIT) " bytes", NULL);
+        fail(BAD_CONFIG, "network configuration is longer than " TEXT(INPUT_LIMIT) " bytes", NULL, NULL);
     if (errno != 0)
         fail(BAD_INPUT, "error reading from stdin", why("no end within " TEXT(ANSWER_SECONDS) " s"), NULL);
     return size;

@@ -12,6 +12,13 @@ from tests.support.plugin import COMMAND
 from tests.support.shim import ADD, PATIENCE, PlayedDaemon, Shim, ShimOutcome
 
 ENVIRONMENT_LIMIT, INPUT_LIMIT = 64 * 1024, 1024 * 1024
+COMPLETE = {**ADD, "CNI_CONTAINERID": "c", "CNI_NETNS": "/x", "CNI_IFNAME": "eth0", "CNI_PATH": "/x"}
+
+
+def entry_point(*wrapped: str, stdin: bytes | None = None) -> bytes:
+    """What the entry point, with a command before it, says to a complete call."""
+    command = [*wrapped, *COMMAND]
+    return subprocess.run(command, env=COMPLETE, input=stdin, stdout=subprocess.PIPE, timeout=PATIENCE).stdout
 
 
 def error(outcome: ShimOutcome) -> Any:
@@ -25,7 +32,7 @@ def error(outcome: ShimOutcome) -> Any:
 def test_an_environment_that_is_too_large_is_error_4_and_names_the_variable(shim: Shim) -> None:
     room = ENVIRONMENT_LIMIT - len("CNI_COMMAND=ADD\0CNI_ARGS=\0")
     told = error(shim.run({**ADD, "CNI_ARGS": "x" * (room + 1)}))
-    assert (told["code"], told["msg"]) == (4, "CNI_ variables are longer than: 65536 bytes")
+    assert (told["code"], told["msg"]) == (4, "CNI_ variables are longer than 65536 bytes")
     assert told["details"].startswith("CNI_ARGS=xxx")
 
 
@@ -44,14 +51,24 @@ def test_variables_that_are_not_the_protocols_do_not_count(shim: Shim) -> None:
 
 
 @pytest.mark.parametrize("more", [1, 2, 1_000_000])
-def test_a_configuration_that_is_too_large_is_error_6(shim: Shim, more: int) -> None:
-    told = error(shim.run(ADD, b"x" * (INPUT_LIMIT + more)))
-    assert (told["code"], told["msg"]) == (6, "network configuration is longer than: 1048576 bytes")
+def test_a_configuration_that_is_too_large_is_error_6_as_without_a_daemon(shim: Shim, more: int) -> None:
+    document = b"{}".ljust(INPUT_LIMIT + more)
+    answer = shim.run(COMPLETE, document)
+    told = error(answer)
+    assert (told["code"], told["msg"]) == (6, "network configuration is longer than 1048576 bytes")
+    assert entry_point(stdin=document) == answer.stdout
 
 
-def test_an_endless_configuration_is_error_6(shim: Shim) -> None:
+def test_the_largest_configuration_is_read_whole_without_a_daemon() -> None:
+    told = json.loads(entry_point(stdin=b"{}".ljust(INPUT_LIMIT)))
+    assert (told["code"], told["msg"]) == (7, "missing network name")
+
+
+def test_an_endless_configuration_is_error_6_as_without_a_daemon(shim: Shim) -> None:
     with open("/dev/zero", "rb") as endless:
-        assert error(shim.run(ADD, endless))["code"] == 6
+        answer = shim.run(COMPLETE, endless)
+    assert error(answer)["code"] == 6
+    assert entry_point("sh", "-c", 'exec "$@" </dev/zero', "sh") == answer.stdout
 
 
 def test_the_refused_call_reaches_no_daemon(shim: Shim, daemon: PlayedDaemon) -> None:
@@ -62,10 +79,9 @@ def test_the_refused_call_reaches_no_daemon(shim: Shim, daemon: PlayedDaemon) ->
 @pytest.mark.parametrize("redirection", ["<&-", "0>/dev/null"])
 def test_an_input_that_cannot_be_read_is_error_5_as_without_a_daemon(shim: Shim, redirection: str) -> None:
     wrapped = ("sh", "-c", f'exec "$@" {redirection}', "sh")
-    complete = {**ADD, "CNI_CONTAINERID": "c", "CNI_NETNS": "/x", "CNI_IFNAME": "eth0", "CNI_PATH": "/x"}
-    entry_point = subprocess.run([*wrapped, *COMMAND], env=complete, stdout=subprocess.PIPE, timeout=PATIENCE)
-    assert shim.run(complete, prefix=wrapped).stdout == entry_point.stdout
-    assert json.loads(entry_point.stdout)["code"] == 5
+    told = entry_point(*wrapped)
+    assert shim.run(COMPLETE, prefix=wrapped).stdout == told
+    assert json.loads(told)["code"] == 5
 
 
 def test_a_folder_for_an_input_is_error_5(shim: Shim, tmp_path: Path) -> None:
