@@ -27,16 +27,24 @@ _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_DEADLINE)  
 
 
 class Call(NamedTuple):
-    """A request. `path` is encoded."""
+    """A request. `path` is encoded; `ends`: when the server shall have ended it, on the event loop's clock."""
 
     method: str
     path: str
     query: Mapping[str, str] = {}
     body: bytes | None = None
     content_type: str = "application/json"
+    ends: float = math.inf
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
+
+    def stated(self) -> Mapping[str, str]:
+        """Returns the query with the time that the server has, if it is bounded; asked when it is about to be sent."""
+        if self.ends == math.inf:
+            return self.query
+        left = self.ends - asyncio.get_running_loop().time()
+        return {**self.query, "timeout": f"{max(math.ceil(left * 1000), 1)}ms"}
 
 
 def always() -> float:
@@ -81,7 +89,7 @@ class Transport:
         deadline = self._deadline
         if call.method != "GET" and (allowed := self._before_write()) < deadline:
             deadline = allowed
-            call = call._replace(query={**call.query, "timeout": f"{math.ceil(allowed * 1000)}ms"})
+            call = call._replace(ends=asyncio.get_running_loop().time() + allowed)
         with _as_kube_error(call):
             async with asyncio.timeout(deadline), await self._open(call) as response:
                 return await response.read()
@@ -123,14 +131,15 @@ class Transport:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": call.content_type}
         if credential.token:
             headers["Authorization"] = f"Bearer {credential.token}"
+        secured = await tls.context(credential.certificate) if tls else True
         try:
             return await self._session.request(
                 call.method,
                 self._base.with_path(self._base.raw_path.rstrip("/") + call.path, encoded=True),
-                params=call.query,
+                params=call.stated(),
                 data=call.body,
                 headers=headers,
-                ssl=await tls.context(credential.certificate) if tls else True,
+                ssl=secured,
                 server_hostname=self._access.server_name,
                 proxy=self._access.proxy,
                 timeout=_NO_TIMEOUT,

@@ -1,0 +1,96 @@
+"""A write that may take so long only tells the server so, too: what is left when it is sent."""
+
+import asyncio
+import ssl
+
+from contrail_config.kube.access import Access, Anonymous, ClientCertificate, Credential
+from contrail_config.kube.client import connect
+from tests.contrail_config.kube.tls import path, server_context
+from tests.support.config_maps import ConfigMaps
+from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
+from tests.support.fast_loop import run_fast
+
+ALLOWED = 10.0
+LATE = 4.0
+NEARLY = 0.5
+"""Seconds that a slow machine, whose waits count as well, may add to those that are played."""
+
+
+class LateCredentials(Anonymous):
+    async def current(self) -> Credential:
+        await asyncio.sleep(LATE)
+        return Credential()
+
+
+class NewTokens(Anonymous):
+    """A new token each time, each as late as the other."""
+
+    def __init__(self) -> None:
+        self._given = 0
+
+    async def current(self) -> Credential:
+        await asyncio.sleep(LATE)
+        self._given += 1
+        return Credential(f"t{self._given}")
+
+    def forget(self, refused: Credential) -> bool:
+        return True
+
+
+class LateTls:
+    """Believes the authority of the tests, late."""
+
+    def __init__(self) -> None:
+        self._context = ssl.create_default_context(cafile=path("authority.pem"))
+
+    async def context(self, certificate: ClientCertificate | None) -> ssl.SSLContext:
+        await asyncio.sleep(LATE)
+        return self._context
+
+    def forget(self) -> None:
+        """There is nothing else."""
+
+
+async def write(access: Access, *, allowed: float = ALLOWED) -> None:
+    ends = asyncio.get_running_loop().time() + allowed
+    async with connect(access, before_write=lambda: ends - asyncio.get_running_loop().time()) as client:
+        await ConfigMaps(client).create("a")
+
+
+def assert_told(server: FakeApiServer, seconds: float) -> None:
+    (told,) = server.time_limits
+    assert seconds - NEARLY < told <= seconds
+
+
+def test_what_it_takes_to_know_who_asks_is_not_left() -> None:
+    async def play() -> None:
+        async with serve_fake_apiserver() as server:
+            await write(Access(server.url, credentials=LateCredentials()))
+            assert_told(server, ALLOWED - LATE)
+
+    run_fast(play())
+
+
+def test_what_it_takes_to_secure_the_connection_is_not_left() -> None:
+    async def play() -> None:
+        async with serve_fake_apiserver(tls=server_context()) as server:
+            await write(Access(server.url, tls=LateTls()))
+            assert_told(server, ALLOWED - LATE)
+
+    run_fast(play())
+
+
+def test_what_it_took_to_be_refused_is_not_left() -> None:
+    async def play() -> None:
+        async with serve_fake_apiserver() as server:
+            server.faults.tokens = {"t2"}
+            await write(Access(server.url, credentials=NewTokens()))
+            assert_told(server, ALLOWED - 2 * LATE)
+
+    run_fast(play())
+
+
+async def test_a_write_that_may_take_any_time_says_nothing(server: FakeApiServer) -> None:
+    async with connect(Access(server.url)) as client:
+        await ConfigMaps(client).create("a")
+    assert server.time_limits == []
