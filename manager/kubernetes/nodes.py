@@ -5,7 +5,9 @@ may still be plugged: no more is known of it here, whatever agent its node has. 
 node reports its ports unplugged, and where none does, for as long as addresses are held back at most.
 
 Reports are not messages: what a node tells stands in its report for as long as it may matter, and is told on again
-every few seconds. So it does not matter whether it came before or after whoever waits for it, nor to which manager.
+every few seconds. So it does not matter whether it came before or after whoever waits for it, nor to which manager. Who
+has to tell old reports from new ones (an agent that cannot reach the server leaves its old one standing) knows them by
+that: what stood there when a manager began is told before it does anything, see `followed`.
 
 Reports that nobody writes any more (of nodes that are gone) are removed. Nodes themselves are not looked at, and
 clocks of nodes are not believed: what counts is for how long this manager has seen no change. An agent that still
@@ -22,7 +24,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import Unreadable
 from contrail_config.kube.errors import KubeConflictError, KubeError, KubeNotFoundError
 from contrail_config.kube.reflector import Pace, Reflector
-from contrail_config.kube.view import Added, Change, Deleted, Modified
+from contrail_config.kube.view import Added, Change, Deleted, Listed, Modified
 from contrail_config.kubernetes.kinds import NODES, NodeObject
 
 log = logging.getLogger(__name__)
@@ -32,6 +34,9 @@ REPEATED_EVERY = 10.0
 
 FORGOTTEN_AFTER = 3600.0
 """Seconds without a change, ten times what agents leave between two writes at most."""
+
+PATIENCE = 10.0
+"""Seconds for which a manager that begins waits for the reports that stand."""
 
 Unplugged = Callable[[Sequence[str]], None]
 """Told the uuids of interfaces whose ports are unplugged, as often as it is reported."""
@@ -54,14 +59,17 @@ class Nodes:
         *,
         pace: Pace | None = None,
         repeated_every: float = REPEATED_EVERY,
+        patience: float = PATIENCE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._reflector = Reflector(client, NODES, pace=pace or Pace())
         self._repeated_every = repeated_every
+        self._patience = patience
         self._clock = clock
         self._changed: dict[str, float] = {}  # when, by node
         self._unplugged: list[Unplugged] = []
+        self._listed = asyncio.Event()
 
     def on_unplugged(self, callback: Unplugged) -> None:
         """Has the callback told of all that is reported from now on."""
@@ -69,11 +77,12 @@ class Nodes:
 
     @asynccontextmanager
     async def followed(self) -> AsyncIterator[None]:
-        """Follows until the context is left."""
+        """Follows until the context is left; inside, all that stood there was told, unless that took too long."""
         tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._repeat())]
         for task in tasks:
             task.add_done_callback(_log_failure)
         try:
+            await self._until_listed()
             yield
         finally:
             for task in tasks:
@@ -85,6 +94,13 @@ class Nodes:
         oldest = self._clock() - FORGOTTEN_AFTER
         for node in [node for node, changed in self._changed.items() if changed <= oldest]:
             await self._remove(node)
+
+    async def _until_listed(self) -> None:
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._listed.wait()
+        except TimeoutError:
+            log.warning("it is not known yet what nodes report: %s", self._reflector.problem)
 
     async def _follow(self) -> None:
         async with self._reflector.changes() as changes:
@@ -105,6 +121,8 @@ class Nodes:
                 self._tell(found)
             case Deleted(last):
                 self._changed.pop(last.metadata.name, None)
+            case Listed():
+                self._listed.set()
             case Unreadable():
                 log.warning("the report of node %s cannot be read: %s", change.metadata.name, change.problem)
 

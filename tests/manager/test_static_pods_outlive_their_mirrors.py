@@ -11,7 +11,9 @@ from contrail_config.objects import interface_uuid, static_pod_uuid
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
 from manager.controller import mirrors
 from manager.controller.record import Held
+from manager.kubernetes.nodes import REPEATED_EVERY
 from manager.source import Listed, Pod
+from tests.support.clock import FakeClock
 from tests.support.pods import make_nad, make_pod, uid_of
 from tests.support.running_manager import RunningManager
 
@@ -46,6 +48,14 @@ async def holds(running: RunningManager, monkeypatch: pytest.MonkeyPatch) -> Hol
     await running.tell_all(NET_A, POD)
     running.plugged.add(POD.uid)
     return Holds(running, monkeypatch)
+
+
+@pytest.fixture
+def clock(running: RunningManager, monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """The clock by which mirrors are waited for."""
+    clock = FakeClock(1000.0)
+    monkeypatch.setattr(running.manager._pods._mirrors, "_clock", clock)
+    return clock
 
 
 def be_patient(monkeypatch: pytest.MonkeyPatch, *, patience: float = 300.0, lag: float = 0.0) -> None:
@@ -133,6 +143,56 @@ async def test_what_the_node_says_at_once_may_be_of_an_earlier_sandbox(running: 
     assert holds.seconds == []
     await running.apply(POD)
     await running.machine(POD)
+
+
+async def test_what_the_node_said_already_before_may_be_so_as_well_however_often_it_is_told(
+    running: RunningManager, holds: Holds, clock: FakeClock
+) -> None:
+    """An agent that cannot reach the server takes nothing back."""
+    running.manager.unplugged(INTERFACES)
+    clock.advance(5)
+    await running.remove(POD)
+    await told_for(60, running, clock)
+    assert holds.seconds == []
+    await running.apply(POD)
+    await running.machine(POD)
+
+
+async def test_what_the_node_says_first_after_the_end_of_the_mirror_counts_when_it_is_old_enough(
+    running: RunningManager, holds: Holds, clock: FakeClock
+) -> None:
+    await running.remove(POD)
+    clock.advance(10)
+    await told_for(10, running, clock)
+    assert holds.seconds == []
+    await told_for(10, running, clock)
+    await running.machine_gone(POD.name)
+    assert holds.seconds == [DEFAULT_HOLD]
+
+
+async def test_what_the_node_took_back_and_says_again_is_new(
+    running: RunningManager, holds: Holds, clock: FakeClock
+) -> None:
+    running.manager.unplugged(INTERFACES)
+    clock.advance(5)
+    await running.remove(POD)
+    clock.advance(31)
+    await told_for(0, running, clock)
+    await running.machine_gone(POD.name)
+    assert holds.seconds == [DEFAULT_HOLD]
+
+
+def test_nodes_are_heard_often_enough_to_tell_old_from_new() -> None:
+    assert REPEATED_EVERY * 2 < mirrors._TOLD_WITHIN
+
+
+async def told_for(seconds: int, running: RunningManager, clock: FakeClock) -> None:
+    """The node's report stands, and is told again every ten seconds."""
+    running.manager.unplugged(INTERFACES)
+    for _ in range(seconds // 10):
+        clock.advance(10)
+        running.manager.unplugged(INTERFACES)
+    await running.settled()
 
 
 async def test_what_the_node_says_of_a_pod_whose_mirror_is_there_frees_nothing(

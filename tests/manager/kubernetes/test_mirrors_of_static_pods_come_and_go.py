@@ -2,7 +2,11 @@
 
 import pytest
 
-from contrail_config.objects import VirtualMachine, static_pod_uuid
+from contrail_config.kube.client import KubeClient
+from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.kinds import NodeReport
+from contrail_config.kubernetes.nodes import NodeReports
+from contrail_config.objects import VirtualMachine, interface_uuid, static_pod_uuid
 from manager.controller import mirrors
 from tests.manager.kubernetes.conftest import Managed
 from tests.support.cluster_objects import ClusterObjects
@@ -86,6 +90,38 @@ async def test_the_next_manager_waits_for_the_mirror_as_well(
         add_mirror(objects)
         assert await served(objects, server) == machine
         assert machine_history(server, UUID) == [machine]
+
+
+async def test_a_report_that_stood_before_frees_nothing_and_one_that_comes_after_does(
+    managed: Managed,
+    objects: ClusterObjects,
+    server: FakeApiServer,
+    client: KubeClient,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mirrors, "_REPORTS_LAG", 0.05)
+    other = static_pod_uuid("blue", "other", HASH)
+    node = NodeReports(client, "node-1")
+    await ensure_definitions(client)
+    await node.write(report(UUID))
+    async with managed():
+        objects.add_nad("net-a")
+        add_mirror(objects)
+        machine = await served(objects, server)
+        objects.add_pod("other", annotations=ANNOTATIONS)
+        await eventually(lambda: objects.status("other") is not None)
+        for name in (NAME, "other"):
+            objects.remove_pod(name)
+        await passed(objects, server, "later")
+        await node.write(report(UUID, other))
+        await eventually(lambda: other not in kept_machines(server))
+        assert kept_machines(server)[UUID] == machine
+
+
+def report(*machines: str) -> NodeReport:
+    """What an agent tells when the first interfaces of these machines were unplugged."""
+    unplugged = tuple(interface_uuid(uuid, 0) for uuid in machines)
+    return NodeReport("2026-11-21T12:00:00Z", "node-1", unplugged=unplugged)
 
 
 async def test_a_pod_whose_file_was_removed_is_freed_in_the_end(
