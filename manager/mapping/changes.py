@@ -1,31 +1,59 @@
-"""Whether a pod still asks for what it was given: networks are chosen when a pod is made and stay (rule 5)."""
+"""Whether a pod still asks for what it was given: networks are chosen when a pod is made and stay (rule 5).
+
+Looks at what the pod itself asks for. What others change concerns new pods alone: a namespace that chooses another
+network for index 0, or a network that gains a family, and with it a gateway. Pods are not told of it when it happens,
+so they are not when a manager starts again and compares them all.
+
+Not seen: that a pod no longer chooses the network of index 0 by its name, since the machine does not say who chose it.
+"""
 
 from collections.abc import Sequence
 
-from contrail_config.objects import VirtualMachine, VirtualMachineInterface
+from contrail_config.objects import DefaultGateway, VirtualMachine, VirtualMachineInterface
 from manager.mapping.draft import InterfaceDraft
+
+_FAMILIES = {
+    None: frozenset[int](),
+    DefaultGateway.NONE: frozenset[int](),
+    DefaultGateway.IPV4: frozenset({4}),
+    DefaultGateway.IPV6: frozenset({6}),
+    DefaultGateway.BOTH: frozenset({4, 6}),
+}
 
 
 def difference(machine: VirtualMachine, drafts: Sequence[InterfaceDraft]) -> str | None:
-    """What the pod asks for now that its machine is not; None if it asks for the same.
-
-    Looks at what the pod itself says; a network's own changes concern new pods alone.
-    """
+    """What the pod asks for now that its machine is not; None if it asks for the same."""
     if len(machine.interfaces) != len(drafts):
         return f"{len(drafts)} interfaces instead of {len(machine.interfaces)}"
+    families = frozenset(family for interface in machine.interfaces for family in _gateways(interface))
     for index, (interface, draft) in enumerate(zip(machine.interfaces, drafts, strict=True)):
-        if changes := ", ".join(_differences(interface, draft)):
+        if changes := ", ".join(_differences(interface, draft, families)):
             return f"index {index}: {changes}"
     return None
 
 
-def _differences(interface: VirtualMachineInterface, draft: InterfaceDraft) -> list[str]:
-    has = {address.address for address in interface.addresses}
+def _differences(interface: VirtualMachineInterface, draft: InterfaceDraft, families: frozenset[int]) -> list[str]:
+    """`families` are those in which the pod has gateways."""
+    addresses = {address.address for address in interface.addresses}
+    gateways = _gateways(interface).values()
     pairs: list[tuple[str, object, object]] = [
-        ("network", draft.nad or ":".join(draft.network.fq_name), interface.nad or ":".join(interface.network)),
         ("interface", draft.interface, interface.interface),
         ("mac", draft.mac or interface.mac, interface.mac),
-        ("ips", " ".join(set(draft.wishes) - has), ""),
-        ("default-gw", draft.default_gw, interface.default_gw),
+        ("ips", " ".join(wish for wish in draft.wishes if wish not in addresses), ""),
+        ("default-route", " ".join(asked for asked in draft.default_route or () if asked not in gateways), ""),
     ]
+    if draft.chosen or interface.nad is not None:
+        own = ":".join(interface.network)
+        pairs.insert(0, ("network", draft.nad or ":".join(draft.network.fq_name), interface.nad or own))
+    if _covers(draft.default_gw, families) != _covers(interface.default_gw, families):
+        pairs.append(("default-gw", draft.default_gw, interface.default_gw))
     return [f"{what} {asked or 'none'} instead of {given or 'none'}" for what, asked, given in pairs if asked != given]
+
+
+def _gateways(interface: VirtualMachineInterface) -> dict[int, str]:
+    return {address.family: address.gateway for address in interface.addresses if address.gateway is not None}
+
+
+def _covers(asked: DefaultGateway | None, families: frozenset[int]) -> tuple[bool, frozenset[int]]:
+    """Whether there is to be no default route at all, and for which of the families it is to go here."""
+    return asked is DefaultGateway.NONE, _FAMILIES[asked] & families

@@ -8,12 +8,13 @@ from contrail_config.objects import DefaultGateway, VirtualNetwork
 class InterfaceDraft(msgspec.Struct, frozen=True):
     """What a pod's request makes of one interface; its index is its position in the list.
 
-    `wishes` are addresses, at most one of a family. `default_route`: None if it was not asked for, else the gateways
-    that were (empty: no default route at all), which are then served as the interface's own. The other fields are those
-    of `VirtualMachineInterface`.
+    `chosen`: the pod itself chose the network, not its namespace or the configuration. `wishes` are addresses, at most
+    one of a family. `default_route`: None if it was not asked for, else the gateways that were (empty: no default route
+    at all), which are then served as the interface's own. The other fields are those of `VirtualMachineInterface`.
     """
 
     network: VirtualNetwork
+    chosen: bool = True
     wishes: tuple[str, ...] = ()
     mac: str | None = None
     default_route: tuple[str, ...] | None = None

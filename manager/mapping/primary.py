@@ -31,7 +31,7 @@ def draft_primary(pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfi
     draft = _default_network(pod, catalogue, configuration)
     if draft is None:
         name = chosen or _network_of_namespace(pod, catalogue) or pod_network_name(configuration.cluster_name)
-        return InterfaceDraft(network=catalogue.network(name))
+        return InterfaceDraft(network=catalogue.network(name), chosen=chosen is not None)
     if chosen not in (None, draft.network.fq_name):
         problem = f"chooses network {draft.network.name} for index 0, but {NETWORK_KEY} another one"
         message = f"{DEFAULT_NETWORK_KEY}: {shown(pod.annotations[DEFAULT_NETWORK_KEY])} {problem}"

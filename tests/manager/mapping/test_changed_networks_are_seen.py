@@ -5,12 +5,21 @@ import re
 
 import pytest
 
+from contrail_config.objects import InterfaceAddress, interface_uuid
+from manager.configuration import ManagerConfiguration, PodNetworkSettings
 from manager.mapping.changes import difference
+from manager.mapping.drafts import draft_interfaces
+from manager.mapping.machine import build_machine
 from manager.source import Nad, Pod
-from tests.support.catalogues import build, draft
+from tests.support.catalogues import DEFAULTS, build, draft, make_catalogue
 from tests.support.pods import make_nad, make_pod, reference
 
-NADS = (make_nad("net-a"), make_nad("net-b", cidr="10.2.0.0/16"))
+NADS = (
+    make_nad("net-a"),
+    make_nad("net-b", cidr="10.2.0.0/16"),
+    make_nad("net-d", cidr="10.4.0.0/16,fd00:4::/64"),
+)
+TO_A = reference("k8s-blue", "k8s-net-a-pod-network")
 TO_B = reference("k8s-blue", "k8s-net-b-pod-network")
 
 
@@ -31,8 +40,28 @@ def one(**described: object) -> str:
         (make_pod(networks="net-a"), make_pod(networks="net-a@left"), "index 1: interface left instead of none"),
         (make_pod(networks="net-a@left"), make_pod(networks="net-a"), "index 1: interface none instead of left"),
         (make_pod(networks="net-a"), make_pod(networks=one(ips=["10.1.9.9"])), "index 1: ips 10.1.9.9"),
+        (
+            make_pod(networks="net-d"),
+            make_pod(networks='[{"name": "net-d", "ips": ["fd00:4::99", "10.4.0.99"]}]'),
+            "index 1: ips fd00:4::99 10.4.0.99 instead of none",
+        ),
         (make_pod(networks="net-a"), make_pod(networks=one(mac="02:00:00:00:00:07")), "mac 02:00:00:00:00:07"),
         (make_pod(networks="net-a"), make_pod(networks="net-a", default_gw="net-a"), "default-gw true instead of none"),
+        (
+            make_pod(networks="net-a", default_gw="net-a"),
+            make_pod(networks="net-a", default_gw="eth0"),
+            "index 0: default-gw true instead of none",
+        ),
+        (
+            make_pod(networks=one(**{"default-route": ["10.1.9.9"]})),
+            make_pod(networks=one(**{"default-route": ["10.1.9.8"]})),
+            "index 1: default-route 10.1.9.8 instead of none",
+        ),
+        (
+            make_pod(default_network="net-a"),
+            make_pod(),
+            "index 0: network .*k8s-default-pod-network instead of blue/net-a",
+        ),
         (make_pod(), make_pod(network=TO_B), "index 0: network .*k8s-net-b-pod-network instead of .*k8s-default-pod"),
     ],
 )
@@ -61,3 +90,40 @@ def test_the_same_in_other_words_is_no_change(before: Pod, after: Pod) -> None:
 def test_what_a_network_changes_is_no_change_of_the_pod(changed: Nad) -> None:
     pod = make_pod(networks="net-a")
     assert difference(build(pod, *NADS), draft(pod, changed).interfaces) is None
+
+
+class TestWhatOthersChange:
+    """Nobody tells a pod of it when it happens, so nobody does when the manager starts again, either."""
+
+    DUAL = ManagerConfiguration(pod_network=PodNetworkSettings(subnets=("10.32.0.0/12", "fd00:32::/64")))
+
+    @pytest.mark.parametrize(
+        "pod",
+        [
+            make_pod(networks="net-a", default_gw="eth1"),
+            make_pod(networks="net-a", default_gw="eth0"),
+            make_pod(networks=one(**{"default-route": ["10.1.9.9"]})),
+            make_pod(networks=one(**{"default-route": []})),
+            make_pod(networks="net-a"),
+        ],
+    )
+    def test_a_family_that_the_pod_network_gained(self, pod: Pod) -> None:
+        assert difference(build(pod, *NADS), draft(pod, *NADS, configuration=self.DUAL).interfaces) is None
+
+    @pytest.mark.parametrize(("before", "after"), [(None, TO_B), (TO_B, None), (TO_B, TO_A)])
+    def test_the_network_that_the_namespace_chooses(self, before: str | None, after: str | None) -> None:
+        pod = make_pod(networks="net-a")
+        catalogue = make_catalogue(*NADS)
+        drafts = []
+        for chosen in (before, after):
+            catalogue.namespaces["blue"] = {} if chosen is None else {"opencontrail.org/network": chosen}
+            drafts.append(draft_interfaces(pod, catalogue=catalogue, configuration=DEFAULTS).interfaces)
+        given = [(interface_uuid(pod.uid, 0), InterfaceAddress("10.2.0.2", 16, "10.2.0.1"))]
+        machine = build_machine(pod, drafts[0], given, cluster="k8s")
+        assert difference(machine, drafts[1]) is None
+
+    def test_a_family_that_the_pod_asks_for_is_told_as_before(self) -> None:
+        before, after = make_pod(networks="net-a", default_gw="eth0"), make_pod(networks="net-a", default_gw="eth1")
+        machine = build(before, *NADS, configuration=self.DUAL)
+        change = difference(machine, draft(after, *NADS, configuration=self.DUAL).interfaces)
+        assert change == "index 0: default-gw none instead of true"

@@ -1,0 +1,41 @@
+"""What a manager did not tell a pod while it ran, the next one does not tell either."""
+
+from contrail_config.embedded.store import SqliteStore
+from manager.configuration import ManagerConfiguration, PodNetworkSettings
+from tests.support.pods import make_nad, make_namespace, make_pod, reference
+from tests.support.running_manager import running_manager
+
+NET_A = make_nad("net-a")
+
+
+async def test_that_the_pod_network_gained_a_family(store: SqliteStore) -> None:
+    pod = make_pod(networks="net-a", default_gw="eth1")
+    async with running_manager(store) as before:
+        await before.tell_all(NET_A, pod)
+    dual = ManagerConfiguration(pod_network=PodNetworkSettings(subnets=("10.32.0.0/12", "fd00:32::/64")))
+    async with running_manager(store, dual) as after:
+        await after.tell_all(NET_A, pod)
+        assert await after.reasons(pod) == ["InterfacesAssigned"]
+
+
+async def test_that_its_namespace_chooses_another_network(store: SqliteStore) -> None:
+    pod, changed = make_pod(), make_namespace(network=reference("k8s-blue", "k8s-net-a-pod-network"))
+    async with running_manager(store) as before:
+        await before.tell_all(make_namespace(), NET_A, pod)
+        await before.apply(changed)
+        assert await before.reasons(pod) == ["InterfacesAssigned"]
+    async with running_manager(store) as after:
+        await after.tell_all(changed, NET_A, pod)
+        assert await after.reasons(pod) == ["InterfacesAssigned"]
+
+
+async def test_what_the_pod_itself_asks_for_is_told_by_both(store: SqliteStore) -> None:
+    changed = make_pod(networks="net-a", default_gw="eth1")
+    async with running_manager(store) as before:
+        await before.tell_all(NET_A, make_pod(networks="net-a"))
+        await before.apply(changed)
+        told = await before.told(changed)
+        assert [reason for reason, _ in told] == ["InterfacesAssigned", "NetworksChanged"]
+    async with running_manager(store) as after:
+        await after.tell_all(NET_A, changed)
+        assert await after.told(changed) == told
