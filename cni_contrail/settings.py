@@ -78,7 +78,7 @@ def load_settings(config: NetworkConfig, environment: Mapping[str, str], over: M
                 f"{_SECTION}: {key} is set for the whole node to {json.dumps(node[key])}, "
                 f"and may not be {json.dumps(value)}",
             )
-    return _settings({**node, **own})
+    return settings_of({**node, **own})
 
 
 def load_settings_for_removal(
@@ -97,7 +97,7 @@ def load_settings_for_removal(
 
 def node_settings(environment: Mapping[str, str], over: Mapping[str, Any]) -> Settings:
     """What holds for the whole node where no network configuration says more; raises `PluginError` with code 7."""
-    return _settings({**read_node_file(environment, read_section), **over})
+    return settings_of({**read_node_file(environment, read_section), **over})
 
 
 def refuse_unsupported_settings(settings: Settings) -> None:
@@ -106,7 +106,8 @@ def refuse_unsupported_settings(settings: Settings) -> None:
         raise PluginError(Code.UNSUPPORTED_FIELD, f'vif-type "{settings.vif_type}" is not supported yet')
 
 
-def _settings(values: Mapping[str, Any]) -> Settings:
+def settings_of(values: Mapping[str, Any]) -> Settings:
+    """Settings by key, as `read_section` returned them, over the defaults."""
     return Settings(**{key.replace("-", "_"): value for key, value in values.items()})
 
 

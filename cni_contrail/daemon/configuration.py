@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from cni_contrail.daemon.errors import ConfigurationError
 from cni_contrail.errors import PluginError
-from cni_contrail.settings import read_section
+from cni_contrail.settings import Settings, read_section, refuse_unsupported_settings, settings_of
 from contrail_yaml.errors import YamlError
 from contrail_yaml.file import read_yaml
 
@@ -46,10 +46,24 @@ def load_configuration(path: str) -> Configuration:
         return Configuration(
             socket=_socket(own.get("socket", DEFAULT_SOCKET), path),
             metrics_listen=_listen(own["metrics-listen"], path) if "metrics-listen" in own else None,
-            settings=read_section(given, path),
+            settings=_settings(given, path),
         )
     except PluginError as error:
         raise ConfigurationError(error.message) from error
+
+
+def ensure_supported(settings: Settings, path: str) -> None:
+    """Raises `ConfigurationError` if the settings, of the file at the path, would have each ADD refused."""
+    try:
+        refuse_unsupported_settings(settings)
+    except PluginError as error:
+        raise ConfigurationError(f"{path}: {error.message}") from error
+
+
+def _settings(given: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    values = read_section(given, path)
+    ensure_supported(settings_of(values), path)
+    return values
 
 
 def _read(path: str) -> Mapping[str, Any]:

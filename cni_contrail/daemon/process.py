@@ -12,7 +12,7 @@ import signal
 from cni_contrail.commands import add, check, collect, delete, lost, stock  # noqa: F401 - the first call needs them too
 from cni_contrail.commands.node import Node
 from cni_contrail.commands.status import ensure_ready
-from cni_contrail.daemon.configuration import Configuration
+from cni_contrail.daemon.configuration import Configuration, ensure_supported
 from cni_contrail.daemon.listener import bound
 from cni_contrail.daemon.pages import served
 from cni_contrail.daemon.requests import Requests
@@ -20,6 +20,7 @@ from cni_contrail.daemon.surroundings import DaemonSurroundings
 from cni_contrail.daemon.upkeep import Upkeep
 from cni_contrail.daemon.workers import Workers
 from cni_contrail.errors import PluginError
+from cni_contrail.node_file import NODE_FILE, NODE_FILE_VARIABLE
 from cni_contrail.settings import node_settings
 
 _MOST_REQUESTS = 640
@@ -38,10 +39,15 @@ class Daemon:
         self._surroundings.metrics.watch_pending(self._count_pending)
 
     def run(self) -> None:
-        """Serves until SIGTERM or SIGINT; raises `SocketError`, or `PluginError` for the node-wide file."""
+        """Serves until SIGTERM or SIGINT; raises `SocketError`.
+
+        For the node-wide file raises `PluginError`, or `ConfigurationError` for what it sets and is not served yet.
+        """
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)  # threads inherit that, and none is interrupted
         _raise_file_limit()
-        journal = self._node().journal
+        node = self._node()
+        ensure_supported(node.settings, os.environ.get(NODE_FILE_VARIABLE) or NODE_FILE)  # its own were looked at
+        journal = node.journal
         with contextlib.ExitStack() as running:
             listener = running.enter_context(bound(self._configuration.socket))
             if self._configuration.metrics_listen:

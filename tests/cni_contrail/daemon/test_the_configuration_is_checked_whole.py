@@ -1,6 +1,9 @@
 """The daemon's file: its own keys and the plugin's settings, and one sentence about what is wrong."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,7 @@ def test_its_keys_are_the_daemons_and_the_plugins(tmp_path: Path) -> None:
         ("- mode", "a mapping of keys is needed"),
         ("1: x", "a mapping of keys is needed"),
         ("mode: thick\nmtu: 1400\nmode: delegated", "mode is given twice, in line 1 and in line 3"),
+        ("vif-type: macvlan", 'vif-type "macvlan" is not supported yet'),
         ("mode: [", "is not YAML"),
         ("mode: !!python/object:os.system x", "is not YAML"),
     ],
@@ -63,6 +67,20 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes | None)
         file.write_bytes(data)
     with pytest.raises(ConfigurationError, match=r"cnid\.yaml"):
         load_configuration(str(file))
+
+
+@pytest.mark.parametrize("name", ["cnid.yaml", "cni.json"])
+def test_it_does_not_start_with_what_is_not_served_yet(tmp_path: Path, name: str) -> None:
+    """In its own file or in the node-wide one."""
+    (tmp_path / "cnid.yaml").write_text(f"socket: {tmp_path}/made/cni.sock\n")
+    with (tmp_path / name).open("a") as file:
+        file.write('{"vif-type": "macvlan"}' if name == "cni.json" else "vif-type: macvlan")
+    environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(tmp_path / "cni.json")}
+    command = [str(Path(sys.executable).parent / "contrail-cnid"), "--config", str(tmp_path / "cnid.yaml")]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=20)
+    refused = f'contrail-cnid: {tmp_path}/{name}: vif-type "macvlan" is not supported yet\n'
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", refused)
+    assert not (tmp_path / "made").exists()
 
 
 class TestForTheWholeNode:
