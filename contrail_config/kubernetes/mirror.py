@@ -32,13 +32,15 @@ class Mirror(Generic[T]):
         self._apply = apply
         self._reflector = Reflector(client, resource)
         self._listed = asyncio.Event()
+        self._closed = False
         self._task: asyncio.Task[None] | None = None
 
     async def ready(self) -> None:
-        """Returns when everything was listed once. Raises StoreUnavailableError if that takes too long.
+        """Returns when everything was listed once. A copy that broke down is begun anew.
 
-        A copy that broke down is begun anew.
+        Raises StoreUnavailableError if that takes too long, or once it is closed.
         """
+        self._refuse_closed()
         if self._task is None or self._task.done():
             self._listed.clear()
             self._reflector = Reflector(self._client, self._resource)
@@ -48,12 +50,19 @@ class Mirror(Generic[T]):
                 await self._listed.wait()
         except TimeoutError as error:
             raise StoreUnavailableError(str(self._reflector.problem)) from error
+        self._refuse_closed()
 
     async def close(self) -> None:
-        """Follows no more."""
+        """Follows no more, for good."""
+        self._closed = True
+        self._listed.set()  # who waits for it is told
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise StoreUnavailableError("the store is closed")
 
     async def _follow(self) -> None:
         try:

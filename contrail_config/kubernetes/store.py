@@ -210,10 +210,10 @@ class KubernetesStore:
 
     @asynccontextmanager
     async def _watch(self, watcher: Watcher[T_co]) -> AsyncIterator[AsyncIterator[Change[T_co]]]:
-        with self._answering("watch"):
-            await watcher.begin()
         self._watchers.add(watcher)
         try:
+            with self._answering("watch"):
+                await watcher.begin()
             yield watcher
         finally:
             self._watchers.discard(watcher)

@@ -84,7 +84,10 @@ class Watcher(Generic[T_co]):
         return self._reflector.problem
 
     async def begin(self) -> None:
-        """Follows from here on. Raises StoreUnavailableError if what is there now has to be known, and cannot be."""
+        """Follows from here on, until `cut`, also if this is cancelled.
+
+        Raises StoreUnavailableError if what is there now has to be known, and cannot be.
+        """
         self._task = asyncio.create_task(self._follow())
         if not self._silent:
             return
@@ -92,7 +95,6 @@ class Watcher(Generic[T_co]):
             async with asyncio.timeout(DEADLINE):
                 await self._listed.wait()
         except TimeoutError as error:
-            await self.cut()
             raise StoreUnavailableError(str(self._reflector.problem)) from error
 
     async def cut(self) -> None:
@@ -123,7 +125,7 @@ class Watcher(Generic[T_co]):
                         await self._room.wait()
         except Exception as error:  # noqa: BLE001 - whatever it is, who watches shall not wait for ever
             self._failure = error
-            self._news.set()
+            self._wake()
 
     async def _stop(self) -> None:
         if self._task is not None:
@@ -132,7 +134,12 @@ class Watcher(Generic[T_co]):
 
     def _end(self) -> None:
         self._ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        """Whoever waits for what will not come shall look at why."""
         self._news.set()
+        self._listed.set()
 
     def _take(self, change: KubeChange[Any]) -> None:
         if isinstance(change, Listed):
