@@ -105,7 +105,8 @@ class AskedList:
     def _look(self) -> ServedList | str:
         answer = self._agent.machine_config(self._question.take())
         if answer is None:
-            return f"agent at {self._agent.endpoint} has no interfaces for pod {self._pod} ({self._machine})"
+            asked_for = f" with uid {self._pod.uid}" if self._pod.uid else ""
+            return f"agent at {self._agent.endpoint} has no interfaces for pod {self._pod} ({self._machine}){asked_for}"
         served = read_list(answer)
         missing = served.missing(self._pod.uid)
         return f"agent at {self._agent.endpoint}, pod {self._pod}: {missing}" if missing else served

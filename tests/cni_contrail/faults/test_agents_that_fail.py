@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -131,9 +132,17 @@ class TestClosingInMidAnswer:
 
 class TestTheListIsNotThere:
     def test_the_pod_is_named(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns) -> None:
-        message = plugin.add(pod).failed(11)
-        assert message == f"agent at unix:{agent.socket_path} has no interfaces for pod demo/web-0 (k8s__demo__web-0)"
+        nobody = f"agent at unix:{agent.socket_path} has no interfaces for pod demo/web-0 (k8s__demo__web-0)"
+        assert plugin.add(pod).failed(11) == f"{nobody} with uid {pod.uid}"
+        assert plugin.add(replace(pod, uid="")).failed(11) == nobody
         assert nothing_was_made(plugin, sandbox)
+
+    def test_so_is_the_uid_where_the_agent_has_a_pod_of_that_name_with_another(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+    ) -> None:
+        serve_pod(agent)
+        message = plugin.add(replace(pod, uid="another")).failed(11)
+        assert message.endswith("has no interfaces for pod demo/web-0 (k8s__demo__web-0) with uid another")
 
     def test_one_that_appears_while_the_agent_holds_its_answer_is_taken_at_once(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
