@@ -35,7 +35,7 @@ def select_interface(
     fitting = [each for each in served.interfaces if _fits(each, served, network, settings)]
     candidates = [each for each in fitting if each.uuid not in held]
     if not candidates:
-        raise _none_left(served, fitting, held, network)
+        raise _none_left(served, fitting, held, nad=settings.nad, network=network)
     for each in candidates:
         if each.uuid == before:
             return each
@@ -45,9 +45,9 @@ def select_interface(
     if len({_nad(each) for each in fitting}) == 1:
         return candidates[0]
     listed = ", ".join(f"{each} as {_foreseen(each, served)}" for each in fitting)
-    raise PluginError(
-        Code.INVALID_CONFIG, f"attachment {ifname} of network {network} is none of those that are foreseen: {listed}"
-    )
+    chosen_by = f"NAD {settings.nad}" if settings.nad else f"network {network}"
+    message = f"attachment {ifname} of {chosen_by} is none of those that are foreseen: {listed}"
+    raise PluginError(Code.INVALID_CONFIG, message)
 
 
 def _fits(interface: ServedInterface, served: ServedList, network: str, settings: Settings) -> bool:
@@ -69,10 +69,12 @@ def _nad(interface: ServedInterface) -> str | None:
 
 
 def _none_left(
-    served: ServedList, fitting: Sequence[ServedInterface], held: Mapping[str, str], network: str
+    served: ServedList, fitting: Sequence[ServedInterface], held: Mapping[str, str], *, nad: str, network: str
 ) -> PluginError:
     if fitting:
         taken = ", ".join(f"{each} by {held[each.uuid]}" for each in fitting)
-        return PluginError(Code.INVALID_CONFIG, f"all interfaces of network {network} are held: {taken}")
+        chosen_by = f"NAD {nad}" if nad else f"network {network}"
+        return PluginError(Code.INVALID_CONFIG, f"all interfaces of {chosen_by} are held: {taken}")
     listed = ", ".join(map(str, served.interfaces))
-    return PluginError(Code.INVALID_CONFIG, f"the pod has no interface in network {network}; it has {listed}")
+    place = f"of NAD {nad}" if nad else f"in network {network}"
+    return PluginError(Code.INVALID_CONFIG, f"the pod has no interface {place}; it has {listed}")
