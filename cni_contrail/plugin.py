@@ -15,7 +15,7 @@ from cni_contrail.errors import Code, PluginError
 from cni_contrail.journal import Journal
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.pod import Pod, pod_of
-from cni_contrail.protocol.environment import Call, read_call
+from cni_contrail.protocol.environment import Call, read_call, refuse_malformed_args
 from cni_contrail.protocol.netconf import LARGEST_CONFIG, NetworkConfig, read_config
 from cni_contrail.protocol.results import error_document
 from cni_contrail.protocol.versions import CURRENT, SUPPORTED, check_version, version_document
@@ -108,6 +108,7 @@ def _read_request(
         pod = _pod_if_any(call)
     else:
         settings = load_settings(config, environment, over)
+        refuse_malformed_args(call)
         pod = pod_of(call)
     journal = surroundings.journal(settings.log_file, settings.log_level)
     journal = journal.bind(container=call.container_id, ifname=call.ifname, pod=str(pod) if pod.name else "")

@@ -29,13 +29,17 @@ _REQUIRED = {
 
 
 class Call(NamedTuple):
-    """One call of the runtime; what the command does not need may be empty."""
+    """One call of the runtime; what the command does not need may be empty.
+
+    `args` is what CNI_ARGS holds, and `malformed_arg` an element of it that holds nothing, empty if there is none.
+    """
 
     command: str
     container_id: str
     netns: str
     ifname: str
     args: Mapping[str, str]
+    malformed_arg: str
     own_netns_allowed: bool
 
 
@@ -53,20 +57,38 @@ def read_call(environment: Mapping[str, str]) -> Call:
             _check_ifname(value)
     if missing:
         raise PluginError(Code.INVALID_ENVIRONMENT, f"required env variables [{','.join(missing)}] missing")
+    args, malformed_arg = read_args(environment.get("CNI_ARGS", ""))
     return Call(
         command=command,
         container_id=environment.get("CNI_CONTAINERID", ""),
         netns=environment.get("CNI_NETNS", ""),
         ifname=environment.get("CNI_IFNAME", ""),
-        args=read_args(environment.get("CNI_ARGS", "")),
+        args=args,
+        malformed_arg=malformed_arg,
         own_netns_allowed=environment.get("CNI_NETNS_OVERRIDE", "").upper() in ("TRUE", "1"),
     )
 
 
-def read_args(text: str) -> dict[str, str]:
-    """Reads CNI_ARGS, `K=V;K=V`: the last of two equal keys counts, since meta plugins append the runtime's."""
-    pairs = (element.split("=", 1) for element in text.split(";") if "=" in element)
-    return {key.strip(): value for key, value in pairs}
+def refuse_malformed_args(call: Call) -> None:
+    """Raises `PluginError` with code 4 for an element of CNI_ARGS that is neither K=V nor empty."""
+    if call.malformed_arg:
+        raise PluginError(Code.INVALID_ENVIRONMENT, "CNI_ARGS must be K=V;K=V", f"{call.malformed_arg} has no =")
+
+
+def read_args(text: str) -> tuple[dict[str, str], str]:
+    """Reads CNI_ARGS, `K=V;K=V`, and returns the last element without `=` as well, empty if there is none.
+
+    The last of two equal keys counts, since meta plugins append the runtime's.
+    """
+    args: dict[str, str] = {}
+    malformed = ""
+    for element in text.split(";"):
+        key, equals, value = element.partition("=")
+        if equals:
+            args[key.strip()] = value
+        else:
+            malformed = key.strip() or malformed
+    return args, malformed
 
 
 def link_name_problem(name: str) -> str | None:

@@ -162,7 +162,7 @@ def test_no_command_says_what_this_is_on_standard_error(call: Callable[..., Outc
 
 @pytest.mark.parametrize("stdin", [None, "", "garbage"])
 def test_version_needs_nothing_but_the_command(call: Callable[..., Outcome], stdin: str | None) -> None:
-    outcome = call({"CNI_COMMAND": "VERSION"}, stdin).succeeded()
+    outcome = call({"CNI_COMMAND": "VERSION", "CNI_ARGS": "garbage"}, stdin).succeeded()
     assert outcome.document == {
         "cniVersion": "1.1.0",
         "supportedVersions": ["0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"],

@@ -99,7 +99,7 @@ def test_the_last_of_two_equal_arguments_counts(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     serve_pod(agent)
-    arguments = f"IgnoreUnknown=true;K8S_POD_NAME=other;K8S_POD_UID=other;{pod.args};MAC;;X=a=b"
+    arguments = f"IgnoreUnknown=true;K8S_POD_NAME=other;K8S_POD_UID=other;{pod.args};;X=a=b; ;"
     environment = plugin.environment("ADD", pod, CNI_ARGS=arguments)
     plugin.call(environment, json.dumps(plugin.config())).succeeded()
 
@@ -129,6 +129,22 @@ def test_names_that_would_lead_elsewhere_are_refused(
     assert agent.seen == []
     environment = {**environment, "CNI_COMMAND": "DEL"}
     plugin.call(environment, json.dumps(plugin.config())).succeeded()
+
+
+@pytest.mark.parametrize("element", ["K8S_POD_NAMESPACE", " MAC "])
+def test_an_argument_without_a_value_is_refused_by_its_name_but_not_by_del(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, element: str
+) -> None:
+    serve_pod(agent)
+    arguments, config = f"{element};{pod.args}", json.dumps(plugin.config())
+    for command in ("ADD", "CHECK"):
+        message = plugin.call(plugin.environment(command, pod, CNI_ARGS=arguments), config).failed(4)
+        assert message == f"CNI_ARGS must be K=V;K=V {element.strip()} has no ="
+    assert agent.seen == []
+    plugin.add(pod).succeeded()
+    done = plugin.call(plugin.environment("DEL", pod, CNI_ARGS=arguments), config).succeeded()
+    assert "pod=demo/web-0" in done.stderr
+    assert (plugin.node.links(), agent.ports) == ([], {})
 
 
 def test_routes_of_the_network_are_made_and_told(
