@@ -86,13 +86,14 @@ def load_settings_for_removal(
 ) -> Settings:
     """As `load_settings`, but for a section that no ADD can have accepted: then what the node says alone holds.
 
-    So a refused ADD can be followed by a DEL that succeeds.
+    So a refused ADD can be followed by a DEL that succeeds. Raises `PluginError` with code 7 for the node-wide file.
     """
     try:
         return load_settings(config, environment, over)
     except PluginError as error:
+        settings = node_settings(environment, over)  # if it raises, it was no error of the section
         journal.warning(f"{error.message}: going on with the node's settings")
-        return node_settings(environment, over)
+        return settings
 
 
 def node_settings(environment: Mapping[str, str], over: Mapping[str, Any]) -> Settings:

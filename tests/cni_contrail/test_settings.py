@@ -242,6 +242,21 @@ class TestForRemoval:
             settings = load_settings_for_removal(config, environment, {}, Journal(level="error"))
             assert settings == Settings(state_dir="/node")
 
+    @pytest.mark.parametrize("section", [{}, {"unknown": 5}])
+    def test_nothing_is_said_of_going_on_where_the_node_wide_file_ends_the_call(
+        self, node_file: Path, section: Any, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        node_file.write_text("{")
+        config = NetworkConfig("net", "1.0.0", {"contrail": section})
+        with pytest.raises(PluginError, match=r"cni\.json cannot be read"):
+            load_settings_for_removal(config, {NODE_FILE_VARIABLE: str(node_file)}, {}, Journal())
+        assert capfd.readouterr().err == ""
+
+    def test_what_is_wrong_with_the_section_is_said(self, node_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        config = NetworkConfig("net", "1.0.0", {"contrail": {"unknown": 5}})
+        load_settings_for_removal(config, {NODE_FILE_VARIABLE: str(node_file)}, {}, Journal())
+        assert "unknown key unknown (its value is 5): going on with the node's settings" in capfd.readouterr().err
+
     def test_what_is_good_is_taken(self, node_file: Path) -> None:
         config = NetworkConfig("net", "1.0.0", {"contrail": {"state-dir": "/tenant"}})
         environment = {NODE_FILE_VARIABLE: str(node_file)}
