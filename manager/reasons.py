@@ -14,7 +14,7 @@ On a pod:
 | AddressesExhausted | Warning | waits | a network has no free address |
 | MacAddressTaken | Warning | waits | another pod asked for that MAC in that network before |
 | UidTaken | Warning | waits | another pod bears its uid |
-| WriteRefused | Warning | waits | the store does not take its list: rights, quota, admission or size; it is tried again |
+| WriteRefused | Warning | waits | the server does not take its list: rights, quota, admission, size; tried again |
 | NetworksChanged | Warning | stays as it is | its networks were changed after they were assigned |
 | DefaultGatewayConflict | Warning | is served | two annotations ask for different default gateways |
 | OverlappingNetworks | Warning | is served | two of its networks have addresses in common |
