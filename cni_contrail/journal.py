@@ -1,7 +1,8 @@
 """Log lines: one per event, to standard error or a file, with container, pod and VMI on each.
 
 Made by hand, since importing `logging` takes as long as half of an ADD's kernel work. A line is one write, so lines
-of processes that share a file do not mix. Logging never makes a call fail.
+of processes that share a file do not mix. Logging never makes a call fail: what a file does not take goes to standard
+error, and so does once why it does not.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from collections.abc import Mapping
 LEVELS = ("debug", "info", "warning", "error")
 
 _STANDARD_ERROR = 2
+_MOST_TOLD = 16  # files: a network configuration may name any
+
+_told: dict[str, object] = {}  # files that standard error was told of, each with a token of who told it
 
 
 class Journal:
@@ -51,23 +55,41 @@ class Journal:
     def _write(self, level: str, message: str) -> None:
         if LEVELS.index(level) < LEVELS.index(self._level):
             return
+        line = self._line(level, message)
+        if self._path:
+            try:
+                _append(self._path, line)
+            except OSError as error:
+                self._tell_once(error)
+            else:
+                return
+        _tell(line)
+
+    def _line(self, level: str, message: str) -> bytes:
         now = time.time()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
-        line = self._form(stamp, level.upper(), self._context, message)
-        self._append((line + "\n").encode(errors="backslashreplace"))
+        return (self._form(stamp, level.upper(), self._context, message) + "\n").encode(errors="backslashreplace")
 
-    def _append(self, line: bytes) -> None:
-        try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600) if self._path else None
-        except OSError:
-            descriptor = None  # a directory that is not there: the line still goes somewhere
-        try:
-            os.write(_STANDARD_ERROR if descriptor is None else descriptor, line)
-        except OSError:
-            return  # nobody can be told
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
+    def _tell_once(self, error: OSError) -> None:
+        mine = object()
+        if len(_told) < _MOST_TOLD and _told.setdefault(self._path, mine) is mine:  # one of several threads
+            why = f"log-file {self._path}: {error.strerror}: lines go to standard error"
+            _tell(self._line("warning", why))
+
+
+def _append(path: str, line: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
+
+
+def _tell(line: bytes) -> None:
+    try:
+        os.write(_STANDARD_ERROR, line)
+    except OSError:
+        return  # nobody can be told
 
 
 def _text_line(stamp: str, level: str, context: Mapping[str, str], message: str) -> str:

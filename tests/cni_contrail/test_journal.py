@@ -7,8 +7,15 @@ from pathlib import Path
 import pytest
 
 from cni_contrail.journal import LEVELS, Journal
+from tests.cni_contrail.conftest import SMALL_DISK
 from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.plugin import Plugin, PodSandbox
+
+
+@pytest.fixture(autouse=True)
+def nobody_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that begins."""
+    monkeypatch.setattr("cni_contrail.journal._told", {})
 
 
 def test_a_line_says_time_level_and_context(tmp_path: Path) -> None:
@@ -37,11 +44,38 @@ def test_lines_are_added_to_what_is_there(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_a_file_that_cannot_be_opened_gives_way_to_standard_error(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    Journal(str(tmp_path / "none" / "log")).info("still said")
-    assert "still said" in capfd.readouterr().err
+class TestAFileThatCannotBeWritten:
+    @pytest.fixture(params=["opened", "written"])
+    def path(self, request: pytest.FixtureRequest, tmp_path: Path, small_disk: Path) -> str:
+        if request.param == "opened":
+            return str(tmp_path / "none" / "log")
+        (small_disk / "all").write_bytes(bytes(SMALL_DISK - 4096))
+        (small_disk / "log").write_bytes(b"x" * 4096)
+        return str(small_disk / "log")
+
+    def test_gives_way_to_standard_error_which_says_so_once(self, path: str, capfd: pytest.CaptureFixture[str]) -> None:
+        Journal(path, "error").bind(container="c1").error("said")
+        Journal(path).info("said again")
+        told, *said = capfd.readouterr().err.splitlines()
+        why = "No such file or directory" if "none" in path else "No space left on device"
+        assert told.endswith(f"Z WARNING container=c1 log-file {path}: {why}: lines go to standard error")
+        assert [line.split(maxsplit=1)[1] for line in said] == ["ERROR container=c1 said", "INFO said again"]
+
+    def test_is_written_again_when_it_can_be(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        journal = Journal(str(tmp_path / "made" / "log"))
+        journal.info("early")
+        (tmp_path / "made").mkdir()
+        journal.info("late")
+        assert "INFO late" not in capfd.readouterr().err
+        assert "INFO late" in (tmp_path / "made" / "log").read_text()
+
+    def test_each_is_told_of_but_no_more_than_a_few(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        """A NAD may name any."""
+        for number in range(100):
+            Journal(str(tmp_path / "none" / str(number))).info("said")
+        said = capfd.readouterr().err
+        assert said.count("said") == 100
+        assert 2 < said.count("WARNING") < 50
 
 
 def test_text_of_any_kind_is_written(tmp_path: Path) -> None:
