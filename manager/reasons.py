@@ -8,7 +8,7 @@ On a pod:
 | NetworkNotFound | Warning | waits | a NAD or network that it names is not there |
 | NetworkUnusable | Warning | waits | the NAD or network is there, but takes no pods: its own events say why |
 | ForeignNetwork | Warning | waits | it names another plugin's NAD, and there is no meta plugin to serve it |
-| AnnotationInvalid | Warning | is refused | an annotation is malformed, or asks for what cannot be |
+| AnnotationInvalid | Warning | is refused or waits | an annotation is malformed, or asks for what cannot be |
 | NetworkForbidden | Warning | is refused | namespace isolation keeps it from that network |
 | AddressUnavailable | Warning | is refused or waits | an address that it asks for can never be given, or not now |
 | AddressesExhausted | Warning | waits | a network has no free address |

@@ -11,7 +11,7 @@ import time
 from typing import Protocol
 
 from contrail_config.errors import NotFoundError, StoreRefusedError
-from contrail_config.objects import EventType, VirtualMachine, machine_name
+from contrail_config.objects import EventType, FqName, VirtualMachine, machine_name
 from contrail_config.views import PodState
 from manager.configuration import ManagerConfiguration
 from manager.controller.address_desk import AddressDesk
@@ -146,8 +146,10 @@ class PodSettler:
 
     def _change(self, pod: Pod, machine: VirtualMachine) -> str | None:
         """What the pod asks for now that it does not have; None as well if its own networks are not there any more."""
+        first = machine.interfaces[0]
         try:
-            return difference(machine, self._draft(pod).interfaces)
+            draft = self._draft(pod, unchosen=first.network if first.nad is None else None)
+            return difference(machine, draft.interfaces)
         except PodRefusedError as error:
             return str(error)
         except PodWaitsError as error:
@@ -155,8 +157,8 @@ class PodSettler:
             own |= {network_need(interface.network) for interface in machine.interfaces}
             return None if own.issuperset(error.needs) else str(error)
 
-    def _draft(self, pod: Pod) -> PodDraft:
-        return draft_interfaces(pod, catalogue=self._catalogue, configuration=self._configuration)
+    def _draft(self, pod: Pod, *, unchosen: FqName | None = None) -> PodDraft:
+        return draft_interfaces(pod, catalogue=self._catalogue, configuration=self._configuration, unchosen=unchosen)
 
     async def _conclude(self, key: str, record: PodRecord, pod: Pod, outcome: Outcome) -> None:
         """Notes how far the pod got; its owner hears of what keeps it, whenever that is something else than before."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from contrail_config.objects import FqName
 from manager.configuration import ManagerConfiguration
 from manager.mapping.catalogue import Catalogue, ServedNad
 from manager.mapping.default_gateway import choose_default_gateways
@@ -35,10 +36,15 @@ class PodDraft(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
 
 
-def draft_interfaces(pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration) -> PodDraft:
-    """Returns what the pod asks for. Raises PodRefusedError and PodWaitsError."""
+def draft_interfaces(
+    pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration, unchosen: FqName | None = None
+) -> PodDraft:
+    """Returns what the pod asks for. Raises PodRefusedError and PodWaitsError.
+
+    `unchosen`: the network of index 0 of a pod that chooses none, whatever its namespace and the cluster have by now.
+    """
     attachments, foreign = _draft_attachments(pod, catalogue=catalogue, configuration=configuration)
-    primary = draft_primary(pod, catalogue=catalogue, configuration=configuration)
+    primary = draft_primary(pod, catalogue=catalogue, configuration=configuration, unchosen=unchosen)
     choice = choose_default_gateways(pod, [primary, *attachments], foreign=foreign)
     refuse_impossible(pod, choice.drafts)
     return PodDraft(tuple(choice.drafts), _notices(choice.drafts, conflict=choice.conflict))

@@ -25,12 +25,17 @@ from manager.reasons import Reason
 from manager.source import Pod
 
 
-def draft_primary(pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration) -> InterfaceDraft:
-    """Returns index 0. Raises PodRefusedError and PodWaitsError."""
+def draft_primary(
+    pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration, unchosen: FqName | None
+) -> InterfaceDraft:
+    """Returns index 0, in `unchosen` if it is given and the pod chooses nothing.
+
+    Raises PodRefusedError and PodWaitsError.
+    """
     chosen = _network_of_pod(pod, configuration)
     draft = _default_network(pod, catalogue, configuration)
     if draft is None:
-        name = chosen or _network_of_namespace(pod, catalogue) or pod_network_name(configuration.cluster_name)
+        name = chosen or unchosen or _network_of_others(pod, catalogue, configuration)
         return InterfaceDraft(network=catalogue.network(name), chosen=chosen is not None)
     if chosen not in (None, draft.network.fq_name):
         problem = f"chooses network {draft.network.name} for index 0, but {NETWORK_KEY} another one"
@@ -76,6 +81,10 @@ def _network_of_pod(pod: Pod, configuration: ManagerConfiguration) -> FqName | N
         problem = f"namespace isolation keeps pods of {pod.namespace} from network {':'.join(name)}"
         raise PodRefusedError(Reason.NETWORK_FORBIDDEN, f"{NETWORK_KEY}: {problem}")
     return name
+
+
+def _network_of_others(pod: Pod, catalogue: Catalogue, configuration: ManagerConfiguration) -> FqName:
+    return _network_of_namespace(pod, catalogue) or pod_network_name(configuration.cluster_name)
 
 
 def _network_of_namespace(pod: Pod, catalogue: Catalogue) -> FqName | None:

@@ -14,10 +14,11 @@ from contrail_service.errors import ConfigurationError
 from manager.configuration import ManagerConfiguration, PodNetworkSettings
 from manager.source import Applied, Listed
 from tests.manager.conftest import Start
-from tests.support.pods import make_nad, make_pod
+from tests.support.pods import make_nad, make_namespace, make_pod, reference
 from tests.support.running_manager import DEADLINE, RunningManager, running_manager
 
 NET_A = make_nad("net-a")
+NET_A_NETWORK = "k8s-net-a-pod-network"
 NET_B = make_nad("net-b", cidr="10.2.0.0/16")
 PODS = [make_pod(f"web-{number}", networks="net-a,net-b") for number in range(5)]
 
@@ -61,6 +62,13 @@ async def test_pods_of_a_node_that_was_renamed_are_served_on_it_as_they_were(
     """In a folder of manifests: the node of a pod that names none is this machine, whatever that is called."""
     await running.tell_all(NET_A, NET_B, *(msgspec.structs.replace(pod, node="renamed") for pod in PODS))
     assert await running.store.machines() == [msgspec.structs.replace(each, node="renamed") for each in machines]
+
+
+@pytest.mark.usefixtures("machines")
+@pytest.mark.parametrize("network", ["nonsense", reference("k8s-blue", "typo"), reference("k8s-blue", NET_A_NETWORK)])
+async def test_pods_are_not_told_of_what_their_namespace_chose_since(running: RunningManager, network: str) -> None:
+    await running.tell_all(make_namespace(network=network), NET_A, NET_B, *PODS)
+    assert await running.reasons(PODS[0]) == ["InterfacesAssigned"]
 
 
 async def test_a_pod_that_has_a_machine_of_another_cluster_name_is_not_given_another(
