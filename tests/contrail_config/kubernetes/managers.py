@@ -4,6 +4,8 @@ import asyncio
 import random
 from typing import Protocol
 
+from aiohttp import web
+
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.support.fake_apiserver.failures import StatusError
 from tests.support.fake_apiserver.faults import Faults
@@ -41,6 +43,17 @@ class Dawdling(Contention):
         await super().hold_up(verb, kind, name)
         if verb in _WRITES and kind == BLOCK_KIND:
             await asyncio.sleep(self._chance.choice([0.0, 0.001, 0.01, 0.03]))
+
+
+class Mute(Dawdling):
+    """The same, and what was done to addresses is not answered, by chance, and mostly refused if it is repeated."""
+
+    def lose_answer(self, request: web.Request, kind: Kind) -> None:
+        if kind == BLOCK_KIND and self._chance.random() < 0.3:
+            self.lost_answers = 1
+            if self._chance.random() < 0.7:
+                self.refuse(403, verb="update")
+        super().lose_answer(request, kind)
 
 
 def writes(server: FakeApiServer) -> list[str]:

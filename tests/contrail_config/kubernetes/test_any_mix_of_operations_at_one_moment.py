@@ -15,7 +15,7 @@ from contrail_config.kube.client import connect
 from contrail_config.kubernetes.definitions import ensure_definitions
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import AddressRequest
-from tests.contrail_config.kubernetes.managers import Dawdling
+from tests.contrail_config.kubernetes.managers import Dawdling, Mute
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
@@ -41,6 +41,7 @@ STEPS = st.builds(
     st.none() | st.sampled_from(WISHES),
     st.sampled_from([0.0, 0.0, 0.002, 0.02]),
 )
+SCRIPTS = st.lists(st.lists(STEPS, min_size=1, max_size=6), min_size=2, max_size=10)
 
 
 class Owner:
@@ -80,7 +81,21 @@ class Owner:
         self.has[network.uuid] = given.address
 
 
-async def play(server: FakeApiServer, seed: int, scripts: Sequence[Sequence[Step]]) -> list[Owner]:
+class Leaver(Owner):
+    """One who wants nothing any more when it could not be served, as a pod that goes meanwhile."""
+
+    async def _try(self, step: Step) -> bool:
+        return await super()._try(step) or (step.network is not None and await self._leave())
+
+    async def _leave(self) -> bool:
+        while not await super()._try(Step(network=None, wish=None, pause=0.0)):
+            pass
+        return True
+
+
+async def play(
+    server: FakeApiServer, faults: Faults, scripts: Sequence[Sequence[Step]], owner: type[Owner] = Owner
+) -> list[Owner]:
     async with AsyncExitStack() as opened:
         client = await opened.enter_async_context(connect(Access(server.url)))
         await ensure_definitions(client)
@@ -89,22 +104,32 @@ async def play(server: FakeApiServer, seed: int, scripts: Sequence[Sequence[Step
             opened.push_async_callback(manager.close)
         for network in NETWORKS:
             await managers[0].put_network(network)
-        owners = [Owner(managers[number % 2]) for number in range(len(scripts))]
-        server.faults = Dawdling(random.Random(seed))
+        owners = [owner(managers[number % 2]) for number in range(len(scripts))]
+        server.faults = faults
         async with asyncio.timeout(60):
             await asyncio.gather(*(owner.ask(steps) for owner, steps in zip(owners, scripts, strict=True)))
         server.faults = Faults()
     return owners
 
 
-@settings(PATIENT, max_examples=30)
-@given(seed=st.integers(0, 2**32), scripts=st.lists(st.lists(STEPS, min_size=1, max_size=6), min_size=2, max_size=10))
-def test_all_have_what_they_were_told_and_nothing_else(seed: int, scripts: list[list[Step]]) -> None:
+def check(faults: Faults, scripts: list[list[Step]], owner: type[Owner] = Owner) -> None:
     async def run() -> None:
         async with serve_fake_apiserver() as server:
-            owners = await play(server, seed, scripts)
+            owners = await play(server, faults, scripts, owner)
             told = {(network, address): owner.uuid for owner in owners for network, address in owner.has.items()}
             assert len(told) == sum(len(owner.has) for owner in owners)
             assert given_addresses(server) == told
 
     asyncio.run(run())
+
+
+@settings(PATIENT, max_examples=30)
+@given(seed=st.integers(0, 2**32), scripts=SCRIPTS)
+def test_all_have_what_they_were_told_and_nothing_else(seed: int, scripts: list[list[Step]]) -> None:
+    check(Dawdling(random.Random(seed)), scripts)
+
+
+@settings(PATIENT, max_examples=15)
+@given(seed=st.integers(0, 2**32), scripts=SCRIPTS)
+def test_who_was_not_answered_and_goes_leaves_nothing(seed: int, scripts: list[list[Step]]) -> None:
+    check(Mute(random.Random(seed)), scripts, Leaver)
