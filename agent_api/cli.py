@@ -17,6 +17,7 @@ from contrail_service.logs import set_up_logs
 from contrail_service.process import EXIT_WRONG_USE, run_service
 
 _EMBEDDED = "store.kind: embedded belongs to one process: its agent is part of `contrail-manager --embedded`"
+_NONE = "store: is needed, such as {kind: kubernetes}"
 _VNC = "store.kind: vnc is not supported yet"
 
 
@@ -37,6 +38,8 @@ def _service(file: str) -> Callable[[], Coroutine[None, None, None]]:
     store = configuration.store
     if isinstance(store, KubernetesStore):
         return partial(run_agent, configuration, store)
+    if store is None:
+        raise ConfigurationError(f"{file}: {_NONE}")
     raise ConfigurationError(f"{file}: {_EMBEDDED if isinstance(store, EmbeddedStore) else _VNC}")
 
 

@@ -1,4 +1,4 @@
-"""The agent's configuration file (YAML, every key optional), checked whole at start.
+"""The agent's configuration file (YAML, every key but `store` optional), checked whole at start.
 
 ```yaml
 node: worker-1                        # default: NODE_NAME of the environment, else the host's name
@@ -6,12 +6,13 @@ listen: 127.0.0.1:9091
 socket: /run/contrail/agent.sock      # for our own plugin; always takes writes
 tcp-writes: true                      # whether POST and DELETE are taken at `listen` too, as upstream's clients need
 ports-dir: /var/lib/contrail/ports
-store: {kind: embedded}               # or {kind: kubernetes, kubeconfig: FILE}, by default the cluster that it runs in
+store: {kind: kubernetes, kubeconfig: FILE}    # needed; without a kubeconfig the cluster that it runs in
 metrics-listen: null                  # /healthz, /readyz and /metrics alone, where a scraper reaches them
 ```
 """
 
 import os
+import re
 import socket
 
 import msgspec
@@ -19,6 +20,9 @@ import msgspec
 from contrail_service.configuration import load_configuration
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import parse_listen
+
+_NODE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?")
+"""What the value of a label may be, but longer: the store cuts it."""
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -56,7 +60,7 @@ class AgentConfiguration(_Section, frozen=True):
     socket: str = "/run/contrail/agent.sock"
     tcp_writes: bool = True
     ports_dir: str = "/var/lib/contrail/ports"
-    store: EmbeddedStore | KubernetesStore | VncStore = EmbeddedStore()
+    store: EmbeddedStore | KubernetesStore | VncStore | None = None
     metrics_listen: str | None = None
 
 
@@ -75,6 +79,9 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
             raise ConfigurationError(f"{origin}: metrics-listen: {metrics} is taken by listen")
     if not configuration.node.strip():
         raise ConfigurationError(f"{origin}: node: is empty")
+    if isinstance(configuration.store, KubernetesStore) and not _NODE_NAME.fullmatch(configuration.node):
+        rule = "at most 253 letters, digits, '-', '_' and '.', the first and the last a letter or a digit"
+        raise ConfigurationError(f"{origin}: node: {configuration.node!r} is no name of a node: {rule}")
     for key, value in (("socket", configuration.socket), ("ports-dir", configuration.ports_dir)):
         if not os.path.isabs(value):
             raise ConfigurationError(f"{origin}: {key}: {value!r} is no absolute path")

@@ -1,4 +1,4 @@
-"""The agent's file: every key optional, every wrong one a message that names it; and the command that reads it."""
+"""The agent's file: what is wrong in it is one message that names the key; and the command that reads it."""
 
 import socket
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_an_empty_file_is_the_defaults(file: Path) -> None:
         socket="/run/contrail/agent.sock",
         tcp_writes=True,
         ports_dir="/var/lib/contrail/ports",
-        store=EmbeddedStore(),
+        store=None,
         metrics_listen=None,
     )
 
@@ -81,6 +81,33 @@ def test_what_is_wrong_is_one_message_with_file_and_key(file: Path, text: str, e
     assert str(raised.value) == f"{file}: {error}"
 
 
+class TestTheNode:
+    """Objects in the cluster bear its name, as a label that is cut where it is long."""
+
+    @pytest.mark.parametrize("name", ["A b", "../x", "-x", "x.", "é", "x\\n", "x" * 254])
+    def test_a_name_that_no_label_can_hold_is_refused(self, file: Path, name: str) -> None:
+        file.write_text(f'node: "{name}"\nstore: {{kind: kubernetes}}')
+        with pytest.raises(ConfigurationError) as raised:
+            load_agent_configuration(str(file))
+        assert str(raised.value).startswith(f"{file}: node: ")
+        assert "is no name of a node: " in str(raised.value)
+
+    @pytest.mark.parametrize("name", ["x", "Worker_1.example", "x" * 253])
+    def test_others_are_taken(self, file: Path, name: str) -> None:
+        file.write_text(f"node: {name}\nstore: {{kind: kubernetes}}")
+        assert load_agent_configuration(str(file)).node == name
+
+    def test_where_nothing_says_it_the_key_is_named_as_well(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("NODE_NAME", "A b")
+        file.write_text("store: {kind: kubernetes}")
+        with pytest.raises(ConfigurationError, match="node: 'A b' is no name of a node"):
+            load_agent_configuration(str(file))
+
+    def test_in_another_store_it_may_be_any(self, file: Path) -> None:
+        file.write_text("node: A b\nstore: {kind: embedded}")
+        assert load_agent_configuration(str(file)).node == "A b"
+
+
 class TestCommand:
     """`contrail-agent --config FILE`."""
 
@@ -92,6 +119,8 @@ class TestCommand:
                 "store.kind: embedded belongs to one process: its agent is part of `contrail-manager --embedded`",
             ),
             ("store: {kind: vnc, url: http://x}", "store.kind: vnc is not supported yet"),
+            ("node: worker-1", "store: is needed, such as {kind: kubernetes}"),
+            ("store:", "store: is needed, such as {kind: kubernetes}"),
         ],
     )
     def test_refuses_a_store_that_is_none_of_its_own(
