@@ -36,18 +36,21 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
         store = ClusterStore(client)
         stack.push_async_callback(store.close)
         agent = Agent(store=store, node=configuration.node, ports_dir=configuration.ports_dir, registry=registry)
-        await load_ports(agent)
+        await load_ports(agent, key="ports-dir")
         status = status_routes(lambda: agent.readiness() + store.problems(), registry)
         await _serve(stack, configuration, agent, status)
         await _run(agent, NodeReports(client, configuration.node))
 
 
-async def load_ports(agent: Agent) -> None:
-    """Has the agent take the ports that an earlier process kept. Raises DataError."""
+async def load_ports(agent: Agent, *, key: str | None = None) -> None:
+    """Has the agent take the ports that an earlier process kept; `key` is the setting that says where, if one does.
+
+    Raises DataError.
+    """
     try:
         await agent.load_ports()
     except PortsError as error:
-        raise DataError(str(error)) from error
+        raise DataError(f"{key}: {error}" if key else str(error)) from error
 
 
 async def serve_socket(stack: AsyncExitStack, agent: Agent, path: str, *, pages: Routes) -> None:

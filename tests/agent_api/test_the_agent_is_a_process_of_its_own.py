@@ -141,7 +141,8 @@ async def test_a_second_one_on_its_socket_is_refused(
     [
         ({"listen": "192.0.2.1:9091"}, "cannot listen on 192.0.2.1:9091"),
         ({"metrics_listen": "192.0.2.1:9092"}, "cannot listen on 192.0.2.1:9092"),
-        ({"ports_dir": "/dev/null/ports"}, "/dev/null/ports"),
+        ({"ports_dir": "/dev/null/ports"}, "ports-dir: port file /dev/null/ports"),
+        ({"ports_dir": "/etc/passwd"}, "ports-dir: port file /etc/passwd/gateway/: Not a directory"),
     ],
 )
 async def test_what_it_cannot_start_with_is_named(
