@@ -1,6 +1,7 @@
 """The command line: what can be said, and what it means where it is left out."""
 
 import argparse
+import contextlib
 
 from contrailctl.answer import FORMATS
 from contrailctl.cni_arguments import add_cni
@@ -69,7 +70,8 @@ def _add_describe(
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is no time to wait")
-    return seconds
+    with contextlib.suppress(ValueError):
+        seconds = float(text)
+        if 0 < seconds < 1e6:
+            return seconds
+    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0 and below a million")

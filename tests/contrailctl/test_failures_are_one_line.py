@@ -145,6 +145,13 @@ class TestWrongUse:
         assert ended.status == 2
         assert "contrailctl" in ended.err
 
+    @pytest.mark.parametrize("time", ["x", "", "0", "-1", "nan", "inf", "1e6"])
+    async def test_a_time_that_is_none_is_told(self, contrailctl: Run, time: str) -> None:
+        ended = await contrailctl("get", "pods", f"--timeout={time}")
+        assert ended.status == 2
+        said = f"argument --timeout: '{time}' is no number of seconds above 0 and below a million"
+        assert ended.err.splitlines()[-1].endswith(f"error: {said}")
+
     async def test_help_and_version_are_no_failure(self, contrailctl: Run) -> None:
         assert (await contrailctl("--help")).status == 0
         assert (await contrailctl("--version")).out.startswith("contrailctl ")
