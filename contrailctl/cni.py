@@ -10,6 +10,7 @@ import os
 
 import msgspec
 
+from cni_contrail.link.netns import is_netns
 from cni_contrail.runtime import versions
 from cni_contrail.runtime.attachment import Attachment, parse_args
 from cni_contrail.runtime.cache import CachedAttachment
@@ -27,12 +28,19 @@ _FILE_ENDINGS = (".conflist", ".conf", ".json")
 
 
 class AttachmentView(msgspec.Struct, frozen=True):
-    """One attachment that a runtime made: `attachment` is `CONTAINER/IFNAME`."""
+    """One attachment that a runtime made: `attachment` is `CONTAINER/IFNAME`; `gone`: its namespace is."""
 
     network: str
     attachment: str
     namespace: str
+    gone: bool
     addresses: tuple[str, ...]
+
+    @property
+    def row(self) -> tuple[str, str, str, str]:
+        """As people read it."""
+        namespace = f"{self.namespace} (gone)" if self.gone else self.namespace
+        return self.network, self.attachment, namespace, ", ".join(self.addresses)
 
 
 class NetworkStatus(msgspec.Struct, frozen=True):
@@ -66,10 +74,10 @@ def cni_del(arguments: argparse.Namespace) -> Answer:
 
 
 def cni_list(arguments: argparse.Namespace) -> Answer:
-    """Answers the attachments that were added and not deleted since."""
+    """Answers the attachments that were added and not deleted since, those whose namespace is gone too: GC frees them."""
     runtime = Runtime([], cache_dir=arguments.cache_dir)
     views = [_view(cached) for cached in runtime.attachments(arguments.container_id)]
-    rows = [(view.network, view.attachment, view.namespace, ", ".join(view.addresses)) for view in views]
+    rows = [view.row for view in views]
     return Answer(format_table(("NETWORK", "ATTACHMENT", "NAMESPACE", "ADDRESSES"), rows), views)
 
 
@@ -156,4 +164,5 @@ def _view(cached: CachedAttachment) -> AttachmentView:
         addresses = ()
     attachment = cached.attachment
     shown = tuple(entry["address"] for entry in addresses)
-    return AttachmentView(cached.network, str(attachment.key), attachment.netns, shown)
+    gone = attachment.netns != "" and not is_netns(attachment.netns)
+    return AttachmentView(cached.network, str(attachment.key), attachment.netns, gone, shown)

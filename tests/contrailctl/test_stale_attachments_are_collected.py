@@ -1,11 +1,15 @@
 """`contrailctl cni list` shows what is attached; `gc` detaches what is not said to be valid."""
 
 import json
+import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from tests.support.cni_bench import CniBench
 from tests.support.command import Run
+from tests.support.netns import Netns
 from tests.support.scripted_plugins import Answer, added, result
 
 ATTACHED = ("c1/eth0", "c1/net1", "c2/eth0")
@@ -27,16 +31,42 @@ def called(bench: CniBench) -> list[str]:
 
 
 class TestList:
-    async def test_it_shows_every_attachment_as_gc_wants_it_named(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_it_shows_every_attachment_as_gc_wants_it_named(
+        self, contrailctl: Run, bench: CniBench, make_netns: Callable[[str], Netns]
+    ) -> None:
+        sandbox = make_netns("c3").path
         await attach(contrailctl, bench, *ATTACHED)
+        await contrailctl("cni", "add", "net", sandbox, "--container-id", "c3", *bench.options)
         ended = await contrailctl("cni", "list", *bench.cached)
         assert (ended.status, ended.err) == (0, "")
-        assert ended.out.splitlines() == [
-            "NETWORK   ATTACHMENT   NAMESPACE       ADDRESSES",
-            "net       c1/eth0      /run/netns/c1   10.1.0.5/24",
-            "net       c1/net1      /run/netns/c1   10.1.0.5/24",
-            "net       c2/eth0      /run/netns/c2   10.1.0.5/24",
+        assert [re.split(" {2,}", line) for line in ended.out.splitlines()] == [
+            ["NETWORK", "ATTACHMENT", "NAMESPACE", "ADDRESSES"],
+            ["net", "c1/eth0", "/run/netns/c1 (gone)", "10.1.0.5/24"],
+            ["net", "c1/net1", "/run/netns/c1 (gone)", "10.1.0.5/24"],
+            ["net", "c2/eth0", "/run/netns/c2 (gone)", "10.1.0.5/24"],
+            ["net", "c3/eth0", sandbox, "10.1.0.5/24"],
         ]
+
+    async def test_those_whose_namespace_is_gone_are_told(
+        self, contrailctl: Run, bench: CniBench, make_netns: Callable[[str], Netns], tmp_path: Path
+    ) -> None:
+        """Also where something else is at its path by now; GC has to free them all the same."""
+        (tmp_path / "no-netns").touch()
+        places = [make_netns("c1").path, "/run/netns/not-there", str(tmp_path / "no-netns")]
+        for number, place in enumerate(places):
+            await contrailctl("cni", "add", "net", place, "--container-id", f"c{number}", *bench.options)
+        ended = await contrailctl("cni", "list", "-o", "json", *bench.cached)
+        assert [(view["namespace"], view["gone"]) for view in json.loads(ended.out)] == [
+            (places[0], False),
+            (places[1], True),
+            (places[2], True),
+        ]
+
+    async def test_one_of_which_no_namespace_is_known_is_not_gone(self, contrailctl: Run, bench: CniBench) -> None:
+        await attach(contrailctl, bench, "c1/eth0")
+        entry = bench.cache / "results" / "net-c1-eth0"
+        entry.write_text(json.dumps(json.loads(entry.read_text()) | {"netns": ""}))
+        assert (await contrailctl("cni", "list", *bench.cached)).out.endswith("c1/eth0      -           10.1.0.5/24\n")
 
     async def test_those_of_one_container_can_be_asked_for(self, contrailctl: Run, bench: CniBench) -> None:
         await attach(contrailctl, bench, *ATTACHED)
@@ -54,7 +84,7 @@ class TestList:
         await attach(contrailctl, bench, "c1/eth0")
         entry = bench.cache / "results" / "net-c1-eth0"
         entry.write_text(json.dumps(json.loads(entry.read_text()) | {"result": {"cniVersion": "9.9.9"}}))
-        assert (await contrailctl("cni", "list", *bench.cached)).out.endswith("c1/eth0      /run/netns/c1   -\n")
+        assert (await contrailctl("cni", "list", *bench.cached)).out.endswith("c1/eth0      /run/netns/c1 (gone)   -\n")
 
     async def test_with_nothing_attached_there_is_a_header_alone(self, contrailctl: Run, bench: CniBench) -> None:
         ended = await contrailctl("cni", "list", *bench.cached)
