@@ -8,7 +8,6 @@ import asyncio
 import base64
 import contextlib
 import os
-import signal
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from contrail_config.kube.access import ClientCertificate, Credential
 from contrail_config.kube.configuration.certificates import check_certificate
 from contrail_config.kube.configuration.credentials import check_token
 from contrail_config.kube.configuration.material import Material
+from contrail_config.kube.configuration.processes import kill, start
 from contrail_config.kube.configuration.schema import Plugin
 from contrail_config.kube.configuration.shared_run import SharedRun
 from contrail_config.kube.decoding import NOT_JSON
@@ -80,16 +80,9 @@ class PluginCredentials:
 
     async def _run(self) -> bytes:
         """Runs the command and returns what it prints."""
+        environment = await self._environment()
         try:
-            process = await asyncio.create_subprocess_exec(
-                self._command,
-                *self._plugin.args,
-                env=await self._environment(),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
+            process = await start(self._command, *self._plugin.args, environment=environment)
         except OSError as error:
             hint = f"; {self._plugin.install_hint}" if self._plugin.install_hint else ""
             raise self._failure(f"cannot be started: {error.strerror}{hint}") from error
@@ -104,7 +97,7 @@ class PluginCredentials:
 
     async def _communicate(self, process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
         async with contextlib.AsyncExitStack() as unfinished:
-            unfinished.push_async_callback(_kill, process)
+            unfinished.push_async_callback(kill, process)
             async with asyncio.timeout(DEADLINE):
                 answer = await process.communicate()
             unfinished.pop_all()
@@ -143,10 +136,3 @@ class PluginCredentials:
 
     def _failure(self, what: str) -> KubeConfigurationError:
         return KubeConfigurationError(f"{self._origin}: command {self._command}: {what}")
-
-
-async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Ends the command and what it started."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    await process.wait()

@@ -64,6 +64,6 @@ def _runs(pid: str) -> bool:
     """Whether a process does anything; one that nobody waits for stays as a zombie."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return status.rpartition(")")[2].split()[0] != "Z"

@@ -5,6 +5,7 @@ import gc
 import warnings
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,10 +59,17 @@ def open_gate(gate: Path) -> None:
     gate.touch()
 
 
+async def turns() -> None:
+    """Lets others do what they can at once."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 async def give_up(credentials: Credentials, when: Callable[..., object], *arguments: object) -> None:
     """Asks for credentials, and gives up when something holds."""
     asked = asyncio.create_task(credentials.current())
     await eventually(when, *arguments)
+    await turns()
     asked.cancel()
     await asyncio.wait([asked])
 
@@ -97,6 +105,27 @@ async def test_it_ends_when_its_owner_does(load: LoadAccess, pids: Path) -> None
     credentials = (await load(hanging(pids))).credentials
     await give_up(credentials, both_run, pids)
     await credentials.end()
+    await eventually(all_ended, pids)
+
+
+async def test_so_does_one_that_is_about_to_start(
+    load: LoadAccess, pids: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = asyncio.create_subprocess_exec
+    has_started = asyncio.Event()
+
+    async def start_slowly(*command: str, **options: Any) -> asyncio.subprocess.Process:
+        process = await start(*command, **options)
+        await has_started.wait()
+        return process
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_slowly)
+    credentials = (await load(hanging(pids))).credentials
+    await give_up(credentials, both_run, pids)
+    ending = asyncio.create_task(credentials.end())
+    await turns()
+    has_started.set()
+    await ending
     await eventually(all_ended, pids)
 
 

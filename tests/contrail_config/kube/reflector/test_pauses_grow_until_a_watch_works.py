@@ -8,7 +8,7 @@ import pytest
 from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.reflector import Pace, Reflector
-from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
+from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.fast_loop import run_fast
 from tests.support.following import eventually, follow
@@ -27,13 +27,13 @@ def assert_paused(log: Log, failures: Sequence[int]) -> None:
     assert all(bound / 2 <= pause <= bound for pause, bound in zip(pauses, bounds, strict=True))
 
 
-async def fail(server: FakeApiServer, times: int) -> None:
+async def fail(server: FakeApiServer, reflector: Reflector[ConfigMap], *, times: int) -> None:
     """Has the watch end, the next ones be refused and another one begin."""
     await eventually(lambda: server.watches)
     server.faults.refuse(500, verb="watch", times=times)
     server.cut_watches()
     await eventually(lambda: not server.faults.refusals)
-    await eventually(lambda: server.watches)
+    await eventually(lambda: reflector.problem is None)
 
 
 async def test_a_watch_that_tells_something_works(
@@ -45,7 +45,7 @@ async def test_a_watch_that_tells_something_works(
         for names in ("a", "ab", "abc"):
             await config_maps.create(names[-1])
             await followed.until_seen(*names)
-            await fail(server, times=2)
+            await fail(server, followed.reflector, times=2)
         assert followed.lists == 1
     assert_paused(caplog, [0, 1, 2] + [0, 1, 2] * 3)
 
@@ -59,9 +59,9 @@ def test_a_watch_that_lasts_works_if_it_tells_nothing(caplog: Log) -> None:
         ):
             await followed.until_listed()
             for seconds in (LONG + 1, LONG + 1, LONG - 1):
-                await fail(server, times=2)
+                await fail(server, followed.reflector, times=2)
                 await asyncio.sleep(seconds)
-            await fail(server, times=1)
+            await fail(server, followed.reflector, times=1)
 
     run_fast(play())
     assert_paused(caplog, [0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 4])
