@@ -10,7 +10,7 @@ from collections.abc import Mapping
 async def start(*command: str, environment: Mapping[str, str]) -> asyncio.subprocess.Process:
     """Starts a command, whose output is read through pipes. Raises OSError.
 
-    If it is cancelled it waits for the start and ends all: asyncio would end the command, but not what that has started.
+    If it is cancelled it waits for the start and ends all: asyncio would end the command, not what that has started.
     """
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
