@@ -74,7 +74,7 @@ def cni_del(arguments: argparse.Namespace) -> Answer:
 
 
 def cni_list(arguments: argparse.Namespace) -> Answer:
-    """Answers the attachments that were added and not deleted since, those whose namespace is gone too: GC frees them."""
+    """Answers the attachments that were added and not deleted since, and whose namespace is gone: GC frees those."""
     runtime = Runtime([], cache_dir=arguments.cache_dir)
     views = [_view(cached) for cached in runtime.attachments(arguments.container_id)]
     rows = [view.row for view in views]
