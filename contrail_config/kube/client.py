@@ -159,7 +159,7 @@ class KubeClient:
 async def connect(
     access: Access, *, deadline: float = DEADLINE, before_write: Callable[[], float] = always
 ) -> AsyncIterator[KubeClient]:
-    """Gives a client, whose connections close when the context is left.
+    """Gives a client, whose connections close when the context is left; a command that gives credentials ends, too.
 
     `before_write` is called before each try of a write, as `Transport` says: `Leadership.check`.
     """
@@ -170,6 +170,7 @@ async def connect(
             transport = Transport(access, session, deadline=deadline, before_write=before_write)
             yield KubeClient(transport, deadline=deadline)
     finally:
+        await access.credentials.end()
         await sockets.end()
 
 

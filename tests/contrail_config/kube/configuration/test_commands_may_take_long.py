@@ -101,10 +101,10 @@ async def test_its_failure_is_told_though_who_asked_first_gave_up(load: LoadAcce
     assert count_runs(runs) == 1
 
 
-async def test_it_ends_when_its_owner_does(load: LoadAccess, pids: Path) -> None:
-    credentials = (await load(hanging(pids))).credentials
-    await give_up(credentials, both_run, pids)
-    await credentials.end()
+async def test_it_ends_when_the_client_does_that_asked(load: LoadAccess, pids: Path) -> None:
+    access = await load(hanging(pids))
+    async with connect(access):
+        await give_up(access.credentials, both_run, pids)
     await eventually(all_ended, pids)
 
 
