@@ -8,8 +8,7 @@ import pytest
 from contrail_config.errors import ConflictError, ExhaustedError
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
-from tests.contrail_config.kubernetes.managers import Contention, Dawdling, OpenManager
-from tests.support.fake_apiserver.faults import Faults
+from tests.contrail_config.kubernetes.managers import Contention, OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import given_addresses
 from tests.support.machines import make_machine
@@ -26,11 +25,12 @@ async def network(managers: list[KubernetesStore]) -> VirtualNetwork:
     return await managers[0].put_network(make_network("left", "10.1.0.0/24", "fd00::/64"))
 
 
-@pytest.mark.parametrize("faults", [Faults, Contention, Dawdling])
+@pytest.mark.parametrize("contended", [False, True])
 async def test_all_that_is_given_is_given_once(
-    managers: list[KubernetesStore], network: VirtualNetwork, server: FakeApiServer, faults: type[Faults]
+    managers: list[KubernetesStore], network: VirtualNetwork, server: FakeApiServer, *, contended: bool
 ) -> None:
-    server.faults = faults()
+    if contended:
+        server.faults = Contention()
     owners = [new_owner() for _ in range(120)]
     given = await asyncio.gather(*(give(random.choice(managers), network, owner) for owner in owners))
     assert len(set(given)) == len(owners)
@@ -38,11 +38,10 @@ async def test_all_that_is_given_is_given_once(
     assert given_addresses(server) == expected
 
 
-@pytest.mark.parametrize("faults", [Contention, Dawdling])
 async def test_what_is_freed_and_given_again_meanwhile_is_given_once(
-    managers: list[KubernetesStore], network: VirtualNetwork, server: FakeApiServer, faults: type[Faults]
+    managers: list[KubernetesStore], network: VirtualNetwork, server: FakeApiServer
 ) -> None:
-    server.faults = faults()
+    server.faults = Contention()
     kept: dict[str, str] = {}
 
     async def churn(manager: KubernetesStore) -> None:
