@@ -74,7 +74,7 @@ def cni_del(arguments: argparse.Namespace) -> Answer:
 
 
 def cni_list(arguments: argparse.Namespace) -> Answer:
-    """Answers the attachments that were added and not deleted since, and whose namespace is gone: GC frees those."""
+    """Answers the attachments that were added and not deleted since, and says of which the namespace is gone."""
     runtime = Runtime([], cache_dir=arguments.cache_dir)
     views = [_view(cached) for cached in runtime.attachments(arguments.container_id)]
     rows = [view.row for view in views]
