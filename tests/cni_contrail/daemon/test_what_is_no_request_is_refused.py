@@ -46,7 +46,7 @@ def test_a_request_beyond_the_bounds_is_refused_before_it_is_read(path: str, siz
 def test_the_largest_request_is_served(path: str) -> None:
     with DaemonClient(path) as client:
         config = json.dumps({"cniVersion": "1.1.0", "name": "n"}).encode().ljust(1024 * 1024)
-        client.send(request({**STATUS, "CNI_ARGS": "x" * 60_000}, config, netns=-1))
+        client.send(request({**STATUS, "CNI_ARGS": "X=" + "x" * 60_000}, config, netns=-1))
         client.acknowledged()
         error(client.answered(), 50)
 
