@@ -133,7 +133,8 @@ class ShimAndDaemon:
         """Has the daemon drain and end."""
         if self._daemon is not None and self._daemon.ended() is None:
             how = signal.SIGKILL if self._shall_die else signal.SIGTERM
-            os.kill(listener_of(self.socket_path), how)
+            with contextlib.suppress(*[OSError] if self._shall_die else []):  # it may be killing itself just now
+                os.kill(listener_of(self.socket_path), how)
             assert self._daemon.wait() == (-how if self._shall_die else 0), self._daemon.logged()
 
     def kill(self, call: subprocess.Popen[bytes]) -> None:
