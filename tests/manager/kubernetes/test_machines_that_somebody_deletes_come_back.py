@@ -109,6 +109,7 @@ class TestTheWorldHasChanged:
         async with managed():
             machine = await served(objects, server)
             objects.change_nad("net-a", {"spec": WITH_MTU})
+            await eventually(lambda: 9000 in {network.mtu for network in kept_networks(server).values()})
             objects.add_pod("web-1", networks="net-a")
             await eventually(lambda: objects.status("web-1") is not None)
             remove(server)
