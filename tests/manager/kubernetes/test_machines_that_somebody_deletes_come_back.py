@@ -16,6 +16,7 @@ from tests.support.kept_in_cluster import (
     MACHINE_KIND,
     given_addresses,
     kept_machines,
+    kept_networks,
     machine_history,
 )
 
