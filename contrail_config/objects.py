@@ -38,6 +38,19 @@ class DefaultGateway(StrEnum):
     IPV6 = "ipv6"
     NONE = "none"
 
+    @property
+    def families(self) -> frozenset[int]:
+        """The families, 4 and 6, of those routes."""
+        return _ROUTED[self]
+
+
+_ROUTED = {
+    DefaultGateway.BOTH: frozenset({4, 6}),
+    DefaultGateway.IPV4: frozenset({4}),
+    DefaultGateway.IPV6: frozenset({6}),
+    DefaultGateway.NONE: frozenset[int](),
+}
+
 
 class Route(ConfigObject, frozen=True):
     """A route that every interface of a network gets: `dst` a CIDR, `gw` an address (None: on the link)."""

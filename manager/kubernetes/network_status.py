@@ -11,10 +11,6 @@ import msgspec
 from contrail_config.objects import DefaultGateway, VirtualMachine, VirtualMachineInterface, thick_name
 
 _PRIMARY = "eth0"  # what runtimes call the interface that they ask for
-_ASKED = {
-    4: (DefaultGateway.BOTH, DefaultGateway.IPV4),
-    6: (DefaultGateway.BOTH, DefaultGateway.IPV6),
-}
 
 
 class Dns(msgspec.Struct, frozen=True):
@@ -75,9 +71,13 @@ def _taker(interfaces: Sequence[VirtualMachineInterface], family: int) -> tuple[
     It goes where it was asked for, else to the lowest index that has a gateway, unless index 0 says `none`.
     """
     able = [(index, gateway) for index, one in enumerate(interfaces) if (gateway := _gateway(one, family)) is not None]
-    asked = (taker for taker in able if interfaces[taker[0]].default_gw in _ASKED[family])
+    asked = (taker for taker in able if _asks(interfaces[taker[0]], family))
     unasked = None if not able or interfaces[0].default_gw is DefaultGateway.NONE else able[0]
     return next(asked, unasked)
+
+
+def _asks(interface: VirtualMachineInterface, family: int) -> bool:
+    return interface.default_gw is not None and family in interface.default_gw.families
 
 
 def _gateway(interface: VirtualMachineInterface, family: int) -> str | None:

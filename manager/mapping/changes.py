@@ -12,14 +12,6 @@ from collections.abc import Sequence
 from contrail_config.objects import DefaultGateway, VirtualMachine, VirtualMachineInterface
 from manager.mapping.draft import InterfaceDraft
 
-_FAMILIES = {
-    None: frozenset[int](),
-    DefaultGateway.NONE: frozenset[int](),
-    DefaultGateway.IPV4: frozenset({4}),
-    DefaultGateway.IPV6: frozenset({6}),
-    DefaultGateway.BOTH: frozenset({4, 6}),
-}
-
 
 def difference(machine: VirtualMachine, drafts: Sequence[InterfaceDraft]) -> str | None:
     """What the pod asks for now that its machine is not; None if it asks for the same."""
@@ -56,4 +48,5 @@ def _gateways(interface: VirtualMachineInterface) -> dict[int, str]:
 
 def _covers(asked: DefaultGateway | None, families: frozenset[int]) -> tuple[bool, frozenset[int]]:
     """Whether there is to be no default route at all, and for which of the families it is to go here."""
-    return asked is DefaultGateway.NONE, _FAMILIES[asked] & families
+    asked_for = asked.families if asked is not None else frozenset[int]()
+    return asked is DefaultGateway.NONE, asked_for & families
