@@ -4,9 +4,9 @@
 node: worker-1                        # default: NODE_NAME of the environment, else the host's name
 listen: 127.0.0.1:9091
 socket: /run/contrail/agent.sock      # for our own plugin; always takes writes
-tcp-writes: true                      # whether POST and DELETE are taken at `listen` too, as upstream's clients need
+tcp-writes: true                      # whether writes are taken at `listen` too, as upstream's clients need them
 ports-dir: /var/lib/contrail/ports
-store: {kind: kubernetes, kubeconfig: FILE}    # needed; without a kubeconfig the cluster that it runs in
+store: {kind: kubernetes, kubeconfig: FILE}    # needed; kubeconfig: else KUBECONFIG, its cluster or ~/.kube/config
 metrics-listen: null                  # /healthz, /readyz and /metrics alone, where a scraper reaches them
 ```
 """

@@ -12,7 +12,7 @@ On a pod:
 | NetworkForbidden | Warning | is refused | namespace isolation keeps it from that network |
 | AddressUnavailable | Warning | is refused or waits | an address that it asks for can never be given, or not now |
 | AddressesExhausted | Warning | waits | a network has no free address |
-| MacAddressTaken | Warning | waits | another pod asked for that MAC in that network before |
+| MacAddressTaken | Warning | is refused or waits | another pod, or interface of the pod, has that MAC in that network |
 | UidTaken | Warning | waits | another pod bears its uid |
 | WriteRefused | Warning | waits | the server does not take its list: rights, quota, admission, size; tried again |
 | NetworksChanged | Warning | stays as it is | its networks were changed after they were assigned |

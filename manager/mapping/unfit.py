@@ -16,7 +16,8 @@ from manager.source import Pod
 def unfit(reason: Reason, message: str, *drafts: InterfaceDraft, pod: Pod) -> PodWaitsError:
     """Returns the error of a pod whose drafts have networks that do not fit.
 
-    It waits for their NADs, the networks, and its namespace, which may choose the network of index 0.
+    It waits for their NADs and the networks; and for its namespace, which may choose the network of index 0: so what it
+    waits for is never what it has already, and one that is served hears that it asks for what cannot be.
     """
     nads = [nad_need(draft.nad) for draft in drafts if draft.nad is not None]
     networks = [network_need(draft.network.fq_name) for draft in drafts]
