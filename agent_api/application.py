@@ -9,41 +9,41 @@ from typing import Any
 
 from aiohttp import web
 
-from agent_api.agent import Agent
-from agent_api.bodies import BodyReader
 from agent_api.connections import BoundedRunner
-from agent_api.direct import DirectAnswers
+from agent_api.fast_path import FastPath
+from agent_api.handlers.configured import ConfiguredPages
+from agent_api.handlers.containers import ContainerPages
+from agent_api.handlers.gateways import GatewayPages
+from agent_api.handlers.instances import InstancePages
+from agent_api.handlers.operation import Operation, answer_json
+from agent_api.handlers.status import status_operations
 from agent_api.middlewares import answer_errors, name_charset, refuse_writes
+from agent_api.node_agent import NodeAgent
 from agent_api.openapi import openapi_document
-from agent_api.pages.configured import ConfiguredPages
-from agent_api.pages.containers import ContainerPages
-from agent_api.pages.gateways import GatewayPages
-from agent_api.pages.instances import InstancePages
-from agent_api.pages.operation import Operation, answer_json
-from agent_api.pages.status import status_operations
+from agent_api.request_bodies import RequestBodyReader
 from contrail_service.pages import errors_as_json
 
-_DIRECT = web.AppKey("direct", DirectAnswers)
+_DIRECT = web.AppKey("direct", FastPath)
 _SHUTDOWN = 2.0  # seconds for answers that are under way when a listener closes
 
 
 def agent_application(
-    agent: Agent, *, take_writes: bool, pages: Sequence[web.RouteDef] = (), bodies: BodyReader | None = None
+    agent: NodeAgent, *, take_writes: bool, pages: Sequence[web.RouteDef] = (), bodies: RequestBodyReader | None = None
 ) -> web.Application:
     """Returns the agent's pages and others beside; what writes is answered with 403 unless writes are taken."""
     policy = [] if take_writes else [refuse_writes]
     application = web.Application(middlewares=[agent.metrics.middleware(), errors_as_json, answer_errors, *policy])
-    operations = agent_operations(agent, bodies or BodyReader())
+    operations = agent_operations(agent, bodies or RequestBodyReader())
     operations.append(_description([*operations, *status_operations(pages)]))
     application.add_routes([operation.route() for operation in operations])
     application.add_routes(pages)
-    application[_DIRECT] = DirectAnswers(agent, take_writes=take_writes)
+    application[_DIRECT] = FastPath(agent, take_writes=take_writes)
     application.on_response_prepare.append(name_charset)
     application.on_shutdown.append(lambda _application: _stop_waiting(agent))
     return application
 
 
-def agent_operations(agent: Agent, bodies: BodyReader) -> list[Operation]:
+def agent_operations(agent: NodeAgent, bodies: RequestBodyReader) -> list[Operation]:
     """Returns all pages of an agent but the one that describes them."""
     return [
         *ConfiguredPages(agent.machines).operations(),
@@ -67,5 +67,5 @@ def _description(described: list[Operation]) -> Operation:
     return description
 
 
-async def _stop_waiting(agent: Agent) -> None:
+async def _stop_waiting(agent: NodeAgent) -> None:
     agent.machines.waiters.stop()

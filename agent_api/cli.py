@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
-from agent_api.configuration import EmbeddedStore, KubernetesStore, load_agent_configuration
+from agent_api.configuration import EmbeddedStoreSettings, KubernetesStoreSettings, load_agent_configuration
 from agent_api.process import run_agent
 from contrail_service.errors import ConfigurationError
 from contrail_service.logs import set_up_logs
@@ -36,11 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _service(file: str) -> Callable[[], Coroutine[None, None, None]]:
     configuration = load_agent_configuration(file)
     store = configuration.store
-    if isinstance(store, KubernetesStore):
+    if isinstance(store, KubernetesStoreSettings):
         return partial(run_agent, configuration, store)
     if store is None:
         raise ConfigurationError(f"{file}: {_NONE}")
-    raise ConfigurationError(f"{file}: {_EMBEDDED if isinstance(store, EmbeddedStore) else _VNC}")
+    raise ConfigurationError(f"{file}: {_EMBEDDED if isinstance(store, EmbeddedStoreSettings) else _VNC}")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -29,19 +29,19 @@ class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """What all sections have in common."""
 
 
-class EmbeddedStore(_Section, frozen=True, tag_field="kind", tag="embedded"):
+class EmbeddedStoreSettings(_Section, frozen=True, tag_field="kind", tag="embedded"):
     """The SQLite file of a process on this machine."""
 
     path: str | None = None
 
 
-class KubernetesStore(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
+class KubernetesStoreSettings(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
     """Custom resources in a cluster."""
 
     kubeconfig: str | None = None
 
 
-class VncStore(_Section, frozen=True, tag_field="kind", tag="vnc"):
+class VncStoreSettings(_Section, frozen=True, tag_field="kind", tag="vnc"):
     """A Contrail API server."""
 
     url: str | None = None
@@ -60,7 +60,7 @@ class AgentConfiguration(_Section, frozen=True):
     socket: str = "/run/contrail/agent.sock"
     tcp_writes: bool = True
     ports_dir: str = "/var/lib/contrail/ports"
-    store: EmbeddedStore | KubernetesStore | VncStore | None = None
+    store: EmbeddedStoreSettings | KubernetesStoreSettings | VncStoreSettings | None = None
     metrics_listen: str | None = None
 
 
@@ -79,7 +79,7 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
             raise ConfigurationError(f"{origin}: metrics-listen: {metrics} is taken by listen")
     if not configuration.node.strip():
         raise ConfigurationError(f"{origin}: node: is empty")
-    if isinstance(configuration.store, KubernetesStore) and not _NODE_NAME.fullmatch(configuration.node):
+    if isinstance(configuration.store, KubernetesStoreSettings) and not _NODE_NAME.fullmatch(configuration.node):
         rule = "at most 253 letters, digits, '-', '_' and '.', the first and the last a letter or a digit"
         raise ConfigurationError(f"{origin}: node: {configuration.node!r} is no name of a node: {rule}")
     for key, value in (("socket", configuration.socket), ("ports-dir", configuration.ports_dir)):

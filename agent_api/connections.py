@@ -27,8 +27,8 @@ import msgspec
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
-from agent_api.bodies import MALFORMED
 from agent_api.middlewares import UPSTREAM_JSON
+from agent_api.request_bodies import MALFORMED
 from contrail_service.pages import errors_as_json
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from agent_api.pages.operation import IN_PATH, Operation, Parameter
+from agent_api.handlers.operation import IN_PATH, Operation, Parameter
 
 Json = dict[str, Any]
 

@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping
 from cni_contrail.commands.node import Node
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.journal import Journal
+from cni_contrail.execution_context import ExecutionContext
 from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.log import Log
 from cni_contrail.pod import Pod, pod_of
 from cni_contrail.protocol.environment import Call, read_call, refuse_malformed_args
 from cni_contrail.protocol.netconf import LARGEST_CONFIG, NetworkConfig, read_config
 from cni_contrail.protocol.results import error_document
 from cni_contrail.protocol.versions import CURRENT, SUPPORTED, check_version, version_document
 from cni_contrail.settings import load_settings, load_settings_for_removal
-from cni_contrail.surroundings import Surroundings
 
 _ABOUT = (
     "contrail-k8s-cni attaches Kubernetes pods to Contrail virtual networks\n"
@@ -31,7 +31,7 @@ _READ_AT_ONCE = 64 * 1024  # bytes; most configurations have less than 1 KiB
 _COMMANDS = ("ADD", "CHECK", "DEL", "GC", "STATUS")
 
 
-class Answer(NamedTuple):
+class CommandOutput(NamedTuple):
     """Exit status, what goes to standard output, and the code of an error."""
 
     status: int
@@ -54,22 +54,22 @@ def main() -> int:
     try:
         _write(_STANDARD_OUTPUT, answer.printed)
     except OSError as error:
-        Journal().error(f"the answer cannot be delivered: {error.strerror}")
+        Log().error(f"the answer cannot be delivered: {error.strerror}")
         return 1
     return answer.status
 
 
 def respond(
-    environment: Mapping[str, str], read_input: Callable[[], bytes], surroundings: Surroundings | None = None
-) -> Answer:
+    environment: Mapping[str, str], read_input: Callable[[], bytes], surroundings: ExecutionContext | None = None
+) -> CommandOutput:
     """Answers one call; `read_input` reads the network configuration, if the command has one."""
-    surroundings = surroundings or Surroundings()
+    surroundings = surroundings or ExecutionContext()
     journal = surroundings.journal()
     version = CURRENT
     try:
         call = read_call(environment)
         if call.command == "VERSION":
-            return Answer(0, version_document())
+            return CommandOutput(0, version_document())
         journal = journal.bind(container=call.container_id, ifname=call.ifname)
         config = read_config(read_input())
         if config.version in SUPPORTED:
@@ -77,7 +77,7 @@ def respond(
         _check_command(call.command, config.version)
         request = _read_request(call, config, environment, surroundings, journal)
         journal = request.node.journal
-        return Answer(0, _carry_out(request))
+        return CommandOutput(0, _carry_out(request))
     except PluginError as error:
         journal.error(f"{environment.get('CNI_COMMAND')} fails with code {error.code}: {error}")
         return failure(error, version)
@@ -88,9 +88,9 @@ def respond(
         return failure(PluginError(Code.INTERNAL, f"{type(error).__name__}: {error}"), version)
 
 
-def failure(error: PluginError, version: str = CURRENT) -> Answer:
+def failure(error: PluginError, version: str = CURRENT) -> CommandOutput:
     """The answer to a call that fails."""
-    return Answer(1, error_document(error, version), error.code)
+    return CommandOutput(1, error_document(error, version), error.code)
 
 
 def _check_command(command: str, version: str) -> None:
@@ -100,7 +100,7 @@ def _check_command(command: str, version: str) -> None:
 
 
 def _read_request(
-    call: Call, config: NetworkConfig, environment: Mapping[str, str], surroundings: Surroundings, journal: Journal
+    call: Call, config: NetworkConfig, environment: Mapping[str, str], surroundings: ExecutionContext, journal: Log
 ) -> Request:
     over = surroundings.node_settings
     if call.command == "DEL":  # what no ADD can have accepted must not keep a sandbox from being removed
@@ -142,7 +142,7 @@ def _carry_out(request: Request) -> str:
 
             status(request.config, request.node)
         case "GC":
-            from cni_contrail.commands.collect import collect
+            from cni_contrail.commands.garbage_collect import collect
 
             collect(request.config, request.node)
     return ""

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.journal import LEVELS, Journal
 from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.log import LEVELS, Log
 from cni_contrail.node_file import read_node_file
 from cni_contrail.protocol.environment import IDENTIFIER
 from cni_contrail.protocol.netconf import NetworkConfig, object_at
@@ -82,7 +82,7 @@ def load_settings(config: NetworkConfig, environment: Mapping[str, str], over: M
 
 
 def load_settings_for_removal(
-    config: NetworkConfig, environment: Mapping[str, str], over: Mapping[str, Any], journal: Journal
+    config: NetworkConfig, environment: Mapping[str, str], over: Mapping[str, Any], journal: Log
 ) -> Settings:
     """As `load_settings`, but for a section that no ADD can have accepted: then what the node says alone holds.
 

@@ -173,7 +173,7 @@ class Event(ConfigObject, frozen=True):
     last_seen: float
 
 
-def machine_name(cluster: str, namespace: str, pod: str) -> str:
+def virtual_machine_name(cluster: str, namespace: str, pod: str) -> str:
     """Name of a pod's virtual machine, by which `/vm-cfg` is asked."""
     return f"{cluster}__{namespace}__{pod}"
 

@@ -11,7 +11,7 @@ from contrail_embedded.settings import node_settings
 from contrail_service.errors import ConfigurationError
 from contrail_service.logs import set_up_logs
 from contrail_service.process import EXIT_WRONG_USE, run_service
-from manager.configuration import KubernetesSource, ManagerConfiguration, load_manager_configuration
+from manager.configuration import KubernetesSourceSettings, ManagerConfiguration, load_manager_configuration
 from manager.kubernetes.process import run_in_cluster
 
 _EPILOG = """
@@ -39,7 +39,7 @@ def _service(options: argparse.Namespace) -> Callable[[], Coroutine[None, None, 
     if not options.embedded:
         _check_alone(options)
     configuration = load_manager_configuration(options.config)
-    if not isinstance(configuration.source, KubernetesSource):
+    if not isinstance(configuration.source, KubernetesSourceSettings):
         return _node(configuration, options)
     if options.embedded:
         raise ConfigurationError(f"{options.config}: source.kind: kubernetes does not go with --embedded")

@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from prometheus_client import CollectorRegistry
 
-from agent_api.agent import Agent
 from agent_api.application import agent_application, agent_runner
+from agent_api.node_agent import NodeAgent
 from agent_api.process import load_ports, serve_socket
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
@@ -48,16 +48,18 @@ async def _opened_store(path: str) -> AsyncIterator[SqliteStore]:
         await store.close()
 
 
-async def _agent(settings: NodeSettings, store: SqliteStore, registry: CollectorRegistry) -> Agent | None:
+async def _agent(settings: NodeSettings, store: SqliteStore, registry: CollectorRegistry) -> NodeAgent | None:
     if settings.agent is None:
         return None
     node = settings.configuration.node
-    agent = Agent(store=store, node=node, ports_dir=settings.agent.ports_dir, registry=registry)
+    agent = NodeAgent(store=store, node=node, ports_dir=settings.agent.ports_dir, registry=registry)
     await load_ports(agent)
     return agent
 
 
-def _manager(settings: NodeSettings, store: SqliteStore, agent: Agent | None, registry: CollectorRegistry) -> Manager:
+def _manager(
+    settings: NodeSettings, store: SqliteStore, agent: NodeAgent | None, registry: CollectorRegistry
+) -> Manager:
     manager = Manager(
         settings.configuration,
         source=ManifestSource(settings.manifests, node=settings.configuration.node, identities=store),
@@ -75,7 +77,7 @@ def _never_plugged(_vm_uuid: str) -> bool:
     return False
 
 
-async def _run(manager: Manager, agent: Agent | None) -> None:
+async def _run(manager: Manager, agent: NodeAgent | None) -> None:
     try:
         async with TaskGroup() as tasks:
             tasks.create_task(manager.run())
@@ -86,7 +88,11 @@ async def _run(manager: Manager, agent: Agent | None) -> None:
 
 
 async def _serve(
-    stack: AsyncExitStack, settings: NodeSettings, manager: Manager, agent: Agent | None, registry: CollectorRegistry
+    stack: AsyncExitStack,
+    settings: NodeSettings,
+    manager: Manager,
+    agent: NodeAgent | None,
+    registry: CollectorRegistry,
 ) -> None:
     """Serves all pages until the stack is left."""
     status = status_routes(lambda: manager.readiness() + (agent.readiness() if agent else []), registry)

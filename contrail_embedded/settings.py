@@ -6,7 +6,7 @@ import msgspec
 
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import ListenAddress, parse_listen, parse_optional_listen
-from manager.configuration import EmbeddedStore, ManagerConfiguration, ManifestsSource
+from manager.configuration import EmbeddedStoreSettings, ManagerConfiguration, ManifestSourceSettings
 
 
 class AgentPlaces(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ def node_settings(
 
 def _manifests(configuration: ManagerConfiguration, given: str | None) -> str:
     source = configuration.source
-    path = given or (source.path if isinstance(source, ManifestsSource) else None)
+    path = given or (source.path if isinstance(source, ManifestSourceSettings) else None)
     if path is None:
         raise ConfigurationError("--manifests with --embedded, or source.path in the configuration, is needed")
     return path
@@ -62,7 +62,7 @@ def _manifests(configuration: ManagerConfiguration, given: str | None) -> str:
 
 def _store(configuration: ManagerConfiguration, data_dir: str | None) -> str:
     store = configuration.store
-    stated = store.path if isinstance(store, EmbeddedStore) else None
+    stated = store.path if isinstance(store, EmbeddedStoreSettings) else None
     if data_dir is not None:
         return os.path.join(data_dir, "store.sqlite")
     if stated is None:

@@ -15,7 +15,7 @@ from contrail_config.objects import (
     Route,
     VirtualMachine,
     VirtualMachineInterface,
-    machine_name,
+    virtual_machine_name,
 )
 from contrailctl.errors import AnswerError, NotFoundError
 from contrailctl.fetch import Endpoint
@@ -59,7 +59,7 @@ class Port(msgspec.Struct, rename="kebab"):
 Item = TypeVar("Item", bound=msgspec.Struct)
 
 
-class Agent:
+class AgentQueries:
     """The API of one agent. Methods raise ContrailctlError."""
 
     def __init__(self, endpoint: Endpoint, *, cluster: str) -> None:
@@ -68,7 +68,7 @@ class Agent:
 
     def machine(self, namespace: str, pod: str) -> VirtualMachine:
         """A pod's machine with all its interfaces, as far as the agent tells. Raises NotFoundError."""
-        name = machine_name(self._cluster, namespace, pod)
+        name = virtual_machine_name(self._cluster, namespace, pod)
         try:
             items = self._decode(f"/vm-cfg/{name}", _ConfiguredItem)
         except NotFoundError as error:

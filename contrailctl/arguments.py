@@ -3,8 +3,8 @@
 import argparse
 import contextlib
 
-from contrailctl.answer import FORMATS
 from contrailctl.cni_arguments import add_cni
+from contrailctl.output import FORMATS
 
 DEFAULT_MANAGER = "http://127.0.0.1:8083"
 DEFAULT_AGENT = "http://127.0.0.1:9091"

@@ -11,13 +11,13 @@ import sys
 from cni_contrail.runtime.errors import AttachmentError, CniRuntimeError
 from cni_contrail.runtime.interrupts import sigterm_interrupts
 from contrailctl import cni, get
-from contrailctl.agent import Agent
-from contrailctl.answer import Answer, render
+from contrailctl.agent import AgentQueries
 from contrailctl.arguments import DEFAULT_AGENT, DEFAULT_MANAGER, DEFAULT_TIMEOUT, parse_arguments
 from contrailctl.describe import describe_pod
 from contrailctl.errors import ContrailctlError, UsageError
 from contrailctl.fetch import Endpoint
-from contrailctl.manager import Manager
+from contrailctl.manager import ManagerQueries
+from contrailctl.output import Output, render
 from contrailctl.status import status
 
 EXIT_FAILED = 1
@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
     return answer.status
 
 
-def _run(arguments: argparse.Namespace, version: str) -> Answer:
+def _run(arguments: argparse.Namespace, version: str) -> Output:
     if arguments.command == "cni":
         return _OPERATIONS[arguments.operation](arguments)
     if arguments.command == "status":
@@ -63,18 +63,18 @@ def _run(arguments: argparse.Namespace, version: str) -> Answer:
         return get.get_interfaces(_source(arguments), arguments)
     if arguments.kind == "ports":
         return get.get_ports(_agent(arguments), arguments)
-    return _LISTS[arguments.kind](Manager(_manager_endpoint(arguments)), arguments)
+    return _LISTS[arguments.kind](ManagerQueries(_manager_endpoint(arguments)), arguments)
 
 
-def _source(arguments: argparse.Namespace) -> Manager | Agent:
+def _source(arguments: argparse.Namespace) -> ManagerQueries | AgentQueries:
     """An agent where only an agent is named, else the manager."""
     if arguments.agent and not arguments.manager:
         return _agent(arguments)
-    return Manager(_manager_endpoint(arguments))
+    return ManagerQueries(_manager_endpoint(arguments))
 
 
-def _agent(arguments: argparse.Namespace) -> Agent:
-    return Agent(_agent_endpoint(arguments), cluster=arguments.cluster_name)
+def _agent(arguments: argparse.Namespace) -> AgentQueries:
+    return AgentQueries(_agent_endpoint(arguments), cluster=arguments.cluster_name)
 
 
 def _manager_endpoint(arguments: argparse.Namespace) -> Endpoint:

@@ -17,11 +17,11 @@ from cni_contrail.runtime.cache import CachedAttachment
 from cni_contrail.runtime.chain import OPERATION_TIMEOUT, Runtime
 from cni_contrail.runtime.configuration import NetworkList, load_file
 from cni_contrail.runtime.directory import find_network
-from cni_contrail.runtime.errors import PluginError, ResultError
+from cni_contrail.runtime.errors import PluginCallError, ResultError
 from cni_contrail.runtime.results import convert_result
 from cni_contrail.runtime.sandbox import NETNS_DIR
-from contrailctl.answer import Answer
 from contrailctl.errors import UsageError
+from contrailctl.output import Output
 from contrailctl.table import format_table
 
 _FILE_ENDINGS = (".conflist", ".conf", ".json")
@@ -53,44 +53,44 @@ class NetworkStatus(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def cni_add(arguments: argparse.Namespace) -> Answer:
+def cni_add(arguments: argparse.Namespace) -> Output:
     """Attaches the namespace and answers the result."""
     result = _runtime(arguments).add(_network(arguments), _attachment(arguments))
-    return Answer(msgspec.json.format(msgspec.json.encode(result), indent=2).decode(), result)
+    return Output(msgspec.json.format(msgspec.json.encode(result), indent=2).decode(), result)
 
 
-def cni_check(arguments: argparse.Namespace) -> Answer:
+def cni_check(arguments: argparse.Namespace) -> Output:
     """Answers nothing if every plugin finds the attachment in order."""
     runtime, network = _runtime(arguments), _network(arguments)
     runtime.check(network, _as_added(runtime, network, _attachment(arguments)))
-    return Answer("", {})
+    return Output("", {})
 
 
-def cni_del(arguments: argparse.Namespace) -> Answer:
+def cni_del(arguments: argparse.Namespace) -> Output:
     """Detaches the namespace; answers nothing."""
     runtime, network = _runtime(arguments), _network(arguments)
     runtime.delete(network, _as_added(runtime, network, _attachment(arguments)))
-    return Answer("", {})
+    return Output("", {})
 
 
-def cni_list(arguments: argparse.Namespace) -> Answer:
+def cni_list(arguments: argparse.Namespace) -> Output:
     """Answers the attachments that were added and not deleted since, and says of which the namespace is gone."""
     runtime = Runtime([], cache_dir=arguments.cache_dir)
     views = [_view(cached) for cached in runtime.attachments(arguments.container_id)]
     rows = [view.row for view in views]
-    return Answer(format_table(("NETWORK", "ATTACHMENT", "NAMESPACE", "ADDRESSES"), rows), views)
+    return Output(format_table(("NETWORK", "ATTACHMENT", "NAMESPACE", "ADDRESSES"), rows), views)
 
 
-def cni_gc(arguments: argparse.Namespace) -> Answer:
+def cni_gc(arguments: argparse.Namespace) -> Output:
     """Detaches what is not valid, and answers what that was as far as it was known."""
     network = _network(arguments)
     if network.disable_gc:
-        return Answer(f"network {network.name} disables garbage collection: nothing was done", [])
+        return Output(f"network {network.name} disables garbage collection: nothing was done", [])
     detached = [str(key) for key in _runtime(arguments).garbage_collect(network, arguments.valid)]
-    return Answer("\n".join(f"detached {key}" for key in detached), detached)
+    return Output("\n".join(f"detached {key}" for key in detached), detached)
 
 
-def cni_status(arguments: argparse.Namespace) -> Answer:
+def cni_status(arguments: argparse.Namespace) -> Output:
     """Answers whether an ADD can be served: every plugin is there, speaks the list's version, and says it is ready.
 
     Exit status 1 with the plugin's code and message if one is not ready. Before CNI 1.1.0 none can be asked that.
@@ -99,14 +99,14 @@ def cni_status(arguments: argparse.Namespace) -> Answer:
     runtime.check_versions(network)
     try:
         runtime.status(network)
-    except PluginError as error:
+    except PluginCallError as error:
         message = " ".join(str(error).split())
         not_ready = NetworkStatus(network.name, network.version, ready=False, code=error.code, message=message)
-        return Answer(f"network {network.name} is not ready: {message}", not_ready, status=1)
+        return Output(f"network {network.name} is not ready: {message}", not_ready, status=1)
     if versions.at_least(network.version, versions.STATUS_AND_GC_SINCE):
-        return Answer(f"network {network.name} is ready", NetworkStatus(network.name, network.version, ready=True))
+        return Output(f"network {network.name} is ready", NetworkStatus(network.name, network.version, ready=True))
     unknown = f"its plugins support CNI {network.version}, which has no STATUS to ask for more"
-    return Answer(f"network {network.name}: {unknown}", NetworkStatus(network.name, network.version, message=unknown))
+    return Output(f"network {network.name}: {unknown}", NetworkStatus(network.name, network.version, message=unknown))
 
 
 def _runtime(arguments: argparse.Namespace) -> Runtime:

@@ -5,38 +5,38 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualMachineInterface, thick_name
-from contrail_config.views import PodState, PodView
 from contrailctl.age import format_age
-from contrailctl.agent import Agent
-from contrailctl.answer import Answer
+from contrailctl.agent import AgentQueries
 from contrailctl.errors import UsageError
-from contrailctl.manager import Manager
-from contrailctl.sandbox_view import expected_defaults
+from contrailctl.expected_sandbox import expected_defaults
+from contrailctl.manager import ManagerQueries
+from contrailctl.output import Output
 from contrailctl.table import format_table
+from manager.api.types import PodState, PodView
 
 _LABEL_WIDTH = 16
 
 
-def describe_pod(source: Manager | Agent, arguments: argparse.Namespace) -> Answer:
+def describe_pod(source: ManagerQueries | AgentQueries, arguments: argparse.Namespace) -> Output:
     """Describes the pod NAMESPACE/NAME: state, interfaces in order, default routes, events."""
     namespace, slash, name = arguments.pod.partition("/")
     if not (namespace and slash and name) or "/" in name:
         raise UsageError(f"{arguments.pod!r}: a pod is named NAMESPACE/NAME")
-    if isinstance(source, Agent):
+    if isinstance(source, AgentQueries):
         return _of_agent(source, namespace, name)
     pod = source.pod(namespace, name)
     events = [event for event in source.events(namespace=namespace, name=name) if event.kind == "Pod"]
     lines = [*_head(pod), *_machine(pod.machine), *_events(events)]
-    return Answer("\n".join(lines), {"pod": pod, "events": events})
+    return Output("\n".join(lines), {"pod": pod, "events": events})
 
 
-def _of_agent(agent: Agent, namespace: str, name: str) -> Answer:
+def _of_agent(agent: AgentQueries, namespace: str, name: str) -> Output:
     """What an agent serves is whole, so the pod is ready; of events it knows nothing."""
     machine = agent.machine(namespace, name)
     plugged = {uuid: port.system_name for uuid, port in agent.plugged(machine).items()}
     pod = PodView(namespace, name, machine.uuid, machine.node, PodState.READY, machine=machine)
     lines = [*_head(pod), *_machine(machine, plugged)]
-    return Answer("\n".join(lines), {"pod": pod, "plugged": plugged})
+    return Output("\n".join(lines), {"pod": pod, "plugged": plugged})
 
 
 def _head(pod: PodView) -> Iterator[str]:

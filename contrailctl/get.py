@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from contrail_config.objects import Event, VirtualMachine, VirtualMachineInterface, thick_name
-from contrail_config.views import InterfaceView, NetworkView, PodView, interface_views
 from contrailctl.age import format_age
-from contrailctl.agent import Agent, Port
-from contrailctl.answer import Answer
+from contrailctl.agent import AgentQueries, Port
 from contrailctl.errors import NotFoundError, UsageError
-from contrailctl.manager import Manager
+from contrailctl.manager import ManagerQueries
+from contrailctl.output import Output
 from contrailctl.table import format_table
+from manager.api.types import InterfaceView, NetworkView, PodView, interface_views
 
 
 class PortView(msgspec.Struct, frozen=True):
@@ -27,23 +27,23 @@ class PortView(msgspec.Struct, frozen=True):
     port: Port
 
 
-def get_networks(manager: Manager, arguments: argparse.Namespace) -> Answer:
+def get_networks(manager: ManagerQueries, arguments: argparse.Namespace) -> Output:
     """Lists networks, those of NADs and the cluster's own."""
     views = manager.networks(namespace=arguments.namespace, name=arguments.name)
     header = ("NAMESPACE", "NAME", "SUBNETS", "VNI", "MTU", "INTERFACES", "NETWORK")
     return _answer("network", arguments, views, header, _network_row)
 
 
-def get_pods(manager: Manager, arguments: argparse.Namespace) -> Answer:
+def get_pods(manager: ManagerQueries, arguments: argparse.Namespace) -> Output:
     """Lists pods and how far the manager got with them."""
     views = manager.pods(namespace=arguments.namespace, name=arguments.name)
     header = ("NAMESPACE", "NAME", "STATE", "INTERFACES", "ADDRESSES", "NODE", "REASON")
     return _answer("pod", arguments, views, header, _pod_row)
 
 
-def get_interfaces(source: Manager | Agent, arguments: argparse.Namespace) -> Answer:
+def get_interfaces(source: ManagerQueries | AgentQueries, arguments: argparse.Namespace) -> Output:
     """Lists interfaces in the order that they have in their pods."""
-    if isinstance(source, Agent):
+    if isinstance(source, AgentQueries):
         views = _interfaces_of(source, arguments)
     else:
         views = source.interfaces(namespace=arguments.namespace, name=arguments.name)
@@ -51,7 +51,7 @@ def get_interfaces(source: Manager | Agent, arguments: argparse.Namespace) -> An
     return _answer("pod", arguments, views, header, _interface_row)
 
 
-def get_ports(agent: Agent, arguments: argparse.Namespace) -> Answer:
+def get_ports(agent: AgentQueries, arguments: argparse.Namespace) -> Output:
     """Lists the plugged interfaces of a pod with the devices of their host ends, as its node's agent tells them."""
     machine = _machine_of(agent, arguments)
     plugged = agent.plugged(machine)
@@ -64,20 +64,20 @@ def get_ports(agent: Agent, arguments: argparse.Namespace) -> Answer:
     return _answer("plugged port of", arguments, views, header, _port_row)
 
 
-def get_events(manager: Manager, arguments: argparse.Namespace) -> Answer:
+def get_events(manager: ManagerQueries, arguments: argparse.Namespace) -> Output:
     """Lists events, oldest first."""
     views = manager.events(namespace=arguments.namespace, name=arguments.name)
     header = ("NAMESPACE", "LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
     return _answer("event of", arguments, views, header, _event_row)
 
 
-def _machine_of(agent: Agent, arguments: argparse.Namespace) -> VirtualMachine:
+def _machine_of(agent: AgentQueries, arguments: argparse.Namespace) -> VirtualMachine:
     if arguments.namespace is None or arguments.name is None:
         raise UsageError("an agent answers for one pod at a time: give -n NAMESPACE and the pod's name")
     return agent.machine(arguments.namespace, arguments.name)
 
 
-def _interfaces_of(agent: Agent, arguments: argparse.Namespace) -> list[InterfaceView]:
+def _interfaces_of(agent: AgentQueries, arguments: argparse.Namespace) -> list[InterfaceView]:
     return interface_views(_machine_of(agent, arguments))
 
 
@@ -87,11 +87,11 @@ def _answer(
     views: Sequence[Any],
     header: Sequence[str],
     row: Callable[[Any], Sequence[str]],
-) -> Answer:
+) -> Output:
     if arguments.name is not None and not views:
         where = f"{arguments.namespace}/" if arguments.namespace else ""
         raise NotFoundError(f"no {kind} {where}{arguments.name}")
-    return Answer(format_table(header, [row(view) for view in views]), {"items": views})
+    return Output(format_table(header, [row(view) for view in views]), {"items": views})
 
 
 def _network_row(view: NetworkView) -> Sequence[str]:

@@ -5,9 +5,9 @@ from typing import TypeVar
 import msgspec
 
 from contrail_config.objects import Event
-from contrail_config.views import InterfaceView, NetworkView, PodView
 from contrailctl.errors import AnswerError, NotFoundError
 from contrailctl.fetch import Endpoint
+from manager.api.types import InterfaceView, NetworkView, PodView
 
 View = TypeVar("View", bound=msgspec.Struct)
 
@@ -16,7 +16,7 @@ class _Items(msgspec.Struct):
     items: list[msgspec.Raw]
 
 
-class Manager:
+class ManagerQueries:
     """The API of one manager. Methods raise ContrailctlError."""
 
     def __init__(self, endpoint: Endpoint) -> None:

@@ -5,12 +5,12 @@ from collections import Counter
 import msgspec
 
 from contrail_config.objects import EventType
-from contrail_config.views import PodState
-from contrailctl.answer import Answer
 from contrailctl.errors import AnswerError, ContrailctlError, NotFoundError, UnreachableError
 from contrailctl.fetch import Endpoint
-from contrailctl.manager import Manager
+from contrailctl.manager import ManagerQueries
+from contrailctl.output import Output
 from contrailctl.table import format_table
+from manager.api.types import PodState
 
 NO_DATAPATH = (
     "Without a vrouter on the node, the host end of an interface is connected to nothing yet: pods have their "
@@ -37,17 +37,17 @@ class _Health(msgspec.Struct):
     version: str | None = None
 
 
-def status(manager: Endpoint, agent: Endpoint, *, own_version: str) -> Answer:
+def status(manager: Endpoint, agent: Endpoint, *, own_version: str) -> Output:
     """Returns the state of both, with exit status 1 unless both are ready."""
     components = [_component("manager", manager), _component("agent", agent)]
-    counts = _counts(Manager(manager)) if components[0].state != "Unreachable" else {}
+    counts = _counts(ManagerQueries(manager)) if components[0].state != "Unreachable" else {}
     rows = [(c.name, c.url, c.state, c.version or "unknown", "; ".join(c.reasons)) for c in components]
     lines = [format_table(("COMPONENT", "URL", "STATE", "VERSION", "REASONS"), rows), ""]
     lines += [f"{what}: {count}" for what, count in counts.items()]
     lines += [f"contrailctl: {own_version}", "", NO_DATAPATH]
     ready = all(component.state == "Ready" for component in components)
     document = {"components": components, "counts": counts, "contrailctl": own_version}
-    return Answer("\n".join(lines), document, status=0 if ready else 1)
+    return Output("\n".join(lines), document, status=0 if ready else 1)
 
 
 def _component(name: str, endpoint: Endpoint) -> ComponentStatus:
@@ -70,7 +70,7 @@ def _version(endpoint: Endpoint) -> str | None:
         return None  # an agent of another make, which has no such page
 
 
-def _counts(manager: Manager) -> dict[str, str]:
+def _counts(manager: ManagerQueries) -> dict[str, str]:
     """How many objects there are, with what needs an operator's eye in brackets."""
     try:
         pods, events = manager.pods(), manager.events()

@@ -46,30 +46,30 @@ class PodNetworkSettings(_Section, frozen=True):
     routes: tuple[RouteSettings, ...] = ()
 
 
-class ManifestsSource(_Section, frozen=True, tag_field="kind", tag="manifests"):
+class ManifestSourceSettings(_Section, frozen=True, tag_field="kind", tag="manifests"):
     """A folder of YAML and JSON manifests; whoever composes the process demands the path or brings it."""
 
     path: str | None = None
 
 
-class KubernetesSource(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
+class KubernetesSourceSettings(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
     """A cluster's API server. `lease_namespace`: where the lease is by which one of several managers writes."""
 
     kubeconfig: str | None = None
     lease_namespace: str = "kube-system"
 
 
-class EmbeddedStore(_Section, frozen=True, tag_field="kind", tag="embedded"):
+class EmbeddedStoreSettings(_Section, frozen=True, tag_field="kind", tag="embedded"):
     """An SQLite file; whoever composes the process demands the path or brings it."""
 
     path: str | None = None
 
 
-class KubernetesStore(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
+class KubernetesStoreSettings(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
     """Custom resources in a cluster."""
 
 
-class VncStore(_Section, frozen=True, tag_field="kind", tag="vnc"):
+class VncStoreSettings(_Section, frozen=True, tag_field="kind", tag="vnc"):
     """A Contrail API server."""
 
     url: str | None = None
@@ -112,8 +112,8 @@ class ManagerConfiguration(_Section, frozen=True):
     cluster_name: ClusterName = "k8s"
     node: Annotated[str, msgspec.Meta(min_length=1)] = msgspec.field(default_factory=socket.gethostname)
     pod_network: PodNetworkSettings = PodNetworkSettings()
-    source: ManifestsSource | KubernetesSource = ManifestsSource()
-    store: EmbeddedStore | KubernetesStore | VncStore = EmbeddedStore()
+    source: ManifestSourceSettings | KubernetesSourceSettings = ManifestSourceSettings()
+    store: EmbeddedStoreSettings | KubernetesStoreSettings | VncStoreSettings = EmbeddedStoreSettings()
     meta_plugin: MetaPluginSettings = MetaPluginSettings()
     namespace_isolation: NamespaceIsolation = NamespaceIsolation()
     listen: str = "127.0.0.1:8083"
@@ -142,7 +142,7 @@ def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> 
     read_pod_network(findings, configuration.pod_network)
     if configuration.meta_plugin.kind is MetaPlugin.NONE and configuration.meta_plugin.default_networks:
         findings.add("meta-plugin.default-networks", "only a meta plugin has default networks")
-    if isinstance(configuration.source, KubernetesSource):
+    if isinstance(configuration.source, KubernetesSourceSettings):
         findings.read("source.lease-namespace", namespace_name, configuration.source.lease_namespace)
     findings.read("meta-plugin.namespace", namespace_name, configuration.meta_plugin.namespace)
     findings.read_each("meta-plugin.system-namespaces", namespace_name, configuration.meta_plugin.system_namespaces)
@@ -177,15 +177,15 @@ def read_pod_network(findings: Findings, settings: PodNetworkSettings) -> PodNet
 
 def _note_unfit(findings: Findings, configuration: ManagerConfiguration) -> None:
     """Notes a store that is not supported, or does not go with the source."""
-    in_cluster = isinstance(configuration.source, KubernetesSource)
+    in_cluster = isinstance(configuration.source, KubernetesSourceSettings)
     match configuration.store:
-        case VncStore():
+        case VncStoreSettings():
             findings.add("store.kind", "vnc is not supported yet")
-        case EmbeddedStore() if in_cluster:
+        case EmbeddedStoreSettings() if in_cluster:
             findings.add(
                 "store.kind", "embedded is read by no agent of a cluster: kubernetes is needed, as the source is"
             )
-        case KubernetesStore() if not in_cluster:
+        case KubernetesStoreSettings() if not in_cluster:
             findings.add(
                 "store.kind",
                 "kubernetes goes with source.kind kubernetes alone: the machines of all pods that no manifest is of"

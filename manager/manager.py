@@ -12,22 +12,22 @@ from prometheus_client import CollectorRegistry
 from contrail_config.errors import StoreError
 from contrail_config.objects import EventType, VirtualMachine
 from contrail_config.store import EventLog, Store
-from manager.api.views import ManagerViews
+from manager.api.queries import ManagerQueries
 from manager.configuration import ManagerConfiguration
-from manager.controller.nads import NadController
-from manager.controller.pod_settler import Assigned
+from manager.controller.nad_controller import NadController
+from manager.controller.pod_controller import PodController
+from manager.controller.pod_reconciler import Assigned
 from manager.controller.pod_writer import Plugged
-from manager.controller.pods import PodController
-from manager.controller.work_queue import WorkQueue
+from manager.deletions import Deletion, Deletions, Remaining, Removed, no_deletions
+from manager.dependencies import Dependency, namespace_dependency
 from manager.events import EventRecorder, Subject
-from manager.losses import Loss, Losses, Remaining, Removed, no_losses
 from manager.mapping.catalogue import Catalogue
 from manager.mapping.network import pod_network
 from manager.metrics import ManagerMetrics
-from manager.needs import Need, namespace_need
 from manager.parsing.reference import NETWORK_KEY
 from manager.side_by_side import until_first_ends
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, Source, SourceEvent
+from manager.work_queue import WorkQueue
 
 _MOST_QUEUED = 1024
 """Pods to be worked off at which the source is asked to wait: a list of any length does not lie in memory twice."""
@@ -60,7 +60,7 @@ class Manager:
         plugged: Plugged,
         stray_hold: float = 0.0,
         assigned: Assigned = _tell_nobody,
-        losses: Losses = no_losses,
+        losses: Deletions = no_deletions,
     ) -> None:
         metrics = ManagerMetrics(registry)
         self._configuration = configuration
@@ -88,7 +88,7 @@ class Manager:
         )
         self._chores = WorkQueue(self._do_chore, limit=1, passing=StoreError)
         self._unready = "the source has not told of all pods and networks yet"
-        self.views = ManagerViews(self._pods.records, store, event_log)
+        self.views = ManagerQueries(self._pods.records, store, event_log)
         metrics.watch_queue("pods", self._pods.queue)
         metrics.watch_queue("networks", self._nads.queue)
         metrics.watch_pods(self._pods.records)
@@ -116,7 +116,7 @@ class Manager:
         """The node unplugged the ports of these interfaces: addresses of deleted machines are held no longer."""
         self._pods.unplugged(vmi_uuids)
 
-    def _wake(self, need: Need) -> None:
+    def _wake(self, need: Dependency) -> None:
         self._pods.wake(need)
 
     async def _follow_source(self) -> None:
@@ -124,7 +124,7 @@ class Manager:
             async for event in events:
                 await self._take(event)
 
-    async def _follow_losses(self, losses: AsyncIterator[Loss]) -> None:
+    async def _follow_losses(self, losses: AsyncIterator[Deletion]) -> None:
         async for loss in losses:
             match loss:
                 case Removed():
@@ -162,7 +162,7 @@ class Manager:
             self._catalogue.namespaces.pop(namespace.name, None)
         else:
             self._catalogue.namespaces[namespace.name] = {NETWORK_KEY: text}
-        self._pods.wake(namespace_need(namespace.name))
+        self._pods.wake(namespace_dependency(namespace.name))
 
     async def _take_listed(self, listed: Listed) -> None:
         await self._nads.queue.settled()

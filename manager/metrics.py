@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from contrail_config.views import PodState
-from manager.controller.record import PodRecord
-from manager.controller.work_queue import WorkQueue
+from manager.api.types import PodState
+from manager.controller.pod_record import PodRecord
+from manager.work_queue import WorkQueue
 
 K = TypeVar("K", bound=Hashable)
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from agent_api.bodies import check_items, decode_body
+from agent_api.request_bodies import check_items, decode_body
 from agent_api.values import DeviceName, IPv4, SomeText
 
 

@@ -18,10 +18,10 @@ from typing import Protocol
 
 import msgspec
 
-from agent_api.agent import Agent
 from agent_api.node.errors import noted_errors
 from agent_api.node.notes import Notes
 from agent_api.node.unplugged import UnpluggedPorts
+from agent_api.node_agent import NodeAgent
 from contrail_config.errors import StoreError
 from contrail_config.kube.backoff import Backoff
 from contrail_config.kubernetes.kinds import NodeReport
@@ -39,7 +39,7 @@ class Reports(Protocol):
     """Where reports go."""
 
     async def write(self, report: NodeReport) -> str | None:
-        """As `contrail_config.kubernetes.nodes.NodeReports.write`."""
+        """As `contrail_config.kubernetes.node_reports.NodeReports.write`."""
 
 
 class ReportPace(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class NodeReporter:
 
     def __init__(
         self,
-        agent: Agent,
+        agent: NodeAgent,
         reports: Reports,
         *,
         versions: Mapping[str, str],

@@ -10,11 +10,11 @@ What is noted is forgotten when this process ends: whoever waits for it waits fo
 
 from collections.abc import Callable, Sequence
 
-from agent_api.machines import Machines
 from agent_api.node.notes import Notes
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.port import Port
 from agent_api.ports.table import PortTable
+from agent_api.virtual_machine_index import VirtualMachineIndex
 from contrail_config.store import UNPLUGGED_HOLD
 
 _MOST = 1024
@@ -24,7 +24,7 @@ _MOST = 1024
 class UnpluggedPorts:
     """Follows the table of ports from now on. Ports of instances have no machine here, and do not count."""
 
-    def __init__(self, machines: Machines, ports: PortTable, *, clock: Callable[[], float]) -> None:
+    def __init__(self, machines: VirtualMachineIndex, ports: PortTable, *, clock: Callable[[], float]) -> None:
         self._machines = machines
         self._ports = ports
         self._notes = Notes(most=_MOST, seconds=UNPLUGGED_HOLD, clock=clock)

@@ -9,8 +9,8 @@ import time
 import msgspec
 
 from agent_api.authorship import AUTHOR, upstream_time
-from agent_api.bodies import check_items, decode_body
 from agent_api.errors import BadRequestError
+from agent_api.request_bodies import check_items, decode_body
 from agent_api.values import ContainerId, DeviceName, InnerName, MachineName, Path, Uuid
 
 

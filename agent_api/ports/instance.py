@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from agent_api.authorship import AUTHOR, upstream_time
-from agent_api.bodies import check_items, decode_body
+from agent_api.request_bodies import check_items, decode_body
 from agent_api.values import (
     NIL_UUID,
     NO_ADDRESS,

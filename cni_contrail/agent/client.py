@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from cni_contrail.agent.http import Answer, Asked, Endpoint
+from cni_contrail.agent.http import Endpoint, HttpExchange, HttpResponse
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, RefusedError, UnreachableError
 from cni_contrail.settings import Settings
@@ -24,34 +24,34 @@ Port = Mapping[str, str]
 """The body of `POST /vm`: upstream's keys, all strings."""
 
 
-class Agent:
+class AgentClient:
     """The agent of this node. All methods raise `UnreachableError`, `RefusedError`, or code 100 for nonsense."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
 
-    def ask_machine_config(self, machine: str, uid: str, wait: float, deadline: Deadline) -> Asked:
+    def ask_machine_config(self, machine: str, uid: str, wait: float, deadline: Deadline) -> HttpExchange:
         """Asks for the pod's interfaces as configured (`/vm-cfg`).
 
         Ours holds its answer for up to `wait` seconds until the list of this very pod is whole; a stock agent knows
         neither parameter and answers what it has.
         """
         query = f"?wait={wait:.3f}" + (f"&uid={uid}" if uid else "")
-        return Asked(self.endpoint, "GET", f"/vm-cfg/{machine}{query}", b"", deadline)
+        return HttpExchange(self.endpoint, "GET", f"/vm-cfg/{machine}{query}", b"", deadline)
 
-    def machine_config(self, asked: Asked) -> list[Any] | None:
+    def machine_config(self, asked: HttpExchange) -> list[Any] | None:
         """The pod's interfaces; None if the agent has no list."""
         return self._list(asked)
 
     def machine_ports(self, machine_uuid: str, deadline: Deadline) -> list[Any] | None:
         """The VM's plugged interfaces with their addresses; None until all that they need has arrived."""
-        return self._list(Asked(self.endpoint, "GET", f"/vm/{machine_uuid}", b"", deadline))
+        return self._list(HttpExchange(self.endpoint, "GET", f"/vm/{machine_uuid}", b"", deadline))
 
-    def ask_plug(self, ports: Port | Sequence[Port], deadline: Deadline) -> Asked:
+    def ask_plug(self, ports: Port | Sequence[Port], deadline: Deadline) -> HttpExchange:
         """Tells the agent of one port, or (ours only) of several, all or nothing."""
-        return Asked(self.endpoint, "POST", "/vm", json.dumps(ports).encode(), deadline)
+        return HttpExchange(self.endpoint, "POST", "/vm", json.dumps(ports).encode(), deadline)
 
-    def plug(self, asked: Asked) -> None:
+    def plug(self, asked: HttpExchange) -> None:
         """Returns when the agent has taken the ports."""
         self._answer(asked)
 
@@ -61,16 +61,16 @@ class Agent:
         A stock agent ignores the owner and frees all ports of the VM.
         """
         path = f"/vm/{machine_uuid}/{interface_uuid}" if interface_uuid else f"/vm/{machine_uuid}"
-        self._answer(Asked(self.endpoint, "DELETE", f"{path}?vm-id={container_id}", b"", deadline))
+        self._answer(HttpExchange(self.endpoint, "DELETE", f"{path}?vm-id={container_id}", b"", deadline))
 
     def unreadiness(self, deadline: Deadline) -> list[str]:
         """What keeps the agent from serving; nothing: it is ready, or a stock one, which has no page about it."""
-        answer = Asked(self.endpoint, "GET", "/readyz", b"", deadline).answer()
+        answer = HttpExchange(self.endpoint, "GET", "/readyz", b"", deadline).answer()
         if answer.status in (200, 404):
             return []
         return _reasons(answer) or [f"{answer.status} {_error_text(answer)}"]
 
-    def _list(self, asked: Asked) -> list[Any] | None:
+    def _list(self, asked: HttpExchange) -> list[Any] | None:
         answer = self._answer(asked)
         if answer.status == 404:
             return None
@@ -82,7 +82,7 @@ class Agent:
             raise self._nonsense(asked, f"no list: {answer.body[:100].decode(errors='replace')}")
         return document
 
-    def _answer(self, asked: Asked) -> Answer:
+    def _answer(self, asked: HttpExchange) -> HttpResponse:
         answer = asked.answer()
         if answer.status == 200 or (answer.status == 404 and asked.method == "GET"):
             return answer
@@ -92,23 +92,23 @@ class Agent:
         refused = f"{asked.method} {asked.path}"
         raise RefusedError(f"agent at {self.endpoint} refuses {refused}: {answer.status} {why}")
 
-    def _nonsense(self, asked: Asked, what: str) -> PluginError:
+    def _nonsense(self, asked: HttpExchange, what: str) -> PluginError:
         return PluginError(Code.AGENT_NONSENSE, f"agent at {self.endpoint} answers GET {asked.path} with {what}")
 
 
-def agent_of(settings: Settings) -> Agent:
+def agent_of(settings: Settings) -> AgentClient:
     """The agent that the settings name."""
-    return Agent(Endpoint(settings.agent_socket, settings.vrouter_ip, settings.vrouter_port))
+    return AgentClient(Endpoint(settings.agent_socket, settings.vrouter_ip, settings.vrouter_port))
 
 
-def _reasons(answer: Answer) -> list[str]:
+def _reasons(answer: HttpResponse) -> list[str]:
     try:
         return [str(reason) for reason in json.loads(answer.body)["reasons"]]
     except (ValueError, LookupError, TypeError, RecursionError):
         return []
 
 
-def _error_text(answer: Answer) -> str:
+def _error_text(answer: HttpResponse) -> str:
     try:
         return str(json.loads(answer.body)["error"]).strip("{} ")
     except (ValueError, LookupError, TypeError, RecursionError):

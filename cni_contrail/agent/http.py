@@ -16,21 +16,21 @@ from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, UnreachableError
 from cni_contrail.link.named_tuple import NamedTuple
 
-__all__ = ["Answer", "Asked", "Endpoint"]
+__all__ = ["Endpoint", "HttpExchange", "HttpResponse"]
 
 _LARGEST_HEAD = 64 * 1024
 _LARGEST_BODY = 4 * 1024 * 1024
 _REST = 1.0  # seconds
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """Status and body of an answer."""
 
     status: int
     body: bytes
 
 
-class Asked:
+class HttpExchange:
     """A request on its way: the agent works on it until its `answer` is wanted.
 
     `answer` or `close` is called once. What keeps the request from being sent is told by `answer`. The deadline is for
@@ -59,7 +59,7 @@ class Asked:
         self._deadline = Deadline(_REST)
         return True
 
-    def answer(self) -> Answer:
+    def answer(self) -> HttpResponse:
         """Reads the answer.
 
         Raises `UnreachableError` if nobody answers in time, `PluginError` with code 100 if what answers is not HTTP.
@@ -85,7 +85,7 @@ class Asked:
             self._failure = error
             self.close()
 
-    def _received(self) -> Answer:
+    def _received(self) -> HttpResponse:
         try:
             return self._receive()
         except ConnectionError:
@@ -95,7 +95,7 @@ class Asked:
         self._send()
         return self._receive()
 
-    def _receive(self) -> Answer:
+    def _receive(self) -> HttpResponse:
         if self._failure is not None:
             raise self._failure
         assert self._connection is not None
@@ -117,7 +117,7 @@ def _request(endpoint: Endpoint, method: str, target: str, body: bytes) -> bytes
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def _read_answer(stream: _Stream, endpoint: Endpoint) -> Answer:
+def _read_answer(stream: _Stream, endpoint: Endpoint) -> HttpResponse:
     try:
         status_line, *header_lines = stream.until(b"\r\n\r\n", _LARGEST_HEAD).decode("latin-1").split("\r\n")
         version, status, *_ = status_line.split(" ", 2)
@@ -125,7 +125,7 @@ def _read_answer(stream: _Stream, endpoint: Endpoint) -> Answer:
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         if version != "HTTP/1.1" or headers.get("connection", "").lower() == "close":
             stream.is_last = True
-        return Answer(int(status), _read_body(stream, headers))
+        return HttpResponse(int(status), _read_body(stream, headers))
     except ValueError as error:
         raise PluginError(Code.AGENT_NONSENSE, f"what answers at {endpoint} does not speak HTTP: {error}") from error
 

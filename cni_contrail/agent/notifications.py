@@ -11,11 +11,11 @@ import json
 import os
 from collections.abc import Iterator
 
-from cni_contrail.agent.client import Agent
+from cni_contrail.agent.client import AgentClient
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError, TryAgainError
-from cni_contrail.journal import Journal
 from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.log import Log
 from cni_contrail.state.files import file_name, names_in, read_if_there, remove_if_there, remove_parts, write_whole
 from cni_contrail.state.lock import locked_directory
 
@@ -46,11 +46,11 @@ class Notification(NamedTuple):
 class PendingNotifications:
     """The queue of one node, below its `state-dir`."""
 
-    def __init__(self, state_dir: str, journal: Journal) -> None:
+    def __init__(self, state_dir: str, journal: Log) -> None:
         self._directory = os.path.join(state_dir, ".pending")
         self._journal = journal
 
-    def notify(self, agent: Agent, notification: Notification, patience: float) -> None:
+    def notify(self, agent: AgentClient, notification: Notification, patience: float) -> None:
         """Tells the agent within `patience` (seconds), and what was kept too; or keeps it for later.
 
         Never fails: what can neither be told nor kept is logged.
@@ -74,11 +74,11 @@ class PendingNotifications:
                 if notification.container_id == container_id:
                     self._drop(notification)
 
-    def send_some(self, agent: Agent) -> None:
+    def send_some(self, agent: AgentClient) -> None:
         """Sends what is kept, within bounds of number and time, if no other call is at it; never fails."""
         self._send_first(_SENT_AT_ONCE, agent, _LONGEST_SENDING)
 
-    def send_all(self, agent: Agent) -> None:
+    def send_all(self, agent: AgentClient) -> None:
         """Sends all that is kept, if no other call is at it and the agent answers within 10 s; never fails."""
         self._send_first(_MOST_KEPT, agent, _LONGEST_SENDING_OF_ALL)
 
@@ -104,7 +104,7 @@ class PendingNotifications:
             remove_parts(self._directory)
             yield
 
-    def _send_first(self, number: int, agent: Agent, seconds: float) -> None:
+    def _send_first(self, number: int, agent: AgentClient, seconds: float) -> None:
         with contextlib.suppress(PluginError):
             if not names_in(self._directory):
                 return
@@ -113,7 +113,7 @@ class PendingNotifications:
                 for notification in self._read(names_in(self._directory)[:number]):
                     self._send_kept(agent, notification, deadline)
 
-    def _send_kept(self, agent: Agent, notification: Notification, deadline: Deadline) -> None:
+    def _send_kept(self, agent: AgentClient, notification: Notification, deadline: Deadline) -> None:
         try:
             _send(agent, notification, deadline)
         except TryAgainError:
@@ -141,7 +141,7 @@ def _decode(content: bytes) -> Notification:
     return notification
 
 
-def _send(agent: Agent, notification: Notification, deadline: Deadline) -> None:
+def _send(agent: AgentClient, notification: Notification, deadline: Deadline) -> None:
     if notification.port_directory and names_in(notification.port_directory):
         return  # the VM has ports here again
     agent.unplug(notification.machine, notification.interface, notification.container_id, deadline)

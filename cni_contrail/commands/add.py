@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 
-from cni_contrail.agent.waiting import AskedList, Patience
+from cni_contrail.agent.polling import AskedList, Patience
 from cni_contrail.commands.announcing import announce_attached
 from cni_contrail.commands.attempt import Attempt, Begun, attempted
 from cni_contrail.commands.choosing import choose

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
-from cni_contrail.agent.client import Agent
+from cni_contrail.agent.client import AgentClient
 from cni_contrail.agent.notifications import Notification, PendingNotifications
-from cni_contrail.journal import Journal
+from cni_contrail.execution_context import ExecutionContext
 from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.log import Log
 from cni_contrail.settings import Settings
 from cni_contrail.state.attachments import Attachments
-from cni_contrail.surroundings import Surroundings
 
 NOTIFY_PATIENCE = 2.0  # seconds that a call waits for the agent to be told what is gone
 
@@ -19,11 +19,11 @@ class Node(NamedTuple):
     """The properties are the parts that commands work with."""
 
     settings: Settings
-    journal: Journal
-    surroundings: Surroundings
+    journal: Log
+    surroundings: ExecutionContext
 
     @property
-    def agent(self) -> Agent:
+    def agent(self) -> AgentClient:
         """The agent of this node."""
         return self.surroundings.agent(self.settings)
 

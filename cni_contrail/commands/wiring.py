@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 
 from cni_contrail.addresses import DEFAULT_DESTINATION, family_of
-from cni_contrail.agent.waiting import Patience, told_of
+from cni_contrail.agent.polling import Patience, told_of
 from cni_contrail.commands.choosing import Chosen
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.planning import plan_interfaces
+from cni_contrail.interfaces.requested_addresses import refuse_unmet_wishes
 from cni_contrail.interfaces.served import ServedInterface, ServedList
-from cni_contrail.interfaces.wishes import refuse_unmet_wishes
 from cni_contrail.link.defaults import default_routes
 from cni_contrail.link.errors import LinkError, LinkExistsError
 from cni_contrail.link.make import configure_interfaces, make_interfaces
@@ -29,7 +29,7 @@ _KERNEL_FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, begun: Record, patience: Patience) -> str:
     """Makes the chosen interfaces, tells the agent and returns the result; raises `PluginError`."""
     if served.stock:
-        from cni_contrail.commands.stock import wire_stock
+        from cni_contrail.commands.vrouter_agent import wire_stock
 
         return wire_stock(request, netns, served, chosen, begun, patience)
     record = plan_record(request, netns, served, chosen, begun)

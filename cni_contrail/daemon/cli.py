@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cni_contrail.daemon.configuration import Configuration, load_configuration
+from cni_contrail.daemon.configuration import DaemonConfiguration, load_daemon_configuration
 from cni_contrail.daemon.errors import DaemonError
 from cni_contrail.daemon.process import Daemon
 from cni_contrail.errors import PluginError
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("contrail-cnid: only root can work on network namespaces", file=sys.stderr)
         return 2
     try:
-        configuration = load_configuration(options.config) if options.config else Configuration()
+        configuration = load_daemon_configuration(options.config) if options.config else DaemonConfiguration()
         Daemon(configuration, json_lines=options.log_format == "json").run()
     except (DaemonError, PluginError) as error:
         print(f"contrail-cnid: {error}", file=sys.stderr)

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from cni_contrail.daemon.errors import ConfigurationError
+from cni_contrail.daemon.errors import DaemonConfigurationError
 from cni_contrail.errors import PluginError
 from cni_contrail.settings import Settings, read_section, refuse_unsupported_settings, settings_of
 from contrail_yaml.errors import YamlError
@@ -29,7 +29,7 @@ _LONGEST_SOCKET = 107  # bytes, of a path in a socket's address
 _LISTEN = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[0-9A-Za-z.-]+)):(?P<port>[0-9]{1,5})")
 
 
-class Configuration(NamedTuple):
+class DaemonConfiguration(NamedTuple):
     """`settings` by key, as `cni_contrail.settings.read_section` returned them; `metrics_listen` None: not served."""
 
     socket: str = DEFAULT_SOCKET
@@ -37,19 +37,19 @@ class Configuration(NamedTuple):
     settings: Mapping[str, Any] = {}
 
 
-def load_configuration(path: str) -> Configuration:
+def load_daemon_configuration(path: str) -> DaemonConfiguration:
     """Reads and checks the file; a key without a value has its default. Raises `ConfigurationError`."""
     document = _read(path)
     given = {key: value for key, value in document.items() if value is not None}
     own = {key: given.pop(key) for key in ("socket", "metrics-listen") if key in given}
     try:
-        return Configuration(
+        return DaemonConfiguration(
             socket=_socket(own.get("socket", DEFAULT_SOCKET), path),
             metrics_listen=_listen(own["metrics-listen"], path) if "metrics-listen" in own else None,
             settings=_settings(given, path),
         )
     except PluginError as error:
-        raise ConfigurationError(error.message) from error
+        raise DaemonConfigurationError(error.message) from error
 
 
 def ensure_supported(settings: Settings, path: str) -> None:
@@ -57,7 +57,7 @@ def ensure_supported(settings: Settings, path: str) -> None:
     try:
         refuse_unsupported_settings(settings)
     except PluginError as error:
-        raise ConfigurationError(f"{path}: {error.message}") from error
+        raise DaemonConfigurationError(f"{path}: {error.message}") from error
 
 
 def _settings(given: Mapping[str, Any], path: str) -> Mapping[str, Any]:
@@ -70,26 +70,28 @@ def _read(path: str) -> Mapping[str, Any]:
     try:
         document = read_yaml(path)
     except YamlError as error:
-        raise ConfigurationError(str(error)) from error
+        raise DaemonConfigurationError(str(error)) from error
     if document is None:
         return {}
     if not isinstance(document, Mapping) or not all(isinstance(key, str) for key in document):
-        raise ConfigurationError(f"{path}: a mapping of keys is needed")
+        raise DaemonConfigurationError(f"{path}: a mapping of keys is needed")
     return document
 
 
 def _socket(value: object, path: str) -> str:
     if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
-        raise ConfigurationError(f"{path}: socket must be an absolute path, not {_shown(value)}")
+        raise DaemonConfigurationError(f"{path}: socket must be an absolute path, not {_shown(value)}")
     if len(value.encode()) > _LONGEST_SOCKET:
-        raise ConfigurationError(f"{path}: socket must be at most {_LONGEST_SOCKET} bytes long, not {_shown(value)}")
+        raise DaemonConfigurationError(
+            f"{path}: socket must be at most {_LONGEST_SOCKET} bytes long, not {_shown(value)}"
+        )
     return value
 
 
 def _listen(value: object, path: str) -> tuple[str, int]:
     match = _LISTEN.fullmatch(value) if isinstance(value, str) else None
     if match is None or int(match["port"]) > 65535:
-        raise ConfigurationError(f"{path}: metrics-listen must be HOST:PORT, not {_shown(value)}")
+        raise DaemonConfigurationError(f"{path}: metrics-listen must be HOST:PORT, not {_shown(value)}")
     return match["v6"] or match["host"], int(match["port"])
 
 

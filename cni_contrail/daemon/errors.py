@@ -14,7 +14,7 @@ class DaemonError(Exception):
     """The message is one line for people."""
 
 
-class ConfigurationError(DaemonError):
+class DaemonConfigurationError(DaemonError):
     """File and key are named."""
 
 

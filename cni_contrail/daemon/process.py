@@ -9,15 +9,15 @@ import os
 import resource
 import signal
 
-from cni_contrail.commands import add, check, collect, delete, lost, stock  # noqa: F401 - the first call needs them too
+from cni_contrail.commands import add, check, delete, garbage_collect, lost, vrouter_agent  # noqa: F401 - the first call needs them too
 from cni_contrail.commands.node import Node
 from cni_contrail.commands.status import ensure_ready
-from cni_contrail.daemon.configuration import Configuration, ensure_supported
+from cni_contrail.daemon.configuration import DaemonConfiguration, ensure_supported
+from cni_contrail.daemon.connection_handler import ConnectionHandler
+from cni_contrail.daemon.execution_context import DaemonContext
 from cni_contrail.daemon.listener import bound
-from cni_contrail.daemon.pages import served
-from cni_contrail.daemon.requests import Requests
-from cni_contrail.daemon.surroundings import DaemonSurroundings
-from cni_contrail.daemon.upkeep import Upkeep
+from cni_contrail.daemon.maintenance import Maintenance
+from cni_contrail.daemon.status_server import served
 from cni_contrail.daemon.workers import Workers
 from cni_contrail.errors import PluginError
 from cni_contrail.node_file import NODE_FILE, NODE_FILE_VARIABLE
@@ -31,11 +31,11 @@ _STOP = (signal.SIGTERM, signal.SIGINT)
 class Daemon:
     """One daemon with its parts."""
 
-    def __init__(self, configuration: Configuration, *, json_lines: bool) -> None:
+    def __init__(self, configuration: DaemonConfiguration, *, json_lines: bool) -> None:
         self._configuration = configuration
-        self._surroundings = DaemonSurroundings(configuration, json_lines=json_lines)
-        self._requests = Requests(self._surroundings)
-        self._upkeep = Upkeep(self._node, self._surroundings.journal(), freed=self._surroundings.metrics.freed)
+        self._surroundings = DaemonContext(configuration, json_lines=json_lines)
+        self._requests = ConnectionHandler(self._surroundings)
+        self._upkeep = Maintenance(self._node, self._surroundings.journal(), freed=self._surroundings.metrics.freed)
         self._surroundings.metrics.watch_pending(self._count_pending)
 
     def run(self) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from cni_contrail.interfaces.defaults import default_routes
+from cni_contrail.interfaces.default_routes import default_routes
 from cni_contrail.interfaces.names import alias, host_name
 from cni_contrail.interfaces.served import ServedAddress, ServedInterface
 from cni_contrail.link.addresses import Subnet, subnet_of

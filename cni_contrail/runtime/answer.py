@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from cni_contrail.runtime.errors import CniRuntimeError, PluginError, PluginFailedError, ResultError
+from cni_contrail.runtime.errors import CniRuntimeError, PluginCallError, PluginFailedError, ResultError
 from cni_contrail.runtime.execute import Completed
 from cni_contrail.runtime.result_shape import shape_problem
 
@@ -55,7 +55,7 @@ def _failure(plugin: str, command: str, completed: Completed) -> CniRuntimeError
     if error is None or not isinstance(error.get("code"), int) or not isinstance(error.get("msg"), str):
         return PluginFailedError(f"{failed} and its error message cannot be read: {_quote(completed.stdout)}")
     details = error.get("details") or ""
-    return PluginError(plugin, command, code=error["code"], msg=error["msg"], details=str(details))
+    return PluginCallError(plugin, command, code=error["code"], msg=error["msg"], details=str(details))
 
 
 def _how_it_ended(status: int) -> str:

@@ -9,7 +9,7 @@ from cni_contrail.runtime.attachment import Attachment, AttachmentKey
 from cni_contrail.runtime.configuration import NetworkList, PluginConfiguration
 from cni_contrail.runtime.derive import execution_configuration, gc_configuration, status_configuration
 from cni_contrail.runtime.environment import attachment_variables, network_variables, version_variables
-from cni_contrail.runtime.errors import PluginError
+from cni_contrail.runtime.errors import PluginCallError
 from cni_contrail.runtime.execute import Completed, execute, find_plugin
 from cni_contrail.runtime.results import Result
 
@@ -60,7 +60,7 @@ class PluginCalls:
         asked = json.dumps({"cniVersion": versions.CURRENT}).encode()
         try:
             return read_versions(plugin, self._call(plugin, version_variables(), asked, deadline))
-        except PluginError as error:
+        except PluginCallError as error:
             if (error.msg, error.details) != (_NO_VERSION_COMMAND, ""):
                 raise
             return _BEFORE_VERSION

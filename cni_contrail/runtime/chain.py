@@ -18,7 +18,7 @@ from cni_contrail.runtime.attachment import Attachment, AttachmentKey
 from cni_contrail.runtime.cache import DEFAULT_DIR, CachedAttachment, CacheEntry, ResultCache
 from cni_contrail.runtime.calls import PluginCalls
 from cni_contrail.runtime.configuration import NetworkList
-from cni_contrail.runtime.errors import AttachmentError, CniRuntimeError, ConfigurationError, ResultError
+from cni_contrail.runtime.errors import AttachmentError, CniRuntimeError, NetworkConfigurationError, ResultError
 from cni_contrail.runtime.results import convert_result
 
 log = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Runtime:
         Raises CniRuntimeError at the first plugin that does not, or if nothing is known of an ADD.
         """
         if not versions.at_least(network.version, versions.CHECK_SINCE):
-            raise ConfigurationError(f"network {network.name}: CNI version {network.version} knows no CHECK")
+            raise NetworkConfigurationError(f"network {network.name}: CNI version {network.version} knows no CHECK")
         if network.disable_check:
             return
         _need_namespace(attachment, "CHECK")
@@ -111,7 +111,7 @@ class Runtime:
             if network.version not in supported:
                 wanting.append(f"plugin {plugin.type} (it supports {', '.join(supported)})")
         if wanting:
-            raise ConfigurationError(
+            raise NetworkConfigurationError(
                 f"network {network.name}: CNI version {network.version} is not supported by {' and '.join(wanting)}"
             )
 

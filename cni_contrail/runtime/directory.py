@@ -6,7 +6,7 @@ depend on a broken file.
 """
 
 from cni_contrail.runtime.configuration import NetworkList, load_file
-from cni_contrail.runtime.errors import ConfigurationError
+from cni_contrail.runtime.errors import NetworkConfigurationError
 from cni_contrail.runtime.files import configuration_files
 
 _LISTS = (".conflist",)
@@ -20,4 +20,4 @@ def find_network(directory: str, name: str) -> NetworkList:
             network = load_file(path)
             if network.name == name:
                 return network
-    raise ConfigurationError(f"{directory}: holds no network configuration named {name!r}")
+    raise NetworkConfigurationError(f"{directory}: holds no network configuration named {name!r}")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from cni_contrail.runtime.errors import ConfigurationError
+from cni_contrail.runtime.errors import NetworkConfigurationError
 
 
 class Document:
@@ -24,9 +24,9 @@ class Document:
         try:
             content = json.loads(source)
         except ValueError as error:
-            raise ConfigurationError(f"{origin}: is not JSON: {error}") from error
+            raise NetworkConfigurationError(f"{origin}: is not JSON: {error}") from error
         if not isinstance(content, dict):
-            raise ConfigurationError(f"{origin}: must hold a JSON object")
+            raise NetworkConfigurationError(f"{origin}: must hold a JSON object")
         return cls(content, origin=origin)
 
     def string(self, key: str) -> str:
@@ -67,4 +67,4 @@ class Document:
 
     def refuse(self, key: str, problem: str) -> NoReturn:
         """Raises the error for one key."""
-        raise ConfigurationError(f"{self._origin}: key '{self._place}{key}': {problem}")
+        raise NetworkConfigurationError(f"{self._origin}: key '{self._place}{key}': {problem}")

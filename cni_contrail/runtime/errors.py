@@ -17,7 +17,7 @@ class CniRuntimeError(Exception):
     """Root of everything that this package raises; by itself, several at once, which its cause holds."""
 
 
-class ConfigurationError(CniRuntimeError):
+class NetworkConfigurationError(CniRuntimeError):
     """A network configuration cannot be used; the message names file and key."""
 
 
@@ -25,7 +25,7 @@ class AttachmentError(CniRuntimeError):
     """A parameter of the attachment is wrong; the message names it and its value."""
 
 
-class PluginError(CniRuntimeError):
+class PluginCallError(CniRuntimeError):
     """A plugin answered with an error object (CNI specification 1.1.0, section 5, "Error")."""
 
     def __init__(self, plugin: str, command: str, *, code: int, msg: str, details: str) -> None:

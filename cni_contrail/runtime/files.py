@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from cni_contrail.runtime.errors import ConfigurationError
+from cni_contrail.runtime.errors import NetworkConfigurationError
 
 
 def configuration_files(directory: str, endings: Sequence[str]) -> list[str]:
@@ -11,7 +11,7 @@ def configuration_files(directory: str, endings: Sequence[str]) -> list[str]:
     try:
         names = sorted(os.listdir(directory))
     except OSError as error:
-        raise ConfigurationError(f"{directory}: cannot be read: {error.strerror}") from error
+        raise NetworkConfigurationError(f"{directory}: cannot be read: {error.strerror}") from error
     paths = (os.path.join(directory, name) for name in names if os.path.splitext(name)[1] in endings)
     return [path for path in paths if not os.path.isdir(path)]
 
@@ -22,4 +22,4 @@ def read_file(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}") from error
+        raise NetworkConfigurationError(f"{path}: cannot be read: {error.strerror}") from error

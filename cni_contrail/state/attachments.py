@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 
 from cni_contrail.errors import DamagedRecordError, TryAgainError
-from cni_contrail.journal import Journal
+from cni_contrail.log import Log
 from cni_contrail.state.files import (
     file_name,
     make_private_directory,
@@ -29,7 +29,7 @@ _DAMAGED = ".damaged"
 class Attachments:
     """The records below one `state-dir`. All methods raise `PluginError` with code 5 if the directory fails."""
 
-    def __init__(self, state_dir: str, journal: Journal) -> None:
+    def __init__(self, state_dir: str, journal: Log) -> None:
         self.state_dir = state_dir
         self._journal = journal
 

@@ -6,15 +6,15 @@ and dropped whole when a transaction is taken back.
 
 from collections.abc import Callable
 
-from contrail_config.embedded.addresses import Addresses
+from contrail_config.embedded.address_pools import AddressPools
+from contrail_config.embedded.address_table import AddressTable
 from contrail_config.embedded.database import open_database
-from contrail_config.embedded.events import Events
+from contrail_config.embedded.event_table import EventTable
 from contrail_config.embedded.feed import Feed
-from contrail_config.embedded.identities import Identities
-from contrail_config.embedded.machines import Machines
-from contrail_config.embedded.networks import Networks
-from contrail_config.embedded.pools import Pools
+from contrail_config.embedded.identity_table import IdentityTable
 from contrail_config.embedded.rows import RowChange
+from contrail_config.embedded.virtual_machine_table import VirtualMachineTable
+from contrail_config.embedded.virtual_network_table import VirtualNetworkTable
 
 
 class Engine:
@@ -27,12 +27,12 @@ class Engine:
         self.database = open_database(path)
         connection = self.database.connection
         self.changes: list[RowChange] = []
-        self.networks = Networks(connection, self.changes)
-        self.pools = Pools(connection)
-        self.addresses = Addresses(connection, self.networks, self.pools, clock=clock)
-        self.machines = Machines(connection, self.changes, self.addresses)
-        self.events = Events(connection, clock=clock)
-        self.identities = Identities(connection)
+        self.networks = VirtualNetworkTable(connection, self.changes)
+        self.pools = AddressPools(connection)
+        self.addresses = AddressTable(connection, self.networks, self.pools, clock=clock)
+        self.machines = VirtualMachineTable(connection, self.changes, self.addresses)
+        self.events = EventTable(connection, clock=clock)
+        self.identities = IdentityTable(connection)
         self.feed = Feed()
 
     def delete_network(self, uuid: str) -> None:

@@ -14,13 +14,13 @@ from typing import Any, ParamSpec, TypeVar
 import aiohttp
 import msgspec
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.backoff import Backoff
-from contrail_config.kube.decoding import Unreadable, decode
+from contrail_config.kube.client_config import ClientConfig
+from contrail_config.kube.decoding import UndecodableObject, decode
 from contrail_config.kube.errors import KubeError, KubeGoneError, KubeThrottledError, KubeUnavailableError
-from contrail_config.kube.listing import PAGE_LENGTH, Page, read_pages
+from contrail_config.kube.paging import PAGE_LENGTH, Page, read_pages
 from contrail_config.kube.resource import KubeObject, Resource
-from contrail_config.kube.selection import EVERYTHING, Selection
+from contrail_config.kube.selector import EVERYTHING, Selector
 from contrail_config.kube.sockets import Sockets
 from contrail_config.kube.transport import Call, Transport, always
 from contrail_config.kube.watch import WatchEvent, open_watch
@@ -61,11 +61,11 @@ class KubeClient:
         """Returns an object. Raises KubeNotFoundError."""
         return await self._object(resource, Call("GET", resource.path(namespace, name)), passing=_PASSING)
 
-    async def list_all(self, resource: Resource[T], selection: Selection = EVERYTHING) -> list[T]:
+    async def list_all(self, resource: Resource[T], selection: Selector = EVERYTHING) -> list[T]:
         """Returns all objects as they were at one moment. Raises KubeError if one does not fit its struct."""
         return [_readable(item) for item in await self.list_each(resource, selection)]
 
-    async def list_each(self, resource: Resource[T], selection: Selection = EVERYTHING) -> list[T | Unreadable]:
+    async def list_each(self, resource: Resource[T], selection: Selector = EVERYTHING) -> list[T | UndecodableObject]:
         """The same where anybody may have written them: those that do not fit their struct are told apart."""
         return await self._repeated((KubeUnavailableError, KubeGoneError), self._all, resource, selection)
 
@@ -119,18 +119,18 @@ class KubeClient:
         await self._repeated(_PASSING, self._write, call)
 
     def pages(
-        self, resource: Resource[T], selection: Selection = EVERYTHING, *, length: int = PAGE_LENGTH
+        self, resource: Resource[T], selection: Selector = EVERYTHING, *, length: int = PAGE_LENGTH
     ) -> AsyncGenerator[Page[T], None]:
         """Gives a list in parts, each tried once."""
         return read_pages(self._transport, resource, selection, length=length)
 
     def watch(
-        self, resource: Resource[T], selection: Selection = EVERYTHING, *, since: str, seconds: float
+        self, resource: Resource[T], selection: Selector = EVERYTHING, *, since: str, seconds: float
     ) -> contextlib.AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
         """Gives what changes after a resourceVersion, tried once: see `reflector` for what never ends."""
         return open_watch(self._transport, resource, selection, since=since, seconds=seconds)
 
-    async def _all(self, resource: Resource[T], selection: Selection) -> list[T | Unreadable]:
+    async def _all(self, resource: Resource[T], selection: Selector) -> list[T | UndecodableObject]:
         return [item async for page in self.pages(resource, selection) for item in page.items]
 
     async def _object(self, resource: Resource[T], call: Call, *, passing: _Passing) -> T:
@@ -157,7 +157,7 @@ class KubeClient:
 
 @contextlib.asynccontextmanager
 async def connect(
-    access: Access, *, deadline: float = DEADLINE, before_write: Callable[[], float] = always
+    access: ClientConfig, *, deadline: float = DEADLINE, before_write: Callable[[], float] = always
 ) -> AsyncIterator[KubeClient]:
     """Gives a client, whose connections close when the context is left; a command that gives credentials ends, too.
 
@@ -181,7 +181,7 @@ def _whole(resource: Resource[Any], body: Any) -> bytes:
     return resource.prefix + msgspec.json.encode(body).removeprefix(b"{")
 
 
-def _readable(item: T | Unreadable) -> T:
-    if isinstance(item, Unreadable):
+def _readable(item: T | UndecodableObject) -> T:
+    if isinstance(item, UndecodableObject):
         raise KubeError(f"{item.metadata.namespace}/{item.metadata.name}: {item.problem}")
     return item

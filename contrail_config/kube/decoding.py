@@ -20,7 +20,7 @@ NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}  # making one costs as much as decoding some pages
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+class UndecodableObject(msgspec.Struct, frozen=True):
     """An object that does not fit its struct, and why."""
 
     metadata: Metadata
@@ -31,12 +31,12 @@ class _Identity(msgspec.Struct, frozen=True):
     metadata: Metadata
 
 
-def decode_object(raw: bytes | msgspec.Raw, kind: type[T]) -> T | Unreadable:
+def decode_object(raw: bytes | msgspec.Raw, kind: type[T]) -> T | UndecodableObject:
     """Returns the object, or its identity with what is wrong. Raises KubeError if it is no object at all."""
     try:
         found: T = _decoder(kind).decode(raw)
     except msgspec.ValidationError as error:
-        return Unreadable(decode(raw, _Identity, asked="object").metadata, str(error))
+        return UndecodableObject(decode(raw, _Identity, asked="object").metadata, str(error))
     except NOT_JSON as error:
         raise _nonsense("object", error) from error
     return found

@@ -32,10 +32,10 @@ from contrail_config.kube.errors import (
     KubeUnauthorizedError,
     KubeUnavailableError,
 )
-from contrail_config.kube.listing import PAGE_LENGTH
+from contrail_config.kube.object_cache import Change, Key, ObjectCache, Seen
+from contrail_config.kube.paging import PAGE_LENGTH
 from contrail_config.kube.resource import KubeObject, Resource
-from contrail_config.kube.selection import EVERYTHING, Selection
-from contrail_config.kube.view import Change, Key, Seen, View
+from contrail_config.kube.selector import EVERYTHING, Selector
 from contrail_config.kube.watch import WatchEvent
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Reflector(Generic[T]):
         self,
         client: KubeClient,
         resource: Resource[T],
-        selection: Selection = EVERYTHING,
+        selection: Selector = EVERYTHING,
         *,
         pace: Pace = _PACE,
         before_list: Callable[[], Awaitable[None]] = _at_once,
@@ -90,7 +90,7 @@ class Reflector(Generic[T]):
         self._pace = pace
         self._before_list = before_list
         self._backoff = Backoff(first=pace.first_pause, longest=pace.longest_pause)
-        self._view: Seen[T] = view or View()
+        self._view: Seen[T] = view or ObjectCache()
         self._since = since  # None: to be listed
         self.problem: str | None = f"{resource.plural} are not listed yet" if since is None else None
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import aiohttp
 from yarl import URL
 
-from contrail_config.kube.access import Access, Credential
+from contrail_config.kube.authorization_failures import AuthorizationFailures
+from contrail_config.kube.client_config import ClientConfig, Credential
 from contrail_config.kube.errors import KubeUnavailableError
-from contrail_config.kube.refusals import Refusals
+from contrail_config.kube.request_priority import RequestPriority
 from contrail_config.kube.status import error_of, read_status
-from contrail_config.kube.turns import Turns
 from contrail_config.kube.unreachable import why_unreachable
 
 CONNECT_DEADLINE = 10.0
@@ -61,7 +61,7 @@ class Transport:
 
     def __init__(
         self,
-        access: Access,
+        access: ClientConfig,
         session: aiohttp.ClientSession,
         *,
         deadline: float,
@@ -72,8 +72,8 @@ class Transport:
         self._deadline = deadline
         self._before_write = before_write
         self._base = URL(access.server)
-        self._turns = Turns()
-        self.refusals = Refusals()
+        self._turns = RequestPriority()
+        self.refusals = AuthorizationFailures()
 
     async def exchange(self, call: Call) -> bytes:
         """Returns the answer's body. Raises KubeError."""

@@ -7,10 +7,10 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from contrail_config.kube.decoding import Unreadable, decode, decode_object
+from contrail_config.kube.decoding import UndecodableObject, decode, decode_object
 from contrail_config.kube.lines import split_lines
 from contrail_config.kube.resource import KubeObject, Metadata, Resource
-from contrail_config.kube.selection import Selection
+from contrail_config.kube.selector import Selector
 from contrail_config.kube.status import error_of, read_status
 from contrail_config.kube.transport import Call, Transport
 
@@ -32,7 +32,7 @@ class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
 
     type: WatchType
     metadata: Metadata
-    object: T | Unreadable | None
+    object: T | UndecodableObject | None
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class _Bookmark(msgspec.Struct, frozen=True):
 
 @contextlib.asynccontextmanager
 async def open_watch(
-    transport: Transport, resource: Resource[T], selection: Selection, *, since: str, seconds: float
+    transport: Transport, resource: Resource[T], selection: Selector, *, since: str, seconds: float
 ) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
     """Gives the events after `since`; after about `seconds` the server ends it. Raises KubeError, as the events do."""
     query = selection.query() | {

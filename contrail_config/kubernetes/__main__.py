@@ -5,12 +5,12 @@ from pathlib import Path
 
 import yaml
 
-from contrail_config.kubernetes.definitions import definitions
+from contrail_config.kubernetes.definitions import crds
 
 
 def main(folder: str) -> None:
     """Writes one file for each kind."""
-    for name, definition in definitions().items():
+    for name, definition in crds().items():
         plural = name.partition(".")[0]
         text = yaml.safe_dump(definition, sort_keys=False, width=120, allow_unicode=True)
         Path(folder, f"{plural}.yaml").write_text(text, encoding="utf-8")

@@ -18,7 +18,7 @@ from contrail_config.addressing.notation import family_of, format_address, parse
 from contrail_config.kubernetes.kinds import (
     NETWORK_LABEL,
     UNTRACKED,
-    BlockObject,
+    AddressBlockObject,
     BlockSpec,
     BlockSummary,
     LastGiven,
@@ -36,7 +36,7 @@ class Pool(NamedTuple):
     family: int
 
 
-class Place(NamedTuple):
+class AddressKey(NamedTuple):
     """An address in the whole of the store."""
 
     pool: Pool
@@ -99,7 +99,7 @@ class Block(msgspec.Struct, frozen=True):
         """Whether the server keeps it though there is nothing in it."""
         return self.version is not None and not self.entries
 
-    def write(self) -> BlockObject:
+    def write(self) -> AddressBlockObject:
         """The block as the server keeps it."""
         family = self.key.pool.family
         spec = BlockSpec(
@@ -118,10 +118,10 @@ class Block(msgspec.Struct, frozen=True):
             labels={NETWORK_LABEL: self.key.pool.network_uuid},
             managed_fields=UNTRACKED,
         )
-        return BlockObject(metadata, spec, BlockSummary(given=len(self.entries) - held, held=held))
+        return AddressBlockObject(metadata, spec, BlockSummary(given=len(self.entries) - held, held=held))
 
 
-def read_block(item: BlockObject, *, now: float) -> Block:
+def read_block(item: AddressBlockObject, *, now: float) -> Block:
     """The block that an object holds; a hold that began in the future is taken to begin `now`.
 
     Raises ValueError if it holds what is no address.
@@ -138,7 +138,7 @@ def read_block(item: BlockObject, *, now: float) -> Block:
     )
 
 
-def gives(item: BlockObject) -> bool:
+def gives(item: AddressBlockObject) -> bool:
     """Whether anybody has an address in the block that an object holds, be it otherwise nonsense."""
     return any(len(line.split()) == _GIVEN for line in item.spec.addresses.splitlines())
 

@@ -6,10 +6,10 @@ One that is there belongs to whoever runs the cluster, and is never altered: a n
 from typing import Any, Final, NamedTuple
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.definitions import DEADLINE, DEFINITIONS, ensure_definition
+from contrail_config.kube.custom_resource_definitions import CUSTOM_RESOURCE_DEFINITIONS, DEADLINE, ensure_crd
 from contrail_config.kube.resource import Resource
 from contrail_config.kubernetes.errors import as_store_error
-from contrail_config.kubernetes.kinds import BLOCKS, MACHINES, NETWORKS, NODES
+from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, CONTRAIL_NODES, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
 from contrail_config.kubernetes.schemas import structural_schema
 
 
@@ -34,7 +34,7 @@ _AGE: Final = _Column("Age", ".metadata.creationTimestamp", "date")
 
 _KINDS: Final = (
     _Shown(
-        MACHINES,
+        VIRTUAL_MACHINES,
         "cvm",
         (
             _Column("Node", ".spec.node"),
@@ -46,7 +46,7 @@ _KINDS: Final = (
         ),
     ),
     _Shown(
-        NETWORKS,
+        VIRTUAL_NETWORKS,
         "cvn",
         (
             _Column("Network", ".status.name"),
@@ -58,7 +58,7 @@ _KINDS: Final = (
         ),
     ),
     _Shown(
-        BLOCKS,
+        ADDRESS_BLOCKS,
         "cab",
         (
             _Column("Network", ".spec.network"),
@@ -69,7 +69,7 @@ _KINDS: Final = (
         ),
     ),
     _Shown(
-        NODES,
+        CONTRAIL_NODES,
         "cn",
         (
             _Column("Agent", ".status.versions.agent"),
@@ -83,21 +83,21 @@ _KINDS: Final = (
 )
 
 
-def definitions() -> dict[str, dict[str, Any]]:
+def crds() -> dict[str, dict[str, Any]]:
     """The definitions, by name."""
     return {definition["metadata"]["name"]: definition for definition in map(_definition, _KINDS)}
 
 
-async def ensure_definitions(client: KubeClient, *, deadline: float = DEADLINE) -> dict[str, str]:
+async def ensure_crds(client: KubeClient, *, deadline: float = DEADLINE) -> dict[str, str]:
     """Makes those definitions that are not there, and returns the uids of all, by name, when they are established.
 
     Raises StoreUnavailableError, which names the one that is not within `deadline` seconds, and what else the server
     answers.
     """
     uids = {}
-    for name, definition in definitions().items():
+    for name, definition in crds().items():
         with as_store_error(f"CustomResourceDefinition {name}"):
-            uids[name] = await ensure_definition(client, name, definition, deadline=deadline)
+            uids[name] = await ensure_crd(client, name, definition, deadline=deadline)
     return uids
 
 
@@ -119,8 +119,8 @@ def _definition(shown: _Shown) -> dict[str, Any]:
         "additionalPrinterColumns": columns,
     }
     return {
-        "apiVersion": DEFINITIONS.api_version,
-        "kind": DEFINITIONS.kind,
+        "apiVersion": CUSTOM_RESOURCE_DEFINITIONS.api_version,
+        "kind": CUSTOM_RESOURCE_DEFINITIONS.kind,
         "metadata": {"name": f"{resource.plural}.{resource.group}"},
         "spec": {
             "group": resource.group,

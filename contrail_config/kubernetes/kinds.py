@@ -68,7 +68,7 @@ class MachineSummary(ConfigObject, frozen=True):
     networks: str
 
 
-class MachineObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+class VirtualMachineObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
     """A machine, named as its pod, in its namespace."""
 
     metadata: KeptMetadata
@@ -83,7 +83,7 @@ class NetworkSummary(ConfigObject, frozen=True):
     subnets: str
 
 
-class NetworkObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+class VirtualNetworkObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
     """A network, named by its uuid."""
 
     metadata: KeptMetadata
@@ -123,7 +123,7 @@ class BlockSummary(ConfigObject, frozen=True):
     held: int
 
 
-class BlockObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+class AddressBlockObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
     """A block of addresses; only managers read it."""
 
     metadata: KeptMetadata
@@ -148,21 +148,23 @@ class NodeReport(ConfigObject, frozen=True, forbid_unknown_fields=False):
     last_errors: tuple[str, ...] = ()
 
 
-class NodeObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+class ContrailNodeObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
     """A node's report, named as the node."""
 
     metadata: KeptMetadata
     status: NodeReport
 
 
-MACHINES: Final = Resource(GROUP, VERSION, "VirtualMachine", "virtualmachines", MachineObject)
-NETWORKS: Final = Resource(GROUP, VERSION, "VirtualNetwork", "virtualnetworks", NetworkObject, namespaced=False)
-BLOCKS: Final = Resource(GROUP, VERSION, "AddressBlock", "addressblocks", BlockObject, namespaced=False)
-NODES: Final = Resource(GROUP, VERSION, "ContrailNode", "contrailnodes", NodeObject, namespaced=False)
+VIRTUAL_MACHINES: Final = Resource(GROUP, VERSION, "VirtualMachine", "virtualmachines", VirtualMachineObject)
+VIRTUAL_NETWORKS: Final = Resource(
+    GROUP, VERSION, "VirtualNetwork", "virtualnetworks", VirtualNetworkObject, namespaced=False
+)
+ADDRESS_BLOCKS: Final = Resource(GROUP, VERSION, "AddressBlock", "addressblocks", AddressBlockObject, namespaced=False)
+CONTRAIL_NODES: Final = Resource(GROUP, VERSION, "ContrailNode", "contrailnodes", ContrailNodeObject, namespaced=False)
 
-ObjectT = TypeVar("ObjectT", MachineObject, NetworkObject)
+ObjectT = TypeVar("ObjectT", VirtualMachineObject, VirtualNetworkObject)
 
-KINDS: Final[tuple[Resource[Any], ...]] = (MACHINES, NETWORKS, BLOCKS, NODES)
+KINDS: Final[tuple[Resource[Any], ...]] = (VIRTUAL_MACHINES, VIRTUAL_NETWORKS, ADDRESS_BLOCKS, CONTRAIL_NODES)
 
 
 def node_label(node: str) -> str:
@@ -173,7 +175,7 @@ def node_label(node: str) -> str:
     return f"{node[: _LONGEST_LABEL - 13]}-{digest}"
 
 
-def machine_object(machine: VirtualMachine) -> MachineObject:
+def virtual_machine_object(machine: VirtualMachine) -> VirtualMachineObject:
     """The machine as it is created; it goes with its pod, if nobody else removes it, but not with a mirror."""
     owners = () if machine.is_mirrored else (OwnerReference("v1", "Pod", machine.pod, machine.uuid),)
     labels = {UUID_LABEL: machine.uuid, NODE_LABEL: node_label(machine.node)}
@@ -181,13 +183,13 @@ def machine_object(machine: VirtualMachine) -> MachineObject:
     addresses = [address.address for interface in machine.interfaces for address in interface.addresses]
     networks = [interface.network[2] for interface in machine.interfaces]
     summary = MachineSummary(len(machine.interfaces), ",".join(addresses), ",".join(networks))
-    return MachineObject(metadata, machine, summary)
+    return VirtualMachineObject(metadata, machine, summary)
 
 
-def network_object(network: VirtualNetwork) -> NetworkObject:
+def virtual_network_object(network: VirtualNetwork) -> VirtualNetworkObject:
     """The network as it is created."""
     summary = NetworkSummary(network.name, ",".join(subnet.cidr for subnet in network.subnets))
-    return NetworkObject(KeptMetadata(name=network.uuid), network, summary)
+    return VirtualNetworkObject(KeptMetadata(name=network.uuid), network, summary)
 
 
 def succeed(found: ObjectT, wanted: ObjectT) -> ObjectT:

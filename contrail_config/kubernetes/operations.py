@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contrail_config.addressing.notation import family_of, parse_address
 from contrail_config.addressing.pool import AddressPool
 from contrail_config.errors import AddressUnavailableError, ExhaustedError
-from contrail_config.kubernetes.blocks import Place, Pool
-from contrail_config.kubernetes.draft import Draft
+from contrail_config.kubernetes.blocks import AddressKey, Pool
+from contrail_config.kubernetes.change_set import ChangeSet
 from contrail_config.objects import InterfaceAddress, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest
 
@@ -14,12 +14,12 @@ FindNetwork = Callable[[str], VirtualNetwork]
 """Gives the network of a uuid. Raises NotFoundError."""
 
 
-def give(draft: Draft, requests: Sequence[AddressRequest], find_network: FindNetwork) -> list[InterfaceAddress]:
+def give(draft: ChangeSet, requests: Sequence[AddressRequest], find_network: FindNetwork) -> list[InterfaceAddress]:
     """Gives an address for each request. Raises NotFoundError, AddressUnavailableError or ExhaustedError."""
     return [_grant(draft, request, find_network(request.network_uuid)) for request in requests]
 
 
-def free(draft: Draft, owners: Mapping[str, Collection[str]], *, hold: float) -> set[str]:
+def free(draft: ChangeSet, owners: Mapping[str, Collection[str]], *, hold: float) -> set[str]:
     """Frees what the owners have but for some addresses of each, and shortens the holds of what they had.
 
     Returns the uuids of the networks.
@@ -30,7 +30,7 @@ def free(draft: Draft, owners: Mapping[str, Collection[str]], *, hold: float) ->
     return {place.pool.network_uuid for place in places}
 
 
-def shorten_holds(draft: Draft, owners: Collection[str], *, hold: float) -> None:
+def shorten_holds(draft: ChangeSet, owners: Collection[str], *, hold: float) -> None:
     """Shortens the holds of what the owners had."""
     for owner in owners:
         for place in draft.ledger.places(owner):
@@ -38,7 +38,7 @@ def shorten_holds(draft: Draft, owners: Collection[str], *, hold: float) -> None
                 draft.free(place, hold=hold)
 
 
-def _grant(draft: Draft, request: AddressRequest, network: VirtualNetwork) -> InterfaceAddress:
+def _grant(draft: ChangeSet, request: AddressRequest, network: VirtualNetwork) -> InterfaceAddress:
     choice = draft.ledger.choice(network, request.family)
     owned = draft.ledger.given(request.owner, Pool(network.uuid, request.family))
     if request.wish is not None:
@@ -55,19 +55,21 @@ def _grant(draft: Draft, request: AddressRequest, network: VirtualNetwork) -> In
     return _answer(place, network, choice)
 
 
-def _next(draft: Draft, request: AddressRequest, network: VirtualNetwork) -> Place:
+def _next(draft: ChangeSet, request: AddressRequest, network: VirtualNetwork) -> AddressKey:
     pool = Pool(network.uuid, request.family)
     address = draft.ledger.choice(network, request.family).choose()
     if address is None:
         end = draft.ledger.next_end(pool)
         wait = None if end is None else max(0.0, end - draft.now)
         raise ExhaustedError(network.name, request.family, next_free_in=wait)
-    return Place(pool, address)
+    return AddressKey(pool, address)
 
 
-def _wished(draft: Draft, request: AddressRequest, wish: str, network: VirtualNetwork, owned: Sequence[Place]) -> Place:
+def _wished(
+    draft: ChangeSet, request: AddressRequest, wish: str, network: VirtualNetwork, owned: Sequence[AddressKey]
+) -> AddressKey:
     try:
-        place = Place(Pool(network.uuid, request.family), parse_address(wish, family=request.family))
+        place = AddressKey(Pool(network.uuid, request.family), parse_address(wish, family=request.family))
     except ValueError as error:
         raise AddressUnavailableError(wish, network.name, f"it is no IPv{request.family} address") from error
     refusal = None if place in owned else draft.ledger.choice(network, request.family).refusal(place.address)
@@ -79,7 +81,7 @@ def _wished(draft: Draft, request: AddressRequest, wish: str, network: VirtualNe
     return place
 
 
-def _answer(place: Place, network: VirtualNetwork, choice: AddressPool) -> InterfaceAddress:
+def _answer(place: AddressKey, network: VirtualNetwork, choice: AddressPool) -> InterfaceAddress:
     bounds = choice.bounds(place.address)
     return InterfaceAddress(
         address=place.text,

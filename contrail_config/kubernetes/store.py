@@ -17,20 +17,27 @@ from typing import Any, Final
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.decoding import Unreadable
-from contrail_config.kube.selection import EVERYTHING
-from contrail_config.kube.view import Change as KubeChange
-from contrail_config.kube.view import Deleted, Listed
+from contrail_config.kube.decoding import UndecodableObject
+from contrail_config.kube.object_cache import Change as KubeChange
+from contrail_config.kube.object_cache import Deleted, Listed
+from contrail_config.kube.selector import EVERYTHING
+from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.blocks import read_block
-from contrail_config.kubernetes.clerk import PACE, Clerk
 from contrail_config.kubernetes.clock import SteadyClock
+from contrail_config.kubernetes.committer import PACE, Committer
 from contrail_config.kubernetes.errors import as_store_error
-from contrail_config.kubernetes.kinds import BLOCKS, MACHINES, NETWORKS, BlockObject, MachineObject, NetworkObject
-from contrail_config.kubernetes.ledger import Ledger
-from contrail_config.kubernetes.machines import Machines, of_node
-from contrail_config.kubernetes.mirror import Mirror
-from contrail_config.kubernetes.networks import Networks
+from contrail_config.kubernetes.informer import Informer
+from contrail_config.kubernetes.kinds import (
+    ADDRESS_BLOCKS,
+    VIRTUAL_MACHINES,
+    VIRTUAL_NETWORKS,
+    AddressBlockObject,
+    VirtualMachineObject,
+    VirtualNetworkObject,
+)
 from contrail_config.kubernetes.operations import free, give, shorten_holds
+from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, of_node
+from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
 from contrail_config.kubernetes.watcher import Watcher
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, T_co, WatchStart
@@ -51,12 +58,12 @@ class KubernetesStore:
     def __init__(self, client: KubeClient, *, clock: Callable[[], float] | None = None, pace: float = PACE) -> None:
         self._client = client
         self._clock = clock or SteadyClock()
-        self._ledger = Ledger()
-        self._clerk = Clerk(client, self._ledger, clock=self._clock, pace=pace)
-        self._machines = Machines(client)
-        self._networks = Networks(client, self._ledger, self._clerk)
-        self._blocks_mirror = Mirror(client, BLOCKS, self._follow_block)
-        self._networks_mirror = Mirror(client, NETWORKS, self._networks.follow)
+        self._ledger = AllocationCache()
+        self._clerk = Committer(client, self._ledger, clock=self._clock, pace=pace)
+        self._machines = VirtualMachineClient(client)
+        self._networks = VirtualNetworkClient(client, self._ledger, self._clerk)
+        self._blocks_mirror = Informer(client, ADDRESS_BLOCKS, self._follow_block)
+        self._networks_mirror = Informer(client, VIRTUAL_NETWORKS, self._networks.follow)
         self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork]] = set()
         self._closed = False
 
@@ -157,13 +164,13 @@ class KubernetesStore:
         The iteration ends when the store is closed. While the server cannot be reached it waits.
         """
         selection = EVERYTHING if node is None else of_node(node)
-        return self._watch(Watcher(self._client, MACHINES, selection, _see_machine, start=start))
+        return self._watch(Watcher(self._client, VIRTUAL_MACHINES, selection, _see_machine, start=start))
 
     def watch_networks(
         self, *, start: WatchStart = WatchStart.LIST
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualNetwork]]]:
         """The same for networks."""
-        return self._watch(Watcher(self._client, NETWORKS, EVERYTHING, _see_network, start=start))
+        return self._watch(Watcher(self._client, VIRTUAL_NETWORKS, EVERYTHING, _see_network, start=start))
 
     def problems(self) -> list[str]:
         """Why what watchers were told is not up to date, if it is not."""
@@ -186,9 +193,9 @@ class KubernetesStore:
         await self._networks_mirror.ready()
         await self._blocks_mirror.ready()
 
-    def _follow_block(self, change: KubeChange[BlockObject]) -> None:
+    def _follow_block(self, change: KubeChange[AddressBlockObject]) -> None:
         now = self._clock()
-        if isinstance(change, Listed | Unreadable):
+        if isinstance(change, Listed | UndecodableObject):
             return
         try:
             block = read_block(change.object, now=now)
@@ -220,9 +227,9 @@ class KubernetesStore:
             await watcher.cut()
 
 
-def _see_machine(item: MachineObject) -> VirtualMachine:
+def _see_machine(item: VirtualMachineObject) -> VirtualMachine:
     return item.spec
 
 
-def _see_network(item: NetworkObject) -> VirtualNetwork | None:
+def _see_network(item: VirtualNetworkObject) -> VirtualNetwork | None:
     return item.spec if item.is_settled else None

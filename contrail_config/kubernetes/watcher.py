@@ -15,13 +15,13 @@ from typing import Any, Final, Generic
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.decoding import Unreadable
+from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeError
+from contrail_config.kube.object_cache import Change as KubeChange
+from contrail_config.kube.object_cache import Deleted, Key, Listed
 from contrail_config.kube.reflector import Reflector
 from contrail_config.kube.resource import Metadata, Resource
-from contrail_config.kube.selection import Selection
-from contrail_config.kube.view import Change as KubeChange
-from contrail_config.kube.view import Deleted, Key, Listed
+from contrail_config.kube.selector import Selector
 from contrail_config.store import Change, ChangeType, T_co, WatchStart
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Watcher(Generic[T_co]):
         self,
         client: KubeClient,
         resource: Resource[Any],
-        selection: Selection,
+        selection: Selector,
         see: See[T_co],
         *,
         start: WatchStart,
@@ -144,7 +144,7 @@ class Watcher(Generic[T_co]):
     def _take(self, change: KubeChange[Any]) -> None:
         if isinstance(change, Listed):
             self._synced()
-        elif isinstance(change, Unreadable):
+        elif isinstance(change, UndecodableObject):
             log.warning("%s %s cannot be read: %s", self._resource.kind, change.metadata.name, change.problem)
         else:
             seen = None if isinstance(change, Deleted) else self._see(change.object)

@@ -11,7 +11,7 @@ from cni_contrail.runtime.errors import CniRuntimeError
 from cni_contrail.runtime.interrupts import sigterm_interrupts
 from contrail_embedded.demo.errors import DemoError
 from contrail_embedded.demo.node import stop_kept_node
-from contrail_embedded.demo.place import Place
+from contrail_embedded.demo.place import DemoDirectory
 from contrail_embedded.demo.play import play
 from contrailctl.errors import ContrailctlError
 
@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     if os.geteuid() != 0:
         print("demo: network namespaces need root: run it with sudo", file=sys.stderr)
         return EXIT_FAILED
-    place = Place(arguments.name)
+    place = DemoDirectory(arguments.name)
     try:
         with sigterm_interrupts(), place.locked():
             return _run(place, arguments)
@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> int:
         return EXIT_FAILED
 
 
-def _run(place: Place, arguments: argparse.Namespace) -> int:
+def _run(place: DemoDirectory, arguments: argparse.Namespace) -> int:
     stop_kept_node(place)
     place.remove()
     if arguments.stop:

@@ -5,7 +5,7 @@ from typing import Any
 
 from contrail_config.objects import VirtualMachineInterface, thick_name
 from contrail_embedded.demo.kernel import EVERYWHERE, KernelRoute, Link
-from contrailctl.sandbox_view import expected_defaults
+from contrailctl.expected_sandbox import expected_defaults
 
 
 def differences(

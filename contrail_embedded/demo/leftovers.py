@@ -3,13 +3,13 @@
 import os
 from collections.abc import Iterator, Sequence
 
-from contrail_config.views import PodView
 from contrail_embedded.demo.kernel import read_links
-from contrail_embedded.demo.place import Place
-from contrailctl.agent import Agent
+from contrail_embedded.demo.place import DemoDirectory
+from contrailctl.agent import AgentQueries
+from manager.api.types import PodView
 
 
-def leftovers(place: Place, pods: Sequence[PodView], agent: Agent) -> Iterator[str]:
+def leftovers(place: DemoDirectory, pods: Sequence[PodView], agent: AgentQueries) -> Iterator[str]:
     """Says in one sentence each what is still there after DEL, while the sandboxes are."""
     for namespace in place.namespaces():
         for link in read_links(namespace):

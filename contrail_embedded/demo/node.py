@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from contrail_embedded.demo.errors import NodeError
-from contrail_embedded.demo.place import Place
+from contrail_embedded.demo.place import DemoDirectory
 from contrailctl.errors import UnreachableError
 from contrailctl.fetch import Endpoint
 
@@ -36,7 +36,7 @@ BIN_DIR = os.path.dirname(sys.executable)
 class Node:
     """A started embedded node. Methods raise NodeError."""
 
-    def __init__(self, place: Place, manifests: str) -> None:
+    def __init__(self, place: DemoDirectory, manifests: str) -> None:
         self._place = place
         self.endpoint = Endpoint(f"http://{_ADDRESS}", _REQUEST_TIMEOUT)
         command = [os.path.join(BIN_DIR, "contrail-manager"), "--embedded", "--manifests", manifests]
@@ -80,7 +80,7 @@ class Node:
             return "".join(log.readlines()[-_LOG_LINES:]).rstrip()
 
 
-def stop_kept_node(place: Place) -> None:
+def stop_kept_node(place: DemoDirectory) -> None:
     """Ends the node that an earlier run left; a process that only has its number now is left alone."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(place.process_file, "rb") as file:
         kept = json.load(file)
@@ -92,7 +92,7 @@ def stop_kept_node(place: Place) -> None:
                 signal.pidfd_send_signal(process.fileno(), signal.SIGKILL)
 
 
-def _remember(place: Place, pid: int) -> None:
+def _remember(place: DemoDirectory, pid: int) -> None:
     with open(place.process_file, "wb") as file:
         file.write(msgspec.json.encode(identify(pid)))
 

@@ -17,7 +17,7 @@ from contrail_embedded.demo.errors import DemoError
 _RUN_DIR = "/run"
 
 
-class Place(NamedTuple):
+class DemoDirectory(NamedTuple):
     """The names of everything that a run makes; `name` is the run's own."""
 
     name: str

@@ -9,13 +9,13 @@ from cni_contrail.runtime.interrupts import interrupts_held
 from cni_contrail.runtime.sandbox import inside, make_sandbox
 from contrail_embedded.demo.kernel import raise_loopback
 from contrail_embedded.demo.node import Node
-from contrail_embedded.demo.place import Place
+from contrail_embedded.demo.place import DemoDirectory
 from contrail_embedded.demo.pods import PodsOnNode, Say
 from contrail_embedded.demo.runtime_player import RuntimePlayer
 from contrail_embedded.demo.show import how_to_look
 
 
-def play(place: Place, *, manifests: str, conflist: str, keep: bool, say: Say) -> list[str]:
+def play(place: DemoDirectory, *, manifests: str, conflist: str, keep: bool, say: Say) -> list[str]:
     """Returns what did not hold, one sentence each. With `keep` it ends after CHECK and leaves all running.
 
     Raises DemoError, CniRuntimeError or ContrailctlError if it cannot go on; nothing is left running then.
@@ -49,13 +49,13 @@ def _held(clean_up: Callable[[], object]) -> None:
         clean_up()
 
 
-def _write_plugin_settings(place: Place) -> None:
+def _write_plugin_settings(place: DemoDirectory) -> None:
     settings = {"agent-socket": place.agent_socket, "state-dir": place.attachment_records}
     with open(place.plugin_settings, "w") as file:
         json.dump(settings, file)
 
 
-def _make_node_namespace(place: Place) -> str:
+def _make_node_namespace(place: DemoDirectory) -> str:
     path = make_sandbox(place.node_namespace)
     raise_loopback(place.node_namespace)
     return path

@@ -4,16 +4,16 @@ import time
 from collections.abc import Callable, Iterator
 
 from cni_contrail.runtime.errors import CniRuntimeError
-from contrail_config.views import PodState
 from contrail_embedded.demo.comparison import differences, result_differences
 from contrail_embedded.demo.kernel import read_links, read_routes
 from contrail_embedded.demo.leftovers import leftovers
 from contrail_embedded.demo.node import Node
-from contrail_embedded.demo.place import Place
+from contrail_embedded.demo.place import DemoDirectory
 from contrail_embedded.demo.runtime_player import RuntimePlayer, Sandbox
 from contrail_embedded.demo.show import sandbox_table
-from contrailctl.agent import Agent
-from contrailctl.manager import Manager
+from contrailctl.agent import AgentQueries
+from contrailctl.manager import ManagerQueries
+from manager.api.types import PodState
 
 Say = Callable[[str], None]
 
@@ -24,10 +24,10 @@ class PodsOnNode:
     """The pods that the manager serves, each with a sandbox. Findings are sentences on what did not hold."""
 
     def __init__(self, node: Node, player: RuntimePlayer, say: Say) -> None:
-        self._agent = Agent(node.endpoint, cluster=_CLUSTER)
+        self._agent = AgentQueries(node.endpoint, cluster=_CLUSTER)
         self._player = player
         self._say = say
-        self._pods = Manager(node.endpoint).pods()
+        self._pods = ManagerQueries(node.endpoint).pods()
         self.sandboxes = [player.make(pod) for pod in self._pods if pod.state is PodState.READY]
 
     def bring_up(self) -> list[str]:
@@ -39,7 +39,7 @@ class PodsOnNode:
         findings += self._step("CHECK", self._attempt(self._player.check))
         return findings
 
-    def take_down(self, place: Place) -> list[str]:
+    def take_down(self, place: DemoDirectory) -> list[str]:
         """Detaches all, looks for what is left of them, and removes their namespaces."""
         findings = self._step("DEL", self._attempt(self._player.detach))
         findings += leftovers(place, self._pods, self._agent)

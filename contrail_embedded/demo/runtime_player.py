@@ -9,9 +9,9 @@ from cni_contrail.runtime.attachment import Attachment
 from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.configuration import NetworkList
 from cni_contrail.runtime.sandbox import make_sandbox, remove_sandbox
-from contrail_config.views import PodView
 from contrail_embedded.demo.node import BIN_DIR
-from contrail_embedded.demo.place import Place
+from contrail_embedded.demo.place import DemoDirectory
+from manager.api.types import PodView
 
 _SETTINGS_VARIABLE = "CONTRAIL_CNI_CONFIG"
 
@@ -27,7 +27,7 @@ class Sandbox(NamedTuple):
 class RuntimePlayer:
     """Makes and removes sandboxes, and runs a network configuration on them, in the network namespace of the caller."""
 
-    def __init__(self, place: Place, network: NetworkList) -> None:
+    def __init__(self, place: DemoDirectory, network: NetworkList) -> None:
         self._place = place
         self._network = network
         environment = {**os.environ, _SETTINGS_VARIABLE: place.plugin_settings}

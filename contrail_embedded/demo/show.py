@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from contrail_config.objects import VirtualMachineInterface, thick_name
 from contrail_embedded.demo.kernel import EVERYWHERE, KernelRoute, read_links, read_routes
-from contrail_embedded.demo.place import Place
+from contrail_embedded.demo.place import DemoDirectory
 from contrail_embedded.demo.runtime_player import Sandbox
 from contrailctl.table import format_table
 
@@ -16,7 +16,7 @@ def sandbox_table(sandboxes: Iterable[Sandbox]) -> str:
     return format_table(_HEADER, [row for sandbox in sandboxes for row in _rows(sandbox)])
 
 
-def how_to_look(place: Place, url: str, sandboxes: Sequence[Sandbox]) -> str:
+def how_to_look(place: DemoDirectory, url: str, sandboxes: Sequence[Sandbox]) -> str:
     """Returns commands for what was kept."""
     pod = sandboxes[-1].pod
     command = f"ip netns exec {place.node_namespace} .venv/bin/contrailctl --manager {url} --agent {url}"

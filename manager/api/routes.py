@@ -11,9 +11,9 @@ from aiohttp import web
 from contrail_config.errors import StoreError
 from contrail_config.objects import ConfigObject
 from contrail_service.pages import Handler, json_response
-from manager.api.views import ManagerViews, Selection
+from manager.api.queries import ItemFilter, ManagerQueries
 
-Collect = Callable[[Selection], Awaitable[Sequence[ConfigObject]]]
+Collect = Callable[[ItemFilter], Awaitable[Sequence[ConfigObject]]]
 
 _KEYS = ("namespace", "name")
 
@@ -22,7 +22,7 @@ def _answer_all() -> str:
     return ""
 
 
-def api_routes(views: ManagerViews, *, refusal: Callable[[], str] = _answer_all) -> list[web.RouteDef]:
+def api_routes(views: ManagerQueries, *, refusal: Callable[[], str] = _answer_all) -> list[web.RouteDef]:
     """Returns the routes, for an application of the caller's.
 
     `refusal` tells why nothing can be answered now, which is said with status 503; empty: it can.
@@ -50,10 +50,10 @@ def _handler(collect: Collect, refusal: Callable[[], str]) -> Handler:
     return handle
 
 
-def _selection(request: web.Request) -> Selection:
+def _selection(request: web.Request) -> ItemFilter:
     for key in request.query:
         if key not in _KEYS:
             raise web.HTTPBadRequest(text=f"unknown query key {key!r}: there are {' and '.join(_KEYS)}")
         if len(request.query.getall(key)) > 1:
             raise web.HTTPBadRequest(text=f"query key {key!r} is there more than once")
-    return Selection(namespace=request.query.get("namespace"), name=request.query.get("name"))
+    return ItemFilter(namespace=request.query.get("namespace"), name=request.query.get("name"))

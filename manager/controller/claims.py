@@ -3,25 +3,25 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from manager.needs import Need
+from manager.dependencies import Dependency
 
 
 class Conflict(NamedTuple):
     """A claim that cannot be had, and the pod that has it."""
 
-    need: Need
+    need: Dependency
     holder: str
 
 
 class Claims:
     """Claims of pods, which are named by `namespace/name`; `freed` is told what can be claimed again."""
 
-    def __init__(self, freed: Callable[[Need], None]) -> None:
+    def __init__(self, freed: Callable[[Dependency], None]) -> None:
         self._freed = freed
-        self._holder: dict[Need, str] = {}
-        self._claimed: dict[str, tuple[Need, ...]] = {}
+        self._holder: dict[Dependency, str] = {}
+        self._claimed: dict[str, tuple[Dependency, ...]] = {}
 
-    def claim(self, pod: str, needs: Iterable[Need]) -> Conflict | None:
+    def claim(self, pod: str, needs: Iterable[Dependency]) -> Conflict | None:
         """Gives all of them to the pod, in place of what it had, or none and returns the first that another pod has."""
         wanted = tuple(dict.fromkeys(needs))
         for need in wanted:
@@ -37,7 +37,7 @@ class Claims:
         """Gives up all that the pod has; one that has nothing is no error."""
         self._free(self._claimed.pop(pod, ()))
 
-    def _free(self, needs: Iterable[Need]) -> None:
+    def _free(self, needs: Iterable[Dependency]) -> None:
         for need in needs:
             del self._holder[need]
             self._freed(need)

@@ -12,14 +12,14 @@ import msgspec
 from contrail_config.errors import ExhaustedError, NotFoundError
 from contrail_config.objects import InterfaceAddress, VirtualMachine
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, AddressRequest, Store
-from manager.controller.address_desk import AddressDesk
+from manager.controller.address_allocator import AddressAllocator
 from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
-from manager.controller.record import Held, PodRecord, Unfinished
+from manager.controller.pod_record import Held, PodRecord, Unfinished
+from manager.dependencies import Dependency, DependencyKind, mac_dependency, uid_dependency
 from manager.mapping.drafts import PodDraft
 from manager.mapping.errors import PodWaitsError
 from manager.mapping.machine import address_requests, build_machine
-from manager.needs import Need, NeedKind, mac_need, uid_need
 from manager.reasons import Reason
 from manager.source import Pod
 
@@ -37,7 +37,7 @@ class PodWriter:
         *,
         cluster: str,
         store: Store,
-        desk: AddressDesk,
+        desk: AddressAllocator,
         claims: Claims,
         ports: HeldPorts,
         plugged: Plugged,
@@ -169,14 +169,16 @@ class PodWriter:
 
     def _claim(self, key: str, pod: Pod, draft: PodDraft) -> None:
         """Claims what only one pod may have. Raises PodWaitsError."""
-        macs = [mac_need(interface.network.uuid, interface.mac) for interface in draft.interfaces if interface.mac]
-        conflict = self._claims.claim(key, [uid_need(pod.uid), *macs])
+        macs = [
+            mac_dependency(interface.network.uuid, interface.mac) for interface in draft.interfaces if interface.mac
+        ]
+        conflict = self._claims.claim(key, [uid_dependency(pod.uid), *macs])
         if conflict is not None:
             raise _taken(conflict.need, conflict.holder, draft)
 
 
-def _taken(need: Need, holder: str, draft: PodDraft) -> PodWaitsError:
-    if need.kind is NeedKind.UID:
+def _taken(need: Dependency, holder: str, draft: PodDraft) -> PodWaitsError:
+    if need.kind is DependencyKind.UID:
         return PodWaitsError(Reason.UID_TAKEN, f"its uid {need.name} is that of pod {holder} too", need)
     network_uuid, mac = need.name.split()
     network = next(i.network.name for i in draft.interfaces if i.network.uuid == network_uuid)

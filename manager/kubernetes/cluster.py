@@ -12,17 +12,16 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient, connect
-from contrail_config.kube.configuration.load import load_access
-from contrail_config.kube.lease import LeaderElection, LeaseTimes
+from contrail_config.kube.client_config import ClientConfig
+from contrail_config.kube.configuration.load import load_client_config
+from contrail_config.kube.leader_election import LeaderElection, LeaseTimes
 from contrail_config.objects import VirtualMachine
-from manager.configuration import KubernetesSource as KubernetesSourceSettings
-from manager.configuration import ManagerConfiguration, MetaPlugin
-from manager.kubernetes.definition import NadDefinition
+from manager.configuration import KubernetesSourceSettings, ManagerConfiguration, MetaPlugin
+from manager.kubernetes.deleted_virtual_machines import DeletedVirtualMachines
 from manager.kubernetes.event_log import COMPONENT, KubernetesEventLog
-from manager.kubernetes.losses import MachineLosses
-from manager.kubernetes.nodes import Nodes
+from manager.kubernetes.nad_crd import NadCrd
+from manager.kubernetes.node_report_watch import NodeReportWatch
 from manager.kubernetes.source import KubernetesSource
 from manager.kubernetes.status_writer import StatusWriter
 
@@ -40,10 +39,10 @@ class Cluster:
 
     def __init__(self, client: KubeClient, election: LeaderElection, *, meta_plugin: MetaPlugin) -> None:
         self.client = client
-        self.source = KubernetesSource(client, definition=NadDefinition(client))
+        self.source = KubernetesSource(client, definition=NadCrd(client))
         self.event_log = KubernetesEventLog(client.leisurely(), instance=socket.gethostname())
-        self.nodes = Nodes(client)
-        self.losses = MachineLosses(client, is_gone=self.source.is_gone)
+        self.nodes = NodeReportWatch(client)
+        self.losses = DeletedVirtualMachines(client, is_gone=self.source.is_gone)
         self._election = election
         self._statuses = StatusWriter(client.leisurely(), pod_of=self.source.pod_of)
         self._writes_statuses = meta_plugin is MetaPlugin.NONE
@@ -86,14 +85,14 @@ async def join_cluster(
     configuration: ManagerConfiguration,
     settings: KubernetesSourceSettings,
     *,
-    access: Access | None = None,
+    access: ClientConfig | None = None,
     lease_times: LeaseTimes | None = None,
 ) -> AsyncIterator[Cluster]:
     """Gives the cluster that the settings name, or the one that is reached by `access`.
 
     Raises KubeConfigurationError if it is not known how to reach it.
     """
-    access = access or await load_access(kubeconfig=settings.kubeconfig or "")
+    access = access or await load_client_config(kubeconfig=settings.kubeconfig or "")
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     async with connect(access) as voter:
         election = LeaderElection(

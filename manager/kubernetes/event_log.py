@@ -22,12 +22,12 @@ import msgspec
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.decoding import Unreadable
+from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import LONGEST_MESSAGE, KubeError, KubeExistsError, KubeNotFoundError
 from contrail_config.kube.resource import Metadata, Resource
-from contrail_config.kube.selection import Selection
+from contrail_config.kube.selector import Selector
 from contrail_config.objects import Event, EventType
-from manager.kubernetes.allowance import Allowance
+from manager.kubernetes.token_bucket import TokenBucket
 from manager.kubernetes.wire import NADS, NAMESPACES, PODS
 
 log = logging.getLogger(__name__)
@@ -88,11 +88,11 @@ class KubernetesEventLog:
     """`instance` tells one manager from another; `allowances` bound what is written of each type."""
 
     def __init__(
-        self, client: KubeClient, *, instance: str, allowances: Mapping[EventType, Allowance] | None = None
+        self, client: KubeClient, *, instance: str, allowances: Mapping[EventType, TokenBucket] | None = None
     ) -> None:
         self._client = client
         self._instance = instance
-        self._allowances = allowances or {kind: Allowance(rate=50.0, burst=1000) for kind in EventType}
+        self._allowances = allowances or {kind: TokenBucket(rate=50.0, burst=1000) for kind in EventType}
         self._told: OrderedDict[tuple[str, str], _Told] = OrderedDict()
         self._passed_over: set[str] = set()  # uids of those that the log has told of
 
@@ -120,11 +120,11 @@ class KubernetesEventLog:
         chosen |= {"involvedObject.namespace": namespace}
         fields = ",".join(f"{key}={value}" for key, value in chosen.items() if value is not None)
         try:
-            found = await self._client.list_each(EVENTS, Selection(namespace=namespace or "", fields=fields))
+            found = await self._client.list_each(EVENTS, Selector(namespace=namespace or "", fields=fields))
         except KubeError as error:
             raise StoreUnavailableError(f"events cannot be read: {error}") from error
         for item in found:
-            if isinstance(item, Unreadable):
+            if isinstance(item, UndecodableObject):
                 self._pass_over(item)
         events = [_event(item) for item in found if isinstance(item, EventObject)]
         return sorted(events, key=lambda event: event.last_seen)
@@ -154,7 +154,7 @@ class KubernetesEventLog:
     async def _create(self, body: EventObject) -> EventObject:
         return await self._client.create(EVENTS, body, namespace=body.metadata.namespace)
 
-    def _pass_over(self, item: Unreadable) -> None:
+    def _pass_over(self, item: UndecodableObject) -> None:
         """Says so once of each, and of no more than so many: whoever makes them can make any number."""
         metadata = item.metadata
         if metadata.uid not in self._passed_over and len(self._passed_over) < _REMEMBERED:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from contrail_config.kube.decoding import Unreadable
+from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.objects import static_pod_uuid
 from manager.kubernetes.wire import (
@@ -66,7 +66,7 @@ def make_namespace(namespace: NamespaceObject) -> Namespace:
     return Namespace(name=namespace.metadata.name, annotations=_texts(namespace.metadata.annotations))
 
 
-def make_problem(resource: Resource[T], found: Unreadable) -> Problem:
+def make_problem(resource: Resource[T], found: UndecodableObject) -> Problem:
     """What is wrong with an object of this kind."""
     metadata = found.metadata
     return Problem(resource.kind, metadata.namespace, metadata.name, metadata.uid, UNREADABLE, found.problem)

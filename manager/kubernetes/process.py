@@ -13,9 +13,9 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Gauge
 
 from contrail_config.errors import StoreError
-from contrail_config.kube.definitions import miss_definitions
+from contrail_config.kube.custom_resource_definitions import miss_definitions
 from contrail_config.kube.errors import KubeConfigurationError, KubeError
-from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.definitions import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import UNPLUGGED_HOLD
 from contrail_service.errors import ConfigurationError, RestartError
@@ -23,9 +23,9 @@ from contrail_service.listen import parse_listen, parse_optional_listen
 from contrail_service.pages import status_routes
 from contrail_service.serving import plain_runner, serve_api, serve_metrics
 from manager.api.routes import api_routes
-from manager.configuration import KubernetesSource, ManagerConfiguration
+from manager.configuration import KubernetesSourceSettings, ManagerConfiguration
 from manager.kubernetes.cluster import Cluster, join_cluster
-from manager.kubernetes.nodes import may_be_plugged
+from manager.kubernetes.node_report_watch import may_be_plugged
 from manager.manager import Manager
 from manager.side_by_side import until_first_ends
 
@@ -33,7 +33,7 @@ _DEFINITIONS_SEEN = 5.0
 """Seconds between looks at the definitions of our kinds."""
 
 
-async def run_in_cluster(configuration: ManagerConfiguration, settings: KubernetesSource) -> None:
+async def run_in_cluster(configuration: ManagerConfiguration, settings: KubernetesSourceSettings) -> None:
     """Runs until it is cancelled. Raises ServiceError if it cannot start as it was told, or has to be started anew."""
     registry = CollectorRegistry()
     with _as_service_error():
@@ -91,7 +91,7 @@ async def _serve(
 async def _lead(cluster: Cluster, store: KubernetesStore, manager: Manager) -> None:
     """Works as long as this process leads; what was begun is written before another one may lead."""
     try:
-        uids = await ensure_definitions(cluster.client)
+        uids = await ensure_crds(cluster.client)
         async with cluster.nodes.followed():
             await until_first_ends(manager.run(), miss_definitions(cluster.client, uids, interval=_DEFINITIONS_SEEN))
     finally:

@@ -17,23 +17,23 @@ from functools import partial
 from typing import TypeVar
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.decoding import Unreadable
+from contrail_config.kube.decoding import UndecodableObject
+from contrail_config.kube.object_cache import Added, Change, Deleted, Modified
+from contrail_config.kube.object_cache import Listed as KindListed
 from contrail_config.kube.reflector import Pace, Reflector
 from contrail_config.kube.resource import KubeObject, Resource
-from contrail_config.kube.selection import Selection
-from contrail_config.kube.view import Added, Change, Deleted, Modified
-from contrail_config.kube.view import Listed as KindListed
+from contrail_config.kube.selector import Selector
 from contrail_config.objects import VirtualMachine
-from manager.kubernetes.definition import NadDefinition
-from manager.kubernetes.following import Following
-from manager.kubernetes.newcomers import Newcomers
+from manager.kubernetes.informer import Informer
+from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.objects import identity, make_nad, make_namespace, make_pod, make_problem
+from manager.kubernetes.pods_awaiting_namespace import PodsAwaitingNamespace
 from manager.kubernetes.wire import NADS, NAMESPACES, PODS, NamespaceObject, PodObject
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, SourceEvent
 
 log = logging.getLogger(__name__)
 
-_BOUND = Selection(fields="spec.nodeName!=")
+_BOUND = Selector(fields="spec.nodeName!=")
 _MOST_WAITING = 256
 """Events that lie here while the manager is busy; more changes of pods wait at the server."""
 
@@ -49,7 +49,7 @@ class KubernetesSource:
     """
 
     def __init__(
-        self, client: KubeClient, *, definition: NadDefinition, pace: Pace | None = None, patience: float = 60.0
+        self, client: KubeClient, *, definition: NadCrd, pace: Pace | None = None, patience: float = 60.0
     ) -> None:
         pace = pace or Pace()
         self._patience = patience
@@ -58,11 +58,13 @@ class KubernetesSource:
         nads = Reflector(client, NADS, pace=pace, before_list=definition.ensure)
         self._namespaces = Reflector(client, NAMESPACES, pace=pace)
         self._networks = (
-            Following(self._namespaces, tell=self._tell_namespace, ended=self._ended),
-            Following(nads, tell=partial(self._tell, NADS, make_nad), ended=self._ended),
+            Informer(self._namespaces, tell=self._tell_namespace, ended=self._ended),
+            Informer(nads, tell=partial(self._tell, NADS, make_nad), ended=self._ended),
         )
         self._pods = Reflector(client, PODS, _BOUND, pace=pace, before_list=self._list_networks)
-        self._newcomers = Newcomers(tell=self._tell_newcomer, emptied=self._tell_late_list, patience=patience)
+        self._newcomers = PodsAwaitingNamespace(
+            tell=self._tell_newcomer, emptied=self._tell_late_list, patience=patience
+        )
         self._pods_complete: bool | None = None
         self._list_is_late = False  # for newcomers
         self._networks_listed = False
@@ -158,7 +160,7 @@ class KubernetesSource:
         match change:
             case KindListed():
                 self._tell_listed()
-            case Unreadable():
+            case UndecodableObject():
                 self._told.put_nowait(make_problem(resource, change))
             case Deleted():
                 self._told.put_nowait(Gone(make(change.object)))

@@ -22,9 +22,9 @@ from contrail_config.kube.errors import (
     KubeUnavailableError,
 )
 from contrail_config.objects import VirtualMachine
-from manager.controller.work_queue import WorkQueue
 from manager.kubernetes.network_status import network_status
 from manager.kubernetes.wire import PODS, STATUS_KEY, PodObject
+from manager.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 

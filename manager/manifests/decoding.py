@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from manager.manifests.errors import UnusableError
 from manager.manifests.objects import Identity, convert, make_nad, make_namespace, make_pod
-from manager.manifests.problems import ManifestReason, ObjectKey, Place, file_problem, object_problem
+from manager.manifests.problems import ManifestLocation, ManifestReason, ObjectKey, file_problem, object_problem
 from manager.manifests.wire import NamedMetadata, NamedObject
 from manager.parsing.errors import BadValueError
 from manager.parsing.names import namespace_name, object_name, pod_name
@@ -26,7 +26,7 @@ class Found(NamedTuple):
     """An object as a manifest states it, its `uid` too: empty if it states none."""
 
     key: ObjectKey
-    place: Place
+    place: ManifestLocation
     object: Pod | Nad | Namespace
 
 
@@ -41,7 +41,7 @@ class _Kind(NamedTuple):
 
 def decode_document(document: Any, *, path: str, position: int, node: str) -> Iterator[Found | Problem]:
     """The objects in a document, or the problem with each. `node`: where pods run that name none."""
-    place = Place(path, position)
+    place = ManifestLocation(path, position)
     try:
         items = _items(document)
     except UnusableError as error:
@@ -54,7 +54,7 @@ def decode_document(document: Any, *, path: str, position: int, node: str) -> It
         yield from _decode_object(item, place._replace(item=number), node)
 
 
-def _decode_object(document: Any, place: Place, node: str) -> Iterator[Found | Problem]:
+def _decode_object(document: Any, place: ManifestLocation, node: str) -> Iterator[Found | Problem]:
     try:
         kind_name, kind = _kind(document)
         if kind is None:
@@ -71,7 +71,7 @@ def _decode_object(document: Any, place: Place, node: str) -> Iterator[Found | P
         yield object_problem(key, ManifestReason.INVALID, f"{place}: {error}", path=place.path)
 
 
-def _unidentified(place: Place, error: Exception) -> Problem:
+def _unidentified(place: ManifestLocation, error: Exception) -> Problem:
     return file_problem(place.path, ManifestReason.INVALID, f"cannot be used: {place}: {error}")
 
 

@@ -6,13 +6,13 @@ Everything here blocks and is called by one thread at a time.
 import time
 from collections.abc import Callable, Mapping
 
+from manager.manifests.debounce import Debounce
 from manager.manifests.decoding import Found, decode_document
 from manager.manifests.documents import read_documents
 from manager.manifests.errors import UnsettledError, UnusableError
 from manager.manifests.inventory import Inventory, View
 from manager.manifests.problems import ManifestReason, file_problem
 from manager.manifests.scanning import Signature, Snapshot, read, scan
-from manager.manifests.settling import Settling
 from manager.source import Problem
 
 _SHARE_OF_TIME = 4  # a scan is followed by as many times its length without one
@@ -34,7 +34,7 @@ class ManifestFolder:
         self._node = node
         self._rescan = rescan
         self._clock = clock
-        self._settling = Settling(settle, clock)
+        self._settling = Debounce(settle, clock)
         self._inventory = Inventory()
         self._failed: dict[str, float] = {}
         self._last_state: tuple[dict[str, str], bool] | None = None

@@ -18,7 +18,7 @@ class ManifestReason(StrEnum):
     DUPLICATE = "ManifestDuplicate"
 
 
-class Place(NamedTuple):
+class ManifestLocation(NamedTuple):
     """Where an object stands; documents and the items of a list are counted from 1."""
 
     path: str

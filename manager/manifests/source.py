@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from manager.manifests.delivered_objects import DeliveredObjects
 from manager.manifests.folder import ManifestFolder
 from manager.manifests.inventory import View
-from manager.manifests.ledger import Ledger
 from manager.manifests.watching import FolderWatch
 from manager.source import IdentityLog, Listed, SourceEvent
 
@@ -61,7 +61,7 @@ class ManifestSource:
         self, watch: FolderWatch, in_thread: Callable[..., Awaitable[Any]]
     ) -> AsyncGenerator[SourceEvent, None]:
         folder = ManifestFolder(self._folder, node=self._node, settle=self._settle, rescan=self._rescan)
-        ledger = Ledger(self._identities)
+        ledger = DeliveredObjects(self._identities)
         await ledger.load()
         listed: Listed | None = None
         while True:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import msgspec
 
 from contrail_config.objects import FqName, VirtualNetwork
+from manager.dependencies import nad_dependency, network_dependency
 from manager.mapping.errors import PodWaitsError
-from manager.needs import nad_need, network_need
 from manager.reasons import Reason
 
 
@@ -48,10 +48,10 @@ class Catalogue:
         known = self.nads.get(key)
         if known is None:
             message = f"network attachment definition {key} is not there"
-            raise PodWaitsError(Reason.NETWORK_NOT_FOUND, message, nad_need(key))
+            raise PodWaitsError(Reason.NETWORK_NOT_FOUND, message, nad_dependency(key))
         if isinstance(known, UnusableNad):
             message = f"network attachment definition {key} takes no pods: {known.problem}"
-            raise PodWaitsError(Reason.NETWORK_UNUSABLE, message, nad_need(key))
+            raise PodWaitsError(Reason.NETWORK_UNUSABLE, message, nad_dependency(key))
         return known
 
     def network(self, fq_name: FqName) -> VirtualNetwork:
@@ -65,4 +65,4 @@ class Catalogue:
             reason, problem = Reason.NETWORK_UNUSABLE, "has no subnet"
         else:
             return network
-        raise PodWaitsError(reason, f"network {':'.join(fq_name)} {problem}", network_need(fq_name))
+        raise PodWaitsError(reason, f"network {':'.join(fq_name)} {problem}", network_dependency(fq_name))

@@ -5,7 +5,7 @@ MappingError
  └─ PodWaitsError    something is not there, or not free, now; `needs` says what
 """
 
-from manager.needs import Need
+from manager.dependencies import Dependency
 from manager.reasons import Reason
 
 
@@ -24,6 +24,6 @@ class PodRefusedError(MappingError):
 class PodWaitsError(MappingError):
     """What the pod asks for is not there, or not free, now."""
 
-    def __init__(self, reason: Reason, message: str, *needs: Need) -> None:
+    def __init__(self, reason: Reason, message: str, *needs: Dependency) -> None:
         super().__init__(reason, message)
         self.needs = needs

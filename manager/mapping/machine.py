@@ -12,8 +12,8 @@ from contrail_config.objects import (
     VirtualMachineInterface,
     interface_mac,
     interface_uuid,
-    machine_name,
     thick_name,
+    virtual_machine_name,
 )
 from contrail_config.store import AddressRequest
 from manager.mapping.addresses import families, same_subnet
@@ -49,7 +49,7 @@ def build_machine(
         addresses[owner].append(address)
     return VirtualMachine(
         uuid=pod.uid,
-        name=machine_name(cluster, pod.namespace, pod.name),
+        name=virtual_machine_name(cluster, pod.namespace, pod.name),
         cluster=cluster,
         project=project_name(cluster, pod.namespace),
         namespace=pod.namespace,

@@ -7,6 +7,7 @@ Under a meta plugin, a default network of another plugin is that plugin's to mak
 
 from contrail_config.objects import FqName
 from manager.configuration import ManagerConfiguration, MetaPlugin
+from manager.dependencies import namespace_dependency
 from manager.mapping.annotations import DEFAULT_NETWORK_KEY
 from manager.mapping.catalogue import Catalogue, ServedNad
 from manager.mapping.draft import InterfaceDraft
@@ -15,7 +16,6 @@ from manager.mapping.isolation import may_refer
 from manager.mapping.names import pod_network_name
 from manager.mapping.selections import check_selections, draft_selection, find_nads
 from manager.mapping.unfit import unfit
-from manager.needs import namespace_need
 from manager.parsing.errors import AnnotationError
 from manager.parsing.networks import NETWORKS_KEY, parse_networks
 from manager.parsing.quoting import shown
@@ -93,7 +93,7 @@ def _network_of_namespace(pod: Pod, catalogue: Catalogue) -> FqName | None:
         return None if text is None else parse_reference(text)
     except AnnotationError as error:
         message = f"namespace {pod.namespace}, {error}"
-        raise PodWaitsError(Reason.ANNOTATION_INVALID, message, namespace_need(pod.namespace)) from error
+        raise PodWaitsError(Reason.ANNOTATION_INVALID, message, namespace_dependency(pod.namespace)) from error
 
 
 def _invalid(message: str) -> PodRefusedError:

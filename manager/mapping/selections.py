@@ -7,11 +7,11 @@ other.
 from collections.abc import Sequence
 
 from manager.configuration import ManagerConfiguration, MetaPlugin
+from manager.dependencies import nad_dependency
 from manager.mapping.catalogue import Catalogue, ForeignNad, ServedNad
 from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import PodRefusedError, PodWaitsError
 from manager.mapping.isolation import may_name
-from manager.needs import nad_need
 from manager.parsing.quoting import shown
 from manager.parsing.selection import NetworkSelection
 from manager.reasons import Reason
@@ -72,7 +72,7 @@ def _find(key: str, catalogue: Catalogue, configuration: ManagerConfiguration) -
     elif configuration.meta_plugin.kind is MetaPlugin.NONE:
         plugin = f"of plugin {shown(nad.plugin)}" if nad.plugin else "of another plugin"
         message = f"network attachment definition {key} is {plugin}, and there is no meta plugin to call it"
-        raise PodWaitsError(Reason.FOREIGN_NETWORK, message, nad_need(key))
+        raise PodWaitsError(Reason.FOREIGN_NETWORK, message, nad_dependency(key))
     return nad
 
 
@@ -81,4 +81,4 @@ def _need_network(key: str, nad: ServedNad, catalogue: Catalogue) -> None:
         catalogue.network(nad.network)
     except PodWaitsError as error:
         message = f"network attachment definition {key}: {error}"
-        raise PodWaitsError(error.reason, message, nad_need(key), *error.needs) from error
+        raise PodWaitsError(error.reason, message, nad_dependency(key), *error.needs) from error

@@ -6,9 +6,9 @@ then. So only what cannot be, whatever the networks are, is refused.
 
 from collections.abc import Sequence
 
+from manager.dependencies import nad_dependency, namespace_dependency, network_dependency
 from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import MappingError, PodRefusedError, PodWaitsError
-from manager.needs import nad_need, namespace_need, network_need
 from manager.reasons import Reason
 from manager.source import Pod
 
@@ -19,9 +19,9 @@ def unfit(reason: Reason, message: str, *drafts: InterfaceDraft, pod: Pod) -> Po
     It waits for their NADs and the networks; and for its namespace, which may choose the network of index 0: so what it
     waits for is never what it has already, and one that is served hears that it asks for what cannot be.
     """
-    nads = [nad_need(draft.nad) for draft in drafts if draft.nad is not None]
-    networks = [network_need(draft.network.fq_name) for draft in drafts]
-    return PodWaitsError(reason, message, *dict.fromkeys([*nads, *networks, namespace_need(pod.namespace)]))
+    nads = [nad_dependency(draft.nad) for draft in drafts if draft.nad is not None]
+    networks = [network_dependency(draft.network.fq_name) for draft in drafts]
+    return PodWaitsError(reason, message, *dict.fromkeys([*nads, *networks, namespace_dependency(pod.namespace)]))
 
 
 def clash(reason: Reason, message: str, drafts: Sequence[InterfaceDraft], *, pod: Pod) -> MappingError:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_api.pages import configured
+from agent_api.handlers import configured
 from contrail_config.embedded.store import SqliteStore
 from tests.support.agent import DEADLINE, serve_agent
 from tests.support.machines import SAMPLE_VM, left_interface, make_machine, sample_interface

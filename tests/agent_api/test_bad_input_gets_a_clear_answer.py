@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_api.bodies import LARGEST_BODY, SMALL_BODY, BodyReader
+from agent_api.request_bodies import LARGEST_BODY, SMALL_BODY, RequestBodyReader
 from tests.agent_api.conftest import StartAgent
 from tests.support.agent import ServedAgent, instance_port_of, port_of, until
 from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
@@ -103,7 +103,7 @@ class TestBodiesThatNeverEnd:
     """408 after a while, whoever waits with the rest."""
 
     async def test_are_given_up(self, start_agent: StartAgent, page: str) -> None:
-        served = await start_agent(bodies=BodyReader(deadline=0.05))
+        served = await start_agent(bodies=RequestBodyReader(deadline=0.05))
         method, path = page.split()
         head = f"{method} {path} HTTP/1.1\r\nHost: agent\r\n"
         for rest in ("Content-Length: 100\r\n\r\n[", "Transfer-Encoding: chunked\r\n\r\n1\r\n[\r\n"):
@@ -115,7 +115,7 @@ class TestManyLargeBodies:
     """So many are held at once; others are told to come again, and small ones are read all the same."""
 
     async def test_are_bounded_in_number(self, start_agent: StartAgent) -> None:
-        bodies = BodyReader(most_large=2)
+        bodies = RequestBodyReader(most_large=2)
         served = await start_agent(bodies=bodies)
         body = json.dumps([instance_port_of(SAMPLE_VM, str(uuid.uuid4())) for _ in range(100)]).encode()
         assert len(body) > SMALL_BODY + 1000
@@ -134,7 +134,7 @@ class TestManyLargeBodies:
             assert later.status == 200
 
     async def test_count_until_what_they_ask_for_is_done(self, start_agent: StartAgent) -> None:
-        bodies = BodyReader(most_large=1)
+        bodies = RequestBodyReader(most_large=1)
         served = await start_agent(bodies=bodies)
         body = json.dumps([instance_port_of(SAMPLE_VM, str(uuid.uuid4())) for _ in range(100)]).encode()
         async with connected(served.address) as first:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_api.bodies import LARGEST_BODY
 from agent_api.errors import BadRequestError
 from agent_api.ports.container import ContainerPort, parse_container_ports
+from agent_api.request_bodies import LARGEST_BODY
 from tests.support.agent import ServedAgent, port_of
 from tests.support.kept_ports import container_ports
 from tests.support.machines import SAMPLE_VM, SAMPLE_VMI

@@ -13,8 +13,8 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from agent_api import unix_socket
-from agent_api.agent import Agent
 from agent_api.application import agent_application, agent_runner
+from agent_api.node_agent import NodeAgent
 from agent_api.unix_socket import serve_unix
 from contrail_config.embedded.store import SqliteStore
 from contrail_service.errors import ListenError
@@ -79,7 +79,7 @@ async def test_pages_of_others_are_served_beside(served: ServedAgent) -> None:
 
 async def test_writes_before_the_ports_are_reloaded_are_503(store: SqliteStore, tmp_path: Path) -> None:
     registry = CollectorRegistry()
-    agent = Agent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
+    agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
     runner = agent_runner(agent_application(agent, take_writes=True))
     await runner.setup()
     address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))

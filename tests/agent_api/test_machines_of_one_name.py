@@ -6,71 +6,75 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from agent_api.machines import Machines
+from agent_api.virtual_machine_index import VirtualMachineIndex
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Change, ChangeType
 from tests.support.machines import make_machine
 
 
-def take(machines: Machines, kind: ChangeType, machine: VirtualMachine | None = None) -> None:
+def take(machines: VirtualMachineIndex, kind: ChangeType, machine: VirtualMachine | None = None) -> None:
     machines.take(Change(type=kind, object=machine))
 
 
-def answering(machines: Machines, machine: VirtualMachine, *, uid: str | None = None) -> VirtualMachine | None:
+def answering(
+    machines: VirtualMachineIndex, machine: VirtualMachine, *, uid: str | None = None
+) -> VirtualMachine | None:
     served = machines.named(machine.name, uid=uid)
     return None if served is None else served.machine
 
 
 @pytest.fixture
-def machines() -> Machines:
-    return Machines()
+def machines() -> VirtualMachineIndex:
+    return VirtualMachineIndex()
 
 
 @pytest.fixture
-def old(machines: Machines) -> VirtualMachine:
+def old(machines: VirtualMachineIndex) -> VirtualMachine:
     machine = make_machine()
     take(machines, ChangeType.ADDED, machine)
     return machine
 
 
 @pytest.fixture
-def new(machines: Machines, old: VirtualMachine) -> VirtualMachine:
+def new(machines: VirtualMachineIndex, old: VirtualMachine) -> VirtualMachine:
     machine = make_machine()
     take(machines, ChangeType.ADDED, machine)
     return machine
 
 
-def test_the_newest_answers(machines: Machines, new: VirtualMachine) -> None:
+def test_the_newest_answers(machines: VirtualMachineIndex, new: VirtualMachine) -> None:
     assert answering(machines, new) == new
 
 
 def test_a_change_of_the_old_one_does_not_make_it_the_newest(
-    machines: Machines, old: VirtualMachine, new: VirtualMachine
+    machines: VirtualMachineIndex, old: VirtualMachine, new: VirtualMachine
 ) -> None:
     take(machines, ChangeType.MODIFIED, old)
     assert answering(machines, new) == new
 
 
 def test_the_deletion_of_the_old_one_leaves_the_new_one(
-    machines: Machines, old: VirtualMachine, new: VirtualMachine
+    machines: VirtualMachineIndex, old: VirtualMachine, new: VirtualMachine
 ) -> None:
     take(machines, ChangeType.DELETED, old)
     assert answering(machines, new) == new
     assert machines.with_uuid(old.uuid) is None
 
 
-def test_asked_by_uid_each_answers_for_itself(machines: Machines, old: VirtualMachine, new: VirtualMachine) -> None:
+def test_asked_by_uid_each_answers_for_itself(
+    machines: VirtualMachineIndex, old: VirtualMachine, new: VirtualMachine
+) -> None:
     assert answering(machines, old, uid=old.uuid) == old
     assert answering(machines, new, uid=new.uuid) == new
 
 
-def test_the_newest_without_a_list_hides_the_old_one(machines: Machines, old: VirtualMachine) -> None:
+def test_the_newest_without_a_list_hides_the_old_one(machines: VirtualMachineIndex, old: VirtualMachine) -> None:
     take(machines, ChangeType.ADDED, make_machine(interfaces=()))
     assert answering(machines, old) is None
 
 
 def test_a_machine_of_another_name_than_before_is_found_by_the_new_one_alone(
-    machines: Machines, old: VirtualMachine
+    machines: VirtualMachineIndex, old: VirtualMachine
 ) -> None:
     renamed = make_machine("renamed", uid=old.uuid)
     take(machines, ChangeType.MODIFIED, renamed)
@@ -78,7 +82,9 @@ def test_a_machine_of_another_name_than_before_is_found_by_the_new_one_alone(
     assert answering(machines, old) is None
 
 
-def test_what_a_new_list_lacks_is_served_until_its_end_and_gone_then(machines: Machines, old: VirtualMachine) -> None:
+def test_what_a_new_list_lacks_is_served_until_its_end_and_gone_then(
+    machines: VirtualMachineIndex, old: VirtualMachine
+) -> None:
     machines.begin_list()
     listed = make_machine("listed")
     take(machines, ChangeType.ADDED, listed)
@@ -89,7 +95,7 @@ def test_what_a_new_list_lacks_is_served_until_its_end_and_gone_then(machines: M
 
 
 def test_a_recreated_machine_of_a_new_list_answers_before_the_list_ends(
-    machines: Machines, old: VirtualMachine
+    machines: VirtualMachineIndex, old: VirtualMachine
 ) -> None:
     machines.begin_list()
     new = make_machine()
@@ -97,18 +103,20 @@ def test_a_recreated_machine_of_a_new_list_answers_before_the_list_ends(
     assert answering(machines, new) == new
 
 
-def test_a_list_that_broke_off_drops_nothing(machines: Machines, old: VirtualMachine) -> None:
+def test_a_list_that_broke_off_drops_nothing(machines: VirtualMachineIndex, old: VirtualMachine) -> None:
     machines.begin_list()
     machines.begin_list()
     assert answering(machines, old) == old
 
 
-def test_an_end_of_a_list_that_never_began_drops_nothing(machines: Machines, old: VirtualMachine) -> None:
+def test_an_end_of_a_list_that_never_began_drops_nothing(machines: VirtualMachineIndex, old: VirtualMachine) -> None:
     take(machines, ChangeType.SYNCED)
     assert answering(machines, old) == old
 
 
-def test_the_deletion_of_a_machine_that_nobody_knows_is_nothing(machines: Machines, old: VirtualMachine) -> None:
+def test_the_deletion_of_a_machine_that_nobody_knows_is_nothing(
+    machines: VirtualMachineIndex, old: VirtualMachine
+) -> None:
     take(machines, ChangeType.DELETED, make_machine())
     assert answering(machines, old) == old
 
@@ -118,7 +126,7 @@ class ModelOfMachines(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.machines = Machines()
+        self.machines = VirtualMachineIndex()
         self.there: dict[str, VirtualMachine] = {}  # the oldest first
         self.named_by_list: set[str] | None = None
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from agent_api.agent import Agent
 from agent_api.application import agent_application, agent_runner
+from agent_api.node_agent import NodeAgent
 from contrail_config.embedded.store import SqliteStore
 from contrail_service.listen import ListenAddress, serve_tcp
 from contrail_service.pages import status_routes
@@ -44,7 +44,7 @@ async def test_it_names_the_pages_that_are_served_and_no_others(
     document: Json, store: SqliteStore, tmp_path: Path
 ) -> None:
     registry = CollectorRegistry()
-    agent = Agent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
+    agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
     pages = await asyncio.to_thread(status_routes, agent.readiness, registry)
     routes = agent_application(agent, take_writes=True, pages=pages).router.routes()
     served = {(route.method.lower(), route.resource.canonical) for route in routes if route.resource is not None}
@@ -91,7 +91,7 @@ async def test_an_agent_that_is_not_ready_says_so_as_described(
     document: Json, store: SqliteStore, tmp_path: Path
 ) -> None:
     registry = CollectorRegistry()
-    agent = Agent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
+    agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
     pages = await asyncio.to_thread(status_routes, agent.readiness, registry)
     runner = agent_runner(agent_application(agent, take_writes=True, pages=pages))
     await runner.setup()

@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from agent_api import connections
-from cni_contrail.agent.client import Agent as PluginsAgent
+from cni_contrail.agent.client import AgentClient as PluginsAgent
 from cni_contrail.agent.connections import idle_connections
-from cni_contrail.agent.http import Asked, Endpoint
+from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.deadline import Deadline
 from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import Settle, StartAgent
@@ -206,7 +206,7 @@ async def test_our_plugin_asks_in_this_form(listed: ServedAgent, seen_by_pages: 
 
     def attach_and_detach() -> None:
         agent = PluginsAgent(Endpoint(str(listed.socket), "", 0))
-        asked: Asked = agent.ask_machine_config(MACHINE.name, MACHINE.uuid, 3.0, deadline)
+        asked: HttpExchange = agent.ask_machine_config(MACHINE.name, MACHINE.uuid, 3.0, deadline)
         assert agent.machine_config(asked) is not None
         agent.plug(agent.ask_plug([port_of(SAMPLE_VM, SAMPLE_VMI)], deadline))
         agent.unplug(SAMPLE_VM, "", CONTAINER, deadline)

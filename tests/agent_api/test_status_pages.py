@@ -6,8 +6,8 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from agent_api.agent import Agent
 from agent_api.metrics import BUCKETS
+from agent_api.node_agent import NodeAgent
 from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import Settle
 from tests.support.agent import ServedAgent, port_of, running, until
@@ -33,7 +33,7 @@ def value(samples: dict[Sample, float], name: str, **labels: str) -> float:
 async def test_an_agent_is_ready_when_ports_are_reloaded_and_machines_listed(
     store: SqliteStore, tmp_path: Path
 ) -> None:
-    agent = Agent(store=store, node=NODE, ports_dir=str(tmp_path / "ports"), registry=CollectorRegistry())
+    agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path / "ports"), registry=CollectorRegistry())
     assert agent.readiness() == ["the ports are not reloaded yet", "the machines are not listed yet"]
     await agent.load_ports()
     assert agent.readiness() == ["the machines are not listed yet"]
@@ -42,7 +42,7 @@ async def test_an_agent_is_ready_when_ports_are_reloaded_and_machines_listed(
 
 
 async def test_ports_are_reloaded_once_whoever_asks(store: SqliteStore, tmp_path: Path) -> None:
-    agent = Agent(store=store, node=NODE, ports_dir=str(tmp_path / "ports"), registry=CollectorRegistry())
+    agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path / "ports"), registry=CollectorRegistry())
     async with running(agent):
         await until(lambda: not agent.readiness())
         await agent.load_ports()

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import connect
-from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kube.client_config import ClientConfig
+from contrail_config.kubernetes.definitions import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.support.cluster_processes import AgentProcess, plain_kubeconfig
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -49,8 +49,8 @@ def killed_in_the_end(agent: AgentProcess) -> Iterator[AgentProcess]:
 
 async def put_machine(server: FakeApiServer, name: str) -> None:
     """Writes a machine of the agent's node, as a manager does."""
-    async with connect(Access(server.url)) as client:
-        await ensure_definitions(client)
+    async with connect(ClientConfig(server.url)) as client:
+        await ensure_crds(client)
         store = KubernetesStore(client)
         await store.put_machine(make_machine(pod=name))
         await store.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_api.cli import main
-from agent_api.configuration import AgentConfiguration, EmbeddedStore, load_agent_configuration
+from agent_api.configuration import AgentConfiguration, EmbeddedStoreSettings, load_agent_configuration
 from contrail_service.errors import ConfigurationError
 
 pytestmark = pytest.mark.usefixtures("restored_logging")
@@ -50,7 +50,7 @@ def test_every_key_is_taken(file: Path) -> None:
         socket="/run/test/agent.sock",
         tcp_writes=False,
         ports_dir="/var/test/ports",
-        store=EmbeddedStore(path="/var/test/config.db"),
+        store=EmbeddedStoreSettings(path="/var/test/config.db"),
         metrics_listen="0.0.0.0:9093",
     )
 

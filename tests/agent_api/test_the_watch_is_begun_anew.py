@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_api import machine_watch
-from agent_api.machine_watch import MachineWatch
-from agent_api.machines import Machines
+from agent_api import virtual_machine_watch
+from agent_api.virtual_machine_index import VirtualMachineIndex
+from agent_api.virtual_machine_watch import VirtualMachineWatch
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.objects import VirtualMachine
@@ -50,10 +50,10 @@ class ScriptedStore:
 
 
 @contextlib.asynccontextmanager
-async def followed(store: ScriptedStore) -> AsyncIterator[tuple[Machines, MachineWatch]]:
+async def followed(store: ScriptedStore) -> AsyncIterator[tuple[VirtualMachineIndex, VirtualMachineWatch]]:
     """Follows the store up to its last watch."""
-    machines = Machines()
-    watch = MachineWatch(store, node=NODE, machines=machines, first_pause=0.001)
+    machines = VirtualMachineIndex()
+    watch = VirtualMachineWatch(store, node=NODE, machines=machines, first_pause=0.001)
     task = asyncio.create_task(watch.follow())
     try:
         async with asyncio.timeout(DEADLINE):
@@ -67,7 +67,7 @@ async def followed(store: ScriptedStore) -> AsyncIterator[tuple[Machines, Machin
             await task
 
 
-def answering(machines: Machines, *those: VirtualMachine) -> list[bool]:
+def answering(machines: VirtualMachineIndex, *those: VirtualMachine) -> list[bool]:
     return [machines.named(machine.name) is not None for machine in those]
 
 
@@ -108,7 +108,7 @@ async def test_a_watch_that_the_store_ends_is_begun_anew_too() -> None:
 async def test_an_error_that_is_none_of_the_stores_ends_the_agent() -> None:
     store = ScriptedStore(([], ZeroDivisionError("a bug")))
     with pytest.raises(ZeroDivisionError):
-        await MachineWatch(store, node=NODE, machines=Machines()).follow()
+        await VirtualMachineWatch(store, node=NODE, machines=VirtualMachineIndex()).follow()
 
 
 async def test_a_pod_that_waits_is_served_when_the_store_is_back(tmp_path: Path) -> None:
@@ -134,10 +134,10 @@ async def test_a_closed_store_is_said_in_readiness(store: SqliteStore, tmp_path:
 
 
 def test_pauses_double_up_to_a_cap_and_are_jittered() -> None:
-    watch = MachineWatch(ScriptedStore(), node=NODE, machines=Machines())
+    watch = VirtualMachineWatch(ScriptedStore(), node=NODE, machines=VirtualMachineIndex())
     for failures, bound in ((1, 0.2), (2, 0.4), (5, 3.2), (7, 10.0), (10_000, 10.0)):
         watch._failures = failures
         pauses = {watch._pause() for _ in range(50)}
         assert all(bound / 2 <= pause <= bound for pause in pauses)
         assert len(pauses) > 1
-    assert machine_watch.LONGEST_PAUSE == 10.0
+    assert virtual_machine_watch.LONGEST_PAUSE == 10.0

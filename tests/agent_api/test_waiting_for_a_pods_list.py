@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from agent_api.pages import configured
+from agent_api.handlers import configured
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import StartAgent

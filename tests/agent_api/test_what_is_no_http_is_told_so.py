@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web_protocol
 from aiohttp.http_parser import HttpRequestParser, HttpRequestParserPy
 
-from agent_api.bodies import BodyReader
+from agent_api.request_bodies import RequestBodyReader
 from tests.agent_api.conftest import StartAgent
 from tests.support.agent import ServedAgent
 from tests.support.machines import SAMPLE_VM
@@ -72,7 +72,7 @@ class TestAWrongChunk:
     ) -> ServedAgent:
         monkeypatch.setattr(web_protocol, "HttpRequestParser", parser)
         caplog.set_level(logging.DEBUG)
-        return await start_agent(bodies=BodyReader(deadline=0.1), bounds={"deadline": 0.1})
+        return await start_agent(bodies=RequestBodyReader(deadline=0.1), bounds={"deadline": 0.1})
 
     async def test_that_comes_after_a_right_one_ends_the_body(
         self, served: ServedAgent, caplog: pytest.LogCaptureFixture

@@ -13,8 +13,8 @@ from pathlib import Path
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from agent_api.agent import Agent
 from agent_api.application import agent_application, agent_runner
+from agent_api.node_agent import NodeAgent
 from agent_api.unix_socket import serve_unix
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
@@ -31,7 +31,7 @@ def pod(name: str) -> VirtualMachine:
     )
 
 
-def bench_pages(agent: Agent, store: SqliteStore) -> list[web.RouteDef]:
+def bench_pages(agent: NodeAgent, store: SqliteStore) -> list[web.RouteDef]:
     """The pages for the benchmark."""
 
     async def waiting(_request: web.Request) -> web.Response:
@@ -49,7 +49,7 @@ def bench_pages(agent: Agent, store: SqliteStore) -> list[web.RouteDef]:
 async def main(folder: Path) -> None:
     """Serves until stdin ends."""
     store = await SqliteStore.open(folder / "store" / "config.db")
-    agent = Agent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=CollectorRegistry())
+    agent = NodeAgent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=CollectorRegistry())
     await agent.load_ports()
     runner = agent_runner(agent_application(agent, take_writes=True, pages=bench_pages(agent, store)))
     await runner.setup()

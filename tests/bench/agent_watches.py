@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrail_config.kube.client import KubeClient, connect
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.resource import Resource
-from contrail_config.kube.selection import Selection
+from contrail_config.kube.selector import Selector
 from contrail_config.kube.watch import WatchType
-from contrail_config.kubernetes.definitions import ensure_definitions
-from contrail_config.kubernetes.kinds import MACHINES, machine_object
-from contrail_config.kubernetes.machines import of_node
+from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.kinds import VIRTUAL_MACHINES, virtual_machine_object
+from contrail_config.kubernetes.virtual_machines import of_node
 from manager.kubernetes.wire import PODS
 from tests.bench.agent_vm_cfg import processor_seconds
 from tests.bench.built_apiserver import built_apiserver
@@ -85,8 +85,8 @@ class Agents:
 
 async def follow_machines(agents: Agents, node: str) -> None:
     """As agents do it."""
-    since = await _version(agents.client, MACHINES)
-    async with agents.client.watch(MACHINES, of_node(node), since=since, seconds=3600) as events:
+    since = await _version(agents.client, VIRTUAL_MACHINES)
+    async with agents.client.watch(VIRTUAL_MACHINES, of_node(node), since=since, seconds=3600) as events:
         agents.watches()
         async for event in events:
             if event.type is WatchType.ADDED:
@@ -96,7 +96,7 @@ async def follow_machines(agents: Agents, node: str) -> None:
 async def follow_pods(agents: Agents, node: str) -> None:
     """By the pods of the node, and the machine of each."""
     since = await _version(agents.client, PODS)
-    selection = Selection(fields=f"spec.nodeName={node}")
+    selection = Selector(fields=f"spec.nodeName={node}")
     async with (
         asyncio.TaskGroup() as tasks,
         agents.client.watch(PODS, selection, since=since, seconds=3600) as events,
@@ -109,8 +109,8 @@ async def follow_pods(agents: Agents, node: str) -> None:
 
 async def _await_machine(agents: Agents, name: str) -> None:
     """From version 0 on means: what is there first, then what changes."""
-    selection = Selection(namespace="default", fields=f"metadata.name={name}")
-    async with agents.client.watch(MACHINES, selection, since="0", seconds=60) as events:
+    selection = Selector(namespace="default", fields=f"metadata.name={name}")
+    async with agents.client.watch(VIRTUAL_MACHINES, selection, since="0", seconds=60) as events:
         async for event in events:
             if event.type is WatchType.ADDED:
                 agents.hear(name)
@@ -126,8 +126,8 @@ async def _version(client: KubeClient, resource: Resource[Any]) -> str:
 
 async def measure(server: ApiServer) -> dict[str, Any]:
     """Runs all rounds and returns the numbers."""
-    async with connect(await load_access(kubeconfig=str(server.kubeconfig()))) as client:
-        await ensure_definitions(client)
+    async with connect(await load_client_config(kubeconfig=str(server.kubeconfig()))) as client:
+        await ensure_crds(client)
         await one_round(server, client, follow_pods, watches=10, with_pods=True)  # the server's first work is dearer
         labels = {count: await one_round(server, client, follow_machines, watches=count) for count in WATCHES}
         pods = {
@@ -184,7 +184,7 @@ async def _write(client: KubeClient, name: str, *, node: str, with_pod: bool) ->
     interfaces = tuple(pod_interface(uid, index) for index in range(INTERFACES))
     machine = make_machine(name, uid=uid, interfaces=interfaces, node=node)
     begun = time.perf_counter()
-    await client.create(MACHINES, machine_object(machine), namespace="default")
+    await client.create(VIRTUAL_MACHINES, virtual_machine_object(machine), namespace="default")
     return begun
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cni_contrail.interfaces.defaults import default_routes
+from cni_contrail.interfaces.default_routes import default_routes
 from tests.support.agents import ScriptedAgent, ServePod, Subnet, Vmi, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox

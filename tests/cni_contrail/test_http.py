@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cni_contrail.agent.http import Answer, Asked, Endpoint
+from cni_contrail.agent.http import Endpoint, HttpExchange, HttpResponse
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, UnreachableError
 
@@ -56,8 +56,8 @@ def serve(tmp_path: Path) -> Iterator[Server]:
     server.close()
 
 
-def ask(endpoint: Endpoint, seconds: float = 5, body: bytes = b"") -> Answer:
-    return Asked(endpoint, "GET", "/x?y=z", body, Deadline(seconds)).answer()
+def ask(endpoint: Endpoint, seconds: float = 5, body: bytes = b"") -> HttpResponse:
+    return HttpExchange(endpoint, "GET", "/x?y=z", body, Deadline(seconds)).answer()
 
 
 def test_a_request_says_where_it_goes_and_how_long_it_is(serve: Server) -> None:
@@ -87,12 +87,12 @@ def test_a_request_says_where_it_goes_and_how_long_it_is(serve: Server) -> None:
     ],
 )
 def test_bodies_come_by_length_in_chunks_or_up_to_the_end(serve: Server, parts: tuple[bytes, ...]) -> None:
-    assert ask(serve(*parts)) == Answer(200, b"hello")
+    assert ask(serve(*parts)) == HttpResponse(200, b"hello")
 
 
 def test_an_agent_that_does_not_close_is_not_waited_for(serve: Server) -> None:
     answer = ask(serve(b"HTTP/1.1 404 OK\r\nContent-Length: 2\r\n\r\n{}", keep_open=True), seconds=60)
-    assert answer == Answer(404, b"{}")
+    assert answer == HttpResponse(404, b"{}")
 
 
 @pytest.mark.parametrize(

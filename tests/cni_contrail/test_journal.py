@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cni_contrail.journal import LEVELS, Journal
+from cni_contrail.log import LEVELS, Log
 from tests.cni_contrail.conftest import SMALL_DISK
 from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.plugin import Plugin, PodSandbox
@@ -15,12 +15,12 @@ from tests.support.plugin import Plugin, PodSandbox
 @pytest.fixture(autouse=True)
 def nobody_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that begins."""
-    monkeypatch.setattr("cni_contrail.journal._told", {})
+    monkeypatch.setattr("cni_contrail.log._told", {})
 
 
 def test_a_line_says_time_level_and_context(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    Journal(str(path)).bind(container="c1", pod="demo/web-0", vmi="").bind(vmi="v1").info("attached\neth0")
+    Log(str(path)).bind(container="c1", pod="demo/web-0", vmi="").bind(vmi="v1").info("attached\neth0")
     line = path.read_text()
     assert re.fullmatch(
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z INFO container=c1 pod=demo/web-0 vmi=v1 attached\\neth0\n", line
@@ -30,7 +30,7 @@ def test_a_line_says_time_level_and_context(tmp_path: Path) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 def test_lines_below_the_level_are_not_written(tmp_path: Path, level: str) -> None:
     path = tmp_path / "log"
-    journal = Journal(str(path), level)
+    journal = Log(str(path), level)
     for write in (journal.debug, journal.info, journal.warning, journal.error):
         write("x")
     assert path.read_text().count("\n") == len(LEVELS) - LEVELS.index(level)
@@ -39,7 +39,7 @@ def test_lines_below_the_level_are_not_written(tmp_path: Path, level: str) -> No
 def test_lines_are_added_to_what_is_there(tmp_path: Path) -> None:
     path = tmp_path / "log"
     for number in range(3):
-        Journal(str(path)).info(str(number))
+        Log(str(path)).info(str(number))
     assert path.read_text().count("\n") == 3
     assert path.stat().st_mode & 0o077 == 0
 
@@ -54,15 +54,15 @@ class TestAFileThatCannotBeWritten:
         return str(small_disk / "log")
 
     def test_gives_way_to_standard_error_which_says_so_once(self, path: str, capfd: pytest.CaptureFixture[str]) -> None:
-        Journal(path, "error").bind(container="c1").error("said")
-        Journal(path).info("said again")
+        Log(path, "error").bind(container="c1").error("said")
+        Log(path).info("said again")
         told, *said = capfd.readouterr().err.splitlines()
         why = "No such file or directory" if "none" in path else "No space left on device"
         assert told.endswith(f"Z WARNING container=c1 log-file {path}: {why}: lines go to standard error")
         assert [line.split(maxsplit=1)[1] for line in said] == ["ERROR container=c1 said", "INFO said again"]
 
     def test_is_written_again_when_it_can_be(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-        journal = Journal(str(tmp_path / "made" / "log"))
+        journal = Log(str(tmp_path / "made" / "log"))
         journal.info("early")
         (tmp_path / "made").mkdir()
         journal.info("late")
@@ -72,7 +72,7 @@ class TestAFileThatCannotBeWritten:
     def test_each_is_told_of_but_no_more_than_a_few(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
         """A NAD may name any."""
         for number in range(100):
-            Journal(str(tmp_path / "none" / str(number))).info("said")
+            Log(str(tmp_path / "none" / str(number))).info("said")
         said = capfd.readouterr().err
         assert said.count("said") == 100
         assert 2 < said.count("WARNING") < 50
@@ -80,7 +80,7 @@ class TestAFileThatCannotBeWritten:
 
 def test_text_of_any_kind_is_written(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    Journal(str(path)).info("\udcff ä")
+    Log(str(path)).info("\udcff ä")
     assert "\\udcff ä" in path.read_text()
 
 
@@ -89,7 +89,7 @@ def test_nobody_to_tell_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "write", broken)
-    Journal().error("unheard")
+    Log().error("unheard")
 
 
 def test_every_line_of_a_call_names_container_and_pod(

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import cni_contrail.agent.notifications as module
-from cni_contrail.agent.client import Agent
+from cni_contrail.agent.client import AgentClient
 from cni_contrail.agent.http import Endpoint
 from cni_contrail.agent.notifications import Notification, PendingNotifications
 from cni_contrail.errors import TryAgainError
-from cni_contrail.journal import Journal
+from cni_contrail.log import Log
 from tests.support.agents import OurAgent, Reply, ScriptedAgent
 
 MACHINE = "5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10"
@@ -25,12 +25,12 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pending(state: Path, tmp_path: Path) -> PendingNotifications:
-    return PendingNotifications(str(state), Journal(str(tmp_path / "log")))
+    return PendingNotifications(str(state), Log(str(tmp_path / "log")))
 
 
 @pytest.fixture
-def client(agent_socket: str) -> Agent:
-    return Agent(Endpoint(agent_socket, "", 0))
+def client(agent_socket: str) -> AgentClient:
+    return AgentClient(Endpoint(agent_socket, "", 0))
 
 
 def kept(state: Path) -> list[str]:
@@ -43,7 +43,7 @@ def of(container: str, interface: str = "") -> Notification:
 
 
 def test_an_agent_that_is_there_is_told_at_once(
-    agent: ScriptedAgent, client: Agent, pending: PendingNotifications, state: Path
+    agent: ScriptedAgent, client: AgentClient, pending: PendingNotifications, state: Path
 ) -> None:
     pending.notify(client, of("c1", "5c1e7a52-0000-4f5e-8a43-0d6f3c1b7e10"), 1)
     [seen] = agent.seen
@@ -53,7 +53,7 @@ def test_an_agent_that_is_there_is_told_at_once(
 
 
 def test_one_that_is_away_is_told_later(
-    client: Agent, pending: PendingNotifications, state: Path, agent_socket: str
+    client: AgentClient, pending: PendingNotifications, state: Path, agent_socket: str
 ) -> None:
     for container in ("c1", "c2"):
         pending.notify(client, of(container), 1)
@@ -67,7 +67,7 @@ def test_one_that_is_away_is_told_later(
 
 
 def test_only_so_many_are_told_by_one_call(
-    client: Agent, pending: PendingNotifications, state: Path, agent_socket: str
+    client: AgentClient, pending: PendingNotifications, state: Path, agent_socket: str
 ) -> None:
     for number in range(20):
         pending.notify(client, of(f"c{number:02}"), 1)
@@ -80,7 +80,7 @@ def test_only_so_many_are_told_by_one_call(
 
 
 def test_only_so_long_is_spent_on_it(
-    client: Agent, pending: PendingNotifications, state: Path, agent_socket: str
+    client: AgentClient, pending: PendingNotifications, state: Path, agent_socket: str
 ) -> None:
     for number in range(3):
         pending.notify(client, of(f"c{number}"), 1)
@@ -93,7 +93,7 @@ def test_only_so_long_is_spent_on_it(
 
 
 def test_one_refusal_does_not_hold_up_the_others(
-    client: Agent, pending: PendingNotifications, state: Path, tmp_path: Path, agent_socket: str
+    client: AgentClient, pending: PendingNotifications, state: Path, tmp_path: Path, agent_socket: str
 ) -> None:
     for number in range(3):
         pending.notify(client, of(f"c{number}"), 1)
@@ -106,7 +106,7 @@ def test_one_refusal_does_not_hold_up_the_others(
 
 
 def test_a_damaged_one_is_dropped(
-    agent: ScriptedAgent, client: Agent, pending: PendingNotifications, state: Path
+    agent: ScriptedAgent, client: AgentClient, pending: PendingNotifications, state: Path
 ) -> None:
     (state / ".pending").mkdir(parents=True)
     for number, content in enumerate(("", "{", "[]", '{"container_id": "c1"}')):
@@ -117,7 +117,7 @@ def test_a_damaged_one_is_dropped(
 
 
 def test_two_calls_do_not_tell_the_same(
-    agent: ScriptedAgent, client: Agent, pending: PendingNotifications, state: Path
+    agent: ScriptedAgent, client: AgentClient, pending: PendingNotifications, state: Path
 ) -> None:
     agent.__exit__()
     pending.notify(client, of("c1"), 1)
@@ -134,7 +134,7 @@ def test_two_calls_do_not_tell_the_same(
 
 class TestForgetting:
     @pytest.fixture
-    def three(self, client: Agent, pending: PendingNotifications) -> None:
+    def three(self, client: AgentClient, pending: PendingNotifications) -> None:
         for notification in (of("c1", "a"), of("c1", "b"), of("c1.x")):
             pending.notify(client, notification, 1)
 
@@ -162,7 +162,7 @@ class TestForgetting:
 class TestBounds:
     def test_beyond_so_many_one_is_lost_and_logged(
         self,
-        client: Agent,
+        client: AgentClient,
         pending: PendingNotifications,
         state: Path,
         tmp_path: Path,
@@ -174,7 +174,7 @@ class TestBounds:
         assert len(kept(state)) == 2
         assert "lost" in (tmp_path / "log").read_text()
 
-    def test_a_queue_that_cannot_be_written_is_logged_and_no_error(self, client: Agent, tmp_path: Path) -> None:
+    def test_a_queue_that_cannot_be_written_is_logged_and_no_error(self, client: AgentClient, tmp_path: Path) -> None:
         log = tmp_path / "log"
-        PendingNotifications("/proc/none", Journal(str(log))).notify(client, of("c1"), 1)
+        PendingNotifications("/proc/none", Log(str(log))).notify(client, of("c1"), 1)
         assert "lost" in log.read_text()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.journal import Journal
+from cni_contrail.log import Log
 from cni_contrail.node_file import NODE_FILE_VARIABLE
 from cni_contrail.protocol.netconf import NetworkConfig, read_config
 from cni_contrail.settings import Settings, load_settings, load_settings_for_removal
@@ -239,7 +239,7 @@ class TestForRemoval:
         for section in ({"state-dir": "/tenant"}, {"unknown": 5}, "x"):
             config = NetworkConfig("net", "1.0.0", {"contrail": section})
             environment = {NODE_FILE_VARIABLE: str(node_file)}
-            settings = load_settings_for_removal(config, environment, {}, Journal(level="error"))
+            settings = load_settings_for_removal(config, environment, {}, Log(level="error"))
             assert settings == Settings(state_dir="/node")
 
     @pytest.mark.parametrize("section", [{}, {"unknown": 5}])
@@ -249,15 +249,15 @@ class TestForRemoval:
         node_file.write_text("{")
         config = NetworkConfig("net", "1.0.0", {"contrail": section})
         with pytest.raises(PluginError, match=r"cni\.json cannot be read"):
-            load_settings_for_removal(config, {NODE_FILE_VARIABLE: str(node_file)}, {}, Journal())
+            load_settings_for_removal(config, {NODE_FILE_VARIABLE: str(node_file)}, {}, Log())
         assert capfd.readouterr().err == ""
 
     def test_what_is_wrong_with_the_section_is_said(self, node_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
         config = NetworkConfig("net", "1.0.0", {"contrail": {"unknown": 5}})
-        load_settings_for_removal(config, {NODE_FILE_VARIABLE: str(node_file)}, {}, Journal())
+        load_settings_for_removal(config, {NODE_FILE_VARIABLE: str(node_file)}, {}, Log())
         assert "unknown key unknown (its value is 5): going on with the node's settings" in capfd.readouterr().err
 
     def test_what_is_good_is_taken(self, node_file: Path) -> None:
         config = NetworkConfig("net", "1.0.0", {"contrail": {"state-dir": "/tenant"}})
         environment = {NODE_FILE_VARIABLE: str(node_file)}
-        assert load_settings_for_removal(config, environment, {}, Journal()).state_dir == "/tenant"
+        assert load_settings_for_removal(config, environment, {}, Log()).state_dir == "/tenant"

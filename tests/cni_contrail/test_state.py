@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni_contrail.errors import Code, DamagedRecordError, PluginError, TryAgainError
-from cni_contrail.journal import Journal
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route
+from cni_contrail.log import Log
 from cni_contrail.state.attachments import Attachments
 from cni_contrail.state.files import file_name, write_whole
 from cni_contrail.state.lock import locked_directory
@@ -57,7 +57,7 @@ def record(container: str = "c1", ifname: str = "eth0", machine: str = "m1") -> 
 
 @pytest.fixture
 def attachments(tmp_path: Path) -> Attachments:
-    return Attachments(str(tmp_path / "state"), Journal(str(tmp_path / "log")))
+    return Attachments(str(tmp_path / "state"), Log(str(tmp_path / "log")))
 
 
 class TestRecords:

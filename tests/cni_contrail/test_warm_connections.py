@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cni_contrail.agent.connections import idle_connections
-from cni_contrail.agent.http import Answer, Asked, Endpoint
+from cni_contrail.agent.http import Endpoint, HttpExchange, HttpResponse
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import UnreachableError
 
@@ -62,18 +62,18 @@ def server(tmp_path: Path) -> Iterator[KeepingServer]:
     running.close()
 
 
-def asked(server: KeepingServer) -> Asked:
-    return Asked(server.endpoint, "GET", "/", b"", Deadline(PATIENCE))
+def asked(server: KeepingServer) -> HttpExchange:
+    return HttpExchange(server.endpoint, "GET", "/", b"", Deadline(PATIENCE))
 
 
 def test_requests_one_after_the_other_share_a_connection(server: KeepingServer) -> None:
-    assert [asked(server).answer() for _ in range(3)] == [Answer(200, b"ok")] * 3
+    assert [asked(server).answer() for _ in range(3)] == [HttpResponse(200, b"ok")] * 3
     assert server.accepted == 1
 
 
 def test_requests_at_the_same_time_have_connections_of_their_own(server: KeepingServer) -> None:
     first, second = asked(server), asked(server)
-    assert (second.answer(), first.answer()) == (Answer(200, b"ok"), Answer(200, b"ok"))
+    assert (second.answer(), first.answer()) == (HttpResponse(200, b"ok"), HttpResponse(200, b"ok"))
     assert server.accepted == 2
 
 
@@ -106,7 +106,7 @@ def test_a_request_on_a_connection_that_the_agent_closes_meanwhile_is_sent_again
     idle_connections.keep(server.endpoint, ours)
     request = asked(server)
     theirs.close()
-    assert request.answer() == Answer(200, b"ok")
+    assert request.answer() == HttpResponse(200, b"ok")
     assert server.accepted == 1
     server.close()
 
@@ -134,6 +134,6 @@ def test_an_agent_that_is_gone_is_unreachable_whatever_connection_was_kept(serve
 def test_after_an_answer_like_this_there_is_a_new_connection(tmp_path: Path, reply: bytes) -> None:
     server = KeepingServer(tmp_path, reply)
     for _ in range(2):
-        assert asked(server).answer() == Answer(200, b"ok")
+        assert asked(server).answer() == HttpResponse(200, b"ok")
     assert server.accepted == 2
     server.close()

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.store import Store
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
@@ -34,7 +34,7 @@ async def server() -> AsyncIterator[FakeApiServer]:
 
 @pytest.fixture
 async def client(server: FakeApiServer) -> AsyncIterator[KubeClient]:
-    async with connect(Access(server.url), deadline=5) as client:
+    async with connect(ClientConfig(server.url), deadline=5) as client:
         yield client
 
 

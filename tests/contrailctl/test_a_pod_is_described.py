@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contrail_config.views import PodView
+from manager.api.types import PodView
 from tests.support import views
 from tests.support.command import Run
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from contrail_config.objects import DefaultGateway, InterfaceAddress, VirtualMachineInterface, thick_name
-from contrailctl.sandbox_view import ExpectedDefault, expected_defaults
+from contrailctl.expected_sandbox import ExpectedDefault, expected_defaults
 
 V4 = InterfaceAddress("10.0.0.2", 24, "10.0.0.1")
 V6 = InterfaceAddress("fd00::2", 64, "fd00::1")

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from contrail_config.views import InterfaceView, NetworkView, PodView
+from manager.api.types import InterfaceView, NetworkView, PodView
 from tests.support import views
 from tests.support.command import Run
 from tests.support.fake_apis import ManagerProcess, served

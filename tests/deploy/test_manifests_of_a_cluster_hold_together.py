@@ -11,9 +11,14 @@ from typing import Any
 import pytest
 
 from agent_api.configuration import AgentConfiguration, load_agent_configuration
-from cni_contrail.daemon.configuration import Configuration, load_configuration
+from cni_contrail.daemon.configuration import DaemonConfiguration, load_daemon_configuration
 from cni_contrail.settings import Settings
-from manager.configuration import KubernetesSource, KubernetesStore, ManagerConfiguration, load_manager_configuration
+from manager.configuration import (
+    KubernetesSourceSettings,
+    KubernetesStoreSettings,
+    ManagerConfiguration,
+    load_manager_configuration,
+)
 from tests.support.applied import MANIFESTS, documents
 
 CONFLIST = MANIFESTS.parent / "cni" / "10-contrail.conflist"
@@ -44,24 +49,24 @@ def agent(tmp_path: Path) -> AgentConfiguration:
 
 
 @pytest.fixture
-def daemon(tmp_path: Path) -> Configuration:
-    return load_configuration(written(tmp_path, "contrail-node", "cnid.yaml"))
+def daemon(tmp_path: Path) -> DaemonConfiguration:
+    return load_daemon_configuration(written(tmp_path, "contrail-node", "cnid.yaml"))
 
 
 def test_the_manager_follows_the_cluster_and_leads_where_its_rights_are(manager: ManagerConfiguration) -> None:
     lease = OBJECTS["Role", "contrail-manager"]["metadata"]["namespace"]
-    assert manager.source == KubernetesSource(lease_namespace=lease)
-    assert manager.store == KubernetesStore()
+    assert manager.source == KubernetesSourceSettings(lease_namespace=lease)
+    assert manager.store == KubernetesStoreSettings()
 
 
 def test_all_agree_on_names_and_sockets(
-    manager: ManagerConfiguration, agent: AgentConfiguration, daemon: Configuration
+    manager: ManagerConfiguration, agent: AgentConfiguration, daemon: DaemonConfiguration
 ) -> None:
     plugin = json.loads(NODE_FILES["cni.json"])
     assert {manager.cluster_name, daemon.settings["cluster-name"], plugin["cluster-name"]} == {"k8s"}
     assert {agent.socket, daemon.settings["agent-socket"], plugin["agent-socket"]} == {"/run/contrail/agent.sock"}
     assert f"{agent.ports_dir}/vm" == Settings().config_dir
-    assert daemon.socket == Configuration().socket, "where the shim looks for it"
+    assert daemon.socket == DaemonConfiguration().socket, "where the shim looks for it"
 
 
 def test_nodes_get_the_network_configuration_of_thick_mode() -> None:
@@ -70,7 +75,7 @@ def test_nodes_get_the_network_configuration_of_thick_mode() -> None:
 
 @pytest.mark.parametrize("name", ["manager", "agent", "cnid"])
 def test_probes_ask_where_the_program_listens(
-    manager: ManagerConfiguration, agent: AgentConfiguration, daemon: Configuration, name: str
+    manager: ManagerConfiguration, agent: AgentConfiguration, daemon: DaemonConfiguration, name: str
 ) -> None:
     assert daemon.metrics_listen is not None
     listens = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from contrail_config.views import InterfaceView
+from manager.api.types import InterfaceView
 from tests.e2e.interfaces import Interface
 from tests.e2e.machine import Machine
 from tests.e2e.ways import Way

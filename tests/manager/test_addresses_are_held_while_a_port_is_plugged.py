@@ -7,7 +7,7 @@ import pytest
 
 from contrail_config.objects import interface_uuid
 from contrail_config.store import UNPLUGGED_HOLD
-from contrail_config.views import PodState
+from manager.api.types import PodState
 from manager.controller import pod_writer
 from manager.source import Applied, Gone, Pod
 from tests.support.pods import make_nad, make_pod

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from contrail_config.embedded.store import SqliteStore
-from contrail_config.views import PodState
+from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
 from manager.mapping.drafts import draft_interfaces
 from manager.mapping.errors import MappingError

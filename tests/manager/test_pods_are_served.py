@@ -6,7 +6,7 @@ import pytest
 
 from contrail_config.errors import NotFoundError
 from contrail_config.objects import EventType
-from contrail_config.views import PodState
+from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration, PodNetworkSettings
 from manager.source import Applied, Gone
 from tests.manager.conftest import Start

@@ -9,8 +9,8 @@ import pytest
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
-from contrail_config.views import PodState
 from contrail_service.errors import ConfigurationError
+from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration, PodNetworkSettings
 from manager.source import Applied, Listed
 from tests.manager.conftest import Start

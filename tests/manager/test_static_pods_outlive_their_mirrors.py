@@ -9,9 +9,9 @@ import pytest
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.objects import interface_uuid, static_pod_uuid
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
-from manager.controller import mirrors
-from manager.controller.record import Held
-from manager.kubernetes.nodes import REPEATED_EVERY
+from manager.controller import static_pods
+from manager.controller.pod_record import Held
+from manager.kubernetes.node_report_watch import REPEATED_EVERY
 from manager.source import Listed, Pod
 from tests.support.clock import FakeClock
 from tests.support.pods import make_nad, make_pod, uid_of
@@ -59,8 +59,8 @@ def clock(running: RunningManager, monkeypatch: pytest.MonkeyPatch) -> FakeClock
 
 
 def be_patient(monkeypatch: pytest.MonkeyPatch, *, patience: float = 300.0, lag: float = 0.0) -> None:
-    monkeypatch.setattr(mirrors, "PATIENCE", patience)
-    monkeypatch.setattr(mirrors, "_REPORTS_LAG", lag)
+    monkeypatch.setattr(static_pods, "PATIENCE", patience)
+    monkeypatch.setattr(static_pods, "_REPORTS_LAG", lag)
 
 
 async def test_a_mirror_that_comes_back_finds_all_as_it_was(running: RunningManager, holds: Holds) -> None:
@@ -108,7 +108,7 @@ async def test_a_store_that_fails_when_the_wait_is_over_does_not_begin_it_anew(
     waits: list[str] = []
     note = running.manager._pods._mirrors._note
 
-    def note_wait(key: str, held: Held) -> mirrors._Absence:
+    def note_wait(key: str, held: Held) -> static_pods._Absence:
         waits.append(key)
         return note(key, held)
 
@@ -183,7 +183,7 @@ async def test_what_the_node_took_back_and_says_again_is_new(
 
 
 def test_nodes_are_heard_often_enough_to_tell_old_from_new() -> None:
-    assert REPEATED_EVERY * 2 < mirrors._TOLD_WITHIN
+    assert REPEATED_EVERY * 2 < static_pods._TOLD_WITHIN
 
 
 async def told_for(seconds: int, running: RunningManager, clock: FakeClock) -> None:

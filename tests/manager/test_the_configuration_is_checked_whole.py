@@ -10,9 +10,9 @@ import pytest
 from contrail_config.objects import Route, Subnet
 from contrail_service.errors import ConfigurationError
 from manager.configuration import (
-    EmbeddedStore,
+    EmbeddedStoreSettings,
     ManagerConfiguration,
-    ManifestsSource,
+    ManifestSourceSettings,
     MetaPlugin,
     MetaPluginSettings,
     NamespaceIsolation,
@@ -57,8 +57,8 @@ def test_every_key_has_a_default(path: Path, text: str) -> None:
     assert configuration.cluster_name == "k8s"
     assert configuration.node == socket.gethostname()
     assert configuration.pod_network == PodNetworkSettings(subnets=("10.32.0.0/12",), mtu=1500)
-    assert configuration.source == ManifestsSource(path=None)
-    assert configuration.store == EmbeddedStore(path=None)
+    assert configuration.source == ManifestSourceSettings(path=None)
+    assert configuration.store == EmbeddedStoreSettings(path=None)
     assert configuration.meta_plugin == MetaPluginSettings(MetaPlugin.NONE, 0)
     assert configuration.namespace_isolation == NamespaceIsolation(enabled=False, global_namespaces=("default",))
     assert (configuration.listen, configuration.metrics_listen) == ("127.0.0.1:8083", None)

@@ -11,9 +11,9 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.objects import InterfaceAddress, VirtualMachine
 from contrail_config.store import AddressRequest
-from contrail_config.views import PodState
+from manager import work_queue
+from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
-from manager.controller import work_queue
 from manager.source import Applied, Listed, Problem, SourceEvent
 from tests.manager.conftest import Start
 from tests.support.pods import make_nad, make_pod

@@ -6,7 +6,7 @@ import pytest
 
 from contrail_config.errors import StoreRefusedError, StoreUnavailableError
 from contrail_config.objects import VirtualMachine
-from contrail_config.views import PodState
+from manager.api.types import PodState
 from manager.source import Applied, Gone, Pod
 from tests.support.following import eventually
 from tests.support.pods import make_nad, make_namespace, make_pod, reference

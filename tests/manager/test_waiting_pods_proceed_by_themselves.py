@@ -6,7 +6,7 @@ import json
 import pytest
 
 from contrail_config.objects import Subnet, VirtualNetwork, network_uuid
-from contrail_config.views import PodState
+from manager.api.types import PodState
 from manager.controller import pod_writer
 from manager.source import Pod
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_namespace, make_pod, reference

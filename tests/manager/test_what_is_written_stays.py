@@ -1,6 +1,6 @@
 """Rule 5: once a pod's list is written, nothing but the pod's end changes it."""
 
-from contrail_config.views import PodState
+from manager.api.types import PodState
 from tests.support.pods import make_nad, make_namespace, make_pod, reference
 from tests.support.running_manager import RunningManager
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from contrail_config.objects import EventType
-from contrail_config.views import PodState
+from manager.api.types import PodState
 from manager.source import Pod
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference
 from tests.support.running_manager import RunningManager

@@ -10,11 +10,11 @@ from typing import Any
 import aiohttp
 from prometheus_client import CollectorRegistry
 
-from agent_api.agent import Agent
 from agent_api.application import agent_application, agent_runner
-from agent_api.bodies import BodyReader
-from agent_api.machine_watch import WatchedStore
+from agent_api.node_agent import NodeAgent
+from agent_api.request_bodies import RequestBodyReader
 from agent_api.unix_socket import serve_unix
+from agent_api.virtual_machine_watch import WatchedStore
 from contrail_service.listen import ListenAddress, serve_tcp
 from contrail_service.pages import status_routes
 from tests.support.machines import NODE
@@ -26,7 +26,7 @@ DEADLINE = 10.0  # seconds for any answer
 class ServedAgent:
     """An agent that runs, with a client for each of its listeners."""
 
-    agent: Agent
+    agent: NodeAgent
     tcp: aiohttp.ClientSession
     unix: aiohttp.ClientSession
     address: ListenAddress
@@ -39,7 +39,7 @@ async def serve_agent(
     folder: Path,
     *,
     tcp_writes: bool = True,
-    bodies: BodyReader | None = None,
+    bodies: RequestBodyReader | None = None,
     bounds: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> AsyncIterator[ServedAgent]:
@@ -49,7 +49,7 @@ async def serve_agent(
     """
     registry = CollectorRegistry()
     socket = folder / "agent.sock"
-    agent = Agent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=registry, **options)
+    agent = NodeAgent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=registry, **options)
     await agent.load_ports()
     pages = await asyncio.to_thread(status_routes, agent.readiness, registry)  # reads the version from a file
     runners = [
@@ -72,7 +72,7 @@ async def serve_agent(
 
 
 @contextlib.asynccontextmanager
-async def running(agent: Agent) -> AsyncIterator[None]:
+async def running(agent: NodeAgent) -> AsyncIterator[None]:
     """Runs the agent until the context is left; if it died before, its error comes then."""
     task = asyncio.create_task(agent.run())
     try:

@@ -10,25 +10,25 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
-from contrail_config.kube.access import Access
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.client_config import ClientConfig
+from contrail_config.kube.configuration.load import load_client_config
 from tests.support.fake_apiserver.server import serve_fake_apiserver
 from tests.support.real_apiserver.server import BINARIES
 from tests.support.real_apiserver.shared import shared_apiserver
 
-ServeApi = Callable[[], AbstractAsyncContextManager[Access]]
+ServeApi = Callable[[], AbstractAsyncContextManager[ClientConfig]]
 """Gives access to a server until the context is left."""
 
 
 @contextlib.asynccontextmanager
-async def serve_fake() -> AsyncIterator[Access]:
+async def serve_fake() -> AsyncIterator[ClientConfig]:
     async with serve_fake_apiserver() as server:
-        yield Access(server.url)
+        yield ClientConfig(server.url)
 
 
 @contextlib.asynccontextmanager
-async def serve_real() -> AsyncIterator[Access]:
-    yield await load_access(kubeconfig=str(shared_apiserver().kubeconfig()))
+async def serve_real() -> AsyncIterator[ClientConfig]:
+    yield await load_client_config(kubeconfig=str(shared_apiserver().kubeconfig()))
 
 
 API_SERVERS: dict[str, ServeApi] = {"fake": serve_fake}

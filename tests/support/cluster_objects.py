@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from manager.kubernetes.definition import NAME as NAD_DEFINITION
+from manager.kubernetes.nad_crd import NAME as NAD_DEFINITION
 from tests.support.fake_apiserver.kinds import CRDS, NAMESPACES, PODS, Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object

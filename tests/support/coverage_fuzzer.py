@@ -19,12 +19,12 @@ with atheris.instrument_imports(include=["cni_contrail"]):
     import cni_contrail.agent.http as http
     from cni_contrail.deadline import Deadline
     from cni_contrail.errors import PluginError
-    from cni_contrail.plugin import Answer, respond
+    from cni_contrail.plugin import CommandOutput, respond
 
 COMMANDS = ("ADD", "DEL", "CHECK", "GC", "STATUS")
 NETWORK = "contrail-k8s-cni"
 BUG = 999
-READ_ANSWER = http.Asked.answer
+READ_ANSWER = http.HttpExchange.answer
 ALWAYS_READY = os.open(os.devnull, os.O_RDONLY)
 
 
@@ -45,8 +45,8 @@ class Calls:
         with open(self._node_file, "w") as file:
             json.dump(settings, file)
         self._sandbox = sandbox
-        self.answer = http.Answer(404, b"")
-        setattr(http.Asked, "answer", lambda _: self.answer)  # noqa: B010 - nobody is there to be asked
+        self.answer = http.HttpResponse(404, b"")
+        setattr(http.HttpExchange, "answer", lambda _: self.answer)  # noqa: B010 - nobody is there to be asked
 
     def carry_out(self, command: str, stdin: bytes, args: str = "") -> None:
         """One call, and the DEL that a runtime makes after it."""
@@ -56,7 +56,7 @@ class Calls:
         if os.path.isdir(self._state):
             self._check_that_del_cleans_up()
 
-    def _respond(self, command: str, stdin: bytes, args: str) -> Answer:
+    def _respond(self, command: str, stdin: bytes, args: str) -> CommandOutput:
         environment = {
             "CNI_COMMAND": command,
             "CNI_CONTAINERID": "c1",
@@ -69,7 +69,7 @@ class Calls:
         return respond(environment, lambda: stdin)
 
     def _check_that_del_cleans_up(self) -> None:
-        self.answer = http.Answer(200, b"{}")
+        self.answer = http.HttpResponse(200, b"{}")
         answer = self._respond("DEL", config(), "")
         assert answer.status == 0, answer.output
         left = [name for name in os.listdir(self._state) if name != ".damaged"]
@@ -92,13 +92,13 @@ def target(name: str, calls: Calls) -> Callable[[bytes], None]:
         calls.carry_out(COMMANDS[len(data) % len(COMMANDS)], config(), os.fsdecode(data.replace(b"\0", b"")))
 
     def answers(data: bytes) -> None:
-        calls.answer = http.Answer(200, data)
+        calls.answer = http.HttpResponse(200, data)
         calls.carry_out("ADD", config())
 
     def wire(data: bytes) -> None:
         setattr(http, "connect", lambda *_: Connection(data))  # noqa: B010 - all that is asked of it
         with contextlib.suppress(PluginError):
-            READ_ANSWER(http.Asked(http.Endpoint("/x", "", 0), "GET", "/", b"", Deadline(5)))
+            READ_ANSWER(http.HttpExchange(http.Endpoint("/x", "", 0), "GET", "/", b"", Deadline(5)))
 
     return {"stdin": standard_input, "args": arguments, "answers": answers, "wire": wire}[name]
 

@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachineInterface
-from contrail_config.views import InterfaceView, NetworkView
+from manager.api.types import InterfaceView, NetworkView
 from tests.support import views
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]

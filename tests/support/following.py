@@ -5,9 +5,9 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from contrail_config.kube.decoding import Unreadable
+from contrail_config.kube.decoding import UndecodableObject
+from contrail_config.kube.object_cache import Added, Change, Deleted, Key, Listed, Modified
 from contrail_config.kube.reflector import Pace, Reflector
-from contrail_config.kube.view import Added, Change, Deleted, Key, Listed, Modified
 
 DEADLINE = 10.0
 QUICK = Pace(first_pause=0.002, longest_pause=0.02, silence=5.0, short_watch=0.0)
@@ -109,7 +109,7 @@ def _key(found: Any) -> Key:
 def _name(change: Change[Any]) -> str:
     if isinstance(change, Listed):
         return ""
-    name: str = (change if isinstance(change, Unreadable) else change.object).metadata.name
+    name: str = (change if isinstance(change, UndecodableObject) else change.object).metadata.name
     return name
 
 

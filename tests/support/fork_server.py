@@ -25,14 +25,14 @@ import pyroute2  # noqa: F401 - what CHECK takes longest for
 import cni_contrail.agent.http
 import cni_contrail.commands.add
 import cni_contrail.commands.check
-import cni_contrail.commands.collect
 import cni_contrail.commands.delete
+import cni_contrail.commands.garbage_collect
 import cni_contrail.commands.lost
 import cni_contrail.commands.status
-import cni_contrail.commands.stock
+import cni_contrail.commands.vrouter_agent
 import cni_contrail.daemon.cli
+from cni_contrail.daemon.connection_handler import ConnectionHandler
 from cni_contrail.daemon.protocol import Conversation, Received
-from cni_contrail.daemon.requests import Requests
 from cni_contrail.link import netns as plugin_netns
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.plugin import main
@@ -115,26 +115,26 @@ def _kill(pids: Iterable[int]) -> None:
 
 
 def _die_in_first_call(number: int) -> None:
-    carry_out = Requests._carry_out
+    carry_out = ConnectionHandler._carry_out
 
     def first(*arguments: Any) -> Any:
-        Requests._carry_out = carry_out  # type: ignore[method-assign]  # the point of it
+        ConnectionHandler._carry_out = carry_out  # type: ignore[method-assign]  # the point of it
         _die_at(number)
         return carry_out(*arguments)
 
     if number:
-        Requests._carry_out = first  # type: ignore[method-assign, assignment]  # the point of it
+        ConnectionHandler._carry_out = first  # type: ignore[method-assign, assignment]  # the point of it
 
 
 def _tell_of_ends() -> None:
     """Writes a call's number to standard output when it is over, with all that comes behind its answer."""
-    answer = Requests._answer
+    answer = ConnectionHandler._answer
 
-    def told(requests: Requests, conversation: Conversation, received: Received) -> None:
+    def told(requests: ConnectionHandler, conversation: Conversation, received: Received) -> None:
         answer(requests, conversation, received)
         os.write(1, f"{received.environment.get(NUMBER)}\n".encode())
 
-    Requests._answer = told  # type: ignore[method-assign, assignment]  # the point of it
+    ConnectionHandler._answer = told  # type: ignore[method-assign, assignment]  # the point of it
 
 
 def _die_at(number: int) -> None:

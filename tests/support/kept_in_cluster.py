@@ -2,16 +2,20 @@
 
 import msgspec
 
-from contrail_config.kubernetes.kinds import BLOCKS, GROUP, MACHINES, NETWORKS, VERSION
+from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, GROUP, VERSION, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
 from contrail_config.objects import VirtualMachine, VirtualNetwork
 from tests.support.blocks_on_the_wire import taken
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
 
-MACHINE_KIND = Kind(GROUP, VERSION, MACHINES.kind, MACHINES.plural, custom=True, blind_updates=False)
-NETWORK_KIND = Kind(GROUP, VERSION, NETWORKS.kind, NETWORKS.plural, namespaced=False, custom=True, blind_updates=False)
-BLOCK_KIND = Kind(GROUP, VERSION, BLOCKS.kind, BLOCKS.plural, namespaced=False, custom=True, blind_updates=False)
+MACHINE_KIND = Kind(GROUP, VERSION, VIRTUAL_MACHINES.kind, VIRTUAL_MACHINES.plural, custom=True, blind_updates=False)
+NETWORK_KIND = Kind(
+    GROUP, VERSION, VIRTUAL_NETWORKS.kind, VIRTUAL_NETWORKS.plural, namespaced=False, custom=True, blind_updates=False
+)
+BLOCK_KIND = Kind(
+    GROUP, VERSION, ADDRESS_BLOCKS.kind, ADDRESS_BLOCKS.plural, namespaced=False, custom=True, blind_updates=False
+)
 
 
 def kept_machines(server: FakeApiServer) -> dict[str, VirtualMachine]:

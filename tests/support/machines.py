@@ -9,8 +9,8 @@ from contrail_config.objects import (
     VirtualMachineInterface,
     interface_mac,
     interface_uuid,
-    machine_name,
     network_uuid,
+    virtual_machine_name,
 )
 
 NODE = "worker-1"
@@ -67,7 +67,7 @@ def make_machine(
         interfaces = (pod_interface(uid),)
     return VirtualMachine(
         uuid=uid,
-        name=machine_name("k8s", "default", pod),
+        name=virtual_machine_name("k8s", "default", pod),
         cluster="k8s",
         project="k8s-default",
         namespace="default",

@@ -8,19 +8,19 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from contrail_config.errors import StoreError
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.reflector import Pace
-from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.definitions import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import UNPLUGGED_HOLD, Store
 from manager.configuration import ManagerConfiguration
-from manager.kubernetes.definition import NadDefinition
+from manager.deletions import no_deletions
+from manager.kubernetes.deleted_virtual_machines import DeletedVirtualMachines
 from manager.kubernetes.event_log import KubernetesEventLog
-from manager.kubernetes.losses import MachineLosses
+from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.source import KubernetesSource
 from manager.kubernetes.status_writer import StatusWriter
-from manager.losses import no_losses
 from manager.manager import Manager
 from tests.support.fake_apiserver.server import FakeApiServer
 
@@ -40,8 +40,10 @@ class ManagerLife:
     `access` leads to the server if it wants to know who asks.
     """
 
-    def __init__(self, server: FakeApiServer, store: Store | None = None, *, access: Access | None = None) -> None:
-        self._access = access or Access(server.url)
+    def __init__(
+        self, server: FakeApiServer, store: Store | None = None, *, access: ClientConfig | None = None
+    ) -> None:
+        self._access = access or ClientConfig(server.url)
         self._given_store = store
         self._stack = contextlib.AsyncExitStack()
         self.tasks: set[asyncio.Task[Any]] = set()
@@ -57,9 +59,9 @@ class ManagerLife:
     def _begin(self, client: KubeClient) -> None:
         self._client = client
         self.store = self._given_store or KubernetesStore(client, clock=_hasty_clock, pace=0.0)
-        source = KubernetesSource(client, definition=NadDefinition(client), pace=_PACE, patience=0.2)
+        source = KubernetesSource(client, definition=NadCrd(client), pace=_PACE, patience=0.2)
         self.statuses = StatusWriter(client, pod_of=source.pod_of)
-        losses = MachineLosses(client, is_gone=source.is_gone, pace=_PACE)
+        losses = DeletedVirtualMachines(client, is_gone=source.is_gone, pace=_PACE)
         self.manager = Manager(
             ManagerConfiguration(),
             source=source,
@@ -69,13 +71,13 @@ class ManagerLife:
             plugged=set[str]().__contains__,
             stray_hold=UNPLUGGED_HOLD,
             assigned=self.statuses.assigned,
-            losses=no_losses if self._given_store else losses.events,
+            losses=no_deletions if self._given_store else losses.events,
         )
         self._main = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
         if self._given_store is None:
-            await ensure_definitions(self._client)
+            await ensure_crds(self._client)
         await self.manager.run()
 
     def check(self) -> None:

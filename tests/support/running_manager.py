@@ -9,12 +9,12 @@ from prometheus_client import CollectorRegistry
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import Event, FqName, Subnet, VirtualMachine, VirtualNetwork, network_uuid
 from contrail_config.store import ChangeType, WatchStart
-from contrail_config.views import PodView
-from manager.api.views import Selection
+from manager.api.queries import ItemFilter
+from manager.api.types import PodView
 from manager.configuration import ManagerConfiguration
-from manager.controller.work_queue import WorkQueue
 from manager.manager import Manager
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Source, SourceEvent
+from manager.work_queue import WorkQueue
 
 Queue = WorkQueue[str] | WorkQueue[tuple[str, str]]
 
@@ -136,7 +136,7 @@ class RunningManager:
 
     async def view(self, pod: Pod) -> PodView:
         """How far the manager got with the pod."""
-        (view,) = await self.manager.views.pods(Selection(namespace=pod.namespace, name=pod.name))
+        (view,) = await self.manager.views.pods(ItemFilter(namespace=pod.namespace, name=pod.name))
         return view
 
     async def network(self, name: str) -> VirtualNetwork | None:

@@ -6,10 +6,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from contrail_config.embedded.store import SqliteStore
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import connect
-from contrail_config.kube.configuration.load import load_access
-from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kube.client_config import ClientConfig
+from contrail_config.kube.configuration.load import load_client_config
+from contrail_config.kubernetes.definitions import ensure_crds
 from contrail_config.kubernetes.kinds import GROUP
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import Store
@@ -39,10 +39,10 @@ class ServedStore(KubernetesStore):
         await self.resources.aclose()
 
 
-async def open_served(access: Access, clock: FakeClock, resources: AsyncExitStack) -> ServedStore:
+async def open_served(access: ClientConfig, clock: FakeClock, resources: AsyncExitStack) -> ServedStore:
     """A store on the API server that `access` leads to; `resources` are closed with it."""
     client = await resources.enter_async_context(connect(access))
-    await ensure_definitions(client)
+    await ensure_crds(client)
     store = ServedStore(client, clock=clock, pace=0.0)
     store.resources = resources
     return store
@@ -57,7 +57,7 @@ async def open_on_fake_apiserver(folder: Path, clock: FakeClock) -> ServedStore:
     resources = AsyncExitStack()
     await server.start()
     resources.push_async_callback(server.stop)
-    return await open_served(Access(server.url), clock, resources)
+    return await open_served(ClientConfig(server.url), clock, resources)
 
 
 _last_folder: list[Path] = []
@@ -69,7 +69,7 @@ async def open_on_real_apiserver(folder: Path, clock: FakeClock) -> ServedStore:
     if _last_folder != [folder]:
         server.etcd.empty(GROUP)
         _last_folder[:] = [folder]
-    return await open_served(await load_access(kubeconfig=str(server.kubeconfig())), clock, AsyncExitStack())
+    return await open_served(await load_client_config(kubeconfig=str(server.kubeconfig())), clock, AsyncExitStack())
 
 
 STORES: dict[str, StoreFactory] = {"embedded": open_embedded, "kubernetes": open_on_fake_apiserver}

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import TypeVar
 
 from contrail_config.kube.client import KubeClient
-from manager.kubernetes.definition import NadDefinition
+from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.source import KubernetesSource
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, SourceEvent
 from tests.support.following import DEADLINE, QUICK, News
@@ -65,7 +65,7 @@ async def follow_source(
     client: KubeClient, *, patience: float = DEADLINE, deadline: float = DEADLINE
 ) -> AsyncIterator[ToldSource]:
     """Follows a source until the context is left."""
-    definition = NadDefinition(client, deadline=deadline)
+    definition = NadCrd(client, deadline=deadline)
     told = ToldSource(KubernetesSource(client, definition=definition, pace=QUICK, patience=patience))
     task = asyncio.create_task(told.follow())
     try:

@@ -14,7 +14,7 @@ from contrail_config.objects import (
     VirtualMachineInterface,
     VirtualNetwork,
 )
-from contrail_config.views import InterfaceView, NetworkView, PodState, PodView
+from manager.api.types import InterfaceView, NetworkView, PodState, PodView
 
 POD_NETWORK: FqName = ("default-domain", "k8s-default", "k8s-default-pod-network")
 BLUE: FqName = ("default-domain", "k8s-shop", "k8s-blue-pod-network")

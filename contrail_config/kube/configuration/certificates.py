@@ -3,7 +3,7 @@
 import os
 import ssl
 
-from contrail_config.kube.access import ClientCertificate
+from contrail_config.kube.client_config import ClientCertificate
 from contrail_config.kube.errors import KubeConfigurationError
 
 

@@ -2,10 +2,10 @@
 
 import re
 
-from contrail_config.kube.access import ClientCertificate, Credential
+from contrail_config.kube.client_config import ClientCertificate, Credential
 from contrail_config.kube.configuration.certificates import check_certificate
-from contrail_config.kube.configuration.last_usable import LastUsable
-from contrail_config.kube.configuration.material import Material
+from contrail_config.kube.configuration.last_known_good import LastKnownGood
+from contrail_config.kube.configuration.value_source import ValueSource
 from contrail_config.kube.errors import KubeConfigurationError
 
 _TOKEN = re.compile(rb"[\x21-\x7e]+")
@@ -14,7 +14,9 @@ _TOKEN = re.compile(rb"[\x21-\x7e]+")
 class KeptCredentials:
     """A token, a client certificate with its key, both or none."""
 
-    def __init__(self, *, token: Material | None = None, certificate: tuple[Material, Material] | None = None) -> None:
+    def __init__(
+        self, *, token: ValueSource | None = None, certificate: tuple[ValueSource, ValueSource] | None = None
+    ) -> None:
         self._token = _token(token) if token else None
         self._certificate = _certificate(*certificate) if certificate else None
 
@@ -32,12 +34,12 @@ class KeptCredentials:
         """Nothing was begun."""
 
 
-def _token(material: Material) -> LastUsable[str]:
-    return LastUsable(lambda content: check_token(content, origin=material.origin), material)
+def _token(material: ValueSource) -> LastKnownGood[str]:
+    return LastKnownGood(lambda content: check_token(content, origin=material.origin), material)
 
 
-def _certificate(chain: Material, key: Material) -> LastUsable[ClientCertificate]:
-    return LastUsable(lambda *pair: check_certificate(ClientCertificate(pair[0], pair[1], chain.origin)), chain, key)
+def _certificate(chain: ValueSource, key: ValueSource) -> LastKnownGood[ClientCertificate]:
+    return LastKnownGood(lambda *pair: check_certificate(ClientCertificate(pair[0], pair[1], chain.origin)), chain, key)
 
 
 def check_token(content: bytes, *, origin: str) -> str:

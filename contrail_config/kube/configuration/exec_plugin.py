@@ -14,13 +14,13 @@ from typing import Annotated, Any
 
 import msgspec
 
-from contrail_config.kube.access import ClientCertificate, Credential
+from contrail_config.kube.client_config import ClientCertificate, Credential
 from contrail_config.kube.configuration.certificates import check_certificate
 from contrail_config.kube.configuration.credentials import check_token
-from contrail_config.kube.configuration.material import Material
-from contrail_config.kube.configuration.processes import kill, start
+from contrail_config.kube.configuration.process_groups import kill, start
 from contrail_config.kube.configuration.schema import Plugin
-from contrail_config.kube.configuration.shared_run import SharedRun
+from contrail_config.kube.configuration.single_flight import SingleFlight
+from contrail_config.kube.configuration.value_source import ValueSource
 from contrail_config.kube.decoding import NOT_JSON
 from contrail_config.kube.errors import KubeConfigurationError
 
@@ -47,14 +47,14 @@ class PluginCredentials:
     """What `plugin` gives; `cluster` and `authority` are what it is told of the cluster if it asks for that."""
 
     def __init__(
-        self, plugin: Plugin, *, command: str, origin: str, cluster: Mapping[str, Any], authority: Material | None
+        self, plugin: Plugin, *, command: str, origin: str, cluster: Mapping[str, Any], authority: ValueSource | None
     ) -> None:
         self._plugin = plugin
         self._command = command
         self._origin = origin
         self._cluster = cluster
         self._authority = authority
-        self._given = SharedRun(self._ask)
+        self._given = SingleFlight(self._ask)
         self._kept: Credential | None = None
         self._expires: datetime | None = None
 

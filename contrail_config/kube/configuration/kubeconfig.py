@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from contrail_config.kube.access import Access, Anonymous, Credentials
+from contrail_config.kube.client_config import Anonymous, ClientConfig, Credentials
 from contrail_config.kube.configuration.credentials import KeptCredentials
 from contrail_config.kube.configuration.exec_plugin import PluginCredentials
 from contrail_config.kube.configuration.files import Entry, Merged
-from contrail_config.kube.configuration.material import FileContents, Inline, Material
 from contrail_config.kube.configuration.schema import Cluster, Plugin, User
 from contrail_config.kube.configuration.tls import RotatingTls
+from contrail_config.kube.configuration.value_source import FileValue, InlineValue, ValueSource
 from contrail_config.kube.errors import KubeConfigurationError
 
 _PLUGIN_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -21,7 +21,7 @@ _PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
 S = TypeVar("S")
 
 
-def kubeconfig_access(files: Merged, *, context: str = "") -> Access:
+def kubeconfig_access(files: Merged, *, context: str = "") -> ClientConfig:
     """Returns the access of a context, by default of the current one. Raises KubeConfigurationError."""
     name = context or files.current_context
     if not name:
@@ -31,7 +31,7 @@ def kubeconfig_access(files: Merged, *, context: str = "") -> Access:
     credentials: Credentials = Anonymous()
     if chosen.content.user:
         credentials = _credentials(_find(files.users, chosen.content.user, f"{chosen.origin}: user"), cluster)
-    return Access(
+    return ClientConfig(
         _url(cluster, "server", cluster.content.server),
         credentials=credentials,
         tls=_tls(cluster),
@@ -68,7 +68,7 @@ def _tls(cluster: Entry[Cluster]) -> RotatingTls | None:
     return RotatingTls(authority, verify=not content.insecure_skip_tls_verify)
 
 
-def _authority(cluster: Entry[Cluster]) -> Material | None:
+def _authority(cluster: Entry[Cluster]) -> ValueSource | None:
     path, data = cluster.content.certificate_authority, cluster.content.certificate_authority_data
     if data == "" and not path and not cluster.content.insecure_skip_tls_verify:  # not the machine's authorities
         raise KubeConfigurationError(f"{cluster.origin}: certificate-authority-data: is empty")
@@ -80,11 +80,11 @@ def _credentials(user: Entry[User], cluster: Entry[Cluster]) -> Credentials:
     _refuse_unsupported(user)
     if content.exec and not (content.token or content.token_file):
         return _plugin(user, content.exec, cluster)
-    token: Material | None = None
+    token: ValueSource | None = None
     if content.token_file:
-        token = FileContents(user.path(content.token_file), f"{user.origin}: tokenFile")
+        token = FileValue(user.path(content.token_file), f"{user.origin}: tokenFile")
     elif content.token:
-        token = Inline(content.token.encode(), f"{user.origin}: token")
+        token = InlineValue(content.token.encode(), f"{user.origin}: token")
     return KeptCredentials(token=token, certificate=_certificate(user))
 
 
@@ -96,7 +96,7 @@ def _refuse_unsupported(user: Entry[User]) -> None:
             raise KubeConfigurationError(f"{user.origin}: {key}: is not supported")
 
 
-def _certificate(user: Entry[User]) -> tuple[Material, Material] | None:
+def _certificate(user: Entry[User]) -> tuple[ValueSource, ValueSource] | None:
     content = user.content
     chain = _material(user, "client-certificate", path=content.client_certificate, data=content.client_certificate_data)
     key = _material(user, "client-key", path=content.client_key, data=content.client_key_data)
@@ -132,11 +132,11 @@ def _about(content: Cluster) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value}
 
 
-def _material(entry: Entry[Any], key: str, *, path: str, data: str) -> Material | None:
+def _material(entry: Entry[Any], key: str, *, path: str, data: str) -> ValueSource | None:
     """Returns what stands in the configuration, else what stands in a file; None if neither is given."""
     if data:
         try:
-            return Inline(base64.b64decode(data, validate=True), f"{entry.origin}: {key}-data")
+            return InlineValue(base64.b64decode(data, validate=True), f"{entry.origin}: {key}-data")
         except binascii.Error as error:
             raise KubeConfigurationError(f"{entry.origin}: {key}-data: is not base64: {error}") from error
-    return FileContents(entry.path(path), f"{entry.origin}: {key}") if path else None
+    return FileValue(entry.path(path), f"{entry.origin}: {key}") if path else None

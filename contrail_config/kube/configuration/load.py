@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 
-from contrail_config.kube.access import Access
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.configuration.files import read_files
 from contrail_config.kube.configuration.in_cluster import in_cluster_access, is_in_cluster
 from contrail_config.kube.configuration.kubeconfig import kubeconfig_access
@@ -13,9 +13,9 @@ _VARIABLE = "KUBECONFIG"
 _AT_HOME = "~/.kube/config"
 
 
-async def load_access(
+async def load_client_config(
     *, kubeconfig: str = "", context: str = "", environment: Mapping[str, str] = os.environ
-) -> Access:
+) -> ClientConfig:
     """Returns how the server is reached. `kubeconfig` is a path, or several with colons between them.
 
     Raises KubeConfigurationError.
@@ -26,6 +26,6 @@ async def load_access(
     return await asyncio.to_thread(_from_files, paths or _AT_HOME, context)
 
 
-def _from_files(paths: str, context: str) -> Access:
+def _from_files(paths: str, context: str) -> ClientConfig:
     files = read_files([os.path.expanduser(path) for path in paths.split(os.pathsep) if path])
     return kubeconfig_access(files, context=context)

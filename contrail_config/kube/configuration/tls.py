@@ -3,16 +3,16 @@
 import asyncio
 import ssl
 
-from contrail_config.kube.access import ClientCertificate
+from contrail_config.kube.client_config import ClientCertificate
 from contrail_config.kube.configuration.certificates import check_authority, load
-from contrail_config.kube.configuration.last_usable import LastUsable
-from contrail_config.kube.configuration.material import Material
+from contrail_config.kube.configuration.last_known_good import LastKnownGood
+from contrail_config.kube.configuration.value_source import ValueSource
 
 
 class RotatingTls:
     """Believes servers that `authority` signed, the machine's own authorities if None, any server if not `verify`."""
 
-    def __init__(self, authority: Material | None, *, verify: bool = True) -> None:
+    def __init__(self, authority: ValueSource | None, *, verify: bool = True) -> None:
         self._authority = _authority(authority) if authority else None
         self._verify = verify
         self._made_of: tuple[str | None, ClientCertificate | None] | None = None
@@ -42,5 +42,5 @@ class RotatingTls:
         return context
 
 
-def _authority(material: Material) -> LastUsable[str]:
-    return LastUsable(lambda content: check_authority(content, origin=material.origin), material)
+def _authority(material: ValueSource) -> LastKnownGood[str]:
+    return LastKnownGood(lambda content: check_authority(content, origin=material.origin), material)

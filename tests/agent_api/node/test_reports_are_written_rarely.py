@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from agent_api.machines import Machines
 from agent_api.node.reporter import NodeReporter, ReportPace
+from agent_api.virtual_machine_index import VirtualMachineIndex
 from contrail_config.errors import StoreUnavailableError
 from tests.agent_api.conftest import Settle
 from tests.agent_api.node.conftest import VERSIONS, KeptReports
@@ -38,7 +38,7 @@ async def test_the_first_report_says_who_reports_and_when(reporter: NodeReporter
 async def test_before_the_machines_are_listed_nothing_is_told(
     reporter: NodeReporter, reports: KeptReports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reporter, "_machines", Machines())
+    monkeypatch.setattr(reporter, "_machines", VirtualMachineIndex())
     await reporter.report()
     assert not reports.written
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from agent_api.node.reporter import NodeReporter
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import connect
-from contrail_config.kubernetes.definitions import ensure_definitions
-from contrail_config.kubernetes.kinds import NODES, NodeReport
-from contrail_config.kubernetes.nodes import NodeReports
+from contrail_config.kube.client_config import ClientConfig
+from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.kinds import CONTRAIL_NODES, NodeReport
+from contrail_config.kubernetes.node_reports import NodeReports
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.agent_api.node.conftest import VERSIONS
 from tests.support.agent import ServedAgent, port_of, serve_agent, until
@@ -41,8 +41,8 @@ class Joined:
 
 @pytest.fixture
 async def server() -> AsyncIterator[FakeApiServer]:
-    async with serve_fake_apiserver() as server, connect(Access(server.url)) as client:
-        await ensure_definitions(client)
+    async with serve_fake_apiserver() as server, connect(ClientConfig(server.url)) as client:
+        await ensure_crds(client)
         yield server
 
 
@@ -55,7 +55,7 @@ def join(server: FakeApiServer, tmp_path: Path, clock: FakeClock) -> Join:
         place = tmp_path / folder
         place.mkdir(exist_ok=True)
         async with contextlib.AsyncExitStack() as stack:
-            client = await stack.enter_async_context(connect(Access(server.url), deadline=2))
+            client = await stack.enter_async_context(connect(ClientConfig(server.url), deadline=2))
             store = KubernetesStore(client)
             stack.push_async_callback(store.close)
             served = await stack.enter_async_context(serve_agent(store, place))
@@ -68,8 +68,8 @@ def join(server: FakeApiServer, tmp_path: Path, clock: FakeClock) -> Join:
 
 
 async def reported(server: FakeApiServer) -> NodeReport:
-    async with connect(Access(server.url)) as client:
-        return (await client.get(NODES, NODE)).status
+    async with connect(ClientConfig(server.url)) as client:
+        return (await client.get(CONTRAIL_NODES, NODE)).status
 
 
 async def test_two_agents_of_one_node_tell_of_each_other(server: FakeApiServer, join: Join, clock: FakeClock) -> None:

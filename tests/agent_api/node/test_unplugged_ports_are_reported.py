@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_api.machines import Machines
 from agent_api.node import unplugged
 from agent_api.node.reporter import NodeReporter
 from agent_api.node.unplugged import UnpluggedPorts
+from agent_api.virtual_machine_index import VirtualMachineIndex
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine, static_pod_uuid
 from contrail_config.store import UNPLUGGED_HOLD
@@ -154,7 +154,7 @@ class TestAnAgentThatStartsAnew:
     async def test_before_its_machines_are_listed_it_takes_no_port_for_left_over(
         self, served: ServedAgent, clock: FakeClock
     ) -> None:
-        ports = UnpluggedPorts(Machines(), served.agent.ports, clock=clock)
+        ports = UnpluggedPorts(VirtualMachineIndex(), served.agent.ports, clock=clock)
         await plug(served)
         assert ports.pending() == 0
         await unplug(served)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
-from cni_contrail.journal import Journal
+from cni_contrail.execution_context import ExecutionContext
 from cni_contrail.link import links
 from cni_contrail.link.addresses import add_address
 from cni_contrail.link.exchange import RouteSocket, route_socket_in
@@ -28,10 +28,10 @@ from cni_contrail.link.netns import open_netns
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.remove import HostLink, remove_links
 from cni_contrail.link.routes import add_default
+from cni_contrail.log import Log
 from cni_contrail.plugin import respond
 from cni_contrail.state.attachments import Attachments
 from cni_contrail.state.records import Record
-from cni_contrail.surroundings import Surroundings
 from tests.bench.attach.node import PODS, BenchNode, Pod
 from tests.bench.attach.ratios import attach_and_detach
 from tests.bench.spawn import Program
@@ -40,7 +40,7 @@ from tests.support.netns import Netns
 Seconds = dict[str, list[float]]
 
 
-class Watched(Surroundings):
+class Watched(ExecutionContext):
     """Those of a call whose phases are measured, up to the moment when the runtime has its result."""
 
     def __init__(self, log: str, seconds: Seconds) -> None:
@@ -48,9 +48,9 @@ class Watched(Surroundings):
         self._seconds = seconds
         self._began = time.perf_counter()
 
-    def journal(self, path: str = "", level: str = "info") -> Journal:
+    def journal(self, path: str = "", level: str = "info") -> Log:
         """A file, as the daemon's is one."""
-        return Journal(path or self._log, level)
+        return Log(path or self._log, level)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -121,7 +121,7 @@ def _attach_here(node: BenchNode, pod: str, seconds: Seconds) -> Record:
 
 
 def _attachments(node: BenchNode) -> Attachments:
-    return Attachments(str(node.state), Journal(os.devnull))
+    return Attachments(str(node.state), Log(os.devnull))
 
 
 def _write(node: BenchNode, record: Record) -> float:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from contrail_config.kube.client import connect
-from contrail_config.kube.configuration.load import load_access
-from manager.kubernetes.definition import NadDefinition
+from contrail_config.kube.configuration.load import load_client_config
+from manager.kubernetes.nad_crd import NadCrd
 from tests.bench.attach.node import BenchNode, Pod
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
@@ -71,8 +71,8 @@ class MultusCluster:
             self.server.ask("POST", _DEFINITIONS, {**kind, "metadata": {"name": name}, "spec": spec})
 
     async def _define_kind(self) -> None:
-        async with connect(await load_access(kubeconfig=str(self.server.kubeconfig()))) as client:
-            await NadDefinition(client).ensure()
+        async with connect(await load_client_config(kubeconfig=str(self.server.kubeconfig()))) as client:
+            await NadCrd(client).ensure()
 
 
 @contextmanager

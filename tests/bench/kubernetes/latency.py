@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from contrail_config.kube.client import connect
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.configuration.load import load_client_config
 from tests.bench.agent_vm_cfg import Connect, get, processor_seconds
 from tests.bench.built_apiserver import built_apiserver
 from tests.bench.kubernetes.processes import pid_of
@@ -72,7 +72,7 @@ def main(*, quick: bool = False) -> dict[str, Any]:
 
 async def _measure(server: ApiServer, manager: ManagerProcess, agent: AgentProcess, *, quick: bool) -> dict[str, Any]:
     pods = int(RATE * (QUICK_SECONDS if quick else SECONDS))
-    async with connect(await load_access(kubeconfig=str(server.kubeconfig()))) as client:
+    async with connect(await load_client_config(kubeconfig=str(server.kubeconfig()))) as client:
         pids = {"manager": pid_of(manager), "agent": pid_of(agent), "apiserver": server.pid, "etcd": server.etcd.pid}
         cluster = Cluster(server, agent, Users(client, "default"), pids)
         for name, cidr in NETWORKS.items():

@@ -8,27 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from cni_contrail.daemon.configuration import DEFAULT_SOCKET, Configuration, load_configuration
-from cni_contrail.daemon.errors import ConfigurationError
+from cni_contrail.daemon.configuration import DEFAULT_SOCKET, DaemonConfiguration, load_daemon_configuration
+from cni_contrail.daemon.errors import DaemonConfigurationError
 from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.callers import ShimAndDaemon
 from tests.support.plugin import Plugin, PodSandbox
 
 
-def load(tmp_path: Path, text: str) -> Configuration:
+def load(tmp_path: Path, text: str) -> DaemonConfiguration:
     file = tmp_path / "cnid.yaml"
     file.write_text(text)
-    return load_configuration(str(file))
+    return load_daemon_configuration(str(file))
 
 
 def test_all_keys_may_be_left_out(tmp_path: Path) -> None:
-    assert load(tmp_path, "") == Configuration() == load(tmp_path, "socket:\nmode:\n")
-    assert Configuration().socket == DEFAULT_SOCKET == "/run/contrail/cni.sock"
+    assert load(tmp_path, "") == DaemonConfiguration() == load(tmp_path, "socket:\nmode:\n")
+    assert DaemonConfiguration().socket == DEFAULT_SOCKET == "/run/contrail/cni.sock"
 
 
 def test_its_keys_are_the_daemons_and_the_plugins(tmp_path: Path) -> None:
     text = "socket: /run/x.sock\nmetrics-listen: '[::1]:9100'\nmode: thick\nmtu: 9000\nlog-level: debug\n"
-    assert load(tmp_path, text) == Configuration(
+    assert load(tmp_path, text) == DaemonConfiguration(
         "/run/x.sock", ("::1", 9100), {"mode": "thick", "mtu": 9000, "log-level": "debug"}
     )
 
@@ -53,7 +53,7 @@ def test_its_keys_are_the_daemons_and_the_plugins(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(DaemonConfigurationError) as refused:
         load(tmp_path, text)
     assert str(refused.value).startswith(f"{tmp_path}/cnid.yaml: ")
     assert message in str(refused.value)
@@ -65,8 +65,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes | None)
     file = tmp_path / "cnid.yaml"
     if data is not None:
         file.write_bytes(data)
-    with pytest.raises(ConfigurationError, match=r"cnid\.yaml"):
-        load_configuration(str(file))
+    with pytest.raises(DaemonConfigurationError, match=r"cnid\.yaml"):
+        load_daemon_configuration(str(file))
 
 
 @pytest.mark.parametrize("name", ["cnid.yaml", "cni.json"])

@@ -8,18 +8,18 @@ import pytest
 
 from cni_contrail.commands.node import Node
 from cni_contrail.commands.sweep import sweep, sweep_all
-from cni_contrail.daemon import upkeep
-from cni_contrail.daemon.upkeep import Upkeep
+from cni_contrail.daemon import maintenance
+from cni_contrail.daemon.maintenance import Maintenance
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.journal import Journal
+from cni_contrail.execution_context import ExecutionContext
+from cni_contrail.log import Log
 from cni_contrail.settings import Settings
-from cni_contrail.surroundings import Surroundings
 
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_FIRST_PAUSE", "_LONGEST_PAUSE", "_SWEEP_PAUSE"):
-        monkeypatch.setattr(upkeep, name, 0.01)
+        monkeypatch.setattr(maintenance, name, 0.01)
 
 
 def test_it_goes_on_when_the_settings_are_right_again(tmp_path: Path) -> None:
@@ -33,9 +33,9 @@ def test_it_goes_on_when_the_settings_are_right_again(tmp_path: Path) -> None:
             raise PluginError(Code.INVALID_CONFIG, "cni.json cannot be read")
         if len(tries) == 2 and min(tries.values()) >= 3:
             both.set()
-        return Node(Settings(state_dir=str(tmp_path / "state")), Journal(), Surroundings())
+        return Node(Settings(state_dir=str(tmp_path / "state")), Log(), ExecutionContext())
 
-    running = Upkeep(node, Journal(str(log)), freed=lambda _: None)
+    running = Maintenance(node, Log(str(log)), freed=lambda _: None)
     running.start()
     assert both.wait(10)
     running.stop(10)
@@ -46,7 +46,7 @@ def test_it_goes_on_when_the_settings_are_right_again(tmp_path: Path) -> None:
 
 def test_a_state_directory_that_cannot_be_read_is_told_of_and_no_more(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    node = Node(Settings(state_dir="/" + "x" * 300), Journal(str(log)), Surroundings())
+    node = Node(Settings(state_dir="/" + "x" * 300), Log(str(log)), ExecutionContext())
     assert sweep_all(node) == 0
     sweep(node, "another")
     lines = log.read_text().splitlines()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cni_contrail.runtime.directory import find_network
-from cni_contrail.runtime.errors import ConfigurationError
+from cni_contrail.runtime.errors import NetworkConfigurationError
 
 
 def write_list(path: Path, *, name: str, kind: str) -> None:
@@ -51,19 +51,19 @@ def test_other_files_and_directories_are_passed_over(tmp_path: Path) -> None:
 
 def test_a_name_that_no_file_has_is_told(tmp_path: Path) -> None:
     write_list(tmp_path / "10.conflist", name="net", kind="bridge")
-    with pytest.raises(ConfigurationError, match=r"holds no network configuration named 'web'"):
+    with pytest.raises(NetworkConfigurationError, match=r"holds no network configuration named 'web'"):
         find_network(str(tmp_path), "web")
 
 
 def test_a_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"none: cannot be read: No such file"):
+    with pytest.raises(NetworkConfigurationError, match=r"none: cannot be read: No such file"):
         find_network(str(tmp_path / "none"), "net")
 
 
 def test_a_broken_file_in_the_way_is_an_error_and_not_passed_over(tmp_path: Path) -> None:
     (tmp_path / "05.conflist").write_text("{")
     write_list(tmp_path / "10.conflist", name="net", kind="bridge")
-    with pytest.raises(ConfigurationError, match=r"05.conflist: is not JSON"):
+    with pytest.raises(NetworkConfigurationError, match=r"05.conflist: is not JSON"):
         find_network(str(tmp_path), "net")
 
 

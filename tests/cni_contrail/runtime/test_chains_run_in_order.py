@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cni_contrail.runtime.chain import Runtime
-from cni_contrail.runtime.errors import AttachmentError, ConfigurationError, PluginError, ResultError
+from cni_contrail.runtime.errors import AttachmentError, NetworkConfigurationError, PluginCallError, ResultError
 from tests.support.scripted_plugins import POD, Answer, Plugins, added, network, result
 
 CHAIN = network("one", "two", "three")
@@ -33,7 +33,7 @@ def test_add_runs_forward_and_returns_the_last_result(runtime: Runtime, chain: P
 
 def test_add_stops_at_the_first_plugin_that_fails(runtime: Runtime, chain: Plugins) -> None:
     chain.script("two", ADD=REFUSAL)
-    with pytest.raises(PluginError, match="plugin two"):
+    with pytest.raises(PluginCallError, match="plugin two"):
         runtime.add(CHAIN, POD)
     assert order(chain) == ["ADD one", "ADD two"]
     assert runtime.cached(CHAIN, POD) is None
@@ -48,7 +48,7 @@ def test_check_runs_forward(runtime: Runtime, chain: Plugins) -> None:
 def test_check_stops_at_the_first_plugin_that_finds_a_fault(runtime: Runtime, chain: Plugins) -> None:
     chain.script("two", ADD=added(), CHECK=REFUSAL)
     runtime.add(CHAIN, POD)
-    with pytest.raises(PluginError):
+    with pytest.raises(PluginCallError):
         runtime.check(CHAIN, POD)
     assert order(chain)[3:] == ["CHECK one", "CHECK two"]
 
@@ -59,7 +59,7 @@ def test_check_executes_nothing_where_the_list_disables_it(runtime: Runtime, cha
 
 
 def test_check_before_its_version_is_refused(runtime: Runtime, chain: Plugins) -> None:
-    with pytest.raises(ConfigurationError, match=r"network net: CNI version 0\.3\.1 knows no CHECK"):
+    with pytest.raises(NetworkConfigurationError, match=r"network net: CNI version 0\.3\.1 knows no CHECK"):
         runtime.check(network("one", version="0.3.1"), POD)
 
 
@@ -79,7 +79,7 @@ def test_del_runs_backward_and_forgets_the_result(runtime: Runtime, chain: Plugi
 def test_del_stops_at_the_first_plugin_that_fails_and_keeps_the_result(runtime: Runtime, chain: Plugins) -> None:
     chain.script("two", ADD=added(), DEL=REFUSAL)
     runtime.add(CHAIN, POD)
-    with pytest.raises(PluginError):
+    with pytest.raises(PluginCallError):
         runtime.delete(CHAIN, POD)
     assert order(chain)[3:] == ["DEL three", "DEL two"]
     assert runtime.cached(CHAIN, POD) is not None

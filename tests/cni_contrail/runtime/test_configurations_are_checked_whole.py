@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni_contrail.runtime.configuration import load_file, parse_list, parse_single
-from cni_contrail.runtime.errors import ConfigurationError
+from cni_contrail.runtime.errors import NetworkConfigurationError
 from cni_contrail.runtime.versions import SUPPORTED
 from tests.support.patience import PATIENT
 
@@ -22,7 +22,7 @@ def encode(document: Any) -> bytes:
 
 
 def complaint(document: Any) -> str:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(NetworkConfigurationError) as caught:
         parse_list(encode(document), origin="10-net.conflist")
     return str(caught.value)
 
@@ -101,7 +101,7 @@ def test_missing_plugins_are_told() -> None:
 
 @pytest.mark.parametrize("text", [b"", b"{", b"\xff", b"[1", b"{} {}"])
 def test_what_is_no_json_is_told(text: bytes) -> None:
-    with pytest.raises(ConfigurationError, match=r"10-net\.conflist: is not JSON"):
+    with pytest.raises(NetworkConfigurationError, match=r"10-net\.conflist: is not JSON"):
         parse_list(text, origin="10-net.conflist")
 
 
@@ -118,7 +118,7 @@ def test_what_is_no_object_is_told(document: Any) -> None:
 )
 def test_no_json_value_in_any_place_is_more_than_a_configuration_error(value: Any) -> None:
     for key in ("name", "cniVersion", "cniVersions", "disableGC", "loadOnlyInlinedPlugins", "plugins"):
-        with contextlib.suppress(ConfigurationError):
+        with contextlib.suppress(NetworkConfigurationError):
             parse_list(encode(GOOD | {key: value}), origin="x")
 
 
@@ -131,11 +131,11 @@ class TestSingleConfigurations:
         assert json.loads(network.source) == {"name": "net", "cniVersion": "0.3.1", "plugins": [document]}
 
     def test_its_errors_name_its_own_keys(self) -> None:
-        with pytest.raises(ConfigurationError, match=r"^a.conf: key 'type': is missing$"):
+        with pytest.raises(NetworkConfigurationError, match=r"^a.conf: key 'type': is missing$"):
             parse_single(encode({"name": "net"}), origin="a.conf")
 
     def test_a_list_in_it_is_told(self) -> None:
-        with pytest.raises(ConfigurationError, match=r"^a.conf: key 'plugins': .* belongs in a .conflist file$"):
+        with pytest.raises(NetworkConfigurationError, match=r"^a.conf: key 'plugins': .* belongs in a .conflist file$"):
             parse_single(encode(GOOD), origin="a.conf")
 
 
@@ -152,5 +152,5 @@ class TestFiles:
         assert load_file(str(path)).name == "net"
 
     def test_one_that_is_not_there_is_told(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigurationError, match=r"none.conflist: cannot be read: No such file"):
+        with pytest.raises(NetworkConfigurationError, match=r"none.conflist: cannot be read: No such file"):
             load_file(str(tmp_path / "none.conflist"))

@@ -12,7 +12,7 @@ import pytest
 from cni_contrail.runtime.attachment import Attachment
 from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.configuration import NetworkList, parse_list
-from cni_contrail.runtime.errors import ConfigurationError, PluginError
+from cni_contrail.runtime.errors import NetworkConfigurationError, PluginCallError
 from cni_contrail.runtime.sandbox import inside
 from tests.support.netns import Netns
 
@@ -86,7 +86,7 @@ def test_a_chain_is_checked(
         debian.add(chain, attachment)
         debian.check(chain, attachment)
         pod.ip("addr", "flush", "dev", "eth0")
-        with pytest.raises(PluginError, match=r"plugin bridge failed \(CHECK\)"):
+        with pytest.raises(PluginCallError, match=r"plugin bridge failed \(CHECK\)"):
             debian.check(chain, attachment)
         debian.delete(chain, attachment)
 
@@ -140,7 +140,7 @@ def test_a_refusal_of_a_real_plugin_is_told_with_its_code(
 ) -> None:
     bridge = make_list(version="1.0.0")
     nowhere = dataclasses.replace(attachment, netns="/run/netns/ct-not-there")
-    with inside(node.path), pytest.raises(PluginError) as caught:
+    with inside(node.path), pytest.raises(PluginCallError) as caught:
         debian.add(bridge, nowhere)
     assert caught.value.code == 999
     assert "failed to open netns" in caught.value.msg
@@ -176,10 +176,10 @@ def test_a_version_that_they_do_not_support_yet_is_told_before_and_at_an_add(
 ) -> None:
     bridge = make_list(version="1.1.0")
     with pytest.raises(
-        ConfigurationError, match=r"CNI version 1\.1\.0 is not supported by plugin bridge \(it supports"
+        NetworkConfigurationError, match=r"CNI version 1\.1\.0 is not supported by plugin bridge \(it supports"
     ):
         debian.check_versions(bridge)
-    with inside(node.path), pytest.raises(PluginError) as caught:
+    with inside(node.path), pytest.raises(PluginCallError) as caught:
         debian.add(bridge, attachment)
     assert caught.value.code == 1
 

@@ -9,7 +9,7 @@ import pytest
 
 from cni_contrail.runtime.attachment import Attachment, AttachmentKey
 from cni_contrail.runtime.chain import Runtime
-from cni_contrail.runtime.errors import CniRuntimeError, PluginError, PluginTimeoutError, ResultError
+from cni_contrail.runtime.errors import CniRuntimeError, PluginCallError, PluginTimeoutError, ResultError
 from tests.support.scripted_plugins import POD, Answer, Call, Plugins, added, network, result
 
 REFUSAL = Answer(json.dumps({"code": 11, "msg": "not now"}), "", 1)
@@ -188,7 +188,7 @@ class TestFailures:
         attached.script("one", GC=REFUSAL)
         [cause] = self.fail(runtime)[1]
         assert order(attached)[-2:] == GC_OF_BOTH
-        assert isinstance(cause, PluginError)
+        assert isinstance(cause, PluginCallError)
         assert (cause.plugin, cause.command, cause.code) == ("one", "GC", 11)
 
     def test_all_are_in_the_message(self, runtime: Runtime, attached: Plugins) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cni_contrail.runtime.chain import Runtime
-from cni_contrail.runtime.errors import CniRuntimeError, PluginError, PluginFailedError, ResultError
+from cni_contrail.runtime.errors import CniRuntimeError, PluginCallError, PluginFailedError, ResultError
 from tests.support.scripted_plugins import POD, Answer, Plugins, added, network, result
 
 BRIDGE = network("bridge")
@@ -27,7 +27,7 @@ class TestErrorObjects:
     def test_code_message_and_details_are_kept(self, runtime: Runtime, plugins: Plugins) -> None:
         written = {"cniVersion": "1.0.0", "code": 11, "msg": "agent away", "details": "connection refused"}
         error = failure(runtime, plugins, Answer(json.dumps(written), status=1))
-        assert isinstance(error, PluginError)
+        assert isinstance(error, PluginCallError)
         assert (error.plugin, error.command) == ("bridge", "ADD")
         assert (error.code, error.msg, error.details) == (11, "agent away", "connection refused")
         assert str(error) == "plugin bridge failed (ADD): agent away; connection refused (code 11)"
@@ -37,7 +37,7 @@ class TestErrorObjects:
         assert str(error) == "plugin bridge failed (ADD): broken (code 100)"
 
     def test_any_exit_status_but_zero_is_a_failure(self, runtime: Runtime, plugins: Plugins) -> None:
-        assert isinstance(failure(runtime, plugins, Answer('{"code": 5, "msg": "x"}', status=77)), PluginError)
+        assert isinstance(failure(runtime, plugins, Answer('{"code": 5, "msg": "x"}', status=77)), PluginCallError)
 
 
 class TestNoErrorObject:

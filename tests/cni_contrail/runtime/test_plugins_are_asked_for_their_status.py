@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cni_contrail.runtime.chain import Runtime
-from cni_contrail.runtime.errors import PluginError, PluginFailedError, PluginTimeoutError
+from cni_contrail.runtime.errors import PluginCallError, PluginFailedError, PluginTimeoutError
 from cni_contrail.runtime.versions import SUPPORTED
 from tests.support.scripted_plugins import Answer, Plugins, network
 
@@ -41,7 +41,7 @@ def test_before_its_version_none_is(runtime: Runtime, chain: Plugins, version: s
 @pytest.mark.parametrize("code", [50, 51])
 def test_the_first_that_is_not_ready_is_told_with_its_code(runtime: Runtime, chain: Plugins, code: int) -> None:
     chain.script("two", STATUS=refusal(code))
-    with pytest.raises(PluginError) as caught:
+    with pytest.raises(PluginCallError) as caught:
         runtime.status(CHAIN)
     assert (caught.value.plugin, caught.value.command, caught.value.code) == ("two", "STATUS", code)
     assert asked(chain) == ["STATUS one", "STATUS two"]

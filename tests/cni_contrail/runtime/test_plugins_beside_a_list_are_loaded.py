@@ -8,7 +8,7 @@ import pytest
 
 from cni_contrail.runtime.configuration import load_file
 from cni_contrail.runtime.directory import find_network
-from cni_contrail.runtime.errors import ConfigurationError
+from cni_contrail.runtime.errors import NetworkConfigurationError
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_a_list_may_do_without_them(confs: Path) -> None:
 
 def test_a_list_without_any_plugin_is_refused(confs: Path) -> None:
     for keys in ({"loadOnlyInlinedPlugins": True}, {"name": "other"}):
-        with pytest.raises(ConfigurationError, match=r"conflist: key 'plugins': is missing$"):
+        with pytest.raises(NetworkConfigurationError, match=r"conflist: key 'plugins': is missing$"):
             load_file(write_list(confs, **keys))
 
 
@@ -74,7 +74,7 @@ def test_a_name_cannot_lead_out_of_the_directory(confs: Path) -> None:
     (confs / "inner").mkdir()
     path = confs / "inner" / "10-net.conflist"
     path.write_text(json.dumps({"name": "../net", "plugins": BRIDGE}))
-    with pytest.raises(ConfigurationError, match=r"key 'name': '../net' must be letters"):
+    with pytest.raises(NetworkConfigurationError, match=r"key 'name': '../net' must be letters"):
         load_file(str(path))
 
 
@@ -82,7 +82,7 @@ def test_a_name_cannot_lead_out_of_the_directory(confs: Path) -> None:
 def test_a_broken_one_is_told_by_its_own_path(confs: Path, text: str, said: str) -> None:
     broken = confs / "net" / "30-broken.conf"
     broken.write_text(text)
-    with pytest.raises(ConfigurationError, match=rf"^{broken}: {said}"):
+    with pytest.raises(NetworkConfigurationError, match=rf"^{broken}: {said}"):
         load_file(write_list(confs))
 
 

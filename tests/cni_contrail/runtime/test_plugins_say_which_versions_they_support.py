@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cni_contrail.runtime.chain import Runtime
-from cni_contrail.runtime.errors import CniRuntimeError, ConfigurationError, PluginError, PluginFailedError
+from cni_contrail.runtime.errors import CniRuntimeError, NetworkConfigurationError, PluginCallError, PluginFailedError
 from tests.support.scripted_plugins import Answer, Plugins, network
 
 NEW = ("0.3.1", "0.4.0", "1.0.0", "1.1.0")
@@ -27,7 +27,7 @@ def test_all_that_support_it_are_silent(runtime: Runtime, plugins: Plugins) -> N
 def test_one_that_does_not_is_named_with_what_it_supports(runtime: Runtime, plugins: Plugins) -> None:
     plugins.script("new", VERSION=supporting(NEW))
     plugins.script("old", VERSION=supporting(OLD))
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(NetworkConfigurationError) as caught:
         runtime.check_versions(network("new", "old", version="1.0.0"))
     assert str(caught.value) == (
         "network net: CNI version 1.0.0 is not supported by plugin old (it supports 0.3.0, 0.3.1, 0.4.0)"
@@ -37,7 +37,7 @@ def test_one_that_does_not_is_named_with_what_it_supports(runtime: Runtime, plug
 def test_several_are_named_together(runtime: Runtime, plugins: Plugins) -> None:
     for name in ("one", "two"):
         plugins.script(name, VERSION=supporting(("0.4.0",)))
-    with pytest.raises(ConfigurationError, match=r"by plugin one \(it supports 0\.4\.0\) and plugin two"):
+    with pytest.raises(NetworkConfigurationError, match=r"by plugin one \(it supports 0\.4\.0\) and plugin two"):
         runtime.check_versions(network("one", "two", version="1.1.0"))
 
 
@@ -63,7 +63,7 @@ class TestOldPlugins:
     def test_0_2_0_alone_means_what_there_was_then(self, runtime: Runtime, plugins: Plugins, version: str) -> None:
         plugins.script("bridge", VERSION=Answer('{"cniVersion": "0.2.0"}'))
         runtime.check_versions(network("bridge", version=version))
-        with pytest.raises(ConfigurationError, match=r"it supports 0\.1\.0, 0\.2\.0"):
+        with pytest.raises(NetworkConfigurationError, match=r"it supports 0\.1\.0, 0\.2\.0"):
             runtime.check_versions(network("bridge", version="0.3.0"))
 
     def test_one_that_does_not_know_the_command_supports_the_first_version(
@@ -71,7 +71,7 @@ class TestOldPlugins:
     ) -> None:
         plugins.script("bridge", VERSION=Answer('{"code": 4, "msg": "unknown CNI_COMMAND: VERSION"}', "", 1))
         runtime.check_versions(network("bridge", version="0.1.0"))
-        with pytest.raises(ConfigurationError, match=r"it supports 0\.1\.0\)"):
+        with pytest.raises(NetworkConfigurationError, match=r"it supports 0\.1\.0\)"):
             runtime.check_versions(network("bridge", version="0.2.0"))
 
     @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ class TestOldPlugins:
     )
     def test_any_other_failure_is_one(self, runtime: Runtime, plugins: Plugins, error: dict[str, Any]) -> None:
         plugins.script("bridge", VERSION=Answer(json.dumps(error), "", 1))
-        with pytest.raises(PluginError):
+        with pytest.raises(PluginCallError):
             runtime.check_versions(network("bridge", version="0.1.0"))
 
 

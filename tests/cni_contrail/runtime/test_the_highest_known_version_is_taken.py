@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni_contrail.runtime.configuration import NetworkList, parse_list, parse_single
-from cni_contrail.runtime.errors import ConfigurationError
+from cni_contrail.runtime.errors import NetworkConfigurationError
 from cni_contrail.runtime.versions import SUPPORTED
 from tests.support.patience import PATIENT
 
@@ -51,7 +51,9 @@ def test_in_any_order_and_whatever_comes_later(known: list[str], later: list[str
 
 @pytest.mark.parametrize("offered", [[], ["1.2.0"], ["0.9.0"]])
 def test_a_list_that_offers_none_is_refused(offered: list[str]) -> None:
-    with pytest.raises(ConfigurationError, match=r"^x.conflist: key 'cniVersions': has none of 0.1.0, .*, 1.1.0$"):
+    with pytest.raises(
+        NetworkConfigurationError, match=r"^x.conflist: key 'cniVersions': has none of 0.1.0, .*, 1.1.0$"
+    ):
         offering(cniVersions=offered)
 
 
@@ -67,7 +69,7 @@ def test_a_list_that_offers_none_is_refused(offered: list[str]) -> None:
     ],
 )
 def test_what_is_no_version_is_refused(offered: Any, key: str, problem: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(NetworkConfigurationError) as caught:
         offering(cniVersion="1.0.0", cniVersions=offered)
     assert str(caught.value).startswith(f"x.conflist: key '{key}': ")
     assert problem in str(caught.value)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.definitions import DEFINITIONS, ensure_definition, miss_definitions
+from contrail_config.kube.custom_resource_definitions import CUSTOM_RESOURCE_DEFINITIONS, ensure_crd, miss_definitions
 from contrail_config.kube.errors import KubeNotFoundError
 from tests.support.custom_kinds import definition_of, new_gadgets
 from tests.support.fake_apiserver.kinds import CRDS
@@ -23,7 +23,7 @@ Missing = asyncio.Task[None]
 @pytest.fixture
 async def missing(client: KubeClient) -> AsyncIterator[Missing]:
     """Looks at one definition, which is there."""
-    uid = await ensure_definition(client, NAME, DEFINITION)
+    uid = await ensure_crd(client, NAME, DEFINITION)
     task = asyncio.create_task(miss_definitions(client, {NAME: uid}, interval=0.01))
     yield task
     task.cancel()
@@ -48,13 +48,13 @@ async def test_one_that_stays_is_not_missed(server: FakeApiServer, missing: Miss
 
 async def test_one_that_was_deleted(client: KubeClient, server: FakeApiServer, missing: Missing) -> None:
     await seen(server)
-    await client.delete(DEFINITIONS, NAME)
+    await client.delete(CUSTOM_RESOURCE_DEFINITIONS, NAME)
     await heard(missing)
 
 
 async def test_one_that_was_deleted_and_made_again(client: KubeClient, server: FakeApiServer, missing: Missing) -> None:
     """Between two looks."""
-    await client.delete(DEFINITIONS, NAME)
+    await client.delete(CUSTOM_RESOURCE_DEFINITIONS, NAME)
     create(server.storage, CRDS, "", DEFINITION)
     await heard(missing)
 

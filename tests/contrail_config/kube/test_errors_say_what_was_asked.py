@@ -10,8 +10,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from yarl import URL
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.errors import (
     LONGEST_MESSAGE,
     Cause,
@@ -123,7 +123,7 @@ async def test_errors_of_who_reads_a_watch_are_left_as_they_are(client: KubeClie
 
 async def test_a_server_that_is_away_is_unavailable(server: FakeApiServer) -> None:
     await server.stop()
-    async with connect(Access(server.url), deadline=0.2) as client:
+    async with connect(ClientConfig(server.url), deadline=0.2) as client:
         with pytest.raises(
             KubeUnavailableError, match=r": cannot connect to 127\.0\.0\.1:\d+: Connection refused$"
         ) as refused:
@@ -134,7 +134,7 @@ async def test_a_server_that_is_away_is_unavailable(server: FakeApiServer) -> No
 
 async def test_why_a_server_is_not_reached_is_told_without_words_of_a_library(server: FakeApiServer) -> None:
     port = URL(server.url).port
-    async with connect(Access(f"https://127.0.0.1:{port}"), deadline=0.2) as client:
+    async with connect(ClientConfig(f"https://127.0.0.1:{port}"), deadline=0.2) as client:
         with pytest.raises(KubeUnavailableError, match=rf"cannot connect to 127\.0\.0\.1:{port}: \[SSL") as refused:
             await client.list_all(CONFIG_MAPS)
     assert "object at 0x" not in str(refused.value)
@@ -142,7 +142,7 @@ async def test_why_a_server_is_not_reached_is_told_without_words_of_a_library(se
 
 async def test_a_server_that_never_answers_is_unavailable(server: FakeApiServer) -> None:
     server.faults.hung = True
-    async with connect(Access(server.url), deadline=0.2) as client:
+    async with connect(ClientConfig(server.url), deadline=0.2) as client:
         with pytest.raises(KubeUnavailableError, match="GET /api/v1/configmaps: no answer in time"):
             await client.list_all(CONFIG_MAPS)
         with pytest.raises(KubeUnavailableError, match="no answer in time"):
@@ -160,7 +160,7 @@ async def test_a_body_that_never_ends_is_given_up() -> None:
 
     app = web.Application()
     app.router.add_get("/{path:.*}", trickle)
-    async with TestServer(app) as served, connect(Access(str(served.make_url("/"))), deadline=0.2) as client:
+    async with TestServer(app) as served, connect(ClientConfig(str(served.make_url("/"))), deadline=0.2) as client:
         with pytest.raises(KubeUnavailableError, match="no answer in time"):
             await client.list_all(CONFIG_MAPS)
 

@@ -3,8 +3,8 @@
 import asyncio
 import ssl
 
-from contrail_config.kube.access import Access, Anonymous, ClientCertificate, Credential
 from contrail_config.kube.client import connect
+from contrail_config.kube.client_config import Anonymous, ClientCertificate, ClientConfig, Credential
 from tests.contrail_config.kube.tls import path, server_context
 from tests.support.config_maps import ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
@@ -51,7 +51,7 @@ class LateTls:
         """There is nothing else."""
 
 
-async def write(access: Access, *, allowed: float = ALLOWED) -> None:
+async def write(access: ClientConfig, *, allowed: float = ALLOWED) -> None:
     ends = asyncio.get_running_loop().time() + allowed
     async with connect(access, before_write=lambda: ends - asyncio.get_running_loop().time()) as client:
         await ConfigMaps(client).create("a")
@@ -65,7 +65,7 @@ def assert_told(server: FakeApiServer, seconds: float) -> None:
 def test_what_it_takes_to_know_who_asks_is_not_left() -> None:
     async def play() -> None:
         async with serve_fake_apiserver() as server:
-            await write(Access(server.url, credentials=LateCredentials()))
+            await write(ClientConfig(server.url, credentials=LateCredentials()))
             assert_told(server, ALLOWED - LATE)
 
     run_fast(play())
@@ -74,7 +74,7 @@ def test_what_it_takes_to_know_who_asks_is_not_left() -> None:
 def test_what_it_takes_to_secure_the_connection_is_not_left() -> None:
     async def play() -> None:
         async with serve_fake_apiserver(tls=server_context()) as server:
-            await write(Access(server.url, tls=LateTls()))
+            await write(ClientConfig(server.url, tls=LateTls()))
             assert_told(server, ALLOWED - LATE)
 
     run_fast(play())
@@ -84,13 +84,13 @@ def test_what_it_took_to_be_refused_is_not_left() -> None:
     async def play() -> None:
         async with serve_fake_apiserver() as server:
             server.faults.tokens = {"t2"}
-            await write(Access(server.url, credentials=NewTokens()))
+            await write(ClientConfig(server.url, credentials=NewTokens()))
             assert_told(server, ALLOWED - 2 * LATE)
 
     run_fast(play())
 
 
 async def test_a_write_that_may_take_any_time_says_nothing(server: FakeApiServer) -> None:
-    async with connect(Access(server.url)) as client:
+    async with connect(ClientConfig(server.url)) as client:
         await ConfigMaps(client).create("a")
     assert server.time_limits == []

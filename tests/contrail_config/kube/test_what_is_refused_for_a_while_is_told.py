@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from contrail_config.kube.access import Access
+from contrail_config.kube.authorization_failures import FORGOTTEN_AFTER, LASTING, AuthorizationFailures
 from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.errors import KubeForbiddenError
-from contrail_config.kube.refusals import FORGOTTEN_AFTER, LASTING, Refusals
 from manager.kubernetes.wire import PODS
 from tests.support.fake_apiserver.server import serve_fake_apiserver
 from tests.support.fast_loop import run_fast
@@ -18,7 +18,7 @@ ENDS = 'pods "web-0" is forbidden: unable to create new content in namespace blu
 QUOTA = 'virtualmachines.opencontrail.org "web-0" is forbidden: exceeded quota: all, requested: 1, used: 9, limited: 9'
 
 
-async def refuse(refusals: Refusals, *messages: str, every: float) -> None:
+async def refuse(refusals: AuthorizationFailures, *messages: str, every: float) -> None:
     """Each message after a pause."""
     for message in messages:
         await asyncio.sleep(every)
@@ -27,7 +27,7 @@ async def refuse(refusals: Refusals, *messages: str, every: float) -> None:
 
 def test_one_refusal_is_not_told() -> None:
     async def play() -> None:
-        refusals = Refusals()
+        refusals = AuthorizationFailures()
         refusals.note(f"pods is forbidden: {LIST}")
         await asyncio.sleep(2 * LASTING)
         assert refusals.lasting() == []
@@ -37,7 +37,7 @@ def test_one_refusal_is_not_told() -> None:
 
 def test_nor_are_many_at_one_moment() -> None:
     async def play() -> None:
-        refusals = Refusals()
+        refusals = AuthorizationFailures()
         await refuse(refusals, *[LIST] * 100, every=0.9 * LASTING / 100)
         assert refusals.lasting() == []
 
@@ -46,7 +46,7 @@ def test_nor_are_many_at_one_moment() -> None:
 
 def test_one_that_is_repeated_for_a_while_is_told_in_the_servers_words() -> None:
     async def play() -> None:
-        refusals = Refusals()
+        refusals = AuthorizationFailures()
         await refuse(refusals, *[f"pods is forbidden: {LIST}"] * 3, every=LASTING)
         assert refusals.lasting() == [LIST]
 
@@ -55,7 +55,7 @@ def test_one_that_is_repeated_for_a_while_is_told_in_the_servers_words() -> None
 
 def test_the_longest_pause_between_two_tries_ends_nothing() -> None:
     async def play() -> None:
-        refusals = Refusals()
+        refusals = AuthorizationFailures()
         for _ in range(5):
             await refuse(refusals, LIST, LIST, every=30.0)
             assert refusals.lasting() == [LIST]
@@ -65,7 +65,7 @@ def test_the_longest_pause_between_two_tries_ends_nothing() -> None:
 
 def test_what_is_refused_no_more_is_forgotten() -> None:
     async def play() -> None:
-        refusals = Refusals()
+        refusals = AuthorizationFailures()
         await refuse(refusals, LIST, LIST, every=LASTING)
         await asyncio.sleep(FORGOTTEN_AFTER)
         assert refusals.lasting() == []
@@ -77,7 +77,7 @@ def test_what_is_refused_no_more_is_forgotten() -> None:
 
 def test_a_right_is_one_in_all_namespaces() -> None:
     async def play() -> None:
-        refusals = Refusals()
+        refusals = AuthorizationFailures()
         await refuse(refusals, CREATE.format("blue"), CREATE.format("red"), every=LASTING)
         assert refusals.lasting() == [CREATE.format("red")]
 
@@ -86,7 +86,7 @@ def test_a_right_is_one_in_all_namespaces() -> None:
 
 def test_different_rights_are_told_one_by_one() -> None:
     async def play() -> None:
-        refusals = Refusals()
+        refusals = AuthorizationFailures()
         await refuse(refusals, *[LIST, CREATE.format("blue")] * 2, every=LASTING)
         assert refusals.lasting() == [LIST, CREATE.format("blue")]
 
@@ -96,7 +96,7 @@ def test_different_rights_are_told_one_by_one() -> None:
 @pytest.mark.parametrize("message", [ENDS, QUOTA, ""])
 def test_what_is_refused_because_of_the_object_is_no_missing_right(message: str) -> None:
     async def play() -> None:
-        refusals = Refusals()
+        refusals = AuthorizationFailures()
         await refuse(refusals, *[message] * 5, every=LASTING)
         assert refusals.lasting() == []
 
@@ -113,7 +113,7 @@ async def _ask(client: KubeClient, *, watch: bool) -> None:
 @pytest.mark.parametrize("watch", [False, True], ids=["list", "watch"])
 def test_a_client_notes_what_it_is_refused(watch: bool) -> None:
     async def play() -> None:
-        async with serve_fake_apiserver() as server, connect(Access(server.url)) as client:
+        async with serve_fake_apiserver() as server, connect(ClientConfig(server.url)) as client:
             server.faults.refuse(403, times=2, message=LIST)
             for _ in range(2):
                 assert client.refused() == []

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.turns import AT_ONCE, Turns
+from contrail_config.kube.request_priority import AT_ONCE, RequestPriority
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import eventually
@@ -16,7 +16,7 @@ from tests.support.following import eventually
 class Crowd:
     """Leisurely requests, by their numbers: those that are under way, in the order in which their turn came."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: RequestPriority) -> None:
         self._turns = turns
         self.under_way: list[int] = []
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -52,12 +52,12 @@ async def settle() -> None:
 
 
 @pytest.fixture
-def turns() -> Turns:
-    return Turns()
+def turns() -> RequestPriority:
+    return RequestPriority()
 
 
 @pytest.fixture
-async def crowd(turns: Turns) -> AsyncIterator[Crowd]:
+async def crowd(turns: RequestPriority) -> AsyncIterator[Crowd]:
     crowd = Crowd(turns)
     yield crowd
     await crowd.end_all()
@@ -87,7 +87,7 @@ async def test_one_that_is_given_up_takes_no_turn(crowd: Crowd) -> None:
 
 
 @pytest.mark.parametrize("urgent", [AT_ONCE - 1, AT_ONCE, 10 * AT_ONCE])
-async def test_only_one_is_under_way_while_much_is_urgent(turns: Turns, crowd: Crowd, urgent: int) -> None:
+async def test_only_one_is_under_way_while_much_is_urgent(turns: RequestPriority, crowd: Crowd, urgent: int) -> None:
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(urgent):
             await stack.enter_async_context(turns.urgent())
@@ -99,7 +99,7 @@ async def test_only_one_is_under_way_while_much_is_urgent(turns: Turns, crowd: C
     assert crowd.under_way == [1, 2]
 
 
-async def test_what_is_urgent_waits_for_nothing(turns: Turns, crowd: Crowd) -> None:
+async def test_what_is_urgent_waits_for_nothing(turns: RequestPriority, crowd: Crowd) -> None:
     await crowd.ask(*range(10 * AT_ONCE))
     async with asyncio.timeout(1), turns.urgent(), turns.urgent():
         pass

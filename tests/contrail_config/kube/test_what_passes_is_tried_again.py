@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import ATTEMPTS, KubeClient, connect
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.errors import (
     KubeConflictError,
     KubeError,
@@ -74,7 +74,7 @@ async def test_it_is_waited_as_long_as_the_server_asks(server: FakeApiServer, co
 async def test_a_wait_that_is_longer_than_the_deadline_is_not_begun(server: FakeApiServer) -> None:
     server.faults.refuse(429, retry_after=60)
     begun = time.monotonic()
-    async with connect(Access(server.url), deadline=5) as client:
+    async with connect(ClientConfig(server.url), deadline=5) as client:
         with pytest.raises(KubeThrottledError) as refused:
             await client.get(CONFIG_MAPS, "a", namespace="default")
     assert time.monotonic() - begun < 4

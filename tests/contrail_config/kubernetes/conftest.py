@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.definitions import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.clock import FakeClock
@@ -15,7 +15,7 @@ from tests.support.clock import FakeClock
 @pytest.fixture
 async def open_manager(client: KubeClient, clock: FakeClock) -> AsyncIterator[OpenManager]:
     """Gives stores that are closed after the test, each as a manager of its own has it."""
-    await ensure_definitions(client)
+    await ensure_crds(client)
     async with AsyncExitStack() as opened:
 
         async def open_one(*, pace: float = 0.0) -> KubernetesStore:

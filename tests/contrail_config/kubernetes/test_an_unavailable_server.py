@@ -86,7 +86,7 @@ async def test_a_namespace_that_is_gone_is_not_found(manager: KubernetesStore, s
 async def test_a_machine_that_is_never_as_it_was_read_says_what_was_met(
     manager: KubernetesStore, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("contrail_config.kubernetes.attempts._LIMIT", 2)
+    monkeypatch.setattr("contrail_config.kubernetes.retry_on_conflict._LIMIT", 2)
     machine = make_machine()
     await manager.put_machine(machine)
     server.faults.conflicts = True

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrail_config.errors import AddressUnavailableError, ExhaustedError, StoreUnavailableError
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import connect
-from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kube.client_config import ClientConfig
+from contrail_config.kubernetes.definitions import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import AddressRequest
 from tests.contrail_config.kubernetes.managers import Dawdling, Mute
@@ -97,8 +97,8 @@ async def play(
     server: FakeApiServer, faults: Faults, scripts: Sequence[Sequence[Step]], owner: type[Owner] = Owner
 ) -> list[Owner]:
     async with AsyncExitStack() as opened:
-        client = await opened.enter_async_context(connect(Access(server.url)))
-        await ensure_definitions(client)
+        client = await opened.enter_async_context(connect(ClientConfig(server.url)))
+        await ensure_crds(client)
         managers = [KubernetesStore(client, clock=FakeClock(), pace=0.0) for _ in range(2)]
         for manager in managers:
             opened.push_async_callback(manager.close)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from contrail_config.errors import ExhaustedError
 from contrail_config.kubernetes.blocks import Block, BlockKey, Entry, Hold, Pool, gives, read_block
 from contrail_config.kubernetes.clock import SteadyClock
-from contrail_config.kubernetes.kinds import BlockObject, BlockSpec, KeptMetadata
+from contrail_config.kubernetes.kinds import AddressBlockObject, BlockSpec, KeptMetadata
 from contrail_config.store import DEFAULT_HOLD
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.blocks_on_the_wire import taken
@@ -33,7 +33,7 @@ def blocks(draw: st.DrawFn) -> Block:
 @given(blocks())
 def test_a_block_is_read_back_as_it_was_written(block: Block) -> None:
     wire = msgspec.json.encode(block.write())
-    assert read_block(msgspec.json.decode(wire, type=BlockObject), now=2e9) == block
+    assert read_block(msgspec.json.decode(wire, type=AddressBlockObject), now=2e9) == block
 
 
 @given(blocks())
@@ -139,4 +139,4 @@ def test_a_block_gives_what_is_not_held(block: Block) -> None:
 def test_a_line_that_says_something_else_is_nonsense(line: str) -> None:
     metadata = KeptMetadata(name="spoilt")
     with pytest.raises(ValueError):  # noqa: PT011 - of many kinds, and only logged
-        read_block(BlockObject(metadata, BlockSpec("n", "10.1.0.0", f"10.1.0.2 o\n{line}\n")), now=0.0)
+        read_block(AddressBlockObject(metadata, BlockSpec("n", "10.1.0.0", f"10.1.0.2 o\n{line}\n")), now=0.0)

@@ -10,8 +10,8 @@ import yaml
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.definitions import definitions, ensure_definitions
-from contrail_config.kubernetes.kinds import KINDS, machine_object, network_object
+from contrail_config.kubernetes.definitions import crds, ensure_crds
+from contrail_config.kubernetes.kinds import KINDS, virtual_machine_object, virtual_network_object
 from contrail_config.kubernetes.schemas import structural_schema
 from tests.support.fake_apiserver.kinds import CRDS
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -24,11 +24,11 @@ FOLDER = Path(__file__).parents[3] / "deploy" / "crds"
 def test_the_files_say_what_the_types_are() -> None:
     """To be written anew by `python -m contrail_config.kubernetes deploy/crds`."""
     found = [yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))]
-    assert found == sorted(definitions().values(), key=lambda each: str(each["metadata"]["name"]))
+    assert found == sorted(crds().values(), key=lambda each: str(each["metadata"]["name"]))
 
 
 def test_each_kind_has_a_definition() -> None:
-    assert set(definitions()) == {f"{kind.plural}.{kind.group}" for kind in KINDS}
+    assert set(crds()) == {f"{kind.plural}.{kind.group}" for kind in KINDS}
 
 
 def schemas(schema: dict[str, Any]) -> list[dict[str, Any]]:
@@ -48,7 +48,8 @@ def test_schemas_are_structural(kind: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "item", [machine_object(make_machine()), network_object(make_network("n", "10.1.0.0/24", "fd00::/64"))]
+    "item",
+    [virtual_machine_object(make_machine()), virtual_network_object(make_network("n", "10.1.0.0/24", "fd00::/64"))],
 )
 def test_nothing_that_is_written_is_dropped_by_the_schema(item: Any) -> None:
     written = msgspec.to_builtins(item)
@@ -74,35 +75,35 @@ def test_what_has_no_structural_form_is_refused() -> None:
 
 
 async def test_missing_definitions_are_made_and_waited_for(client: KubeClient, server: FakeApiServer) -> None:
-    await ensure_definitions(client)
-    assert {name for _, name in server.storage.objects(CRDS)} == set(definitions())
+    await ensure_crds(client)
+    assert {name for _, name in server.storage.objects(CRDS)} == set(crds())
     for kind in KINDS:
         assert await client.list_all(kind) == []
 
 
 async def test_one_that_is_there_is_not_altered(client: KubeClient, server: FakeApiServer) -> None:
-    name, definition = next(iter(definitions().items()))
+    name, definition = next(iter(crds().items()))
     foreign = {**definition, "metadata": {**definition["metadata"], "annotations": {"made": "by hand"}}}
     conditions = [{"type": "Established", "status": "True"}]
     before = server.storage.put(CRDS, {**foreign, "status": {"conditions": conditions}})
-    await ensure_definitions(client)
-    await ensure_definitions(client)
+    await ensure_crds(client)
+    await ensure_crds(client)
     assert server.storage.objects(CRDS)["", name] == before
-    assert server.requests.count("create customresourcedefinitions") == len(definitions()) - 1
+    assert server.requests.count("create customresourcedefinitions") == len(crds()) - 1
 
 
 async def test_two_managers_make_them_at_the_same_moment(client: KubeClient) -> None:
-    await asyncio.gather(ensure_definitions(client), ensure_definitions(client))
+    await asyncio.gather(ensure_crds(client), ensure_crds(client))
 
 
 async def test_one_that_is_not_established_in_time_is_named(client: KubeClient, server: FakeApiServer) -> None:
-    name, definition = next(iter(definitions().items()))
+    name, definition = next(iter(crds().items()))
     server.storage.put(CRDS, definition)
     with pytest.raises(StoreUnavailableError, match=f"{name} is not established after 0.2 s: it has no conditions"):
-        await ensure_definitions(client, deadline=0.2)
+        await ensure_crds(client, deadline=0.2)
 
 
 async def test_a_manager_that_may_not_make_them_says_which(client: KubeClient, server: FakeApiServer) -> None:
     server.faults.refuse(403, verb="create")
-    with pytest.raises(StoreUnavailableError, match=next(iter(definitions()))):
-        await ensure_definitions(client)
+    with pytest.raises(StoreUnavailableError, match=next(iter(crds()))):
+        await ensure_crds(client)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from contrail_config.kubernetes.clerk import PACE
+from contrail_config.kubernetes.committer import PACE
 from tests.contrail_config.kubernetes.managers import OpenManager, writes
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.networks import make_network, start_pod

@@ -6,7 +6,7 @@ import pytest
 from contrail_config.errors import ConflictError, StoreUnavailableError
 from contrail_config.kubernetes.kinds import NODE_LABEL, node_label
 from contrail_config.kubernetes.store import KubernetesStore
-from contrail_config.objects import interface_uuid, machine_name
+from contrail_config.objects import interface_uuid, virtual_machine_name
 from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -118,7 +118,7 @@ async def test_a_machine_whose_write_was_not_answered_keeps_its_addresses_until_
 async def test_a_uuid_is_in_one_place(manager: KubernetesStore) -> None:
     machine = make_machine("one")
     await manager.put_machine(machine)
-    moved = msgspec.structs.replace(machine, pod="two", name=machine_name("k8s", "default", "two"))
+    moved = msgspec.structs.replace(machine, pod="two", name=virtual_machine_name("k8s", "default", "two"))
     with pytest.raises(ConflictError, match="is there already, as default/one"):
         await manager.put_machine(moved)
 

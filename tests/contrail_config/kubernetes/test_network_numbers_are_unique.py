@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from contrail_config.errors import ConflictError
-from contrail_config.kubernetes.kinds import PROPOSED, network_object
+from contrail_config.kubernetes.kinds import PROPOSED, virtual_network_object
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.kubernetes.managers import Contention, OpenManager
@@ -18,7 +18,7 @@ from tests.support.networks import give, make_network, new_owner
 
 def proposal(name: str, *, vni: int) -> dict[str, Any]:
     """What a manager left that was killed while it made a network."""
-    item = network_object(make_network(name, vni=vni))
+    item = virtual_network_object(make_network(name, vni=vni))
     metadata = msgspec.structs.replace(item.metadata, annotations={PROPOSED: "true"}, uid=new_owner())
     body: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(item, metadata=metadata))
     return {**body, "metadata": {**body["metadata"], "generation": 1}}

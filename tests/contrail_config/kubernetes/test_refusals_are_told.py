@@ -63,7 +63,7 @@ async def test_beside_addresses_that_others_change_each_time(
     emptied: VirtualNetwork,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("contrail_config.kubernetes.clerk._ATTEMPTS", 3)
+    monkeypatch.setattr("contrail_config.kubernetes.committer._ATTEMPTS", 3)
     server.faults.conflicts = True
     asked = [give(manager, network) for network in (emptied, tiny)]
     contended, exhausted = await asyncio.gather(*asked, return_exceptions=True)

@@ -14,9 +14,9 @@ from contrail_config.errors import NotFoundError, StoreUnavailableError
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeUnavailableError
 from contrail_config.kube.resource import Resource
-from contrail_config.kubernetes.definitions import definitions, ensure_definitions
-from contrail_config.kubernetes.kinds import NODES, KeptMetadata, NodeReport
-from contrail_config.kubernetes.nodes import NodeReports
+from contrail_config.kubernetes.definitions import crds, ensure_crds
+from contrail_config.kubernetes.kinds import CONTRAIL_NODES, KeptMetadata, NodeReport
+from contrail_config.kubernetes.node_reports import NodeReports
 from tests.support.apiservers import API_SERVERS
 from tests.support.fake_apiserver.server import FakeApiServer
 
@@ -32,12 +32,19 @@ class WrittenNode(msgspec.Struct):
     status: dict[str, Any]
 
 
-AS_WRITTEN = Resource(NODES.group, NODES.version, NODES.kind, NODES.plural, WrittenNode, namespaced=False)
+AS_WRITTEN = Resource(
+    CONTRAIL_NODES.group,
+    CONTRAIL_NODES.version,
+    CONTRAIL_NODES.kind,
+    CONTRAIL_NODES.plural,
+    WrittenNode,
+    namespaced=False,
+)
 
 
 def columns(resource: Resource[Any]) -> list[dict[str, Any]]:
     """What `kubectl get` shows of a kind."""
-    (version,) = definitions()[f"{resource.plural}.{resource.group}"]["spec"]["versions"]
+    (version,) = crds()[f"{resource.plural}.{resource.group}"]["spec"]["versions"]
     return [*version["additionalPrinterColumns"]]
 
 
@@ -47,25 +54,25 @@ class TestOnEachServer:
     @pytest.fixture(params=API_SERVERS)
     async def client(self, request: pytest.FixtureRequest) -> AsyncIterator[KubeClient]:
         async with API_SERVERS[request.param]() as access, connect(access) as client:
-            await ensure_definitions(client)
+            await ensure_crds(client)
             yield client
 
     @pytest.fixture
     async def node(self, client: KubeClient) -> AsyncIterator[str]:
         name = f"node-{uuid.uuid4().hex[:12]}"
         yield name
-        await client.delete(NODES, name)
+        await client.delete(CONTRAIL_NODES, name)
 
     async def test_the_newest_report_is_kept_whole(self, client: KubeClient, node: str) -> None:
         reports = NodeReports(client, node)
         for report in (REPORT, LATER):
             assert await reports.write(report) is None
-            assert (await client.get(NODES, node)).status == report
+            assert (await client.get(CONTRAIL_NODES, node)).status == report
 
     async def test_each_number_that_is_shown_is_there_if_it_is_0_too(self, client: KubeClient, node: str) -> None:
         await NodeReports(client, node).write(NodeReport("2026-11-21T12:00:00Z", "worker_1"))
         written = await client.get(AS_WRITTEN, node)
-        numbers = [column["jsonPath"] for column in columns(NODES) if column["type"] == "integer"]
+        numbers = [column["jsonPath"] for column in columns(CONTRAIL_NODES) if column["type"] == "integer"]
         assert {path: written.status.get(path.removeprefix(".status.")) for path in numbers} == dict.fromkeys(
             numbers, 0
         )
@@ -74,7 +81,7 @@ class TestOnEachServer:
     async def test_who_reported_before_this_agent_is_its_predecessor(self, client: KubeClient, node: str) -> None:
         await NodeReports(client, node).write(OTHER)
         assert await NodeReports(client, node).write(REPORT) is None
-        assert (await client.get(NODES, node)).status == REPORT
+        assert (await client.get(CONTRAIL_NODES, node)).status == REPORT
 
     async def test_two_agents_of_one_node_hear_of_each_other(self, client: KubeClient, node: str) -> None:
         one, other = NodeReports(client, node), NodeReports(client, node)
@@ -82,22 +89,22 @@ class TestOnEachServer:
         assert await other.write(OTHER) is None
         assert await one.write(REPORT) == "worker_2"
         assert await other.write(OTHER) == "worker_1"
-        assert (await client.get(NODES, node)).status == OTHER
+        assert (await client.get(CONTRAIL_NODES, node)).status == OTHER
 
     async def test_what_people_write_on_it_stays_and_is_no_agents(self, client: KubeClient, node: str) -> None:
         reports = NodeReports(client, node)
         await reports.write(REPORT)
-        await client.patch(NODES, node, {"metadata": {"labels": {"checked": "yes"}}})
+        await client.patch(CONTRAIL_NODES, node, {"metadata": {"labels": {"checked": "yes"}}})
         assert await reports.write(LATER) is None
-        kept = await client.get(NODES, node)
+        kept = await client.get(CONTRAIL_NODES, node)
         assert (kept.metadata.labels, kept.status) == ({"checked": "yes"}, LATER)
 
     async def test_one_that_was_removed_is_made_anew(self, client: KubeClient, node: str) -> None:
         reports = NodeReports(client, node)
         await reports.write(REPORT)
-        await client.delete(NODES, node)
+        await client.delete(CONTRAIL_NODES, node)
         assert await reports.write(LATER) is None
-        assert (await client.get(NODES, node)).status == LATER
+        assert (await client.get(CONTRAIL_NODES, node)).status == LATER
 
 
 class TestAServerThatDoesNotDoItsWork:
@@ -105,7 +112,7 @@ class TestAServerThatDoesNotDoItsWork:
 
     @pytest.fixture(autouse=True)
     async def made_definitions(self, client: KubeClient) -> None:
-        await ensure_definitions(client)
+        await ensure_crds(client)
 
     @pytest.fixture
     def reports(self, client: KubeClient) -> NodeReports:
@@ -122,7 +129,7 @@ class TestAServerThatDoesNotDoItsWork:
                 assert await with_answer is None
             except StoreUnavailableError:
                 assert await reports.write(report) is None
-            assert (await client.get(NODES, "worker-1")).status == report
+            assert (await client.get(CONTRAIL_NODES, "worker-1")).status == report
 
     @pytest.mark.parametrize(("code", "cause"), [(403, KubeForbiddenError), (500, KubeUnavailableError)])
     async def test_a_refusal_names_the_node_and_passes(
@@ -144,16 +151,16 @@ class TestAServerThatDoesNotDoItsWork:
             await reports.write(REPORT)
         await server.start()
         assert await reports.write(LATER) is None
-        assert (await client.get(NODES, "worker-1")).status == LATER
+        assert (await client.get(CONTRAIL_NODES, "worker-1")).status == LATER
 
     async def test_a_server_that_lost_everything_is_told_anew(
         self, client: KubeClient, server: FakeApiServer, reports: NodeReports
     ) -> None:
         await reports.write(REPORT)
         server.empty_storage()
-        await ensure_definitions(client)
+        await ensure_crds(client)
         assert await reports.write(LATER) is None
-        assert (await client.get(NODES, "worker-1")).status == LATER
+        assert (await client.get(CONTRAIL_NODES, "worker-1")).status == LATER
 
     async def test_a_report_that_others_change_all_the_time_is_given_up(
         self, server: FakeApiServer, reports: NodeReports

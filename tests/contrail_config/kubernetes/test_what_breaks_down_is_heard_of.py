@@ -3,7 +3,7 @@
 import pytest
 
 from contrail_config.errors import StoreUnavailableError
-from contrail_config.kubernetes.ledger import Ledger
+from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.kubernetes.watcher import Watcher
 from tests.contrail_config.kubernetes.managers import OpenManager
@@ -22,7 +22,7 @@ def fail(*_args: object, **_kwargs: object) -> None:
 async def test_who_waits_for_addresses(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
     network = await manager.put_network(make_network())
     with monkeypatch.context() as broken:
-        broken.setattr(Ledger, "to_save", fail)
+        broken.setattr(AllocationCache, "to_save", fail)
         with pytest.raises(StoreUnavailableError, match="could not be saved"):
             await give(manager, network)
     assert await give(manager, network) == "10.1.0.3"
@@ -31,7 +31,7 @@ async def test_who_waits_for_addresses(manager: KubernetesStore, monkeypatch: py
 async def test_who_asked_for_what_cannot_be_planned(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
     network = await manager.put_network(make_network())
     with monkeypatch.context() as broken:
-        broken.setattr(Ledger, "given", fail)
+        broken.setattr(AllocationCache, "given", fail)
         with pytest.raises(BugError):
             await give(manager, network)
     await give(manager, network)
@@ -52,9 +52,9 @@ async def test_a_copy_of_the_addresses_is_begun_anew(
     first, second = await open_manager(), await open_manager()
     network = await first.put_network(make_network())
     await give(first, network)
-    monkeypatch.setattr("contrail_config.kubernetes.mirror.DEADLINE", 0.2)
+    monkeypatch.setattr("contrail_config.kubernetes.informer.DEADLINE", 0.2)
     with monkeypatch.context() as broken:
-        broken.setattr(Ledger, "follow", fail)
+        broken.setattr(AllocationCache, "follow", fail)
         with pytest.raises(StoreUnavailableError):
             await give(second, network)
     assert "the copy of addressblocks broke down" in caplog.text

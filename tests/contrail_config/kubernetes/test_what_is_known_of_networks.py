@@ -3,17 +3,17 @@
 import msgspec
 import pytest
 
-from contrail_config.kube.view import Added, Deleted, Listed, Modified
-from contrail_config.kubernetes.kinds import KeptMetadata, NetworkObject
-from contrail_config.kubernetes.known_networks import KnownNetworks
+from contrail_config.kube.object_cache import Added, Deleted, Listed, Modified
+from contrail_config.kubernetes.kinds import KeptMetadata, VirtualNetworkObject
+from contrail_config.kubernetes.network_cache import NetworkCache
 from tests.support.networks import make_network
 
 NETWORK = make_network(vni=1)
 
 
-def at(version: str, *, mtu: int = 1500) -> NetworkObject:
+def at(version: str, *, mtu: int = 1500) -> VirtualNetworkObject:
     metadata = KeptMetadata(name=NETWORK.uuid, resource_version=version)
-    return NetworkObject(metadata, msgspec.structs.replace(NETWORK, mtu=mtu))
+    return VirtualNetworkObject(metadata, msgspec.structs.replace(NETWORK, mtu=mtu))
 
 
 @pytest.fixture
@@ -22,11 +22,11 @@ def forgotten() -> list[str]:
 
 
 @pytest.fixture
-def known(forgotten: list[str]) -> KnownNetworks:
-    return KnownNetworks(forgotten.append)
+def known(forgotten: list[str]) -> NetworkCache:
+    return NetworkCache(forgotten.append)
 
 
-def test_an_answer_is_in_doubt_after_a_list_until_it_is_told(known: KnownNetworks) -> None:
+def test_an_answer_is_in_doubt_after_a_list_until_it_is_told(known: NetworkCache) -> None:
     known.take(at("7"))
     assert known.is_certain(NETWORK.uuid)
     known.follow(Listed(complete=True))
@@ -35,21 +35,21 @@ def test_an_answer_is_in_doubt_after_a_list_until_it_is_told(known: KnownNetwork
     assert known.is_certain(NETWORK.uuid)
 
 
-def test_an_answer_ends_the_doubt(known: KnownNetworks) -> None:
+def test_an_answer_ends_the_doubt(known: NetworkCache) -> None:
     known.take(at("7"))
     known.follow(Listed(complete=True))
     known.take(at("7"))
     assert known.is_certain(NETWORK.uuid)
 
 
-def test_what_was_told_is_not_doubted(known: KnownNetworks) -> None:
+def test_what_was_told_is_not_doubted(known: NetworkCache) -> None:
     known.take(at("7"))
     known.follow(Added(at("7")))
     known.follow(Listed(complete=True))
     assert known.is_certain(NETWORK.uuid)
 
 
-def test_an_answer_that_comes_after_newer_news_changes_nothing(known: KnownNetworks) -> None:
+def test_an_answer_that_comes_after_newer_news_changes_nothing(known: NetworkCache) -> None:
     known.follow(Added(at("8", mtu=1400)))
     known.take(at("7"))
     found = known.get(NETWORK.uuid)
@@ -58,14 +58,14 @@ def test_an_answer_that_comes_after_newer_news_changes_nothing(known: KnownNetwo
 
 
 @pytest.mark.parametrize("versions", [("7", "8"), ("7", "7"), ("a", "b")])
-def test_an_end_that_is_no_older_counts(known: KnownNetworks, forgotten: list[str], versions: tuple[str, str]) -> None:
+def test_an_end_that_is_no_older_counts(known: NetworkCache, forgotten: list[str], versions: tuple[str, str]) -> None:
     known.follow(Added(at(versions[0])))
     known.follow(Deleted(at(versions[1])))
     assert known.get(NETWORK.uuid) is None
     assert forgotten == [NETWORK.uuid]
 
 
-def test_older_news_do_not_count(known: KnownNetworks, forgotten: list[str]) -> None:
+def test_older_news_do_not_count(known: NetworkCache, forgotten: list[str]) -> None:
     known.take(at("9", mtu=1400))
     known.follow(Modified(at("8")))
     known.follow(Deleted(at("8")))
@@ -75,7 +75,7 @@ def test_older_news_do_not_count(known: KnownNetworks, forgotten: list[str]) -> 
     assert not forgotten
 
 
-def test_news_with_versions_that_are_no_numbers_count(known: KnownNetworks) -> None:
+def test_news_with_versions_that_are_no_numbers_count(known: NetworkCache) -> None:
     known.follow(Added(at("b")))
     known.follow(Modified(at("a", mtu=1400)))
     found = known.get(NETWORK.uuid)

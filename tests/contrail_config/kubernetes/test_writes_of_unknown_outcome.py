@@ -4,7 +4,7 @@ import pytest
 from aiohttp import web
 
 from contrail_config.errors import StoreError, StoreUnavailableError
-from contrail_config.kubernetes.ledger import Ledger
+from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
 from tests.support.fake_apiserver.faults import Faults
@@ -135,7 +135,7 @@ async def test_a_bug_while_addresses_are_saved_loses_none(
 ) -> None:
     owner = new_owner()
     with monkeypatch.context() as broken:
-        broken.setattr(Ledger, "saved", _fail)
+        broken.setattr(AllocationCache, "saved", _fail)
         with pytest.raises(StoreUnavailableError, match="could not be saved"):
             await give(manager, network, owner)
     server.faults.silent = True

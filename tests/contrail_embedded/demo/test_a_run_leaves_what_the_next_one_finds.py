@@ -13,12 +13,12 @@ import pytest
 from cni_contrail.runtime.sandbox import make_sandbox
 from contrail_embedded.demo.errors import DemoError
 from contrail_embedded.demo.node import identify, stop_kept_node
-from contrail_embedded.demo.place import Place
+from contrail_embedded.demo.place import DemoDirectory
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    place = Place(f"ct-demo-{uuid.uuid4().hex[:8]}")
+def place() -> Iterator[DemoDirectory]:
+    place = DemoDirectory(f"ct-demo-{uuid.uuid4().hex[:8]}")
     yield place
     place.remove()
 
@@ -30,8 +30,8 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_namespaces_of_other_runs_are_not_seen(place: Place) -> None:
-    other = Place(f"{place.name}x")
+def test_namespaces_of_other_runs_are_not_seen(place: DemoDirectory) -> None:
+    other = DemoDirectory(f"{place.name}x")
     make_sandbox(place.node_namespace)
     make_sandbox(other.node_namespace)
     try:
@@ -40,7 +40,7 @@ def test_namespaces_of_other_runs_are_not_seen(place: Place) -> None:
         other.remove()
 
 
-def test_removing_takes_namespaces_and_files(place: Place) -> None:
+def test_removing_takes_namespaces_and_files(place: DemoDirectory) -> None:
     place.make()
     Path(place.plugin_settings).write_text("{}")
     for namespace in (place.node_namespace, place.pod_namespace("shop", "web")):
@@ -51,25 +51,25 @@ def test_removing_takes_namespaces_and_files(place: Place) -> None:
     place.remove()
 
 
-def test_files_are_for_root_alone(place: Place) -> None:
+def test_files_are_for_root_alone(place: DemoDirectory) -> None:
     place.make()
     assert os.stat(place.directory).st_mode & 0o777 == 0o700
 
 
-def test_a_second_run_of_the_same_name_is_refused(place: Place) -> None:
+def test_a_second_run_of_the_same_name_is_refused(place: DemoDirectory) -> None:
     with place.locked(), pytest.raises(DemoError, match=f"another run named {place.name} is going on"), place.locked():
         pass
 
 
 class TestKeptNodes:
-    def test_one_is_ended(self, place: Place, sleeper: subprocess.Popen[bytes]) -> None:
+    def test_one_is_ended(self, place: DemoDirectory, sleeper: subprocess.Popen[bytes]) -> None:
         place.make()
         Path(place.process_file).write_bytes(msgspec.json.encode(identify(sleeper.pid)))
         stop_kept_node(place)
         assert sleeper.wait(5) == -signal.SIGTERM
 
     def test_a_process_that_has_its_number_now_is_left_alone(
-        self, place: Place, sleeper: subprocess.Popen[bytes]
+        self, place: DemoDirectory, sleeper: subprocess.Popen[bytes]
     ) -> None:
         place.make()
         earlier = {**identify(sleeper.pid), "start": "1"}
@@ -77,7 +77,7 @@ class TestKeptNodes:
         stop_kept_node(place)
         assert sleeper.poll() is None
 
-    def test_one_that_ended_by_itself_is_no_error(self, place: Place) -> None:
+    def test_one_that_ended_by_itself_is_no_error(self, place: DemoDirectory) -> None:
         place.make()
         ended = subprocess.Popen(["true"])
         identity = identify(ended.pid)
@@ -85,5 +85,5 @@ class TestKeptNodes:
         Path(place.process_file).write_bytes(msgspec.json.encode(identity))
         stop_kept_node(place)
 
-    def test_none_at_all_is_no_error(self, place: Place) -> None:
+    def test_none_at_all_is_no_error(self, place: DemoDirectory) -> None:
         stop_kept_node(place)

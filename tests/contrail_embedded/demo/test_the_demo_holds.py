@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from contrail_embedded.demo.place import Place
+from contrail_embedded.demo.place import DemoDirectory
 
 ROOT = Path(__file__).parents[3]
 TIMEOUT = 50
@@ -21,18 +21,18 @@ Demo = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
-    place = Place(f"ct-demo-{uuid.uuid4().hex[:8]}")
+def place() -> Iterator[DemoDirectory]:
+    place = DemoDirectory(f"ct-demo-{uuid.uuid4().hex[:8]}")
     yield place
     subprocess.run([*command(place), "--stop"], cwd=ROOT, check=True, timeout=TIMEOUT)
 
 
-def command(place: Place) -> list[str]:
+def command(place: DemoDirectory) -> list[str]:
     return [sys.executable, "-m", "contrail_embedded.demo", "--name", place.name]
 
 
 @pytest.fixture
-def demo(place: Place) -> Demo:
+def demo(place: DemoDirectory) -> Demo:
     """Starts the demo from the checkout."""
 
     def start(*options: str) -> "subprocess.Popen[str]":
@@ -47,17 +47,17 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def nothing_is_left(place: Place) -> bool:
+def nothing_is_left(place: DemoDirectory) -> bool:
     return not place.namespaces() and not os.path.exists(place.directory)
 
 
-def on_node(place: Place, *words: str) -> str:
+def on_node(place: DemoDirectory, *words: str) -> str:
     """Runs a command in the namespace that stands for the node."""
     run = ["ip", "netns", "exec", place.node_namespace, *words]
     return subprocess.run(run, check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout
 
 
-def test_all_of_it_holds_for_the_examples(demo: Demo, place: Place) -> None:
+def test_all_of_it_holds_for_the_examples(demo: Demo, place: DemoDirectory) -> None:
     status, out, err = ended(demo())
     assert (status, err) == (0, ""), out
     assert out.endswith("nothing is left; all of it held\n")
@@ -67,7 +67,7 @@ def test_all_of_it_holds_for_the_examples(demo: Demo, place: Place) -> None:
     assert nothing_is_left(place)
 
 
-def test_what_is_kept_can_be_looked_at_and_is_taken_away_by_the_next_run(demo: Demo, place: Place) -> None:
+def test_what_is_kept_can_be_looked_at_and_is_taken_away_by_the_next_run(demo: Demo, place: DemoDirectory) -> None:
     status, out, err = ended(demo("--keep"))
     assert (status, err) == (0, ""), out
     assert f"ip netns exec {place.pod_namespace('shop', 'twice')} ip address" in out
@@ -82,7 +82,7 @@ def test_what_is_kept_can_be_looked_at_and_is_taken_away_by_the_next_run(demo: D
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("said", ["starting the embedded node", "ADD: "])
-def test_an_interrupt_cleans_up(demo: Demo, place: Place, said: str, number: signal.Signals) -> None:
+def test_an_interrupt_cleans_up(demo: Demo, place: DemoDirectory, said: str, number: signal.Signals) -> None:
     process = demo()
     assert process.stdout is not None
     while not process.stdout.readline().startswith(said):
@@ -93,7 +93,7 @@ def test_an_interrupt_cleans_up(demo: Demo, place: Place, said: str, number: sig
     assert nothing_is_left(place)
 
 
-def test_a_pod_that_waits_is_a_failure_and_the_others_go_on(demo: Demo, place: Place, tmp_path: Path) -> None:
+def test_a_pod_that_waits_is_a_failure_and_the_others_go_on(demo: Demo, place: DemoDirectory, tmp_path: Path) -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: shop%s}\nspec: {containers: []}\n"
     (tmp_path / "good.yaml").write_text(pod % ("good", ""))
     networks = ", annotations: {k8s.v1.cni.cncf.io/networks: nowhere}"
@@ -105,7 +105,7 @@ def test_a_pod_that_waits_is_a_failure_and_the_others_go_on(demo: Demo, place: P
     assert nothing_is_left(place)
 
 
-def test_a_plugin_that_fails_is_told_for_each_pod(demo: Demo, place: Place, tmp_path: Path) -> None:
+def test_a_plugin_that_fails_is_told_for_each_pod(demo: Demo, place: DemoDirectory, tmp_path: Path) -> None:
     conflist = tmp_path / "10-other.conflist"
     conflist.write_text('{"cniVersion": "1.0.0", "name": "other", "plugins": [{"type": "no-such-plugin"}]}')
     status, out, err = ended(demo("--conflist", str(conflist)))
@@ -115,7 +115,7 @@ def test_a_plugin_that_fails_is_told_for_each_pod(demo: Demo, place: Place, tmp_
     assert nothing_is_left(place)
 
 
-def test_a_node_that_does_not_start_is_told_with_its_log(demo: Demo, place: Place, tmp_path: Path) -> None:
+def test_a_node_that_does_not_start_is_told_with_its_log(demo: Demo, place: DemoDirectory, tmp_path: Path) -> None:
     status, _, err = ended(demo("--manifests", str(tmp_path / "none")))
     assert status == 1
     assert err.startswith("demo: the node ended with status 2:\n")
@@ -123,7 +123,7 @@ def test_a_node_that_does_not_start_is_told_with_its_log(demo: Demo, place: Plac
     assert nothing_is_left(place)
 
 
-def test_a_configuration_that_is_none_is_told(demo: Demo, place: Place) -> None:
+def test_a_configuration_that_is_none_is_told(demo: Demo, place: DemoDirectory) -> None:
     status, _, err = ended(demo("--conflist", "none.conflist"))
     assert (status, err) == (1, "demo: none.conflist: cannot be read: No such file or directory\n")
     assert nothing_is_left(place)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from contrail_config.kube.client import KubeClient, connect
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.configuration.load import load_client_config
 from tests.e2e.kubernetes.users import Users
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
@@ -25,7 +25,7 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 @pytest.fixture
 async def client(api_server: ApiServer) -> AsyncIterator[KubeClient]:
     """An administrator."""
-    async with connect(await load_access(kubeconfig=str(api_server.kubeconfig()))) as client:
+    async with connect(await load_client_config(kubeconfig=str(api_server.kubeconfig()))) as client:
         yield client
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from contrail_config.kube.client import KubeClient, connect
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.errors import (
     KubeConflictError,
     KubeForbiddenError,
@@ -16,9 +16,9 @@ from contrail_config.kube.errors import (
     KubeUnauthorizedError,
 )
 from contrail_config.kube.reflector import Reflector
-from contrail_config.kube.selection import Selection
+from contrail_config.kube.selector import Selector
 from contrail_config.kube.watch import WatchEvent, WatchType
-from manager.kubernetes.definition import NadDefinition
+from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.wire import NADS, PODS, STATUS_KEY, Condition, ConditionStatus, ConditionType, Presence
 from tests.e2e.kubernetes.users import Users
 from tests.support.following import QUICK, follow
@@ -34,11 +34,11 @@ async def next_event(events: AsyncIterator[WatchEvent[Any]]) -> WatchEvent[Any]:
 
 
 async def test_networks_can_be_made_as_soon_as_their_definition_is_there(client: KubeClient, users: Users) -> None:
-    await NadDefinition(client).ensure()
+    await NadCrd(client).ensure()
     made = await users.add_nad("blue", cidr="10.1.0.0/16")
     assert made.metadata.annotations is not None
     assert made.metadata.annotations.cidr == "10.1.0.0/16"
-    assert await client.list_all(NADS, Selection(users.namespace)) == [made]
+    assert await client.list_all(NADS, Selector(users.namespace)) == [made]
 
 
 async def test_a_pod_is_bound_once(users: Users) -> None:
@@ -51,7 +51,7 @@ async def test_a_pod_is_bound_once(users: Users) -> None:
 
 async def test_a_pod_comes_into_its_nodes_sight_when_it_is_bound(client: KubeClient, users: Users) -> None:
     made = await users.add_pod("p")
-    selection = Selection(users.namespace, fields="spec.nodeName=node-1")
+    selection = Selector(users.namespace, fields="spec.nodeName=node-1")
     async with client.watch(PODS, selection, since=made.metadata.resource_version, seconds=60) as events:
         await users.add_pod("other", node="node-2")
         await users.bind("p", "node-1")
@@ -87,7 +87,7 @@ async def test_nothing_is_written_to_a_pod_that_came_in_another_ones_place(clien
 
 async def test_a_watch_learns_how_far_it_came_from_others_changes(client: KubeClient, users: Users) -> None:
     made = await users.add_pod("p", node="node-1")
-    selection = Selection(users.namespace, fields="spec.nodeName=node-1")
+    selection = Selector(users.namespace, fields="spec.nodeName=node-1")
     async with client.watch(PODS, selection, since=made.metadata.resource_version, seconds=5) as events:
         other = await users.add_pod("other", node="node-2")
         event = await next_event(events)
@@ -98,14 +98,14 @@ async def test_a_watch_learns_how_far_it_came_from_others_changes(client: KubeCl
 async def test_what_was_forgotten_is_gone(client: KubeClient, users: Users, api_server: ApiServer) -> None:
     first = await users.add_pod("a")
     await users.add_pod("b")
-    pages = client.pages(PODS, Selection(users.namespace), length=1)
+    pages = client.pages(PODS, Selector(users.namespace), length=1)
     await anext(pages)
     await users.remove_pod("b")
     api_server.forget_history()
 
     async def watch() -> None:
         since = first.metadata.resource_version
-        async with client.watch(PODS, Selection(users.namespace), since=since, seconds=60) as events:
+        async with client.watch(PODS, Selector(users.namespace), since=since, seconds=60) as events:
             await next_event(events)
 
     with pytest.raises(KubeGoneError):
@@ -118,7 +118,7 @@ async def test_a_reflector_follows_through_crashes_of_the_server(
     client: KubeClient, users: Users, api_server: ApiServer
 ) -> None:
     await users.add_pod("a")
-    async with follow(Reflector(client, PODS, Selection(users.namespace), pace=QUICK)) as followed:
+    async with follow(Reflector(client, PODS, Selector(users.namespace), pace=QUICK)) as followed:
         await followed.until_listed()
         await restarted(api_server)
         await users.add_pod("b")
@@ -144,8 +144,8 @@ async def test_a_service_account_may_do_what_its_role_says_and_no_more(
     api_server.ask("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "reader"}})
     grant_reading_of_pods(api_server, namespace)
     token = api_server.service_account_token(namespace, "reader")
-    async with connect(await load_access(kubeconfig=str(api_server.kubeconfig(token=token)))) as reader:
-        assert await reader.list_all(PODS, Selection(namespace)) == await client.list_all(PODS, Selection(namespace))
+    async with connect(await load_client_config(kubeconfig=str(api_server.kubeconfig(token=token)))) as reader:
+        assert await reader.list_all(PODS, Selector(namespace)) == await client.list_all(PODS, Selector(namespace))
         with pytest.raises(KubeForbiddenError, match=f"system:serviceaccount:{namespace}:reader"):
             await reader.delete(PODS, "p", namespace=namespace)
         with pytest.raises(KubeForbiddenError):
@@ -164,7 +164,7 @@ def grant_reading_of_pods(api_server: ApiServer, namespace: str) -> None:
 
 
 async def test_nobody_is_let_in_without_a_token_that_is_known(api_server: ApiServer) -> None:
-    async with connect(await load_access(kubeconfig=str(api_server.kubeconfig(token="none")))) as nobody:
+    async with connect(await load_client_config(kubeconfig=str(api_server.kubeconfig(token="none")))) as nobody:
         with pytest.raises(KubeUnauthorizedError):
             await nobody.list_all(PODS)
 

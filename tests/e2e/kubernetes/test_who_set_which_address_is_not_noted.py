@@ -1,7 +1,7 @@
 """Blocks of addresses have more fields than the rest of the cluster writes in a second: nobody asks who set them."""
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.definitions import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.support.blocks_on_the_wire import taken
 from tests.support.networks import make_network, start_pod
@@ -9,7 +9,7 @@ from tests.support.real_apiserver.server import ApiServer
 
 
 async def test_a_block_that_was_changed_has_no_managed_fields(api_server: ApiServer, client: KubeClient) -> None:
-    await ensure_definitions(client)
+    await ensure_crds(client)
     store = KubernetesStore(client)
     network = await store.put_network(make_network())
     for name in ("first", "second"):

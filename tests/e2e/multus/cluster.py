@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from contrail_config.kubernetes.kinds import MachineObject, NetworkObject
+from contrail_config.kubernetes.kinds import VirtualMachineObject, VirtualNetworkObject
 from contrail_config.objects import VirtualMachineInterface
 from manager.kubernetes.wire import STATUS_KEY
 from manager.parsing.nad_network import CIDR_KEY
@@ -27,7 +27,7 @@ _OURS = "/apis/opencontrail.org/v1alpha1"
 _POD_NETWORK = {"subnets": ["10.32.0.0/16", "fd00:32::/64"]}
 _NADS = "/apis/k8s.cni.cncf.io/v1/namespaces/{}/network-attachment-definitions"
 
-T = TypeVar("T", MachineObject, NetworkObject)
+T = TypeVar("T", VirtualMachineObject, VirtualNetworkObject)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Cluster:
 
     def allotted(self, pod: Pod) -> list[VirtualMachineInterface]:
         """The pod's interfaces in their order."""
-        return list(msgspec.convert(self.find(pod.machine_path), MachineObject).spec.interfaces)
+        return list(msgspec.convert(self.find(pod.machine_path), VirtualMachineObject).spec.interfaces)
 
     def network_status(self, pod: Pod) -> list[dict[str, Any]]:
         """What is said of the pod's networks on it; empty if nothing is."""
@@ -125,7 +125,7 @@ class Cluster:
 
     def left(self) -> list[str]:
         """Machines that are there, and addresses that somebody has."""
-        machines = self._list("virtualmachines", MachineObject)
+        machines = self._list("virtualmachines", VirtualMachineObject)
         blocks = self.server.ask("GET", f"{_OURS}/addressblocks")["items"]
         given = (f"{one.address} of {one.owner}" for one in taken(blocks) if one.held is None)
         return [*(each.metadata.name for each in machines), *given]
@@ -143,7 +143,7 @@ class Cluster:
         return Pod(made["metadata"]["name"], namespace, made["metadata"]["uid"])
 
     def _networks(self) -> set[str | None]:
-        return {each.spec.nad for each in self._list("virtualnetworks", NetworkObject)}
+        return {each.spec.nad for each in self._list("virtualnetworks", VirtualNetworkObject)}
 
     def _list(self, plural: str, kind: type[T]) -> list[T]:
         items = self.server.ask("GET", f"{_OURS}/{plural}")["items"]

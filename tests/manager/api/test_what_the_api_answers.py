@@ -10,9 +10,9 @@ from aiohttp.test_utils import TestClient
 from pytest_aiohttp.plugin import AiohttpClient
 
 from contrail_config.objects import Event
-from contrail_config.views import InterfaceView, NetworkView, PodState, PodView
 from contrail_service.pages import errors_as_json
 from manager.api.routes import api_routes
+from manager.api.types import InterfaceView, NetworkView, PodState, PodView
 from tests.support.pods import make_nad, make_pod
 from tests.support.running_manager import RunningManager
 

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from manager.controller import work_queue
-from manager.controller.work_queue import WorkQueue
+from manager import work_queue
+from manager.work_queue import WorkQueue
 
 DEADLINE = 5.0
 

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manager.controller.address_lines import AddressLines
+from manager.controller.pending_address_queue import PendingAddressQueue
 
 
-class Lines(AddressLines):
+class Lines(PendingAddressQueue):
     """Lines that note whom they have tried again."""
 
     def __init__(self) -> None:

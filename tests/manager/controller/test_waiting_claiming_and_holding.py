@@ -3,22 +3,22 @@
 from contrail_config.store import UNPLUGGED_HOLD
 from manager.controller.claims import Claims, Conflict
 from manager.controller.held_ports import HeldPorts
-from manager.controller.waiting_room import WaitingRoom
-from manager.needs import Need, mac_need, nad_need, uid_need
+from manager.controller.pending_index import PendingIndex
+from manager.dependencies import Dependency, mac_dependency, nad_dependency, uid_dependency
 
-NET_A, NET_B = nad_need("blue/net-a"), nad_need("blue/net-b")
+NET_A, NET_B = nad_dependency("blue/net-a"), nad_dependency("blue/net-b")
 
 
 class TestWaiting:
     def test_who_waits_is_found_by_what_it_waits_for_in_order(self) -> None:
-        room = WaitingRoom()
+        room = PendingIndex()
         room.wait("p2", [NET_A, NET_B])
         room.wait("p1", [NET_A])
         assert room.waiting_for(NET_A) == ["p2", "p1"]
         assert room.waiting_for(NET_B) == ["p2"]
 
     def test_who_waits_anew_forgets_what_it_waited_for(self) -> None:
-        room = WaitingRoom()
+        room = PendingIndex()
         room.wait("p1", [NET_A])
         room.wait("p1", [NET_B])
         assert room.waiting_for(NET_A) == []
@@ -26,7 +26,7 @@ class TestWaiting:
         assert room.waiting_for(NET_B) == []
 
     def test_nothing_is_kept_of_who_left(self) -> None:
-        room = WaitingRoom()
+        room = PendingIndex()
         room.wait("p1", [NET_A])
         room.leave("p1")
         room.leave("p1")
@@ -35,14 +35,14 @@ class TestWaiting:
 
 class TestClaiming:
     def test_the_first_has_it_until_it_drops_it(self) -> None:
-        freed: list[Need] = []
+        freed: list[Dependency] = []
         claims = Claims(freed.append)
-        mac = mac_need("n1", "02:00:00:00:00:07")
-        assert claims.claim("p1", [uid_need("u1"), mac]) is None
-        assert claims.claim("p2", [uid_need("u2"), mac]) == Conflict(mac, "p1")
+        mac = mac_dependency("n1", "02:00:00:00:00:07")
+        assert claims.claim("p1", [uid_dependency("u1"), mac]) is None
+        assert claims.claim("p2", [uid_dependency("u2"), mac]) == Conflict(mac, "p1")
         claims.drop("p1")
-        assert freed == [uid_need("u1"), mac]
-        assert claims.claim("p2", [uid_need("u2"), mac]) is None
+        assert freed == [uid_dependency("u1"), mac]
+        assert claims.claim("p2", [uid_dependency("u2"), mac]) is None
 
     def test_all_or_nothing_is_claimed(self) -> None:
         claims = Claims(lambda _need: None)
@@ -51,7 +51,7 @@ class TestClaiming:
         assert claims.claim("p3", [NET_B]) is None
 
     def test_claiming_anew_keeps_what_is_claimed_again_and_frees_the_rest(self) -> None:
-        freed: list[Need] = []
+        freed: list[Dependency] = []
         claims = Claims(freed.append)
         claims.claim("p1", [NET_A, NET_B])
         claims.claim("p1", [NET_B])

@@ -8,10 +8,10 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 from prometheus_client import CollectorRegistry
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kubernetes.store import KubernetesStore
-from manager.configuration import KubernetesSource as Settings
+from manager.configuration import KubernetesSourceSettings as Settings
 from manager.configuration import ManagerConfiguration
 from manager.kubernetes import process
 from manager.kubernetes.cluster import join_cluster
@@ -37,7 +37,7 @@ def objects(server: FakeApiServer) -> ClusterObjects:
 
 @pytest.fixture
 async def client(server: FakeApiServer) -> AsyncIterator[KubeClient]:
-    async with connect(Access(server.url), deadline=5) as client:
+    async with connect(ClientConfig(server.url), deadline=5) as client:
         yield client
 
 
@@ -59,7 +59,7 @@ def managed(server: FakeApiServer, objects: ClusterObjects) -> Managed:
     @contextlib.asynccontextmanager
     async def manage() -> AsyncIterator[None]:
         configuration = ManagerConfiguration()
-        async with join_cluster(configuration, Settings(), access=Access(server.url)) as cluster:
+        async with join_cluster(configuration, Settings(), access=ClientConfig(server.url)) as cluster:
             cluster.nodes._repeated_every = 0.02
             store = KubernetesStore(cluster.client, pace=0.0)
             manager = process._manager(configuration, cluster, store, CollectorRegistry())

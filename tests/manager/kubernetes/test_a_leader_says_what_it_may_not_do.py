@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from contrail_config.kube.access import Access
+from contrail_config.kube.authorization_failures import FORGOTTEN_AFTER, LASTING
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.errors import KubeForbiddenError
-from contrail_config.kube.refusals import FORGOTTEN_AFTER, LASTING
-from manager.configuration import KubernetesSource as Settings
+from manager.configuration import KubernetesSourceSettings as Settings
 from manager.configuration import ManagerConfiguration
 from manager.kubernetes.cluster import Cluster, join_cluster
 from manager.kubernetes.wire import PODS
@@ -42,7 +42,7 @@ def play(scene: Scene) -> None:
     async def run() -> None:
         async with (
             serve_fake_apiserver() as server,
-            join_cluster(ManagerConfiguration(), Settings(), access=Access(server.url)) as cluster,
+            join_cluster(ManagerConfiguration(), Settings(), access=ClientConfig(server.url)) as cluster,
             led(cluster),
         ):
             await scene(server, cluster)

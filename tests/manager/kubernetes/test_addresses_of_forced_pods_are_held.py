@@ -7,7 +7,7 @@ import pytest
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.kinds import NodeReport
-from contrail_config.kubernetes.nodes import NodeReports
+from contrail_config.kubernetes.node_reports import NodeReports
 from contrail_config.objects import interface_uuid
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
 from tests.manager.kubernetes.conftest import Managed

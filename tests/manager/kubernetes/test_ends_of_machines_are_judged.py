@@ -11,11 +11,11 @@ import pytest
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeGoneError
-from contrail_config.kubernetes.definitions import ensure_definitions
-from contrail_config.kubernetes.kinds import MACHINES, machine_object
-from contrail_config.objects import VirtualMachine, machine_name
-from manager.kubernetes.losses import MachineLosses
-from manager.losses import Loss, Remaining, Removed
+from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.kinds import VIRTUAL_MACHINES, virtual_machine_object
+from contrail_config.objects import VirtualMachine, virtual_machine_name
+from manager.deletions import Deletion, Remaining, Removed
+from manager.kubernetes.deleted_virtual_machines import DeletedVirtualMachines
 from tests.manager.kubernetes.conftest import Follow, Managed
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.kinds import NAMESPACES
@@ -55,22 +55,25 @@ def a_machine(name: str, *, cluster: str = "k8s", uuid: str | None = None) -> Vi
     """A machine in the namespace `blue`."""
     machine = make_machine(name, uid=uuid)
     return msgspec.structs.replace(
-        machine, cluster=cluster, namespace="blue", name=machine_name(cluster, "blue", name), project="k8s-blue"
+        machine, cluster=cluster, namespace="blue", name=virtual_machine_name(cluster, "blue", name), project="k8s-blue"
     )
 
 
 async def written(client: KubeClient, name: str) -> VirtualMachine:
     """A machine that is in the cluster."""
-    await ensure_definitions(client)
+    await ensure_crds(client)
     machine = a_machine(name)
-    await client.create(MACHINES, machine_object(machine), namespace="blue")
+    await client.create(VIRTUAL_MACHINES, virtual_machine_object(machine), namespace="blue")
     return machine
 
 
 @contextlib.asynccontextmanager
-async def losses(client: KubeClient, *gone: VirtualMachine) -> AsyncIterator[AsyncIterator[Loss]]:
+async def losses(client: KubeClient, *gone: VirtualMachine) -> AsyncIterator[AsyncIterator[Deletion]]:
     """What is told where the pods of some machines are gone."""
-    async with asyncio.timeout(DEADLINE), MachineLosses(client, is_gone=gone.__contains__, pace=QUICK).events() as told:
+    async with (
+        asyncio.timeout(DEADLINE),
+        DeletedVirtualMachines(client, is_gone=gone.__contains__, pace=QUICK).events() as told,
+    ):
         yield told
 
 
@@ -103,9 +106,9 @@ class TestNoRequest:
     async def test_of_what_is_of_another_cluster(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, client: KubeClient
     ) -> None:
-        await ensure_definitions(client)
+        await ensure_crds(client)
         machine = a_machine("theirs", cluster="other")
-        await client.create(MACHINES, machine_object(machine), namespace="blue")
+        await client.create(VIRTUAL_MACHINES, virtual_machine_object(machine), namespace="blue")
         async with managed():
             before = len(server.requests)
             server.remove(MACHINE_KIND, "theirs", namespace="blue")

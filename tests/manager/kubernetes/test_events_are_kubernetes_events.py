@@ -10,8 +10,8 @@ from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.objects import Event, EventType
 from manager.events import about_pod
-from manager.kubernetes.allowance import Allowance
 from manager.kubernetes.event_log import KubernetesEventLog
+from manager.kubernetes.token_bucket import TokenBucket
 from tests.support.clock import FakeClock
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.kinds import BUILT_IN
@@ -37,7 +37,7 @@ def clock() -> FakeClock:
 @pytest.fixture
 def bounded(client: KubeClient, clock: FakeClock) -> KubernetesEventLog:
     """Writes three events of each type, and two more after each second."""
-    allowances = {kind: Allowance(rate=2, burst=3, clock=clock) for kind in EventType}
+    allowances = {kind: TokenBucket(rate=2, burst=3, clock=clock) for kind in EventType}
     return KubernetesEventLog(client, instance="", allowances=allowances)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.configuration.load import load_client_config
 from tests.support.address_auditor import AddressAuditor
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -168,7 +168,7 @@ async def test_the_token_is_rotated(server: FakeApiServer, objects: ClusterObjec
     kubeconfig.write_text(json.dumps(kubeconfig_of(server, token)))
     token.write_text("old")
     server.faults.tokens = {"old"}
-    life = ManagerLife(server, access=await load_access(kubeconfig=str(kubeconfig)))
+    life = ManagerLife(server, access=await load_client_config(kubeconfig=str(kubeconfig)))
     async with loaded(life, server, objects) as load:
         token.write_text("new")
         server.faults.tokens = {"new"}

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from contrail_config.objects import VirtualMachine
-from manager.controller.pods import PodController
+from manager.controller.pod_controller import PodController
 from tests.manager.kubernetes.conftest import Managed
 from tests.support.cluster_objects import NETWORKS_KEY, ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer

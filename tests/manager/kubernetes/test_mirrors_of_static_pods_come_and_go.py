@@ -3,11 +3,11 @@
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.definitions import ensure_definitions
+from contrail_config.kubernetes.definitions import ensure_crds
 from contrail_config.kubernetes.kinds import NodeReport
-from contrail_config.kubernetes.nodes import NodeReports
+from contrail_config.kubernetes.node_reports import NodeReports
 from contrail_config.objects import VirtualMachine, interface_uuid, static_pod_uuid
-from manager.controller import mirrors
+from manager.controller import static_pods
 from tests.manager.kubernetes.conftest import Managed
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -99,10 +99,10 @@ async def test_a_report_that_stood_before_frees_nothing_and_one_that_comes_after
     client: KubeClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(mirrors, "_REPORTS_LAG", 0.05)
+    monkeypatch.setattr(static_pods, "_REPORTS_LAG", 0.05)
     other = static_pod_uuid("blue", "other", HASH)
     node = NodeReports(client, "node-1")
-    await ensure_definitions(client)
+    await ensure_crds(client)
     await node.write(report(UUID))
     async with managed():
         objects.add_nad("net-a")
@@ -127,7 +127,7 @@ def report(*machines: str) -> NodeReport:
 async def test_a_pod_whose_file_was_removed_is_freed_in_the_end(
     managed: Managed, objects: ClusterObjects, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirrors, "PATIENCE", 0.1)
+    monkeypatch.setattr(static_pods, "PATIENCE", 0.1)
     async with managed():
         objects.add_nad("net-a")
         add_mirror(objects)

@@ -7,16 +7,18 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.definitions import ensure_definitions
-from contrail_config.kubernetes.kinds import GROUP, NODES, VERSION, NodeReport
-from contrail_config.kubernetes.nodes import NodeReports
-from manager.kubernetes.nodes import FORGOTTEN_AFTER, Nodes
+from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.kinds import CONTRAIL_NODES, GROUP, VERSION, NodeReport
+from contrail_config.kubernetes.node_reports import NodeReports
+from manager.kubernetes.node_report_watch import FORGOTTEN_AFTER, NodeReportWatch
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import DEADLINE, QUICK, News, eventually
 
-NODE_KIND = Kind(GROUP, VERSION, NODES.kind, NODES.plural, namespaced=False, custom=True, blind_updates=False)
+NODE_KIND = Kind(
+    GROUP, VERSION, CONTRAIL_NODES.kind, CONTRAIL_NODES.plural, namespaced=False, custom=True, blind_updates=False
+)
 
 
 class Told(News):
@@ -24,7 +26,7 @@ class Told(News):
 
     def __init__(self, client: KubeClient, clock: FakeClock, *, repeated_every: float, patience: float) -> None:
         super().__init__()
-        self.nodes = Nodes(client, pace=QUICK, clock=clock, repeated_every=repeated_every, patience=patience)
+        self.nodes = NodeReportWatch(client, pace=QUICK, clock=clock, repeated_every=repeated_every, patience=patience)
         self.nodes.on_unplugged(self._hear)
         self.heard: list[str] = []
 
@@ -52,7 +54,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 async def listen(client: KubeClient, clock: FakeClock) -> Listen:
-    await ensure_definitions(client)
+    await ensure_crds(client)
 
     @contextlib.asynccontextmanager
     async def listen_one(*, repeated_every: float = 3600.0, patience: float = DEADLINE) -> AsyncIterator[Told]:
@@ -203,7 +205,7 @@ class TestNodesThatAreGone:
             await told.until_known(1)
             clock.advance(FORGOTTEN_AFTER)
             server.faults.silent = True
-            await client.delete(NODES, "gone")
+            await client.delete(CONTRAIL_NODES, "gone")
             await told.nodes.forget_silent()
 
     async def test_a_server_that_refuses_is_asked_again(

@@ -9,10 +9,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from contrail_config.embedded.store import SqliteStore
-from contrail_config.kube.access import Access
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.errors import KubeConfigurationError, KubeLeadershipLostError
-from contrail_config.kube.lease import LeaseTimes
-from manager.configuration import KubernetesSource as Settings
+from contrail_config.kube.leader_election import LeaseTimes
+from manager.configuration import KubernetesSourceSettings as Settings
 from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings
 from manager.kubernetes.cluster import Cluster, join_cluster
 from manager.kubernetes.wire import PODS
@@ -65,7 +65,7 @@ async def member(
 ) -> AsyncIterator[Member]:
     configuration = configuration or ManagerConfiguration()
     store = await SqliteStore.open(folder / "config.db")
-    access = Access(server.url)
+    access = ClientConfig(server.url)
     async with join_cluster(configuration, Settings(), access=access, lease_times=TIMES) as cluster:
         joined = Member(cluster, store, configuration)
         try:

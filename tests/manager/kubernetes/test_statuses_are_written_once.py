@@ -10,7 +10,7 @@ import pytest
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.objects import VirtualMachine, static_pod_uuid
-from manager.controller import work_queue
+from manager import work_queue
 from manager.kubernetes.network_status import network_status
 from manager.kubernetes.objects import identity
 from manager.kubernetes.status_writer import StatusWriter

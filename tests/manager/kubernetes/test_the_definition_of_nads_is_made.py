@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.definitions import DEFINITIONS
+from contrail_config.kube.custom_resource_definitions import CUSTOM_RESOURCE_DEFINITIONS
 from contrail_config.kube.errors import KubeForbiddenError, KubeUnavailableError
-from manager.kubernetes.definition import NAME, NadDefinition
+from manager.kubernetes.nad_crd import NAME, NadCrd
 from tests.manager.kubernetes.conftest import Follow
 from tests.support.cluster_objects import NADS, ClusterObjects
 from tests.support.fake_apiserver.kinds import CRDS
@@ -20,7 +20,7 @@ ESTABLISHED = {"conditions": [{"type": "Established", "status": "True"}]}
 
 
 async def test_it_is_made_as_the_standard_defines_it(client: KubeClient, objects: ClusterObjects) -> None:
-    await NadDefinition(client).ensure()
+    await NadCrd(client).ensure()
     definition = objects.definition()
     assert definition is not None
     spec = definition["spec"]
@@ -39,14 +39,14 @@ async def test_it_is_made_as_the_standard_defines_it(client: KubeClient, objects
 
 async def test_one_that_is_there_is_never_altered(client: KubeClient, server: FakeApiServer) -> None:
     before = _put(server, {**_foreign(), "status": ESTABLISHED})
-    await NadDefinition(client).ensure()
+    await NadCrd(client).ensure()
     assert server.storage.objects(CRDS)["", NAME] == before
     assert "create customresourcedefinitions" not in server.requests
 
 
 async def test_it_is_waited_for_until_it_is_established(client: KubeClient, server: FakeApiServer) -> None:
     made = _put(server, _foreign())
-    ensured = asyncio.create_task(NadDefinition(client).ensure())
+    ensured = asyncio.create_task(NadCrd(client).ensure())
     await _asked(server, 3)
     assert not ensured.done()
     _put(server, {**made, "status": ESTABLISHED})
@@ -57,7 +57,7 @@ async def test_what_takes_too_long_is_said_with_the_servers_reason(client: KubeC
     conditions = [{"type": "NamesAccepted", "status": "False", "message": "the short name nad is taken"}]
     _put(server, {**_foreign(), "status": {"conditions": conditions}})
     with pytest.raises(KubeUnavailableError, match=rf"{NAME} is not established after 0.3 s: NamesAccepted False: the"):
-        await NadDefinition(client, deadline=0.3).ensure()
+        await NadCrd(client, deadline=0.3).ensure()
 
 
 async def test_one_that_is_being_deleted_is_waited_out_and_made_anew(
@@ -67,7 +67,7 @@ async def test_one_that_is_being_deleted_is_waited_out_and_made_anew(
     leaving["metadata"] = {**leaving["metadata"], "finalizers": ["customresourcecleanup.apiextensions.k8s.io"]}
     _put(server, leaving)
     delete(server.storage, CRDS, "", NAME, {})
-    ensured = asyncio.create_task(NadDefinition(client).ensure())
+    ensured = asyncio.create_task(NadCrd(client).ensure())
     await _asked(server, 2)
     assert not ensured.done()
     server.storage.remove(CRDS, server.storage.objects(CRDS)["", NAME])
@@ -78,14 +78,14 @@ async def test_one_that_is_being_deleted_is_waited_out_and_made_anew(
 
 
 async def test_two_that_make_it_at_one_moment_are_both_served(client: KubeClient, server: FakeApiServer) -> None:
-    await asyncio.gather(NadDefinition(client).ensure(), NadDefinition(client).ensure())
+    await asyncio.gather(NadCrd(client).ensure(), NadCrd(client).ensure())
     assert server.requests.count("create customresourcedefinitions") == 2
 
 
 async def test_who_may_not_make_it_says_so(client: KubeClient, server: FakeApiServer) -> None:
     server.faults.refuse(403, verb="create", times=100)
     with pytest.raises(KubeForbiddenError, match=r"POST .*/customresourcedefinitions"):
-        await NadDefinition(client).ensure()
+        await NadCrd(client).ensure()
 
 
 async def test_one_that_is_deleted_while_it_is_used_is_made_again_and_its_nads_are_gone(
@@ -95,7 +95,7 @@ async def test_one_that_is_deleted_while_it_is_used_is_made_again_and_its_nads_a
     await told.until_listed()
     objects.add_nad("net-a")
     await told.until(lambda: "+nad net-a" in told.lines())
-    await client.delete(DEFINITIONS, NAME)
+    await client.delete(CUSTOM_RESOURCE_DEFINITIONS, NAME)
     await told.until(lambda: "-nad net-a" in told.lines())
     await told.until_listed(2)
     assert objects.definition() is not None

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.client_config import ClientConfig
 from tests.support import manager_life
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.places import Place
@@ -44,7 +44,7 @@ async def server() -> AsyncIterator[Hanging]:
 async def life(server: Hanging, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ManagerLife]:
     """A manager that waits for answers half a second."""
 
-    def connect_hastily(access: Access) -> contextlib.AbstractAsyncContextManager[KubeClient]:
+    def connect_hastily(access: ClientConfig) -> contextlib.AbstractAsyncContextManager[KubeClient]:
         return connect(access, deadline=0.5)
 
     monkeypatch.setattr(manager_life, "connect", connect_hastily)

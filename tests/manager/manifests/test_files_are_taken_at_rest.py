@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from manager.manifests.debounce import Debounce
 from manager.manifests.errors import UnsettledError
 from manager.manifests.folder import ManifestFolder
 from manager.manifests.inventory import View
 from manager.manifests.scanning import Signature, read, scan
-from manager.manifests.settling import Settling
 from tests.manager.manifests.conftest import pod
 
 SETTLE = 1.0
@@ -169,7 +169,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_used(folder: Path, monkeypa
 
 
 def test_a_dropped_file_that_is_gone_meanwhile_is_due_as_gone(clock: Clock) -> None:
-    settling = Settling(0.0, clock)
+    settling = Debounce(0.0, clock)
     state = {"a.yaml": Signature(1, 2, 3, 4, 5)}
     assert settling.due(state) == state
     settling.take("a.yaml")

@@ -7,8 +7,8 @@ import pytest
 
 from contrail_config.objects import DefaultGateway
 from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings, PodNetworkSettings
+from manager.dependencies import nad_dependency, network_dependency
 from manager.mapping.errors import PodRefusedError, PodWaitsError
-from manager.needs import nad_need, network_need
 from manager.reasons import Reason
 from tests.support.catalogues import DEFAULTS, build, draft
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference
@@ -108,7 +108,7 @@ def test_a_network_without_a_gateway_can_be_chosen_once_it_has_one() -> None:
     with pytest.raises(PodWaitsError, match="k8s-point-pod-network of 'point' has no gateway") as caught:
         answers("point", "point")
     assert caught.value.reason is Reason.ANNOTATION_INVALID
-    assert nad_need("blue/point") in caught.value.needs
+    assert nad_dependency("blue/point") in caught.value.needs
 
 
 def test_a_family_that_the_chosen_interface_lacks_is_left_to_the_lowest_index() -> None:
@@ -181,8 +181,8 @@ def test_a_gateway_that_does_not_fit_the_network_is_waited_for(gateway: str, cul
     with pytest.raises(PodWaitsError, match=culprit) as caught:
         answers(elements({"name": "net-a", "default-route": [gateway]}))
     assert caught.value.reason is Reason.ANNOTATION_INVALID
-    network = network_need(("default-domain", "k8s-blue", "k8s-net-a-pod-network"))
-    assert {nad_need("blue/net-a"), network} <= set(caught.value.needs)
+    network = network_dependency(("default-domain", "k8s-blue", "k8s-net-a-pod-network"))
+    assert {nad_dependency("blue/net-a"), network} <= set(caught.value.needs)
 
 
 def test_an_empty_list_says_that_there_is_no_default_route_at_all() -> None:

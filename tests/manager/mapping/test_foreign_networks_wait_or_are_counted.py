@@ -3,8 +3,8 @@
 import pytest
 
 from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings
+from manager.dependencies import nad_dependency
 from manager.mapping.errors import PodRefusedError, PodWaitsError
-from manager.needs import nad_need
 from manager.reasons import Reason
 from tests.support.catalogues import draft
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod
@@ -23,7 +23,7 @@ def test_without_a_meta_plugin_the_pod_waits(networks: str, culprit: str) -> Non
     with pytest.raises(PodWaitsError, match=culprit) as caught:
         draft(make_pod(networks=networks), *NADS)
     assert caught.value.reason is Reason.FOREIGN_NETWORK
-    assert all(need in {nad_need("blue/mac"), nad_need("blue/disk")} for need in caught.value.needs)
+    assert all(need in {nad_dependency("blue/mac"), nad_dependency("blue/disk")} for need in caught.value.needs)
 
 
 def test_under_multus_they_are_left_out_but_counted() -> None:

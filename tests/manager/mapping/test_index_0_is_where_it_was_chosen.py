@@ -5,10 +5,10 @@ import json
 import pytest
 
 from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings
+from manager.dependencies import nad_dependency, namespace_dependency
 from manager.mapping.draft import InterfaceDraft
 from manager.mapping.drafts import draft_interfaces
 from manager.mapping.errors import PodRefusedError, PodWaitsError
-from manager.needs import nad_need, namespace_need
 from manager.reasons import Reason
 from manager.source import Nad, Pod
 from tests.support.catalogues import DEFAULTS, make_catalogue
@@ -83,7 +83,7 @@ def test_another_plugins_default_network_leaves_it_to_multus() -> None:
 def test_a_default_network_that_is_not_there_is_waited_for() -> None:
     with pytest.raises(PodWaitsError) as caught:
         primary(make_pod(default_network="blue/nope"))
-    assert caught.value.needs == (nad_need("blue/nope"),)
+    assert caught.value.needs == (nad_dependency("blue/nope"),)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_two_choices_are_to_agree() -> None:
     with pytest.raises(PodWaitsError, match=r"'net-a' chooses .* but opencontrail.org/network another one") as caught:
         primary(make_pod(default_network="net-a", network=TO_B), NET_A, NET_B)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
-    assert nad_need("blue/net-a") in caught.value.needs
+    assert nad_dependency("blue/net-a") in caught.value.needs
 
 
 def test_two_choices_that_agree_are_one() -> None:
@@ -118,7 +118,7 @@ def test_two_choices_that_agree_are_one() -> None:
 def test_a_wrong_annotation_of_the_namespace_makes_its_pods_wait_until_it_is_mended() -> None:
     with pytest.raises(PodWaitsError, match=r"namespace blue, opencontrail\.org/network") as caught:
         primary(make_pod(), of_namespace="nonsense")
-    assert caught.value.needs == (namespace_need("blue"),)
+    assert caught.value.needs == (namespace_dependency("blue"),)
 
 
 def test_a_network_that_goes_takes_no_pods() -> None:

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from manager.dependencies import nad_dependency, network_dependency
 from manager.mapping.catalogue import UnusableNad
 from manager.mapping.drafts import draft_interfaces
 from manager.mapping.errors import PodRefusedError, PodWaitsError
-from manager.needs import nad_need, network_need
 from manager.reasons import Reason
 from tests.support.catalogues import DEFAULTS, build, draft, make_catalogue
 from tests.support.pods import make_nad, make_pod, reference
@@ -69,7 +69,7 @@ def test_everything_that_is_not_there_is_told_at_once() -> None:
         "network attachment definition blue/nope is not there; "
         "network attachment definition other-ns/neither is not there"
     )
-    assert caught.value.needs == (nad_need("blue/nope"), nad_need("other-ns/neither"))
+    assert caught.value.needs == (nad_dependency("blue/nope"), nad_dependency("other-ns/neither"))
 
 
 def test_a_reference_to_a_network_that_is_not_there_makes_pods_wait_for_it() -> None:
@@ -78,7 +78,7 @@ def test_a_reference_to_a_network_that_is_not_there_makes_pods_wait_for_it() -> 
         draft(make_pod(networks="alias"), nad)
     assert caught.value.reason is Reason.NETWORK_NOT_FOUND
     assert str(caught.value) == "network attachment definition blue/alias: network d:p:n is not there"
-    assert set(caught.value.needs) == {nad_need("blue/alias"), network_need(("d", "p", "n"))}
+    assert set(caught.value.needs) == {nad_dependency("blue/alias"), network_dependency(("d", "p", "n"))}
 
 
 def test_a_nad_that_takes_no_pods_says_why() -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from manager.dependencies import nad_dependency, namespace_dependency, network_dependency
 from manager.mapping.errors import PodRefusedError, PodWaitsError
 from manager.mapping.machine import address_requests
-from manager.needs import nad_need, namespace_need, network_need
 from manager.reasons import Reason
 from tests.support.catalogues import build, draft
 from tests.support.pods import make_nad, make_pod, reference
@@ -87,8 +87,8 @@ def test_an_address_that_the_network_as_it_is_never_gives_is_waited_for(element:
     with pytest.raises(PodWaitsError, match=f"^blue/{name}: address {address} cannot be given: .*{problem}$") as caught:
         draft(make_pod(networks=elements(element)), *NADS)
     assert caught.value.reason is Reason.ADDRESS_UNAVAILABLE
-    network = network_need(("default-domain", "k8s-blue", f"k8s-{name}-pod-network"))
-    assert caught.value.needs == (nad_need(f"blue/{name}"), network, namespace_need("blue"))
+    network = network_dependency(("default-domain", "k8s-blue", f"k8s-{name}-pod-network"))
+    assert caught.value.needs == (nad_dependency(f"blue/{name}"), network, namespace_dependency("blue"))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_two_definitions_cannot_both_have_is_waited_for(asked: dict[str, An
     with pytest.raises(PodWaitsError) as caught:
         draft(make_pod(networks=networks), *NADS, alias)
     assert caught.value.reason is reason
-    assert {nad_need("blue/net-a"), nad_need("blue/alias")} <= set(caught.value.needs)
+    assert {nad_dependency("blue/net-a"), nad_dependency("blue/alias")} <= set(caught.value.needs)
 
 
 def test_one_mac_in_two_networks_is_no_conflict() -> None:

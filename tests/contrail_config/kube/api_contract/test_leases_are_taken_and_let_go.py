@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.lease import LEASES, LeaderElection, LeaseTimes
+from contrail_config.kube.leader_election import LEASES, LeaderElection, LeaseTimes
 from contrail_config.kube.resource import Metadata, Resource
 from tests.support.following import eventually
 

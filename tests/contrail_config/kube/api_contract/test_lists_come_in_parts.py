@@ -3,19 +3,19 @@
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.decoding import Unreadable
-from contrail_config.kube.listing import Page
-from contrail_config.kube.selection import Selection
+from contrail_config.kube.decoding import UndecodableObject
+from contrail_config.kube.paging import Page
+from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 
 
 def names(page: Page[ConfigMap]) -> list[str]:
-    assert not any(isinstance(item, Unreadable) for item in page.items)
+    assert not any(isinstance(item, UndecodableObject) for item in page.items)
     return [item.metadata.name for item in page.items]
 
 
 async def test_an_empty_list_has_a_version(client: KubeClient, namespace: str) -> None:
-    selection = Selection(namespace, labels="nobody=has-it")
+    selection = Selector(namespace, labels="nobody=has-it")
     pages = [page async for page in client.pages(CONFIG_MAPS, selection)]
     assert [names(page) for page in pages] == [[]]
     assert int(pages[0].resource_version) > 0
@@ -24,7 +24,7 @@ async def test_an_empty_list_has_a_version(client: KubeClient, namespace: str) -
 async def test_a_list_comes_in_parts_in_order(client: KubeClient, config_maps: ConfigMaps) -> None:
     for name in "ecadb":
         await config_maps.create(f"list-{name}", labels={"of": "list"})
-    selection = Selection(config_maps.namespace, labels="of=list")
+    selection = Selector(config_maps.namespace, labels="of=list")
     pages = [page async for page in client.pages(CONFIG_MAPS, selection, length=2)]
     assert [names(page) for page in pages] == [["list-a", "list-b"], ["list-c", "list-d"], ["list-e"]]
     assert len({page.resource_version for page in pages}) == 1
@@ -33,7 +33,7 @@ async def test_a_list_comes_in_parts_in_order(client: KubeClient, config_maps: C
 async def test_all_parts_are_of_one_moment(client: KubeClient, config_maps: ConfigMaps) -> None:
     for name in "abcd":
         await config_maps.create(f"list-{name}", labels={"of": "list"})
-    selection = Selection(config_maps.namespace, labels="of=list")
+    selection = Selector(config_maps.namespace, labels="of=list")
     found: list[str] = []
     async for page in client.pages(CONFIG_MAPS, selection, length=2):
         found += names(page)
@@ -65,11 +65,11 @@ async def test_objects_are_selected(
     await config_maps.create("a", labels={"mine": "", "x": "1", "y": "1"})
     await config_maps.create("b", labels={"mine": "", "x": "2"})
     await config_maps.create("c", labels={"mine": ""})
-    selection = Selection(config_maps.namespace, ",".join(filter(None, ["mine", labels])), fields)
+    selection = Selector(config_maps.namespace, ",".join(filter(None, ["mine", labels])), fields)
     assert [found.metadata.name for found in await client.list_all(CONFIG_MAPS, selection)] == expected
 
 
 async def test_objects_of_all_namespaces_are_listed(client: KubeClient, config_maps: ConfigMaps) -> None:
     await config_maps.create("a", labels={"of": config_maps.namespace})
-    found = await client.list_all(CONFIG_MAPS, Selection(labels=f"of={config_maps.namespace}"))
+    found = await client.list_all(CONFIG_MAPS, Selector(labels=f"of={config_maps.namespace}"))
     assert [(item.metadata.namespace, item.metadata.name) for item in found] == [(config_maps.namespace, "a")]

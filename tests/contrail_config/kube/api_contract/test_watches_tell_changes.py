@@ -8,7 +8,7 @@ import pytest
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeError, KubeGoneError
-from contrail_config.kube.selection import Selection
+from contrail_config.kube.selector import Selector
 from contrail_config.kube.watch import WatchEvent, WatchType
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 
@@ -30,7 +30,7 @@ async def test_changes_after_a_version_are_told_in_order(client: KubeClient, con
     first = await config_maps.create("a")
     await config_maps.create("b")
     await config_maps.change("a", key="1")
-    selection = Selection(config_maps.namespace)
+    selection = Selector(config_maps.namespace)
     since = first.metadata.resource_version
     async with client.watch(CONFIG_MAPS, selection, since=since, seconds=60) as events:
         assert await told(events, 2) == [("ADDED", "b", {}), ("MODIFIED", "a", {"key": "1"})]
@@ -42,7 +42,7 @@ async def test_changes_after_a_version_are_told_in_order(client: KubeClient, con
 async def test_the_end_of_an_object_bears_a_new_version(client: KubeClient, config_maps: ConfigMaps) -> None:
     made = await config_maps.create("a")
     since = made.metadata.resource_version
-    async with client.watch(CONFIG_MAPS, Selection(config_maps.namespace), since=since, seconds=60) as events:
+    async with client.watch(CONFIG_MAPS, Selector(config_maps.namespace), since=since, seconds=60) as events:
         await config_maps.delete("a")
         async with asyncio.timeout(DEADLINE):
             event = await anext(events)
@@ -55,7 +55,7 @@ async def test_a_selected_watch_tells_what_comes_into_sight_and_leaves_it(
     client: KubeClient, config_maps: ConfigMaps
 ) -> None:
     made = await config_maps.create("a", key="1")
-    selection = Selection(config_maps.namespace, labels="seen=yes")
+    selection = Selector(config_maps.namespace, labels="seen=yes")
     since = made.metadata.resource_version
     async with client.watch(CONFIG_MAPS, selection, since=since, seconds=60) as events:
         await config_maps.create("unseen")
@@ -73,7 +73,7 @@ async def test_a_selected_watch_tells_what_comes_into_sight_and_leaves_it(
 
 async def test_a_watch_of_one_object_tells_of_no_other(client: KubeClient, config_maps: ConfigMaps) -> None:
     made = await config_maps.create("other")
-    selection = Selection(config_maps.namespace, fields="metadata.name=a")
+    selection = Selector(config_maps.namespace, fields="metadata.name=a")
     async with client.watch(CONFIG_MAPS, selection, since=made.metadata.resource_version, seconds=60) as events:
         await config_maps.change("other", key="1")
         await config_maps.create("a")
@@ -83,7 +83,7 @@ async def test_a_watch_of_one_object_tells_of_no_other(client: KubeClient, confi
 async def test_a_watch_of_all_namespaces_tells_of_each(client: KubeClient, config_maps: ConfigMaps) -> None:
     made = await config_maps.create("a")
     async with client.watch(
-        CONFIG_MAPS, Selection(labels=f"of={config_maps.namespace}"), since=made.metadata.resource_version, seconds=60
+        CONFIG_MAPS, Selector(labels=f"of={config_maps.namespace}"), since=made.metadata.resource_version, seconds=60
     ) as events:
         await config_maps.create("b", labels={"of": config_maps.namespace})
         assert await told(events, 1) == [("ADDED", "b", {})]
@@ -92,7 +92,7 @@ async def test_a_watch_of_all_namespaces_tells_of_each(client: KubeClient, confi
 async def test_a_long_object_comes_in_one_piece(client: KubeClient, config_maps: ConfigMaps) -> None:
     made = await config_maps.create("a")
     async with client.watch(
-        CONFIG_MAPS, Selection(config_maps.namespace), since=made.metadata.resource_version, seconds=60
+        CONFIG_MAPS, Selector(config_maps.namespace), since=made.metadata.resource_version, seconds=60
     ) as events:
         await config_maps.change("a", key="x" * 900_000)  # etcd takes 1.5 MiB, a config map 1 MiB
         assert await told(events, 1) == [("MODIFIED", "a", {"key": "x" * 900_000})]
@@ -102,7 +102,7 @@ async def test_a_watch_says_how_far_it_came_shortly_before_its_time_is_over(
     client: KubeClient, config_maps: ConfigMaps
 ) -> None:
     made = await config_maps.create("a", labels={"seen": "yes"})
-    selection = Selection(config_maps.namespace, labels="seen=yes")
+    selection = Selector(config_maps.namespace, labels="seen=yes")
     async with client.watch(CONFIG_MAPS, selection, since=made.metadata.resource_version, seconds=5) as events:
         unseen = await config_maps.create("unseen")  # a real server does not say that it came no further
         async with asyncio.timeout(DEADLINE):
@@ -114,7 +114,7 @@ async def test_a_watch_says_how_far_it_came_shortly_before_its_time_is_over(
 async def test_a_watch_ends_when_its_time_is_over(client: KubeClient, config_maps: ConfigMaps) -> None:
     made = await config_maps.create("a")
     since = made.metadata.resource_version
-    async with client.watch(CONFIG_MAPS, Selection(config_maps.namespace), since=since, seconds=1) as events:
+    async with client.watch(CONFIG_MAPS, Selector(config_maps.namespace), since=since, seconds=1) as events:
         async with asyncio.timeout(DEADLINE):
             assert [event async for event in events] == []
 
@@ -125,7 +125,7 @@ async def test_a_watch_from_a_version_that_is_not_reached_yet_tells_nothing(
     """So a client that knows a history which was lost (etcd emptied) is not told that."""
     made = await config_maps.create("a")
     since = str(int(made.metadata.resource_version) + 100_000)
-    async with client.watch(CONFIG_MAPS, Selection(config_maps.namespace), since=since, seconds=2) as events:
+    async with client.watch(CONFIG_MAPS, Selector(config_maps.namespace), since=since, seconds=2) as events:
         await config_maps.change("a", key="1")
         async with asyncio.timeout(DEADLINE):
             assert [event async for event in events] == []
@@ -133,7 +133,7 @@ async def test_a_watch_from_a_version_that_is_not_reached_yet_tells_nothing(
 
 async def test_a_watch_from_too_long_ago_is_gone(client: KubeClient, namespace: str) -> None:
     async def watch() -> None:
-        async with client.watch(CONFIG_MAPS, Selection(namespace), since="1", seconds=60) as events:
+        async with client.watch(CONFIG_MAPS, Selector(namespace), since="1", seconds=60) as events:
             async with asyncio.timeout(DEADLINE):
                 await anext(events)
 
@@ -143,6 +143,6 @@ async def test_a_watch_from_too_long_ago_is_gone(client: KubeClient, namespace: 
 
 async def test_a_version_that_is_none_is_refused(client: KubeClient, namespace: str) -> None:
     with pytest.raises(KubeError) as refused:
-        async with client.watch(CONFIG_MAPS, Selection(namespace), since="x", seconds=60):
+        async with client.watch(CONFIG_MAPS, Selector(namespace), since="x", seconds=60):
             pass
     assert refused.value.status == 500

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import connect
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.client_config import ClientConfig
+from contrail_config.kube.configuration.load import load_client_config
 from tests.contrail_config.kube.configuration.commands import WriteCommand
 from tests.contrail_config.kube.tls import data, server_context
 from tests.support.config_maps import CONFIG_MAPS
@@ -78,7 +78,7 @@ def document(server: str, *, cluster: dict[str, Any] | None = None, user: dict[s
     }
 
 
-async def ask(access: Access) -> None:
+async def ask(access: ClientConfig) -> None:
     """Asks the server for something, once."""
     async with connect(access, deadline=10) as client:
         await client.list_all(CONFIG_MAPS)
@@ -86,4 +86,4 @@ async def ask(access: Access) -> None:
 
 async def ask_by(kubeconfig: str) -> None:
     """The same by the current context of a file."""
-    await ask(await load_access(kubeconfig=kubeconfig, environment={}))
+    await ask(await load_client_config(kubeconfig=kubeconfig, environment={}))

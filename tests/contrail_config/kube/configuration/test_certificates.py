@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from contrail_config.kube.access import ClientCertificate
 from contrail_config.kube.client import connect
-from contrail_config.kube.configuration import material
-from contrail_config.kube.configuration.load import load_access
-from contrail_config.kube.configuration.material import FileContents
+from contrail_config.kube.client_config import ClientCertificate
+from contrail_config.kube.configuration import value_source
+from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.configuration.tls import RotatingTls
+from contrail_config.kube.configuration.value_source import FileValue
 from contrail_config.kube.errors import KubeUnavailableError
 from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig, ask_by
 from tests.contrail_config.kube.tls import data, path, server_context, text
@@ -70,11 +70,11 @@ async def test_the_client_shows_its_certificate(
 async def test_a_client_certificate_that_rotates_is_shown_to_the_next_connection(
     tls_server: FakeApiServer, write_kubeconfig: WriteKubeconfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(material, "PERIOD", 0.0)
+    monkeypatch.setattr(value_source, "PERIOD", 0.0)
     chain, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     put_client(chain, key, "client")
     file = write_kubeconfig(tls_server.url, user={"client-certificate": str(chain), "client-key": str(key)})
-    async with connect(await load_access(kubeconfig=file)) as client:
+    async with connect(await load_client_config(kubeconfig=file)) as client:
         await client.list_all(CONFIG_MAPS)
         put_client(chain, key, "next-client")
         await client.list_all(CONFIG_MAPS)
@@ -86,7 +86,7 @@ async def test_an_authority_that_rotates_is_believed_at_once(write_kubeconfig: W
     authority.write_text(text("authority.pem"))
     async with serve_fake_apiserver(tls=server_context("other-server")) as server:
         file = write_kubeconfig(server.url, cluster={"server": server.url, "certificate-authority": str(authority)})
-        async with connect(await load_access(kubeconfig=file)) as client:
+        async with connect(await load_client_config(kubeconfig=file)) as client:
             with pytest.raises(KubeUnavailableError):
                 await client.list_all(CONFIG_MAPS)
             authority.write_text(text("other-authority.pem"))
@@ -94,7 +94,7 @@ async def test_an_authority_that_rotates_is_believed_at_once(write_kubeconfig: W
 
 
 async def test_a_context_is_made_once_for_the_same_certificates() -> None:
-    tls = RotatingTls(FileContents(path("authority.pem"), "authority"))
+    tls = RotatingTls(FileValue(path("authority.pem"), "authority"))
     made = await tls.context(None)
     assert await tls.context(None) is made
     shown = ClientCertificate(text("client.pem").encode(), text("client.key").encode(), "user")

@@ -10,7 +10,7 @@ import pytest
 
 from contrail_config.kube.client import connect
 from contrail_config.kube.configuration import exec_plugin
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.errors import KubeConfigurationError, KubeUnauthorizedError
 from tests.contrail_config.kube.configuration.commands import (
     V1,
@@ -129,7 +129,7 @@ async def test_what_it_gave_is_kept_until_it_expires(
 ) -> None:
     expires = None if left is None else datetime.now(UTC) + timedelta(seconds=left)
     file = write_kubeconfig(server.url, user=user(write_command(counting(runs, expires=expires))))
-    async with connect(await load_access(kubeconfig=file)) as client:
+    async with connect(await load_client_config(kubeconfig=file)) as client:
         for _ in range(3):
             await client.list_all(CONFIG_MAPS)
     assert server.callers[-1] == f"t{count}"
@@ -141,7 +141,7 @@ async def test_it_is_run_again_when_the_server_refuses_what_it_gave(
 ) -> None:
     server.faults.tokens = {"t2"}
     file = write_kubeconfig(server.url, user=user(write_command(counting(runs))))
-    async with connect(await load_access(kubeconfig=file)) as client:
+    async with connect(await load_client_config(kubeconfig=file)) as client:
         await client.list_all(CONFIG_MAPS)
         server.faults.tokens = {"t3"}
         await asyncio.gather(*(client.list_all(CONFIG_MAPS) for _ in range(5)))
@@ -161,7 +161,7 @@ async def test_requests_of_one_moment_share_a_run(
     server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand, runs: Path
 ) -> None:
     file = write_kubeconfig(server.url, user=user(write_command(counting(runs))))
-    async with connect(await load_access(kubeconfig=file)) as client:
+    async with connect(await load_client_config(kubeconfig=file)) as client:
         await asyncio.gather(*(client.list_all(CONFIG_MAPS) for _ in range(5)))
     assert server.callers == ["t1"] * 5
 

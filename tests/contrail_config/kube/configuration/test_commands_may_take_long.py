@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from contrail_config.kube import client
-from contrail_config.kube.access import Access, Credentials
 from contrail_config.kube.client import connect
+from contrail_config.kube.client_config import ClientConfig, Credentials
 from contrail_config.kube.configuration import exec_plugin
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.errors import KubeConfigurationError
-from contrail_config.kube.lease import LeaderElection, LeaseTimes
+from contrail_config.kube.leader_election import LeaderElection, LeaseTimes
 from tests.contrail_config.kube.configuration.commands import (
     WriteCommand,
     all_ended,
@@ -31,15 +31,15 @@ from tests.support.following import eventually
 
 IMPATIENT = LeaseTimes(duration=3.0, renew_deadline=0.4, retry=0.05)
 
-LoadAccess = Callable[[str], Awaitable[Access]]
+LoadAccess = Callable[[str], Awaitable[ClientConfig]]
 
 
 @pytest.fixture
 def load(server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand) -> LoadAccess:
     """Returns the access of a user whose credentials a command gives, which runs a piece of Python."""
 
-    async def load(code: str) -> Access:
-        return await load_access(kubeconfig=write_kubeconfig(server.url, user=user(write_command(code))))
+    async def load(code: str) -> ClientConfig:
+        return await load_client_config(kubeconfig=write_kubeconfig(server.url, user=user(write_command(code))))
 
     return load
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from contrail_config.kube.access import ClientCertificate, Credential
+from contrail_config.kube.client_config import ClientCertificate, Credential
 from contrail_config.kube.configuration.credentials import KeptCredentials
-from contrail_config.kube.configuration.material import FileContents
 from contrail_config.kube.configuration.tls import RotatingTls
+from contrail_config.kube.configuration.value_source import FileValue
 from contrail_config.kube.errors import KubeConfigurationError
 from tests.contrail_config.kube.tls import text
 
@@ -45,17 +45,17 @@ def key(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def by_token(token: Path) -> KeptCredentials:
-    return KeptCredentials(token=FileContents(str(token), "token"))
+    return KeptCredentials(token=FileValue(str(token), "token"))
 
 
 @pytest.fixture
 def by_certificate(chain: Path, key: Path) -> KeptCredentials:
-    return KeptCredentials(certificate=(FileContents(str(chain), "certificate"), FileContents(str(key), "key")))
+    return KeptCredentials(certificate=(FileValue(str(chain), "certificate"), FileValue(str(key), "key")))
 
 
 @pytest.fixture
 def tls(authority: Path) -> RotatingTls:
-    return RotatingTls(FileContents(str(authority), "authority"))
+    return RotatingTls(FileValue(str(authority), "authority"))
 
 
 async def trusted(tls: RotatingTls) -> set[str]:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from contrail_config.kube.access import Access
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.client_config import ClientConfig
+from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.errors import KubeConfigurationError
 from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig, ask_by, document
 from tests.contrail_config.kube.tls import text
@@ -27,8 +27,8 @@ def context(name: str, cluster: str) -> dict[str, Any]:
     return {"name": name, "context": {"cluster": cluster}}
 
 
-async def load(*paths: str, context: str = "") -> Access:
-    return await load_access(environment={"KUBECONFIG": ":".join(paths)}, context=context)
+async def load(*paths: str, context: str = "") -> ClientConfig:
+    return await load_client_config(environment={"KUBECONFIG": ":".join(paths)}, context=context)
 
 
 async def test_the_current_context_is_taken(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_the_file_at_home_is_the_last_resort(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".kube").mkdir()
     (tmp_path / ".kube" / "config").write_text(yaml.safe_dump(document("http://home")))
-    assert (await load_access(environment={})).server == "http://home"
+    assert (await load_client_config(environment={})).server == "http://home"
 
 
 async def test_relative_paths_begin_at_their_file(

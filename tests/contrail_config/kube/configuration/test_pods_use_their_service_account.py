@@ -6,7 +6,7 @@ import pytest
 
 from contrail_config.kube.configuration import in_cluster
 from contrail_config.kube.configuration.in_cluster import in_cluster_access
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.errors import KubeConfigurationError
 from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig, ask
 from tests.contrail_config.kube.tls import text
@@ -33,7 +33,7 @@ async def test_the_server_is_asked_with_the_token(tls_server: FakeApiServer) -> 
 
 @pytest.mark.usefixtures("service_account")
 async def test_a_pod_needs_no_configuration(tls_server: FakeApiServer) -> None:
-    await ask(await load_access(environment=environment(tls_server)))
+    await ask(await load_client_config(environment=environment(tls_server)))
     assert tls_server.callers == ["first"]
 
 
@@ -42,7 +42,7 @@ async def test_a_kubeconfig_that_was_named_wins(
 ) -> None:
     file = write_kubeconfig(server.url)
     for named in ({"kubeconfig": file}, {"environment": {"KUBECONFIG": file}}):
-        access = await load_access(**{"environment": environment(tls_server), **named})  # type: ignore[arg-type]  # one of two
+        access = await load_client_config(**{"environment": environment(tls_server), **named})  # type: ignore[arg-type]  # one of two
         assert access.server == server.url
 
 

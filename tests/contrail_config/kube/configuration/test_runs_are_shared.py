@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from contrail_config.kube.configuration.shared_run import SharedRun
+from contrail_config.kube.configuration.single_flight import SingleFlight
 
 
 class Work:
@@ -15,7 +15,7 @@ class Work:
     def __init__(self) -> None:
         self.begun = 0
         self.ended = 0
-        self.shared = SharedRun(self._do)
+        self.shared = SingleFlight(self._do)
         self._results: asyncio.Queue[str | Exception] = asyncio.Queue()
 
     async def _do(self) -> str:

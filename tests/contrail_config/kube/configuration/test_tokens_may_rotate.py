@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from contrail_config.kube.client import connect
-from contrail_config.kube.configuration import material
-from contrail_config.kube.configuration.load import load_access
-from contrail_config.kube.configuration.material import FileContents
+from contrail_config.kube.configuration import value_source
+from contrail_config.kube.configuration.load import load_client_config
+from contrail_config.kube.configuration.value_source import FileValue
 from contrail_config.kube.errors import KubeConfigurationError, KubeUnauthorizedError
 from contrail_config.kube.reflector import Reflector
 from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig, ask_by
@@ -39,18 +39,18 @@ async def test_a_token_of_a_file_of_its_own_comes_first(
 
 
 async def test_a_file_is_read_again_after_a_while(token_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    contents = FileContents(str(token_file), "token")
+    contents = FileValue(str(token_file), "token")
     assert await contents.read() == b"old\n"
     rotate(token_file, "new")
     assert await contents.read() == b"old\n"
-    monkeypatch.setattr(material, "PERIOD", 0.0)
+    monkeypatch.setattr(value_source, "PERIOD", 0.0)
     assert await contents.read() == b"new"
 
 
 async def test_a_file_that_cannot_be_read_again_leaves_what_was_read(
     token_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    contents = FileContents(str(token_file), "token")
+    contents = FileValue(str(token_file), "token")
     await contents.read()
     os.unlink(token_file)
     contents.forget()
@@ -63,7 +63,7 @@ async def test_it_is_read_once_more_when_the_server_refuses_it(
 ) -> None:
     server.faults.tokens = {"old"}
     file = write_kubeconfig(server.url, user={"tokenFile": str(token_file)})
-    async with connect(await load_access(kubeconfig=file)) as client:
+    async with connect(await load_client_config(kubeconfig=file)) as client:
         await client.list_all(CONFIG_MAPS)
         server.faults.tokens = {"new"}
         rotate(token_file, "new")
@@ -93,7 +93,7 @@ async def test_a_reflector_outlives_its_token(
     server.faults.tokens = {"old"}
     file = write_kubeconfig(server.url, user={"tokenFile": str(token_file)})
     async with (
-        connect(await load_access(kubeconfig=file)) as client,
+        connect(await load_client_config(kubeconfig=file)) as client,
         follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed,
     ):
         await followed.until_listed()

@@ -9,8 +9,8 @@ import warnings
 from collections.abc import Awaitable, Callable, Iterator
 
 from contrail_config.kube.client import KubeClient, connect
-from contrail_config.kube.configuration.load import load_access
-from contrail_config.kube.selection import EVERYTHING
+from contrail_config.kube.configuration.load import load_client_config
+from contrail_config.kube.selector import EVERYTHING
 from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig
 from tests.contrail_config.kube.tls import server_context
 from tests.support.config_maps import CONFIG_MAPS
@@ -29,7 +29,7 @@ def in_a_loop_of_its_own(kubeconfig: str, act: Callable[[KubeClient], Awaitable[
     """Returns what Python warns of."""
 
     async def connected() -> None:
-        async with connect(await load_access(kubeconfig=kubeconfig)) as client:
+        async with connect(await load_client_config(kubeconfig=kubeconfig)) as client:
             await act(client)
 
     with warnings.catch_warnings(record=True) as warned:

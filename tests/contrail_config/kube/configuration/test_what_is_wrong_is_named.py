@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.errors import KubeConfigurationError, KubeError
 from tests.contrail_config.kube.configuration.conftest import ask_by, document
 from tests.contrail_config.kube.tls import data
@@ -66,7 +66,7 @@ async def test_when_it_is_loaded(tmp_path: Path, written: Any, problem: str) -> 
     file = tmp_path / "config"
     file.write_text(yaml.safe_dump(written))
     with pytest.raises(KubeConfigurationError) as refused:
-        await load_access(kubeconfig=str(file))
+        await load_client_config(kubeconfig=str(file))
     assert str(refused.value).startswith(f"{file}: {problem}")
 
 
@@ -120,7 +120,7 @@ async def test_a_file_that_cannot_be_read(tmp_path: Path, make: Callable[[Path],
     file = tmp_path / "config"
     make(file)
     with pytest.raises(KubeConfigurationError) as refused:
-        await load_access(kubeconfig=str(file))
+        await load_client_config(kubeconfig=str(file))
     assert str(refused.value).startswith(f"{file}: {problem}")
 
 
@@ -128,4 +128,4 @@ async def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path:
     file = tmp_path / "config"
     file.write_text(yaml.safe_dump(document(SERVER)))
     with pytest.raises(KubeError, match="contexts: there is no 'elsewhere', only here"):
-        await load_access(kubeconfig=str(file), context="elsewhere")
+        await load_client_config(kubeconfig=str(file), context="elsewhere")

@@ -5,10 +5,10 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.errors import KubeLeadershipLostError
-from contrail_config.kube.lease import LeaderElection, Leadership
+from contrail_config.kube.leader_election import LeaderElection, Leadership
 from tests.support.fake_apiserver.kinds import LEASES
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.fake_apiserver.storage import Object
@@ -58,7 +58,7 @@ class Stage:
         self._stack = stack
 
     async def candidate(self, identity: str) -> Candidate:
-        client = await self._stack.enter_async_context(connect(Access(self.server.url)))
+        client = await self._stack.enter_async_context(connect(ClientConfig(self.server.url)))
         candidate = Candidate(client, identity)
         self._stack.push_async_callback(candidate.stop)
         return candidate

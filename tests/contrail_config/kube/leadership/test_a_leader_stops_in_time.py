@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import connect
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.errors import KubeLeadershipLostError, KubeUnavailableError
-from contrail_config.kube.lease import LeaderElection
+from contrail_config.kube.leader_election import LeaderElection
 from tests.contrail_config.kube.leadership.candidates import NAME, Stage, may_write, on_stage, within
 from tests.support.config_maps import ConfigMaps
 from tests.support.fake_apiserver.kinds import LEASES
@@ -23,7 +23,7 @@ GRACE = 5.0
 
 @on_stage
 async def test_nobody_may_write_before_the_lead(stage: Stage) -> None:
-    async with connect(Access(stage.server.url)) as client:
+    async with connect(ClientConfig(stage.server.url)) as client:
         election = LeaderElection(client, namespace="default", name=NAME, identity="a")
         with pytest.raises(KubeLeadershipLostError, match="lease manager is not held"):
             election.leadership.check()
@@ -113,7 +113,7 @@ async def test_a_lost_answer_to_a_renewal_does_no_harm(stage: Stage) -> None:
 async def test_no_write_is_begun_without_the_lead(stage: Stage) -> None:
     leader = await stage.leader("a")
     check = leader.election.leadership.check
-    async with connect(Access(stage.server.url), before_write=check) as client:
+    async with connect(ClientConfig(stage.server.url), before_write=check) as client:
         config_maps = ConfigMaps(client)
         await config_maps.create("a")
         await leader.stop()
@@ -128,7 +128,7 @@ async def test_no_write_is_begun_without_the_lead(stage: Stage) -> None:
 async def test_a_write_that_hangs_ends_before_another_one_may_lead(stage: Stage) -> None:
     leader = await stage.leader("a")
     leadership = leader.election.leadership
-    async with connect(Access(stage.server.url), before_write=leadership.check) as client:
+    async with connect(ClientConfig(stage.server.url), before_write=leadership.check) as client:
         stage.server.faults.hung = True
         await within(30, lambda: leadership.until - asyncio.get_running_loop().time() < 3)
         ends = leadership.until + GRACE
@@ -140,7 +140,7 @@ async def test_a_write_that_hangs_ends_before_another_one_may_lead(stage: Stage)
 
 @on_stage
 async def test_the_lead_ends_with_its_context_whatever_happens_inside(stage: Stage) -> None:
-    async with connect(Access(stage.server.url)) as client:
+    async with connect(ClientConfig(stage.server.url)) as client:
         for problem in (ValueError("of the body"), TimeoutError("of the body")):
             election = LeaderElection(client, namespace="default", name=NAME, identity="a")
             with pytest.raises(type(problem), match="of the body"):
@@ -169,7 +169,7 @@ def test_two_never_may_write_at_one_moment_whatever_the_server_does(seed: int) -
 
 async def play_at_random(dice: random.Random) -> None:
     """Three candidates that come back whenever they lost, and a server that fails in every way for some seconds."""
-    async with serve_fake_apiserver() as server, connect(Access(server.url), deadline=8) as client:
+    async with serve_fake_apiserver() as server, connect(ClientConfig(server.url), deadline=8) as client:
         elections = [LeaderElection(client, namespace="default", name=NAME, identity=name) for name in "abc"]
         tasks = [asyncio.create_task(lead_again_and_again(election, dice)) for election in elections]
         led: set[int] = set()

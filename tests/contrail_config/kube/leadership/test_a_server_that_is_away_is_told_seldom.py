@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from contrail_config.kube.complaint import REPEATED_EVERY, Complaint
+from contrail_config.kube.rate_limited_warning import REPEATED_EVERY, RateLimitedWarning
 from tests.contrail_config.kube.leadership.candidates import Stage, on_stage, within
 from tests.support.fast_loop import run_fast
 
@@ -57,7 +57,7 @@ def test_it_is_told_when_it_is_over(log: pytest.LogCaptureFixture) -> None:
 
 def test_what_was_well_all_the_time_is_not_told(log: pytest.LogCaptureFixture) -> None:
     async def play() -> None:
-        Complaint("it").end()
+        RateLimitedWarning("it").end()
 
     run_fast(play())
     assert lines(log, logging.INFO) == []
@@ -65,7 +65,7 @@ def test_what_was_well_all_the_time_is_not_told(log: pytest.LogCaptureFixture) -
 
 def test_the_newest_words_are_told(log: pytest.LogCaptureFixture) -> None:
     async def play() -> None:
-        complaint = Complaint("it")
+        complaint = RateLimitedWarning("it")
         for words in ("is slow", "is silent", "is away"):
             complaint.go_on(words)
             await asyncio.sleep(0.6 * REPEATED_EVERY)
@@ -76,7 +76,7 @@ def test_the_newest_words_are_told(log: pytest.LogCaptureFixture) -> None:
 
 def test_a_trouble_that_comes_back_is_a_new_one(log: pytest.LogCaptureFixture) -> None:
     async def play() -> None:
-        complaint = Complaint("it")
+        complaint = RateLimitedWarning("it")
         for _ in range(3):
             complaint.go_on("is away")
             await asyncio.sleep(2)

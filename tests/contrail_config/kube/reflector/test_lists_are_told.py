@@ -4,10 +4,10 @@ import gc
 import tracemalloc
 
 from contrail_config.kube.client import KubeClient
+from contrail_config.kube.object_cache import Listed
 from contrail_config.kube.reflector import Pace, Reflector
 from contrail_config.kube.resource import Resource
-from contrail_config.kube.selection import Selection
-from contrail_config.kube.view import Listed
+from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -49,7 +49,7 @@ async def test_a_list_comes_in_pages_of_500(client: KubeClient, server: FakeApiS
 async def test_only_what_is_selected_is_told(client: KubeClient, config_maps: ConfigMaps) -> None:
     await config_maps.create("unseen")
     await config_maps.create("seen", labels={"seen": "yes"})
-    reflector = Reflector(client, CONFIG_MAPS, Selection("default", labels="seen=yes"), pace=QUICK)
+    reflector = Reflector(client, CONFIG_MAPS, Selector("default", labels="seen=yes"), pace=QUICK)
     async with follow(reflector) as followed:
         await followed.until_listed()
         await config_maps.patch("unseen", {"metadata": {"labels": {"seen": "yes"}}})
@@ -59,7 +59,7 @@ async def test_only_what_is_selected_is_told(client: KubeClient, config_maps: Co
 
 
 async def test_one_object_is_followed_by_its_name(client: KubeClient, config_maps: ConfigMaps) -> None:
-    reflector = Reflector(client, CONFIG_MAPS, Selection("default", fields="metadata.name=a"), pace=QUICK)
+    reflector = Reflector(client, CONFIG_MAPS, Selector("default", fields="metadata.name=a"), pace=QUICK)
     async with follow(reflector) as followed:
         await followed.until_listed()
         await config_maps.create("b")

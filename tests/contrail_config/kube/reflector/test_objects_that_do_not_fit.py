@@ -1,9 +1,9 @@
 """An object that does not fit its struct keeps no other from being read, and loses nothing that was known of it."""
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.decoding import Unreadable
+from contrail_config.kube.decoding import UndecodableObject
+from contrail_config.kube.object_cache import Deleted, Listed
 from contrail_config.kube.reflector import Reflector
-from contrail_config.kube.view import Deleted, Listed
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -20,7 +20,7 @@ async def test_it_is_told_by_name_with_the_reason(
     async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
         await followed.until_listed()
         unreadable, _, listed = followed.told
-        assert isinstance(unreadable, Unreadable)
+        assert isinstance(unreadable, UndecodableObject)
         assert (unreadable.metadata.namespace, unreadable.metadata.name) == ("default", "bad")
         assert unreadable.problem == "Expected `str`, got `array` - at `$.data[...]`"
         assert listed == Listed(complete=False)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import KubeClient, connect
+from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.reflector import Pace, Reflector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
@@ -54,7 +54,7 @@ def test_a_watch_that_lasts_works_if_it_tells_nothing(caplog: Log) -> None:
     async def play() -> None:
         async with (
             serve_fake_apiserver() as server,
-            connect(Access(server.url)) as client,
+            connect(ClientConfig(server.url)) as client,
             follow(Reflector(client, CONFIG_MAPS, pace=PACE)) as followed,
         ):
             await followed.until_listed()

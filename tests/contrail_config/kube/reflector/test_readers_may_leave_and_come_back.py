@@ -1,8 +1,8 @@
 """A reader that leaves between two changes, and comes back, is told all that it was not told."""
 
 from contrail_config.kube.client import KubeClient
+from contrail_config.kube.object_cache import Added, Change, Deleted, Listed
 from contrail_config.kube.reflector import Reflector
-from contrail_config.kube.view import Added, Change, Deleted, Listed
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer

@@ -1,8 +1,8 @@
 """An object that comes again under its name has another uid: the old one's end is told before the new one."""
 
 from contrail_config.kube.client import KubeClient
+from contrail_config.kube.object_cache import Added, Deleted, Listed
 from contrail_config.kube.reflector import Reflector
-from contrail_config.kube.view import Added, Deleted, Listed
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer

@@ -12,10 +12,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from contrail_config.kube.access import Access
 from contrail_config.kube.client import connect
+from contrail_config.kube.client_config import ClientConfig
+from contrail_config.kube.object_cache import Key
 from contrail_config.kube.reflector import Pace, Reflector
-from contrail_config.kube.view import Key
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.failures import StatusError
@@ -58,7 +58,7 @@ class Server(RuleBasedStateMachine):
 
     async def _start(self) -> None:
         await self.server.start()
-        client = await self.stack.enter_async_context(connect(Access(self.server.url)))
+        client = await self.stack.enter_async_context(connect(ClientConfig(self.server.url)))
         self.followed = await self.stack.enter_async_context(follow(Reflector(client, CONFIG_MAPS, pace=PACE)))
 
     @rule(name=st.sampled_from(NAMES), value=st.sampled_from(READABLE + UNREADABLE))

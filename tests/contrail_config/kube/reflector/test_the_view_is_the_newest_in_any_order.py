@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrail_config.kube.object_cache import ObjectCache
 from contrail_config.kube.versions import is_newer
-from contrail_config.kube.view import View
 from contrail_config.kube.watch import WatchEvent, WatchType
 from tests.support.config_maps import ConfigMap, LabelledMetadata
 from tests.support.following import Replay
@@ -37,7 +37,7 @@ def lives(draw: st.DrawFn) -> list[Event]:
 @given(lives(), st.data())
 def test_the_newest_state_stays(life: list[Event], data: st.DataObject) -> None:
     told = data.draw(st.permutations(life + data.draw(st.lists(st.sampled_from(life)))))
-    view: View[ConfigMap] = View()
+    view: ObjectCache[ConfigMap] = ObjectCache()
     replayed = Replay()
     for each in told:
         for change in view.take_event(each):
@@ -66,7 +66,7 @@ def test_versions_are_numbers_and_any_other_one_is_taken_for_newer(version: str,
 
 
 def test_what_is_remembered_of_the_deleted_is_bounded() -> None:
-    view: View[ConfigMap] = View()
+    view: ObjectCache[ConfigMap] = ObjectCache()
 
     def kept_after(count: int) -> int:
         for number in range(count):

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from contrail_config.kube.client import KubeClient
+from contrail_config.kube.object_cache import Deleted
 from contrail_config.kube.reflector import Pace, Reflector
-from contrail_config.kube.selection import Selection
-from contrail_config.kube.view import Deleted
+from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import QUICK, eventually, follow
@@ -57,7 +57,7 @@ async def test_bookmarks_carry_the_place_forward(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     server.bookmark_interval = 0.01
-    async with follow(Reflector(client, CONFIG_MAPS, Selection("default"), pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, Selector("default"), pace=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         await client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, namespace="kube-public")

@@ -3,8 +3,8 @@
 import pytest
 
 from contrail_config.kube.client import KubeClient
+from contrail_config.kube.object_cache import Deleted
 from contrail_config.kube.reflector import Pace, Reflector
-from contrail_config.kube.view import Deleted
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.custom_kinds import DEFINITIONS, definition_of, new_gadgets
 from tests.support.fake_apiserver import kinds

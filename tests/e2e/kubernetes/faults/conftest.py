@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contrail_config.kube.client import KubeClient, connect
-from contrail_config.kube.configuration.load import load_access
+from contrail_config.kube.configuration.load import load_client_config
 from tests.e2e.kubernetes.deployed.cluster import Cluster
 from tests.e2e.kubernetes.faults.crowd import Crowd
 from tests.e2e.kubernetes.faults.managers import Managers
@@ -21,7 +21,7 @@ def cluster(api_server: ApiServer) -> Cluster:
 @pytest.fixture
 async def client(cluster: Cluster) -> AsyncIterator[KubeClient]:
     """An administrator."""
-    async with connect(await load_access(kubeconfig=str(cluster.server.kubeconfig()))) as client:
+    async with connect(await load_client_config(kubeconfig=str(cluster.server.kubeconfig()))) as client:
         yield client
 
 

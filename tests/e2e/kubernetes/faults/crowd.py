@@ -9,8 +9,8 @@ import msgspec
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeExistsError, KubeNotFoundError, KubeUnavailableError
-from contrail_config.kube.selection import Selection
-from contrail_config.kubernetes.kinds import BLOCKS, MACHINES, NETWORKS
+from contrail_config.kube.selector import Selector
+from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
 from contrail_config.objects import VirtualMachine
 from manager.kubernetes.wire import PODS, PodObject
 from tests.e2e.kubernetes.users import Users
@@ -63,7 +63,7 @@ class Crowd:
 
     async def machines(self) -> dict[str, VirtualMachine]:
         """Those that are kept now, by the names of their pods."""
-        found = await self._client.list_all(MACHINES, Selection(self._namespace))
+        found = await self._client.list_all(VIRTUAL_MACHINES, Selector(self._namespace))
         return {item.metadata.name: item.spec for item in found}
 
     async def look(self) -> int:
@@ -94,7 +94,7 @@ class Crowd:
         await self._check_that_nothing_changed()
 
     async def _problem(self) -> str:
-        pods = {pod.metadata.name: pod for pod in await self._client.list_all(PODS, Selection(self._namespace))}
+        pods = {pod.metadata.name: pod for pod in await self._client.list_all(PODS, Selector(self._namespace))}
         machines = await self.machines()
         if wrong := pods.keys() ^ machines.keys():
             return f"{len(wrong)} of {len(pods)} pods: pod without machine, or machine without pod: {sorted(wrong)[:5]}"
@@ -116,14 +116,14 @@ class Crowd:
         here = {place: owner for place, owner in given.items() if owner in {owner for _, owner in borne}}
         if here != dict(borne):
             return f"{len(borne)} addresses are borne, {len(here)} are given"
-        networks = await self._client.list_all(NETWORKS)
+        networks = await self._client.list_all(VIRTUAL_NETWORKS)
         own = {one.spec.uuid for one in networks if (one.spec.nad or "").startswith(f"{self._namespace}/")}
         strays = [place for place, owner in given.items() if place[0] in own and place not in here]
         return f"given to nobody: {strays[:5]}" if strays else ""
 
     async def _given(self) -> dict[tuple[str, str], str]:
         """Owners by network and address."""
-        blocks = msgspec.to_builtins(await self._client.list_all(BLOCKS))
+        blocks = msgspec.to_builtins(await self._client.list_all(ADDRESS_BLOCKS))
         return {(one.network, one.address): one.owner for one in taken(blocks) if one.held is None}
 
     async def _check_that_nothing_changed(self) -> None:
@@ -138,7 +138,7 @@ class Crowd:
     async def _delete_machine(self, name: str) -> None:
         async with self._turn:
             with contextlib.suppress(KubeNotFoundError):  # its pod went first
-                await self._client.delete(MACHINES, name, namespace=self._namespace)
+                await self._client.delete(VIRTUAL_MACHINES, name, namespace=self._namespace)
 
     async def _remove(self, name: str) -> None:
         async with self._turn:

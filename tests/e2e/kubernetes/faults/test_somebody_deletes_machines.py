@@ -3,7 +3,7 @@
 import asyncio
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.definitions import definitions
+from contrail_config.kubernetes.definitions import crds
 from tests.e2e.kubernetes.deployed.cluster import Cluster
 from tests.e2e.kubernetes.faults.crowd import Crowd
 from tests.e2e.kubernetes.faults.managers import Managers
@@ -63,5 +63,5 @@ async def test_what_every_pod_is_given_after_all_kinds_were_deleted_is_given_onc
     """Nothing tells what they had before."""
     await served(managers, crowd)
     crowd.forget()
-    await asyncio.gather(*(lost(client, name) for name in definitions()))
+    await asyncio.gather(*(lost(client, name) for name in crds()))
     await crowd.comes_to_rest(managers.supervise)

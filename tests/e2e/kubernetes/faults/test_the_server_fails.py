@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.definitions import DEFINITIONS
+from contrail_config.kube.custom_resource_definitions import CUSTOM_RESOURCE_DEFINITIONS
 from contrail_config.kube.errors import KubeNotFoundError
 from tests.e2e.kubernetes.deployed.cluster import Cluster
 from tests.e2e.kubernetes.faults.crowd import Crowd
@@ -22,8 +22,8 @@ async def restart(cluster: Cluster) -> None:
 
 async def lost(client: KubeClient, name: str) -> None:
     """Deletes a definition and returns when it is not there any more, or is there again."""
-    before = await client.get(DEFINITIONS, name)
-    await client.delete(DEFINITIONS, name)
+    before = await client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
+    await client.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
     async with asyncio.timeout(DEADLINE):
         while await uid_of(client, name) == before.metadata.uid:  # noqa: ASYNC110 - other processes tell no event
             await asyncio.sleep(0.05)
@@ -31,7 +31,7 @@ async def lost(client: KubeClient, name: str) -> None:
 
 async def uid_of(client: KubeClient, definition: str) -> str:
     try:
-        return (await client.get(DEFINITIONS, definition)).metadata.uid
+        return (await client.get(CUSTOM_RESOURCE_DEFINITIONS, definition)).metadata.uid
     except KubeNotFoundError:
         return ""
 
