@@ -42,7 +42,7 @@ def test_every_version_that_has_it(plugin: Plugin, pod: PodSandbox, vmis: list[V
 
 
 def test_no_agent_is_needed(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
-    agent.__exit__()
+    agent.stop()
     plugin.check(pod, previous=result).succeeded()
 
 

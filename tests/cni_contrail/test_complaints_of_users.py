@@ -51,7 +51,7 @@ class Test02TheAgentIsAwayAndPodsNeitherStartNorEnd:
     def test_add_waits_within_bounds_and_asks_to_be_called_again(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
     ) -> None:
-        agent.__exit__()
+        agent.stop()
         begin = time.monotonic()
         assert "agent unreachable" in plugin.add(pod, settings={"poll-timeout": 0.1}).failed(11)
         assert time.monotonic() - begin < 5
@@ -59,10 +59,10 @@ class Test02TheAgentIsAwayAndPodsNeitherStartNorEnd:
     def test_del_ends_and_the_agent_hears_of_it_when_it_is_back(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, attach: Attach
     ) -> None:
-        agent.__exit__()
+        agent.stop()
         plugin.delete(attached).succeeded()
         assert plugin.node.links() == []
-        agent.__enter__()
+        agent.start()
         other = attach(agent, "other")
         assert set(agent.owners().values()) == {other.container}
 
@@ -89,9 +89,9 @@ def test_03_errors_of_del_are_swallowed_and_what_it_could_not_remove_leaks(
 
 
 def test_04_pods_start_before_their_networks_can_be_attached(agent: ScriptedAgent, plugin: Plugin) -> None:
-    agent.__exit__()
+    agent.stop()
     plugin.status().failed(50)
-    agent.__enter__()
+    agent.start()
     plugin.status().succeeded()
 
 
@@ -306,7 +306,7 @@ def test_20_check_is_so_slow_and_strict_that_pods_do_not_start(
     attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns
 ) -> None:
     """CRI-O checks right after ADD: no agent is asked, and what a later plugin of the chain did is no damage."""
-    agent.__exit__()
+    agent.stop()
     host_end, sandbox_end = (
         {"name": plugin.node.links()[0]},
         {"name": "eth0", "sandbox": attached.netns, "mac": "02:00:00:00:00:99"},

@@ -248,12 +248,12 @@ class TestWithoutTheAgent:
     def test_links_and_record_go_and_the_agent_is_told_by_a_later_call(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
     ) -> None:
-        agent.__exit__()
+        agent.stop()
         plugin.delete(attached).succeeded()
         assert plugin.node.links() == []
         [kept] = plugin.files()
         assert kept.startswith("state/.pending/")
-        agent.__enter__()
+        agent.start()
         assert len(agent.ports) == 3
         other = PodSandbox(make_netns("pod").path, name="other")
         agent.serve(other.machine_name, make_vmis(1, uid=other.uid))
@@ -279,9 +279,9 @@ class TestWithoutTheAgent:
     def test_what_is_told_late_never_takes_a_newer_containers_port(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
     ) -> None:
-        agent.__exit__()
+        agent.stop()
         plugin.delete(attached).succeeded()
-        agent.__enter__()
+        agent.start()
         newer = PodSandbox(make_netns("pod").path, name=attached.name, uid=attached.uid)
         plugin.add(newer).succeeded()
         assert len(agent.asked("DELETE")) == 1
@@ -290,9 +290,9 @@ class TestWithoutTheAgent:
     def test_a_container_that_is_attached_again_is_not_told_of_as_gone(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin
     ) -> None:
-        agent.__exit__()
+        agent.stop()
         plugin.delete(attached).succeeded()
-        agent.__enter__()
+        agent.start()
         plugin.add(attached).succeeded()
         assert agent.asked("DELETE") == []
         assert len(agent.ports) == 3

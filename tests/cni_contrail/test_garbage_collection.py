@@ -215,10 +215,10 @@ class TestErrors:
         stays = attach(agent, "a")
         for name in ("b", "c"):
             attach(agent, name)
-        agent.__exit__()
+        agent.stop()
         plugin.gc([stays]).succeeded()
         assert len(plugin.node.links()) == 1
-        agent.__enter__()
+        agent.start()
         plugin.gc([stays]).succeeded()
         assert set(agent.owners().values()) == {stays.container}
         assert len(plugin.files()) == 1

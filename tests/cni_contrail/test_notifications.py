@@ -119,9 +119,9 @@ def test_a_damaged_one_is_dropped(
 def test_two_calls_do_not_tell_the_same(
     agent: ScriptedAgent, client: AgentClient, pending: PendingNotifications, state: Path
 ) -> None:
-    agent.__exit__()
+    agent.stop()
     pending.notify(client, of("c1"), 1)
-    agent.__enter__()
+    agent.start()
     held = os.open(state / ".pending", os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     try:

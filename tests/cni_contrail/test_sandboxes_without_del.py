@@ -202,10 +202,10 @@ def test_what_a_machine_remembers_of_before_its_restart_is_freed(
 ) -> None:
     """With a state directory that is not on tmpfs; the agent learns of it too, even if it starts later."""
     before = [attach(agent, f"pod-{number}", interfaces=2) for number in range(3)]
-    agent.__exit__()
+    agent.stop()
     vanish(plugin, *before)
     plugin.delete(before[0], netns="").succeeded()
-    agent.__enter__()
+    agent.start()
     serve_pod(agent)
     plugin.add(pod).succeeded()
     assert [path for path in plugin.files() if pod.container not in path] == []

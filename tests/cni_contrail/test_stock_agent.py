@@ -270,10 +270,10 @@ class TestForgetting:
     ) -> None:
         serve_pod(stock_agent, 2)
         plugin.add(pod).succeeded()
-        stock_agent.__exit__()
+        stock_agent.stop()
         plugin.delete(pod).succeeded()
         assert len(plugin.files()) == 1
-        stock_agent.__enter__()
+        stock_agent.start()
         newer = PodSandbox(make_netns("pod").path, name=pod.name, uid=pod.uid)
         plugin.add(newer).succeeded()
         assert stock_agent.asked("DELETE") == []

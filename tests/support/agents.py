@@ -111,12 +111,20 @@ class ScriptedAgent:
         self._server: _Server | None = None
 
     def __enter__(self) -> Self:
-        self._closing.clear()
-        self._server = _Server(self.socket_path, self.answer)
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Listens on the socket; what clients told an earlier run is kept."""
+        self._closing.clear()
+        self._server = _Server(self.socket_path, self.answer)
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Closes the socket and all connections, as an agent that ends. Idempotent."""
         if self._server is None:
             return
         self._closing.set()

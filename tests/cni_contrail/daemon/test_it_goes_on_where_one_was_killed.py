@@ -23,10 +23,10 @@ def test_queued_deletes_are_told_at_its_start(
 ) -> None:
     serve_pod(agent, 2)
     plugin.add(pod).succeeded()
-    agent.__exit__()
+    agent.stop()
     plugin.delete(pod).succeeded()
     caller.stop()
-    agent.__enter__()
+    agent.start()
     assert len(agent.ports) == 2
     caller.daemon()
     until(lambda: agent.ports == {})

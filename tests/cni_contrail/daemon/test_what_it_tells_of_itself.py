@@ -146,10 +146,10 @@ def test_deletes_that_the_agent_was_not_told_of_are_counted_and_told(
     serve_pod(agent, 2)
     get("/healthz")
     plugin.add(pod).succeeded()
-    agent.__exit__()
+    agent.stop()
     plugin.delete(pod).succeeded()
     assert sample(get("/metrics"), "contrail_cnid_pending_deletes") == 1
-    agent.__enter__()
+    agent.start()
     until(lambda: agent.ports == {})
     until(lambda: sample(get("/metrics"), "contrail_cnid_pending_deletes") == 0)
 

@@ -43,7 +43,7 @@ class TestDown:
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, 2)
-        agent.__exit__()
+        agent.stop()
         threading.Timer(0.3, agent.__enter__).start()
         plugin.add(pod, settings={"poll-retries": 50}).succeeded()
 

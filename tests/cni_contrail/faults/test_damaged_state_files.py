@@ -51,9 +51,9 @@ class TestDel:
     def test_tells_the_agent_later_if_it_is_away(
         self, damaged: PodSandbox, agent: ScriptedAgent, plugin: Plugin, attach: Attach
     ) -> None:
-        agent.__exit__()
+        agent.stop()
         plugin.delete(damaged).succeeded()
-        agent.__enter__()
+        agent.start()
         other = attach(agent, "other")
         assert set(agent.owners().values()) == {other.container}
 

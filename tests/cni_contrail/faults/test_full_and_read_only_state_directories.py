@@ -112,7 +112,7 @@ class TestFull:
         """The agent finds it out by itself: the port's device is gone."""
         pod = attach(agent, "a")
         fill(small_disk)
-        agent.__exit__()
+        agent.stop()
         assert "the notification is lost" in plugin.delete(pod).succeeded().stderr
         assert (plugin.node.links(), plugin.files()) == ([], [])
 
