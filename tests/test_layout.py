@@ -1,12 +1,31 @@
 """The checkout holds together."""
 
 import tomllib
+import zipfile
 from pathlib import Path
 
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
 ROOT = Path(__file__).parent.parent
+WHEEL = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+PACKAGES = WHEEL["packages"]
+
+
+@pytest.fixture(scope="module")
+def wheel_files(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path_factory.mktemp("wheel")), versions=["standard"])
+    return set(zipfile.ZipFile(wheel).namelist())
 
 
 def test_every_package_of_the_distribution_is_there_and_says_what_it_is() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    for package in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
+    for package in PACKAGES:
         assert (ROOT / package / "__init__.py").read_text().startswith('"""'), package
+
+
+def test_the_wheel_marks_every_package_as_typed(wheel_files: set[str]) -> None:
+    assert {f"{package}/py.typed" for package in PACKAGES} <= wheel_files
+
+
+def test_the_wheel_holds_our_packages_and_nothing_else(wheel_files: set[str]) -> None:
+    assert {name.split("/")[0] for name in wheel_files if ".dist-info/" not in name} == set(PACKAGES)
