@@ -5,25 +5,17 @@ again sends the whole once more and another `Listed`; what disappeared meanwhile
 the pods that were there with them (rule 3).
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 import msgspec
 
-ENDED_PHASES = ("Succeeded", "Failed")
-SANDBOX_CONDITION = "PodReadyToStartContainers"
-
-
-def holds_nothing(phase: str, conditions: Iterable[tuple[str | None, str | None]]) -> bool:
-    """Whether a pod has ended, and its sandbox too; `conditions` are types with their statuses."""
-    return phase in ENDED_PHASES and (SANDBOX_CONDITION, "False") in conditions
-
 
 class Pod(msgspec.Struct, frozen=True):
     """What the manager reads of a pod. `uid` is always a UUID, `node` always set: unbound pods are not sent.
 
-    `gone`: it holds nothing, as `holds_nothing` says.
+    `gone`: the pod ended and its sandbox was removed, so it holds no resources any more.
     `config_hash`: the annotation `kubernetes.io/config.hash` of a static pod.
     """
 

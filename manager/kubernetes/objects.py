@@ -1,4 +1,4 @@
-"""From what the server tells of an object to the manager's own."""
+"""Conversion of the API server's objects (`wire`) into the manager's own."""
 
 import functools
 from collections.abc import Mapping
@@ -7,42 +7,31 @@ from typing import Any, TypeVar
 import msgspec
 
 from contrail_config.kube.decoding import UndecodableObject
-from contrail_config.kube.resource import KubeObject, Resource
+from contrail_config.kube.resource import KubeObject, Metadata, Resource
 from contrail_config.objects import static_pod_uuid
-from manager.kubernetes.wire import (
-    NadObject,
-    NamespaceObject,
-    PodAnnotations,
-    PodObject,
-    PodStatus,
-)
-from manager.source import Nad, Namespace, Pod, Problem, holds_nothing
+from manager import decoding
+from manager.decoding import ObjectMetadata
+from manager.kubernetes.wire import NadObject, NamespaceObject, PodAnnotations, PodObject
+from manager.source import Nad, Namespace, Pod, Problem
 
 UNREADABLE = "ObjectUnreadable"
-"""Reason of events on objects that are not what their kind says they are."""
+"""Event reason: the object does not match its kind's schema."""
 
 T = TypeVar("T", bound=KubeObject)
 
 
 def make_pod(pod: PodObject) -> Pod:
-    """The pod, which has a node."""
+    """Returns the pod; its `uid` is its identity over its whole life, see `identity`."""
     annotations = pod.metadata.annotations or PodAnnotations()
-    return Pod(
-        namespace=pod.metadata.namespace,
-        name=pod.metadata.name,
-        uid=identity(pod),
-        node=pod.spec.node_name,
-        annotations=_texts(annotations),
-        host_network=pod.spec.host_network,
-        gone=_is_gone(pod.status),
-        config_hash=annotations.mirror or annotations.config_hash,
-    )
+    metadata = _resolve(pod.metadata, annotations)._replace(uid=identity(pod))
+    config_hash = annotations.mirror or annotations.config_hash
+    return decoding.make_pod(metadata, pod.spec, pod.status, config_hash=config_hash)
 
 
 def identity(pod: PodObject) -> str:
-    """What tells the pod from others, over its whole life: its uid, but for mirrors of static pods.
+    """Returns the uid of the pod, or for the mirror of a static pod a uuid derived from its name and manifest.
 
-    A mirror that somebody deletes is made again by kubelet, with another uid, while its pod runs on.
+    kubelet recreates a deleted mirror with another uid while the static pod runs on.
     """
     metadata = pod.metadata
     if metadata.annotations is None or not metadata.annotations.mirror:
@@ -51,29 +40,27 @@ def identity(pod: PodObject) -> str:
 
 
 def make_nad(nad: NadObject) -> Nad:
-    """The NAD; a configuration that is no text is taken as its JSON text, and judged by who reads that."""
-    return Nad(
-        namespace=nad.metadata.namespace,
-        name=nad.metadata.name,
-        uid=nad.metadata.uid,
-        annotations=_texts(nad.metadata.annotations),
-        config=_configuration(nad.spec),
-    )
+    """Returns the NAD; a `config` that is not a string becomes its JSON text, which the parser of NADs validates."""
+    return decoding.make_nad(_resolve(nad.metadata, nad.metadata.annotations), _config_text(nad.spec))
 
 
 def make_namespace(namespace: NamespaceObject) -> Namespace:
-    """The namespace."""
-    return Namespace(name=namespace.metadata.name, annotations=_texts(namespace.metadata.annotations))
+    """Returns the namespace."""
+    return decoding.make_namespace(_resolve(namespace.metadata, namespace.metadata.annotations))
 
 
 def make_problem(resource: Resource[T], found: UndecodableObject) -> Problem:
-    """What is wrong with an object of this kind."""
+    """Returns the problem of an object that cannot be decoded."""
     metadata = found.metadata
     return Problem(resource.kind, metadata.namespace, metadata.name, metadata.uid, UNREADABLE, found.problem)
 
 
+def _resolve(metadata: Metadata, annotations: msgspec.Struct | None) -> ObjectMetadata:
+    return ObjectMetadata(metadata.namespace, metadata.name, metadata.uid, _texts(annotations))
+
+
 def _texts(annotations: msgspec.Struct | None) -> Mapping[str, str]:
-    """The annotations that are there, by their keys."""
+    """Returns the annotations that are set, by key."""
     if annotations is None:
         return {}
     found = ((key, getattr(annotations, name)) for name, key in _names(type(annotations)))
@@ -82,15 +69,10 @@ def _texts(annotations: msgspec.Struct | None) -> Mapping[str, str]:
 
 @functools.cache
 def _names(annotations: type[msgspec.Struct]) -> list[tuple[str, str]]:
-    """Each annotation's name in the struct, and its key."""
+    """Returns the field name and the key of each annotation."""
     return [(field.name, field.encode_name) for field in msgspec.structs.fields(annotations)]
 
 
-def _configuration(spec: Any) -> str | None:
+def _config_text(spec: Any) -> str | None:
     value = spec.get("config") if isinstance(spec, dict) else spec
     return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _is_gone(status: PodStatus) -> bool:
-    conditions = ((condition.type, condition.status) for condition in status.conditions or ())
-    return holds_nothing(status.phase, conditions)

@@ -5,32 +5,25 @@ each of a hundred thousand pods. What cannot be told apart here takes no memory:
 matter are members of an enumeration, all others being one member.
 """
 
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import Any
 
 import msgspec
 
 from contrail_config.kube.resource import Metadata, Resource
+from manager.decoding import CONFIG_HASH_KEY, PodSpec, PodStatus
 from manager.mapping.annotations import DEFAULT_GATEWAY_KEY, DEFAULT_NETWORK_KEY
 from manager.parsing.nad import FORWARDING_KEY, SNAT_KEY
 from manager.parsing.nad_network import CIDR_KEY, EXCLUDE_KEY, GATEWAY_KEY
 from manager.parsing.networks import NETWORKS_KEY
 from manager.parsing.reference import NETWORK_KEY
-from manager.source import ENDED_PHASES, SANDBOX_CONDITION
 
 STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
-CONFIG_HASH_KEY = "kubernetes.io/config.hash"
 MIRROR_KEY = "kubernetes.io/config.mirror"
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """Immutable, so never part of a cycle."""
-
-
-class _Member(StrEnum):
-    @classmethod
-    def _missing_(cls, _value: object) -> "_Member":
-        return cls("")
 
 
 class Presence(Enum):
@@ -41,28 +34,6 @@ class Presence(Enum):
     @classmethod
     def _missing_(cls, _value: object) -> "Presence":
         return cls.THERE
-
-
-class ConditionType(_Member):
-    """The conditions of a pod that count; `SANDBOX` says whether the pod has its sandbox."""
-
-    SANDBOX = SANDBOX_CONDITION
-    OTHER = ""
-
-
-class ConditionStatus(_Member):
-    """Whether a condition holds; OTHER is not known."""
-
-    TRUE = "True"
-    FALSE = "False"
-    OTHER = ""
-
-
-class Phase(_Member):
-    """How far a pod's life has got: ended, or not."""
-
-    SUCCEEDED, FAILED = ENDED_PHASES
-    OTHER = ""
 
 
 class PodAnnotations(_Wire, frozen=True):
@@ -84,27 +55,6 @@ class PodMetadata(Metadata, frozen=True):
     """A pod's metadata."""
 
     annotations: PodAnnotations | None = None
-
-
-class PodSpec(_Wire, frozen=True):
-    """Where a pod runs, and in which network namespace."""
-
-    node_name: str = ""
-    host_network: bool = False
-
-
-class Condition(_Wire, frozen=True):
-    """One condition of a pod."""
-
-    type: ConditionType
-    status: ConditionStatus
-
-
-class PodStatus(_Wire, frozen=True):
-    """How far a pod's life has got."""
-
-    phase: Phase = Phase.OTHER
-    conditions: tuple[Condition, ...] | None = None
 
 
 class PodObject(_Wire, frozen=True):

@@ -4,12 +4,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from manager import decoding
+from manager.decoding import CONFIG_HASH_KEY, ObjectMetadata
 from manager.manifests.annotations import annotation_texts
 from manager.manifests.errors import UnusableError
-from manager.manifests.wire import NadObject, NamespaceObject, PodObject, PodStatus
-from manager.source import Nad, Namespace, Pod, holds_nothing
-
-_CONFIG_HASH = "kubernetes.io/config.hash"
+from manager.manifests.wire import Metadata, NadObject, NamespaceObject, PodObject
+from manager.source import Nad, Namespace, Pod
 
 T = TypeVar("T")
 
@@ -34,37 +34,23 @@ def convert(document: Any, wire: type[T]) -> T:
 def make_pod(identity: Identity, document: Any) -> Pod:
     """Raises UnusableError, BadValueError."""
     pod = convert(document, PodObject)
-    annotations = annotation_texts(pod.metadata.annotations)
-    return Pod(
-        namespace=identity.namespace,
-        name=identity.name,
-        uid=pod.metadata.uid or "",
-        node=(pod.spec and pod.spec.node_name) or identity.node,
-        annotations=annotations,
-        host_network=bool(pod.spec and pod.spec.host_network),
-        gone=pod.status is not None and _is_gone(pod.status),
-        config_hash=annotations.get(_CONFIG_HASH),
-    )
+    metadata = _resolve(identity, pod.metadata)
+    config_hash = metadata.annotations.get(CONFIG_HASH_KEY)
+    return decoding.make_pod(metadata, pod.spec, pod.status, config_hash=config_hash, default_node=identity.node)
 
 
 def make_nad(identity: Identity, document: Any) -> Nad:
     """Raises UnusableError, BadValueError."""
     nad = convert(document, NadObject)
-    return Nad(
-        namespace=identity.namespace,
-        name=identity.name,
-        uid=nad.metadata.uid or "",
-        annotations=annotation_texts(nad.metadata.annotations),
-        config=None if nad.spec is None else nad.spec.config,
-    )
+    return decoding.make_nad(_resolve(identity, nad.metadata), None if nad.spec is None else nad.spec.config)
 
 
 def make_namespace(identity: Identity, document: Any) -> Namespace:
     """Raises UnusableError, BadValueError."""
-    annotations = convert(document, NamespaceObject).metadata.annotations
-    return Namespace(name=identity.name, annotations=annotation_texts(annotations))
+    return decoding.make_namespace(_resolve(identity, convert(document, NamespaceObject).metadata))
 
 
-def _is_gone(status: PodStatus) -> bool:
-    conditions = ((condition.type, condition.status) for condition in status.conditions or ())
-    return holds_nothing(status.phase or "", conditions)
+def _resolve(identity: Identity, metadata: Metadata) -> ObjectMetadata:
+    """Raises BadValueError."""
+    annotations = annotation_texts(metadata.annotations)
+    return ObjectMetadata(identity.namespace, identity.name, metadata.uid or "", annotations)

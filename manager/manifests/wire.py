@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from manager.decoding import PodSpec, PodStatus
+
 
 class _Wire(msgspec.Struct, frozen=True, rename="camel"):
     pass
@@ -31,27 +33,6 @@ class Metadata(_Wire, frozen=True):
 
     uid: str | None = None
     annotations: dict[str, Any] | None = None
-
-
-class PodSpec(_Wire, frozen=True):
-    """Where a pod runs, and in which network namespace."""
-
-    node_name: str | None = None
-    host_network: bool | None = None
-
-
-class Condition(_Wire, frozen=True):
-    """One condition of a pod; `status` is `True`, `False` or `Unknown`."""
-
-    type: str | None = None
-    status: str | None = None
-
-
-class PodStatus(_Wire, frozen=True):
-    """How far a pod's life has got."""
-
-    phase: str | None = None
-    conditions: list[Condition] | None = None
 
 
 class PodObject(_Wire, frozen=True):

@@ -18,8 +18,9 @@ from contrail_config.kube.errors import (
 from contrail_config.kube.reflector import Reflector
 from contrail_config.kube.selector import Selector
 from contrail_config.kube.watch import WatchEvent, WatchType
+from manager.decoding import Condition, ConditionStatus, ConditionType
 from manager.kubernetes.nad_crd import NadCrd
-from manager.kubernetes.wire import NADS, PODS, STATUS_KEY, Condition, ConditionStatus, ConditionType, Presence
+from manager.kubernetes.wire import NADS, PODS, STATUS_KEY, Presence
 from tests.e2e.kubernetes.users import Users
 from tests.support.following import QUICK, follow
 from tests.support.real_apiserver.server import ApiServer
