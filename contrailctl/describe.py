@@ -4,11 +4,11 @@ import argparse
 import time
 from collections.abc import Iterable, Iterator, Sequence
 
+from contrail_config.default_routes import default_routes
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualMachineInterface, thick_name
 from contrailctl.age import format_age
 from contrailctl.agent import AgentQueries
 from contrailctl.errors import UsageError
-from contrailctl.expected_sandbox import expected_defaults
 from contrailctl.manager import ManagerQueries
 from contrailctl.output import Output
 from contrailctl.table import format_table
@@ -58,8 +58,9 @@ def _machine(machine: VirtualMachine | None, plugged: dict[str, str] | None = No
 
 
 def _default_routes(interfaces: Sequence[VirtualMachineInterface]) -> Iterator[str]:
-    for family, position, gateway in expected_defaults(interfaces):
-        yield f"IPv{family} via {gateway} dev {thick_name(position, interfaces[position].interface)}"
+    for route in default_routes(interfaces):
+        device = thick_name(route.index, interfaces[route.index].interface)
+        yield f"IPv{route.family} via {route.gateway} dev {device}"
 
 
 def _interfaces(interfaces: Sequence[VirtualMachineInterface], plugged: dict[str, str] | None) -> Iterator[str]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from contrail_config.default_routes import default_routes
 from contrail_config.objects import VirtualMachineInterface, thick_name
 from contrail_embedded.demo.kernel import EVERYWHERE, KernelRoute, Link
-from contrailctl.expected_sandbox import expected_defaults
 
 
 def differences(
@@ -43,8 +43,8 @@ def _of_link(link: Link, interface: VirtualMachineInterface) -> Iterator[str]:
 
 def _expected_routes(interfaces: Sequence[VirtualMachineInterface], names: Sequence[str]) -> set[KernelRoute]:
     defaults = {
-        KernelRoute(route.family, EVERYWHERE[route.family], route.gateway, names[route.position])
-        for route in expected_defaults(interfaces)
+        KernelRoute(route.family, EVERYWHERE[route.family], route.gateway, names[route.index])
+        for route in default_routes(interfaces)
     }
     return defaults | {
         KernelRoute(6 if ":" in route.dst else 4, route.dst, route.gw, name)
