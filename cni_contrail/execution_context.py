@@ -30,7 +30,7 @@ class ExecutionContext:
         """What makes an ADD that waits give up."""
         return NEVER
 
-    def journal(self, path: str = "", level: str = "info") -> Log:
+    def make_log(self, path: str = "", level: str = "info") -> Log:
         """Where log lines go."""
         return Log(path, level)
 

@@ -60,35 +60,35 @@ def main() -> int:
 
 
 def respond(
-    environment: Mapping[str, str], read_input: Callable[[], bytes], surroundings: ExecutionContext | None = None
+    environment: Mapping[str, str], read_input: Callable[[], bytes], context: ExecutionContext | None = None
 ) -> CommandOutput:
     """Answers one call; `read_input` reads the network configuration, if the command has one."""
-    surroundings = surroundings or ExecutionContext()
-    journal = surroundings.journal()
+    context = context or ExecutionContext()
+    log = context.make_log()
     version = CURRENT
     try:
         call = read_call(environment)
         if call.command == "VERSION":
             return CommandOutput(0, version_document())
-        journal = journal.bind(container=call.container_id, ifname=call.ifname)
+        log = log.bind(container=call.container_id, ifname=call.ifname)
         config = read_config(read_input())
         if config.version in SUPPORTED:
             version = config.version
         _check_command(call.command, config.version)
-        request = _read_request(call, config, environment, surroundings, journal)
-        journal = request.node.journal
+        request = _read_request(call, config, environment, context, log)
+        log = request.node.log
         return CommandOutput(0, _carry_out(request))
     except PluginError as error:
-        journal.error(f"{environment.get('CNI_COMMAND')} fails with code {error.code}: {error}")
-        return failure(error, version)
+        log.error(f"{environment.get('CNI_COMMAND')} fails with code {error.code}: {error}")
+        return error_output(error, version)
     except Exception as error:  # noqa: BLE001 - a bug must not take the answer away from the runtime
         from traceback import format_exc
 
-        journal.error(f"{environment.get('CNI_COMMAND')} fails by a bug: {format_exc()}")
-        return failure(PluginError(Code.INTERNAL, f"{type(error).__name__}: {error}"), version)
+        log.error(f"{environment.get('CNI_COMMAND')} fails by a bug: {format_exc()}")
+        return error_output(PluginError(Code.INTERNAL, f"{type(error).__name__}: {error}"), version)
 
 
-def failure(error: PluginError, version: str = CURRENT) -> CommandOutput:
+def error_output(error: PluginError, version: str = CURRENT) -> CommandOutput:
     """The answer to a call that fails."""
     return CommandOutput(1, error_document(error, version), error.code)
 
@@ -100,19 +100,19 @@ def _check_command(command: str, version: str) -> None:
 
 
 def _read_request(
-    call: Call, config: NetworkConfig, environment: Mapping[str, str], surroundings: ExecutionContext, journal: Log
+    call: Call, config: NetworkConfig, environment: Mapping[str, str], context: ExecutionContext, log: Log
 ) -> Request:
-    over = surroundings.node_settings
+    over = context.node_settings
     if call.command == "DEL":  # what no ADD can have accepted must not keep a sandbox from being removed
-        settings = load_settings_for_removal(config, environment, over, journal)
+        settings = load_settings_for_removal(config, environment, over, log)
         pod = _pod_if_any(call)
     else:
         settings = load_settings(config, environment, over)
         refuse_malformed_args(call)
         pod = pod_of(call)
-    journal = surroundings.journal(settings.log_file, settings.log_level)
-    journal = journal.bind(container=call.container_id, ifname=call.ifname, pod=str(pod) if pod.name else "")
-    return Request(call, config, pod, Node(settings, journal, surroundings))
+    log = context.make_log(settings.log_file, settings.log_level)
+    log = log.bind(container=call.container_id, ifname=call.ifname, pod=str(pod) if pod.name else "")
+    return Request(call, config, pod, Node(settings, log, context))
 
 
 def _pod_if_any(call: Call) -> Pod:

@@ -36,6 +36,6 @@ def pod_of(call: Call) -> Pod:
     return Pod(*args.values())
 
 
-def machine_name(cluster: str, pod: Pod) -> str:
+def virtual_machine_name(cluster: str, pod: Pod) -> str:
     """Name of the pod's virtual machine, by which the agent is asked."""
     return f"{cluster}__{pod.namespace}__{pod.name}"

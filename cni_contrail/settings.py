@@ -53,7 +53,7 @@ class Settings(NamedTuple):
     meta_plugin: str = ""  # upstream's; accepted, never used: who started the plugin tells nothing reliable
 
     @property
-    def agent_patience(self) -> float:
+    def agent_timeout(self) -> float:
         """How long to wait for the agent in all, in seconds."""
         return self.poll_timeout * self.poll_retries
 
@@ -82,7 +82,7 @@ def load_settings(config: NetworkConfig, environment: Mapping[str, str], over: M
 
 
 def load_settings_for_removal(
-    config: NetworkConfig, environment: Mapping[str, str], over: Mapping[str, Any], journal: Log
+    config: NetworkConfig, environment: Mapping[str, str], over: Mapping[str, Any], log: Log
 ) -> Settings:
     """As `load_settings`, but for a section that no ADD can have accepted: then what the node says alone holds.
 
@@ -92,7 +92,7 @@ def load_settings_for_removal(
         return load_settings(config, environment, over)
     except PluginError as error:
         settings = node_settings(environment, over)  # if it raises, it was no error of the section
-        journal.warning(f"{error.message}: going on with the node's settings")
+        log.warning(f"{error.message}: going on with the node's settings")
         return settings
 
 
@@ -101,7 +101,7 @@ def node_settings(environment: Mapping[str, str], over: Mapping[str, Any]) -> Se
     return settings_of({**read_node_file(environment, read_section), **over})
 
 
-def refuse_unsupported_settings(settings: Settings) -> None:
+def reject_unsupported_settings(settings: Settings) -> None:
     """Raises `PluginError` with code 2 for what may be set, but cannot be served yet."""
     if settings.vif_type != "veth":
         raise PluginError(Code.UNSUPPORTED_FIELD, f'vif-type "{settings.vif_type}" is not supported yet')

@@ -14,30 +14,30 @@ import contextlib
 
 from cni_contrail.agent.polling import AskedList, Patience
 from cni_contrail.commands.announcing import announce_attached
-from cni_contrail.commands.attempt import Attempt, Begun, attempted
-from cni_contrail.commands.choosing import choose
+from cni_contrail.commands.attach import attach_interfaces
+from cni_contrail.commands.attempt import Attempt, StartedAttempt, undo_on_error
+from cni_contrail.commands.interface_selection import select_interfaces
 from cni_contrail.commands.node import Node
 from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.commands.sweep import sweep
-from cni_contrail.commands.wiring import wire
 from cni_contrail.interfaces.served import ServedList
 from cni_contrail.protocol.netconf import refuse_unsupported_fields
-from cni_contrail.settings import refuse_unsupported_settings
+from cni_contrail.settings import reject_unsupported_settings
 
 
 def add(request: Request) -> str:
     """Carries out ADD and returns its result; raises `PluginError`."""
     node = request.node
     refuse_unsupported_fields(request.config)
-    refuse_unsupported_settings(node.settings)
+    reject_unsupported_settings(node.settings)
     patience = _patience(node)
     with (
         open_sandbox(request) as netns,
-        contextlib.closing(AskedList(node.agent, request.machine_name, request.pod, patience)) as asked,
+        contextlib.closing(AskedList(node.agent, request.virtual_machine_name, request.pod, patience)) as asked,
     ):
-        with attempted(request) as attempt:
+        with undo_on_error(request) as attempt:
             result = _attach(request, netns, attempt, asked, patience)
-            node.surroundings.deliver(result)
+            node.context.deliver(result)
         announce_attached(request, netns, attempt)
     sweep(node, request.call.container_id)
     node.pending.send_some(node.agent)
@@ -60,10 +60,12 @@ def _attach(request: Request, netns: int, attempt: Attempt, asked: AskedList, pa
         return _wire(request, netns, served, begun, patience)
 
 
-def _wire(request: Request, netns: int, served: ServedList, begun: Begun, patience: Patience) -> str:
-    return wire(request, netns, served, choose(request, served, begun.before), begun.record, patience)
+def _wire(request: Request, netns: int, served: ServedList, begun: StartedAttempt, patience: Patience) -> str:
+    return attach_interfaces(
+        request, netns, served, select_interfaces(request, served, begun.before), begun.record, patience
+    )
 
 
 def _patience(node: Node) -> Patience:
     settings = node.settings
-    return Patience(settings.agent_patience, settings.poll_timeout, node.journal, node.surroundings.interruption)
+    return Patience(settings.agent_timeout, settings.poll_timeout, node.log, node.context.interruption)

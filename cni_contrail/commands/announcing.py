@@ -22,10 +22,10 @@ def announce_attached(request: Request, netns: int, attempt: Attempt) -> None:
                 _log(request, record)
                 announce(netns, [each.plan for each in record.interfaces])
     except (PluginError, LinkError) as error:
-        request.node.journal.warning(f"addresses are not announced: {error}")
+        request.node.log.warning(f"addresses are not announced: {error}")
 
 
 def _log(request: Request, record: Record) -> None:
     for each in record.interfaces:
         addresses = " ".join(address.address for address in each.plan.addresses)
-        request.node.journal.bind(vmi=each.uuid).info(f"attached {each.plan.name} {addresses}")
+        request.node.log.bind(vmi=each.uuid).info(f"attached {each.plan.name} {addresses}")

@@ -6,8 +6,8 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
+from cni_contrail.commands.detach import detach, remove_record
 from cni_contrail.commands.request import Request
-from cni_contrail.commands.takedown import forget, take_down
 from cni_contrail.errors import Code, PluginError, TryAgainError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import own_netns
@@ -15,7 +15,7 @@ from cni_contrail.state.owners import owned
 from cni_contrail.state.records import Record
 
 
-class Begun(NamedTuple):
+class StartedAttempt(NamedTuple):
     """The record that was begun; `before` is the interface that an ADD which did not end had chosen, or empty."""
 
     record: Record
@@ -30,7 +30,7 @@ class Attempt:
         self._request = request
         self.is_begun = False
 
-    def begin(self) -> Begun:
+    def begin(self) -> StartedAttempt:
         """Finds that it may be made, and takes down what an earlier one left that did not end.
 
         Raises `PluginError`: 102 if the attachment is there already, 7 if the container is attached in another mode.
@@ -49,7 +49,7 @@ class Attempt:
             network=request.config.name,
             host_netns=own_netns(),
         )
-        return Begun(record, before)
+        return StartedAttempt(record, before)
 
     def record(self) -> Record | None:
         """Its record as it is now, None if there is none: not yet, or not any more."""
@@ -65,7 +65,7 @@ class Attempt:
 
 
 @contextlib.contextmanager
-def attempted(request: Request) -> Iterator[Attempt]:
+def undo_on_error(request: Request) -> Iterator[Attempt]:
     """Takes down what the attempt has made if an error passes; nobody holds the lock then."""
     attempt = Attempt(request, os.urandom(8).hex())
     with owned(request.node.settings.state_dir, attempt.name):
@@ -84,7 +84,7 @@ def _clear_unfinished(request: Request, records: Sequence[Record]) -> str:
         return ""
     if record.finished:
         raise PluginError(Code.EXISTS, f"container {record.container_id} has attachment {record.ifname} already")
-    request.node.journal.warning("an earlier ADD of this attachment did not end: it is taken down and done again")
+    request.node.log.warning("an earlier ADD of this attachment did not end: it is taken down and done again")
     _take_down(request, record)
     return record.interfaces[0].uuid if record.interfaces else ""
 
@@ -109,12 +109,14 @@ def _undo(request: Request, attempt: Attempt, cause: BaseException) -> None:
             if record is None:
                 return
             if isinstance(cause, PluginError) and cause.code == Code.EXISTS:
-                forget(request.node, record, tell=request.node.tell)  # no link was made: what has the name is not ours
+                remove_record(
+                    request.node, record, notify=request.node.notify
+                )  # no link was made: what has the name is not ours
             else:
                 _take_down(request, record)
     except PluginError as error:
-        request.node.journal.error(f"{error.message}: left to DEL")
+        request.node.log.error(f"{error.message}: left to DEL")
 
 
 def _take_down(request: Request, record: Record) -> None:
-    take_down(request.node, record, sandbox=request.sandbox, tell=request.node.tell)
+    detach(request.node, record, sandbox=request.sandbox, notify=request.node.notify)

@@ -7,9 +7,9 @@ removed is what this container's own record says: a newer container of the same 
 from __future__ import annotations
 
 from cni_contrail.agent.notifications import Notification
+from cni_contrail.commands.detach import detach, remove_host_links
 from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.commands.sweep import sweep
-from cni_contrail.commands.takedown import remove_host_links, take_down
 from cni_contrail.errors import Code, DamagedRecordError, PluginError
 from cni_contrail.link.remove import HostLink
 from cni_contrail.state.port_files import PortFile
@@ -29,8 +29,8 @@ def delete(request: Request) -> None:
         if record is None:
             _delete_unrecorded(request)
             return
-        take_down(node, record, sandbox=request.sandbox, tell=node.tell)
-    node.journal.info(f"detached {', '.join(each.plan.name for each in record.interfaces)}")
+        detach(node, record, sandbox=request.sandbox, notify=node.notify)
+    node.log.info(f"detached {', '.join(each.plan.name for each in record.interfaces)}")
 
 
 def _refuse_own_netns(request: Request) -> None:
@@ -55,9 +55,9 @@ def _read_record(request: Request) -> Record | None:
 
 
 def _delete_unrecorded(request: Request) -> None:
-    from cni_contrail.commands.lost import take_down_lost  # it is rarely needed
+    from cni_contrail.commands.unrecorded import detach_unrecorded  # it is rarely needed
 
-    take_down_lost(request)
+    detach_unrecorded(request)
     _delete_upstream(request)
 
 
@@ -77,8 +77,8 @@ def _delete_upstream(request: Request) -> None:
     request.port_files.remove(files)
     if request.port_files.are_gone():
         machine = files[0].port.get("vm-uuid", "")
-        node.tell(Notification(call.container_id, machine, "", request.port_files.directory))
-    node.journal.info(f"detached {len(files)} interfaces that upstream's plugin had made")
+        node.notify(Notification(call.container_id, machine, "", request.port_files.directory))
+    node.log.info(f"detached {len(files)} interfaces that upstream's plugin had made")
 
 
 def _upstream_tap(file: PortFile) -> str:

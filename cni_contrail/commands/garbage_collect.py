@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cni_contrail.commands.detach import detach
 from cni_contrail.commands.node import Node
-from cni_contrail.commands.takedown import take_down
 from cni_contrail.errors import PluginError, TryAgainError
 from cni_contrail.link.netns import own_netns
 from cni_contrail.protocol.netconf import NetworkConfig, valid_attachments
@@ -50,8 +50,8 @@ def _free(node: Node, network: str, container: str, ifname: str) -> None:
                 return
             if node.attachments.is_being_made(record):
                 return
-            take_down(node, record, sandbox=None, tell=node.pending.keep)
+            detach(node, record, sandbox=None, notify=node.pending.keep)
     except TryAgainError as error:
-        node.journal.info(f"{ifname} of container {container} is spared: {error.message}")
+        node.log.info(f"{ifname} of container {container} is spared: {error.message}")
     else:
-        node.journal.info(f"freed {ifname} of container {container}: it is not valid any more")
+        node.log.info(f"freed {ifname} of container {container}: it is not valid any more")

@@ -12,36 +12,36 @@ from cni_contrail.log import Log
 from cni_contrail.settings import Settings
 from cni_contrail.state.attachments import Attachments
 
-NOTIFY_PATIENCE = 2.0  # seconds that a call waits for the agent to be told what is gone
+NOTIFY_TIMEOUT = 2.0  # seconds that a call waits for the agent to be told what is gone
 
 
 class Node(NamedTuple):
     """The properties are the parts that commands work with."""
 
     settings: Settings
-    journal: Log
-    surroundings: ExecutionContext
+    log: Log
+    context: ExecutionContext
 
     @property
     def agent(self) -> AgentClient:
         """The agent of this node."""
-        return self.surroundings.agent(self.settings)
+        return self.context.agent(self.settings)
 
     @property
     def attachments(self) -> Attachments:
         """The records of this node."""
-        return Attachments(self.settings.state_dir, self.journal)
+        return Attachments(self.settings.state_dir, self.log)
 
     @property
     def pending(self) -> PendingNotifications:
         """What the agent still has to be told."""
-        return PendingNotifications(self.settings.state_dir, self.journal)
+        return PendingNotifications(self.settings.state_dir, self.log)
 
-    def tell(self, notification: Notification) -> None:
+    def notify(self, notification: Notification) -> None:
         """Tells the agent at once, or keeps it for later if it is away; never fails."""
         with self.phase("tell"):
-            self.pending.notify(self.agent, notification, NOTIFY_PATIENCE)
+            self.pending.notify(self.agent, notification, NOTIFY_TIMEOUT)
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """A part of the call, as `Surroundings.phase` has it."""
-        return self.surroundings.phase(name)
+        return self.context.phase(name)

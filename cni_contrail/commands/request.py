@@ -12,13 +12,13 @@ from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.errors import NetnsError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import is_own_netns
-from cni_contrail.pod import Pod, machine_name
+from cni_contrail.pod import Pod, virtual_machine_name
 from cni_contrail.protocol.environment import Call
 from cni_contrail.protocol.netconf import NetworkConfig
 from cni_contrail.sandbox import Sandbox
 from cni_contrail.state.port_files import PortFiles
 
-LOCK_PATIENCE = 10.0  # seconds that a call waits for another call of the same container
+LOCK_TIMEOUT = 10.0  # seconds that a call waits for another call of the same container
 
 
 class Request(NamedTuple):
@@ -35,23 +35,23 @@ class Request(NamedTuple):
         return self.node.settings.is_thick(self.config.name)
 
     @property
-    def machine_name(self) -> str:
+    def virtual_machine_name(self) -> str:
         """Name of the pod's virtual machine."""
-        return machine_name(self.node.settings.cluster_name, self.pod)
+        return virtual_machine_name(self.node.settings.cluster_name, self.pod)
 
     @property
     def sandbox(self) -> Sandbox:
         """The sandbox at CNI_NETNS, open or not."""
-        return self.node.surroundings.sandbox(self.call.netns)
+        return self.node.context.sandbox(self.call.netns)
 
     @property
     def port_files(self) -> PortFiles:
         """Upstream's files of the pod's ports."""
-        return PortFiles(self.node.settings.config_dir, self.machine_name)
+        return PortFiles(self.node.settings.config_dir, self.virtual_machine_name)
 
     def locked(self) -> AbstractContextManager[None]:
         """Holds the container's lock; raises `TryAgainError` if another call has held it for too long."""
-        return self.node.attachments.lock(self.call.container_id, LOCK_PATIENCE)
+        return self.node.attachments.lock(self.call.container_id, LOCK_TIMEOUT)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from cni_contrail.commands.node import Node
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.protocol.netconf import NetworkConfig, refuse_unsupported_fields
-from cni_contrail.settings import refuse_unsupported_settings
+from cni_contrail.settings import reject_unsupported_settings
 from cni_contrail.state.files import why_unwritable
 
 _PATIENCE = 0.25  # seconds for the agent: runtimes ask every 500 ms
@@ -27,7 +27,7 @@ def status(config: NetworkConfig, node: Node) -> None:
 
 def ensure_ready(node: Node) -> None:
     """Raises `PluginError` if the node could serve no ADD, whatever its configuration: 50, 51, 2 for its settings."""
-    refuse_unsupported_settings(node.settings)
+    reject_unsupported_settings(node.settings)
     if problem := why_unwritable(node.settings.state_dir):
         raise PluginError(Code.UNAVAILABLE, f"state-dir {node.settings.state_dir} cannot be written: {problem}")
     if reasons := _reasons(node):

@@ -11,8 +11,8 @@ that one's end, for DEL or for GC.
 
 from __future__ import annotations
 
+from cni_contrail.commands.detach import detach
 from cni_contrail.commands.node import Node
-from cni_contrail.commands.takedown import take_down
 from cni_contrail.errors import PluginError
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.lookup import any_exists
@@ -44,7 +44,7 @@ def _containers(node: Node) -> list[str]:
     try:
         return node.attachments.containers()
     except PluginError as error:
-        node.journal.warning(f"no attachment is looked through: {error.message}")
+        node.log.warning(f"no attachment is looked through: {error.message}")
         return []
 
 
@@ -52,7 +52,7 @@ def _try_container(node: Node, name: str) -> int:
     try:
         return _sweep_container(node, name)
     except (PluginError, LinkError, OSError) as error:
-        node.journal.debug(f"attachments of {name} are not looked through: {error}")
+        node.log.debug(f"attachments of {name} are not looked through: {error}")
         return 0
 
 
@@ -63,8 +63,8 @@ def _sweep_container(node: Node, container: str) -> int:
     with node.attachments.lock(container, patience=0):
         gone = [record for record in node.attachments.of_container(container) if _is_gone(node, record)]
         for record in gone:
-            take_down(node, record, sandbox=None, tell=node.pending.keep)
-            node.journal.warning(f"freed {record.ifname} of container {record.container_id}: its sandbox is gone")
+            detach(node, record, sandbox=None, notify=node.pending.keep)
+            node.log.warning(f"freed {record.ifname} of container {record.container_id}: its sandbox is gone")
     return len(gone)
 
 

@@ -5,21 +5,21 @@ bare, then told, and get their addresses last. It also wants a file per port, to
 """
 
 from cni_contrail.agent.polling import Patience, await_ports, told_of
-from cni_contrail.commands.choosing import Chosen
+from cni_contrail.commands.attach import configure_links, finish, form_result, make_links, plan_record, ports
+from cni_contrail.commands.interface_selection import SelectedInterfaces
 from cni_contrail.commands.request import Request
-from cni_contrail.commands.wiring import configure_links, finish, form_result, make_links, plan_record, ports
 from cni_contrail.interfaces.served import ServedList
 from cni_contrail.state.records import Record
 
 
-def wire_stock(
-    request: Request, netns: int, served: ServedList, chosen: Chosen, begun: Record, patience: Patience
+def attach_with_vrouter_agent(
+    request: Request, netns: int, served: ServedList, chosen: SelectedInterfaces, begun: Record, patience: Patience
 ) -> str:
     """Makes the chosen interfaces, tells the agent and returns the result; raises `PluginError`."""
     bare = plan_record(request, netns, served, chosen, begun)
     request.node.attachments.write(bare)
     sandbox_id = make_links(request, netns, bare)
-    _tell(request, bare, chosen, patience)
+    _plug_ports(request, bare, chosen, patience)
     served, chosen = _with_addresses(request, served, chosen, patience)
     record = plan_record(request, netns, served, chosen, begun)
     result = form_result(request, chosen.interfaces[0], record)
@@ -29,7 +29,7 @@ def wire_stock(
     return result
 
 
-def _tell(request: Request, record: Record, chosen: Chosen, patience: Patience) -> None:
+def _plug_ports(request: Request, record: Record, chosen: SelectedInterfaces, patience: Patience) -> None:
     request.node.pending.forget(record.container_id)
     for port in ports(record, chosen.interfaces):
         request.port_files.write(port)
@@ -38,8 +38,8 @@ def _tell(request: Request, record: Record, chosen: Chosen, patience: Patience) 
 
 
 def _with_addresses(
-    request: Request, served: ServedList, chosen: Chosen, patience: Patience
-) -> tuple[ServedList, Chosen]:
+    request: Request, served: ServedList, chosen: SelectedInterfaces, patience: Patience
+) -> tuple[ServedList, SelectedInterfaces]:
     uuids = [each.uuid for each in chosen.interfaces]
     found = await_ports(request.node.agent, served.machine, uuids, patience)
     known = {uuid: found[uuid] for uuid in uuids}

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 
-from cni_contrail.daemon.protocol import Conversation
+from cni_contrail.daemon.protocol import ShimConnection
 from cni_contrail.deadline import Interruption
 from cni_contrail.errors import TryAgainError
 
@@ -24,8 +24,8 @@ _NOT_MADE = -1
 class Cancellation(Interruption):
     """Of one ADD. It owns a descriptor: `close` it."""
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+    def __init__(self, connection: ShimConnection) -> None:
+        self._connection = connection
         self._event = _NOT_MADE
         self._reason = ""
 
@@ -36,7 +36,7 @@ class Cancellation(Interruption):
             self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
             if self._reason:  # it came before there was a descriptor to write to
                 os.eventfd_write(self._event, 1)
-        return self._conversation.fileno(), self._event
+        return self._connection.fileno(), self._event
 
     def cancel(self, reason: str) -> None:
         """Makes the ADD end with error 11 at its next wait."""
@@ -48,7 +48,7 @@ class Cancellation(Interruption):
         """Raises `TryAgainError` if the ADD shall end."""
         if self._reason:
             raise TryAgainError(self._reason)
-        if self._conversation.has_hung_up:
+        if self._connection.has_hung_up:
             raise TryAgainError("the runtime does not wait for the answer any more")
 
     def close(self) -> None:
@@ -67,9 +67,9 @@ class RunningAdds:
         self._closing = ""
 
     @contextlib.contextmanager
-    def begun(self, attachment: Attachment, conversation: Conversation) -> Iterator[Cancellation]:
+    def begun(self, attachment: Attachment, connection: ShimConnection) -> Iterator[Cancellation]:
         """One more, for as long as it runs; raises `TryAgainError` if there are too many."""
-        cancellation = Cancellation(conversation)
+        cancellation = Cancellation(connection)
         try:
             self._enter(attachment, cancellation)
             yield cancellation

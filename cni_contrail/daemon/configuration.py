@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from cni_contrail.daemon.errors import DaemonConfigurationError
 from cni_contrail.errors import PluginError
-from cni_contrail.settings import Settings, read_section, refuse_unsupported_settings, settings_of
+from cni_contrail.settings import Settings, read_section, reject_unsupported_settings, settings_of
 from contrail_yaml.errors import YamlError
 from contrail_yaml.file import read_yaml
 
@@ -55,7 +55,7 @@ def load_daemon_configuration(path: str) -> DaemonConfiguration:
 def ensure_supported(settings: Settings, path: str) -> None:
     """Raises `ConfigurationError` if the settings, of the file at the path, would have each ADD refused."""
     try:
-        refuse_unsupported_settings(settings)
+        reject_unsupported_settings(settings)
     except PluginError as error:
         raise DaemonConfigurationError(f"{path}: {error.message}") from error
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from cni_contrail.daemon.configuration import DaemonConfiguration
 from cni_contrail.daemon.metrics import MeasuredCall, Metrics
-from cni_contrail.daemon.protocol import Conversation, Received
+from cni_contrail.daemon.protocol import ShimConnection, ShimRequest
 from cni_contrail.deadline import Interruption
 from cni_contrail.errors import TryAgainError
 from cni_contrail.execution_context import ExecutionContext
@@ -36,7 +36,7 @@ class DaemonContext(ExecutionContext):
         """Those of the daemon's configuration."""
         return self._settings
 
-    def journal(self, path: str = "", level: str = "info") -> Log:
+    def make_log(self, path: str = "", level: str = "info") -> Log:
         """As the entry point's, as JSON if the daemon was told so."""
         return Log(path, level, json_lines=self._json_lines)
 
@@ -51,13 +51,13 @@ class CallContext(ExecutionContext):
     def __init__(
         self,
         daemon: DaemonContext,
-        conversation: Conversation,
-        received: Received,
+        connection: ShimConnection,
+        received: ShimRequest,
         measured: MeasuredCall,
         interruption: Interruption,
     ) -> None:
         self._daemon = daemon
-        self._conversation = conversation
+        self._connection = connection
         self._received = received
         self._measured = measured
         self._interruption = interruption
@@ -72,13 +72,13 @@ class CallContext(ExecutionContext):
         """Comes when the runtime hangs up, a DEL comes, or the daemon stops."""
         return self._interruption
 
-    def journal(self, path: str = "", level: str = "info") -> Log:
+    def make_log(self, path: str = "", level: str = "info") -> Log:
         """The daemon's."""
-        return self._daemon.journal(path, level)
+        return self._daemon.make_log(path, level)
 
     def sandbox(self, path: str) -> Sandbox:
         """As the shim opened it, or failed to."""
-        return Sandbox(path, self._conversation.descriptor, self._received.failure)
+        return Sandbox(path, self._connection.descriptor, self._received.failure)
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Waits for its turn if it is work for the kernel; the waiting is measured with it."""
@@ -86,5 +86,5 @@ class CallContext(ExecutionContext):
 
     def deliver(self, result: str) -> None:
         """Sends the result to the shim; raises `TryAgainError` if it has gone."""
-        if not self._conversation.answer(0, CommandOutput(0, result).printed):
+        if not self._connection.answer(0, CommandOutput(0, result).printed):
             raise TryAgainError("the runtime did not take the result")

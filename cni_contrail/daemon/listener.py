@@ -17,7 +17,7 @@ _WRITABLE_BY_OTHERS = 0o022
 
 
 @contextlib.contextmanager
-def bound(path: str) -> Iterator[socket.socket]:
+def bound_socket(path: str) -> Iterator[socket.socket]:
     """Binds a socket to the path, which is gone at the end; raises `SocketError`. The caller listens."""
     with contextlib.ExitStack() as held:
         try:

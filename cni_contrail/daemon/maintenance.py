@@ -28,9 +28,9 @@ class Maintenance:
     `journal` is for when there is no node: its settings may be wrong for a while.
     """
 
-    def __init__(self, node: Callable[[], Node], journal: Log, *, freed: Callable[[int], None]) -> None:
+    def __init__(self, node: Callable[[], Node], log: Log, *, freed: Callable[[int], None]) -> None:
         self._node = node
-        self._journal = journal
+        self._log = log
         self._freed = freed
         self._stopped = threading.Event()
         self._threads = [
@@ -66,7 +66,7 @@ class Maintenance:
             try:
                 pause = work(pause)
             except PluginError as error:
-                self._journal.warning(f"upkeep is put off: {error.message}")
+                self._log.warning(f"upkeep is put off: {error.message}")
                 pause = _LONGEST_PAUSE
             if self._stopped.wait(pause * random.uniform(0.75, 1.25)):  # noqa: S311 - spreads load, keeps no secret
                 return

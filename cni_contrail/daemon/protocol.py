@@ -50,7 +50,7 @@ _RECEIPT_PATIENCE = 2.0
 _NONE = -1
 
 
-class Received(NamedTuple):
+class ShimRequest(NamedTuple):
     """A request; `failure` is the errno of opening CNI_NETNS, 0 if there is none to tell."""
 
     environment: Mapping[str, str]
@@ -58,7 +58,7 @@ class Received(NamedTuple):
     failure: int
 
 
-class Conversation:
+class ShimConnection:
     """The daemon's side of one connection, and the owner of the descriptor that came over it."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -85,7 +85,7 @@ class Conversation:
         poll.register(self.fileno(), select.POLLIN)
         return bool(poll.poll(0))
 
-    def receive(self) -> Received:
+    def receive(self) -> ShimRequest:
         """Reads the request.
 
         Raises `ProtocolError` for what is no request, or not whole in time, and `PluginError` with code 107 for one of
@@ -125,14 +125,16 @@ class Conversation:
             self.descriptor = None
         self._connection.close()
 
-    def _receive(self, deadline: Deadline) -> Received:
+    def _receive(self, deadline: Deadline) -> ShimRequest:
         opening = self._read_opening(deadline)
         _, _, _, netns, environment, data = _HEADER.unpack(opening + self._read(_HEADER.size - len(opening), deadline))
         if environment > LARGEST_ENVIRONMENT or data > LARGEST_CONFIG:
             raise PluginError(Code.DAEMON_PROTOCOL, f"a request of {environment} and {data} bytes is too large")
         if netns < _NONE or (netns == 0) != (self.descriptor is not None):
             raise PluginError(Code.DAEMON_PROTOCOL, f"netns is {netns}, and a descriptor came, or the other way round")
-        received = Received(_environment(self._read(environment, deadline)), self._read(data, deadline), max(netns, 0))
+        received = ShimRequest(
+            _environment(self._read(environment, deadline)), self._read(data, deadline), max(netns, 0)
+        )
         if self._unread:
             raise ProtocolError(f"request is followed by {len(self._unread)} bytes")
         return received

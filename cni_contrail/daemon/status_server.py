@@ -24,7 +24,7 @@ _MOST_AT_ONCE = 16  # requests; descriptors and threads are there for calls
 
 
 @contextlib.contextmanager
-def served(address: tuple[str, int], readiness: Readiness, registry: CollectorRegistry) -> Iterator[None]:
+def status_server(address: tuple[str, int], readiness: Readiness, registry: CollectorRegistry) -> Iterator[None]:
     """Serves the pages meanwhile; raises `SocketError` if the address is not to be had."""
     try:
         server = _Server(address, readiness, registry)

@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from cni_contrail.runtime import versions
-from cni_contrail.runtime.answer import check_success, read_versions
 from cni_contrail.runtime.attachment import Attachment, AttachmentKey
 from cni_contrail.runtime.configuration import NetworkList, PluginConfiguration
 from cni_contrail.runtime.derive import execution_configuration, gc_configuration, status_configuration
 from cni_contrail.runtime.environment import attachment_variables, network_variables, version_variables
 from cni_contrail.runtime.errors import PluginCallError
 from cni_contrail.runtime.execute import Completed, execute, find_plugin
+from cni_contrail.runtime.plugin_response import check_success, read_versions
 from cni_contrail.runtime.results import Result
 
 _NO_VERSION_COMMAND = "unknown CNI_COMMAND: VERSION"

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cni_contrail.runtime import versions
-from cni_contrail.runtime.answer import read_result
 from cni_contrail.runtime.attachment import Attachment, AttachmentKey
 from cni_contrail.runtime.cache import DEFAULT_DIR, CachedAttachment, CacheEntry, ResultCache
 from cni_contrail.runtime.calls import PluginCalls
 from cni_contrail.runtime.configuration import NetworkList
 from cni_contrail.runtime.errors import AttachmentError, CniRuntimeError, NetworkConfigurationError, ResultError
+from cni_contrail.runtime.plugin_response import read_result
 from cni_contrail.runtime.results import convert_result
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any
 from cni_contrail.addresses import family_of
 from cni_contrail.runtime import versions
 from cni_contrail.runtime.errors import ResultError
-from cni_contrail.runtime.result_shape import shape_problem
+from cni_contrail.runtime.result_validation import result_problem
 
 Result = Mapping[str, Any]
 """The JSON object of a result (CNI specification 1.1.0, section 5, "ADD Success")."""
@@ -26,7 +26,7 @@ def convert_result(result: Result, version: str) -> dict[str, Any]:
     stated = result.get("cniVersion") or versions.UNSTATED
     if stated not in versions.SUPPORTED:
         raise ResultError(f"a result of CNI version {stated!r} cannot be read")
-    if problem := shape_problem(result, stated):
+    if problem := result_problem(result, stated):
         raise ResultError(f"a result of CNI version {stated} is malformed: {problem}")
     converted = {**result}
     for form in range(_form(stated), _form(version)):

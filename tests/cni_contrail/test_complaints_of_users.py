@@ -79,7 +79,7 @@ def test_03_errors_of_del_are_swallowed_and_what_it_could_not_remove_leaks(
 
     environment = {**plugin.environment("DEL", attached), "CONTRAIL_CNI_CONFIG": str(plugin.node_file)}
     with monkeypatch.context() as kernel, plugin.node.inside():
-        kernel.setattr("cni_contrail.commands.takedown.remove_links", busy)
+        kernel.setattr("cni_contrail.commands.detach.remove_links", busy)
         answer = respond(environment, lambda: json.dumps(plugin.config()).encode())
     assert answer.status == 1
     assert "Device or resource busy" in answer.output
@@ -191,7 +191,7 @@ def test_13_add_waits_for_minutes_and_then_says_only_that_it_timed_out(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]
 ) -> None:
     """It is given up after a minute, before kubelet does, and the error says what is missing, and where."""
-    assert Settings().agent_patience == 60
+    assert Settings().agent_timeout == 60
     agent.serve(pod.machine_name, vmis[:1])
     message = plugin.add(pod, settings={"poll-timeout": 0.1}).failed(11)
     for words in ("demo/web-0", agent.socket_path, "of 2 interfaces, index 1 is missing"):

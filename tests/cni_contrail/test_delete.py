@@ -135,7 +135,7 @@ def test_a_container_that_another_call_holds_is_for_later(
     attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through the function, with less patience than the ten seconds of a process."""
-    monkeypatch.setattr("cni_contrail.commands.request.LOCK_PATIENCE", 0.2)
+    monkeypatch.setattr("cni_contrail.commands.request.LOCK_TIMEOUT", 0.2)
     held = os.open(plugin.state_dir / attached.container, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     environment = plugin.environment("DEL", attached)
@@ -199,7 +199,7 @@ class TestWhenTheKernelKeepsALink:
         def refuse(_: object) -> list[str]:
             raise KernelError("delete link tapx", 16, "Device or resource busy")
 
-        monkeypatch.setattr("cni_contrail.commands.takedown.remove_links", refuse)
+        monkeypatch.setattr("cni_contrail.commands.detach.remove_links", refuse)
 
     def respond(self, plugin: Plugin, pod: PodSandbox, command: str) -> Any:
         environment = {**plugin.environment(command, pod), "CONTRAIL_CNI_CONFIG": str(plugin.node_file)}

@@ -69,7 +69,7 @@ def refused(node_file: Path, section: Any) -> str:
 class TestSources:
     def test_without_any_the_defaults_hold(self, node_file: Path) -> None:
         assert load(node_file) == Settings() == load(node_file, {})
-        assert Settings().agent_patience == 60
+        assert Settings().agent_timeout == 60
 
     def test_the_network_configuration_goes_over_the_defaults(self, node_file: Path) -> None:
         settings = load(node_file, OTHER_VALUES)
@@ -82,7 +82,7 @@ class TestSources:
 
     def test_upstreams_file_is_taken_as_it_is(self, node_file: Path) -> None:
         settings = load(node_file, UPSTREAMS_FILE)
-        assert settings.agent_patience == 75
+        assert settings.agent_timeout == 75
         assert (settings.mode, settings.log_level) == ("auto", "debug")
 
     def test_its_log_levels_are_verbosities(self, node_file: Path) -> None:

@@ -27,12 +27,12 @@ import cni_contrail.commands.add
 import cni_contrail.commands.check
 import cni_contrail.commands.delete
 import cni_contrail.commands.garbage_collect
-import cni_contrail.commands.lost
 import cni_contrail.commands.status
+import cni_contrail.commands.unrecorded
 import cni_contrail.commands.vrouter_agent
 import cni_contrail.daemon.cli
 from cni_contrail.daemon.connection_handler import ConnectionHandler
-from cni_contrail.daemon.protocol import Conversation, Received
+from cni_contrail.daemon.protocol import ShimConnection, ShimRequest
 from cni_contrail.link import netns as plugin_netns
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.plugin import main
@@ -130,8 +130,8 @@ def _tell_of_ends() -> None:
     """Writes a call's number to standard output when it is over, with all that comes behind its answer."""
     answer = ConnectionHandler._answer
 
-    def told(requests: ConnectionHandler, conversation: Conversation, received: Received) -> None:
-        answer(requests, conversation, received)
+    def told(requests: ConnectionHandler, connection: ShimConnection, received: ShimRequest) -> None:
+        answer(requests, connection, received)
         os.write(1, f"{received.environment.get(NUMBER)}\n".encode())
 
     ConnectionHandler._answer = told  # type: ignore[method-assign, assignment]  # the point of it

@@ -48,7 +48,7 @@ class Watched(ExecutionContext):
         self._seconds = seconds
         self._began = time.perf_counter()
 
-    def journal(self, path: str = "", level: str = "info") -> Log:
+    def make_log(self, path: str = "", level: str = "info") -> Log:
         """A file, as the daemon's is one."""
         return Log(path or self._log, level)
 
@@ -109,12 +109,12 @@ def _attach_here(node: BenchNode, pod: str, seconds: Seconds) -> Record:
     sandbox = Netns("bench")
     container = uuid.uuid4().hex * 2
     configuration = node.shim().stdin.read_bytes()
-    surroundings = Watched(str(node.folder / "here.log"), seconds)
+    context = Watched(str(node.folder / "here.log"), seconds)
     try:
-        added = respond(node.environment("ADD", sandbox.path, container, pod), lambda: configuration, surroundings)
+        added = respond(node.environment("ADD", sandbox.path, container, pod), lambda: configuration, context)
         record = _attachments(node).read(container, "eth0")
         assert record is not None, added
-        respond(node.environment("DEL", sandbox.path, container, pod), lambda: configuration, surroundings)
+        respond(node.environment("DEL", sandbox.path, container, pod), lambda: configuration, context)
     finally:
         sandbox.delete()
     return record

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from cni_contrail.daemon.cancellation import RunningAdds
-from cni_contrail.daemon.protocol import Conversation
+from cni_contrail.daemon.protocol import ShimConnection
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import TryAgainError
 
@@ -29,22 +29,22 @@ def silent() -> Iterator[socket.socket]:
 
 
 @pytest.fixture
-def conversation() -> Iterator[Conversation]:
+def connection() -> Iterator[ShimConnection]:
     ours, others = socket.socketpair()
     with ours, others:
-        yield Conversation(ours)
+        yield ShimConnection(ours)
 
 
 def test_it_ends_at_the_first_wait_if_it_was_cancelled_before(
-    adds: RunningAdds, silent: socket.socket, conversation: Conversation
+    adds: RunningAdds, silent: socket.socket, connection: ShimConnection
 ) -> None:
-    with adds.begun(ATTACHMENT, conversation) as cancellation:
+    with adds.begun(ATTACHMENT, connection) as cancellation:
         adds.cancel(ATTACHMENT)
         with pytest.raises(TryAgainError, match=DELETED):
             Deadline(60, cancellation).await_readable(silent.fileno())
 
 
-def test_it_ends_in_the_middle_of_a_wait(adds: RunningAdds, silent: socket.socket, conversation: Conversation) -> None:
+def test_it_ends_in_the_middle_of_a_wait(adds: RunningAdds, silent: socket.socket, connection: ShimConnection) -> None:
     reasons: list[str] = []
 
     def wait() -> None:
@@ -53,7 +53,7 @@ def test_it_ends_in_the_middle_of_a_wait(adds: RunningAdds, silent: socket.socke
         except TryAgainError as error:
             reasons.append(error.message)
 
-    with adds.begun(ATTACHMENT, conversation) as cancellation:
+    with adds.begun(ATTACHMENT, connection) as cancellation:
         waiting = threading.Thread(target=wait)
         waiting.start()
         adds.cancel(ATTACHMENT)
@@ -62,9 +62,9 @@ def test_it_ends_in_the_middle_of_a_wait(adds: RunningAdds, silent: socket.socke
 
 
 def test_another_attachments_end_does_not_disturb_it(
-    adds: RunningAdds, silent: socket.socket, conversation: Conversation
+    adds: RunningAdds, silent: socket.socket, connection: ShimConnection
 ) -> None:
-    with adds.begun(ATTACHMENT, conversation) as cancellation:
+    with adds.begun(ATTACHMENT, connection) as cancellation:
         adds.cancel(("container", "eth1"))
         with pytest.raises(TimeoutError):
             Deadline(0.01, cancellation).await_readable(silent.fileno())

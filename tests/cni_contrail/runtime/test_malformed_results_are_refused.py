@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.errors import ResultError
-from cni_contrail.runtime.result_shape import shape_problem
+from cni_contrail.runtime.result_validation import result_problem
 from cni_contrail.runtime.versions import SUPPORTED
 from tests.support.cni_results import results
 from tests.support.patience import PATIENT
@@ -20,7 +20,7 @@ ADDRESS = "must be an address with its prefix length"
 @PATIENT
 @given(st.sampled_from(SUPPORTED).flatmap(results))
 def test_what_is_well_formed_has_no_problem(result: dict[str, Any]) -> None:
-    assert shape_problem(result, result["cniVersion"]) is None
+    assert result_problem(result, result["cniVersion"]) is None
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_what_is_well_formed_has_no_problem(result: dict[str, Any]) -> None:
     ],
 )
 def test_the_key_and_the_value_are_told(parts: dict[str, Any], problem: str) -> None:
-    assert shape_problem(parts, "1.1.0") == problem
+    assert result_problem(parts, "1.1.0") == problem
 
 
 @pytest.mark.parametrize(
@@ -64,18 +64,18 @@ def test_the_key_and_the_value_are_told(parts: dict[str, Any], problem: str) -> 
     ],
 )
 def test_in_the_first_versions_too(parts: dict[str, Any], problem: str) -> None:
-    assert shape_problem(parts, "0.2.0") == problem
+    assert result_problem(parts, "0.2.0") == problem
 
 
 @pytest.mark.parametrize("index", [-1, 1, 2])
 def test_an_index_that_means_no_interface_is_told(index: int) -> None:
     listed = result("1.1.0", ips=[{"address": "10.0.0.1/8", "interface": index}])
-    assert shape_problem(listed, "1.1.0") == f"ips[0].interface is {index}, and there are 1 interfaces"
+    assert result_problem(listed, "1.1.0") == f"ips[0].interface is {index}, and there are 1 interfaces"
 
 
 def test_null_is_as_good_as_absent() -> None:
     parts = {"interfaces": None, "dns": None, "ips": [{"address": "10.0.0.1/8", "gateway": None, "interface": None}]}
-    assert shape_problem(parts, "1.0.0") is None
+    assert result_problem(parts, "1.0.0") is None
 
 
 def test_a_plugin_that_answers_one_is_named(runtime: Runtime, plugins: Plugins) -> None:

@@ -50,7 +50,7 @@ _WITH_LISTS = {"interfaces": _OBJECTS, "ips": _OBJECTS, "routes": _OBJECTS, "dns
 _WITHOUT_LISTS = {"ip4": _OBJECT, "ip6": _OBJECT, "dns": _OBJECT}
 
 
-def shape_problem(result: Mapping[str, Any], version: str) -> str | None:
+def result_problem(result: Mapping[str, Any], version: str) -> str | None:
     """Says in one sentence, with the key, what is wrong first; None if nothing is."""
     problems = _of_lists if versions.at_least(version, versions.CHAINS_SINCE) else _of_families
     return next(problems(result), None)

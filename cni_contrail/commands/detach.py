@@ -17,7 +17,7 @@ from cni_contrail.state.port_files import PortFiles
 from cni_contrail.state.records import Record
 
 
-def take_down(node: Node, record: Record, *, sandbox: Sandbox | None, tell: Callable[[Notification], None]) -> None:
+def detach(node: Node, record: Record, *, sandbox: Sandbox | None, notify: Callable[[Notification], None]) -> None:
     """Removes links, puts replaced default routes back, has the agent told, forgets the record.
 
     `sandbox` is None if the caller does not know it: at the path in the record there may be somebody else's by now.
@@ -28,13 +28,13 @@ def take_down(node: Node, record: Record, *, sandbox: Sandbox | None, tell: Call
     if record.interfaces:
         remove_host_links(node, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
         _restore_defaults(node, record, sandbox)
-    forget(node, record, tell=tell)
+    remove_record(node, record, notify=notify)
 
 
-def forget(node: Node, record: Record, *, tell: Callable[[Notification], None]) -> None:
+def remove_record(node: Node, record: Record, *, notify: Callable[[Notification], None]) -> None:
     """Has the agent told and forgets the record, as `take_down` does; no link is touched."""
     if record.interfaces:
-        _release_ports(node, record, tell)
+        _release_ports(node, record, notify)
     node.attachments.remove(record)
 
 
@@ -44,7 +44,7 @@ def _mark_unfinished(node: Node, record: Record) -> None:
         try:
             node.attachments.write(record._replace(finished=False))
         except PluginError as error:
-            node.journal.debug(error.message)
+            node.log.debug(error.message)
 
 
 def remove_host_links(node: Node, links: list[HostLink]) -> None:
@@ -55,7 +55,7 @@ def remove_host_links(node: Node, links: list[HostLink]) -> None:
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
     for name in foreign:
-        node.journal.warning(f"link {name} bears another one's alias: it is left")
+        node.log.warning(f"link {name} bears another one's alias: it is left")
 
 
 def _restore_defaults(node: Node, record: Record, sandbox: Sandbox | None) -> None:
@@ -64,17 +64,17 @@ def _restore_defaults(node: Node, record: Record, sandbox: Sandbox | None) -> No
     try:
         netns = sandbox.open()
     except NetnsError as error:
-        node.journal.debug(f"default routes are not put back: {error}")
+        node.log.debug(f"default routes are not put back: {error}")
         return
     try:
         restore_defaults(netns, record.replaced)
     except LinkError as error:
-        node.journal.warning(f"default routes are not put back: {error}")
+        node.log.warning(f"default routes are not put back: {error}")
     finally:
         os.close(netns)
 
 
-def _release_ports(node: Node, record: Record, tell: Callable[[Notification], None]) -> None:
+def _release_ports(node: Node, record: Record, notify: Callable[[Notification], None]) -> None:
     if record.stock:
         files = PortFiles(node.settings.config_dir, record.machine_name)
         own = {each.uuid for each in record.interfaces}
@@ -85,4 +85,4 @@ def _release_ports(node: Node, record: Record, tell: Callable[[Notification], No
     else:
         interface = "" if record.thick else record.interfaces[0].uuid
         notification = Notification(record.container_id, record.machine, interface, "")
-    tell(notification)
+    notify(notification)

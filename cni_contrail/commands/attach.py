@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from cni_contrail.addresses import DEFAULT_DESTINATION, family_of
 from cni_contrail.agent.polling import Patience, told_of
-from cni_contrail.commands.choosing import Chosen
+from cni_contrail.commands.interface_selection import SelectedInterfaces
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.planning import plan_interfaces
@@ -26,12 +26,14 @@ from cni_contrail.state.records import AttachedInterface, Record
 _KERNEL_FAMILY = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
-def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, begun: Record, patience: Patience) -> str:
+def attach_interfaces(
+    request: Request, netns: int, served: ServedList, chosen: SelectedInterfaces, begun: Record, patience: Patience
+) -> str:
     """Makes the chosen interfaces, tells the agent and returns the result; raises `PluginError`."""
     if served.stock:
-        from cni_contrail.commands.vrouter_agent import wire_stock
+        from cni_contrail.commands.vrouter_agent import attach_with_vrouter_agent
 
-        return wire_stock(request, netns, served, chosen, begun, patience)
+        return attach_with_vrouter_agent(request, netns, served, chosen, begun, patience)
     record = plan_record(request, netns, served, chosen, begun)
     result = form_result(request, chosen.interfaces[0], record)
     request.node.attachments.write(record)
@@ -44,7 +46,7 @@ def wire(request: Request, netns: int, served: ServedList, chosen: Chosen, begun
     return result
 
 
-def plan_record(request: Request, netns: int, served: ServedList, chosen: Chosen, begun: Record) -> Record:
+def plan_record(request: Request, netns: int, served: ServedList, chosen: SelectedInterfaces, begun: Record) -> Record:
     """Plans all that shall be made, and notes which default routes will give way to asked-for ones."""
     plans = plan_interfaces(
         chosen.interfaces,
@@ -58,7 +60,7 @@ def plan_record(request: Request, netns: int, served: ServedList, chosen: Chosen
     return begun._replace(
         stock=served.stock,
         machine=served.machine,
-        machine_name=request.machine_name,
+        machine_name=request.virtual_machine_name,
         interfaces=tuple(
             AttachedInterface(interface.uuid, interface.position, plan)
             for interface, plan in zip(chosen.interfaces, plans, strict=True)

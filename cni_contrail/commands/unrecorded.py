@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 
 from cni_contrail.agent.notifications import Notification
+from cni_contrail.commands.detach import remove_host_links
 from cni_contrail.commands.request import Request
-from cni_contrail.commands.takedown import remove_host_links
 from cni_contrail.errors import Code, DamagedRecordError, PluginError
 from cni_contrail.interfaces.fields import UUID
 from cni_contrail.interfaces.names import alias, host_name
@@ -17,7 +17,7 @@ from cni_contrail.link.errors import LinkError
 from cni_contrail.link.remove import HostLink, marked_links
 
 
-def take_down_lost(request: Request) -> None:
+def detach_unrecorded(request: Request) -> None:
     """Removes links that only a lost record can have told of, and has the agent told; raises `PluginError` (104)."""
     mark = alias(request.call.container_id, request.pod, "")
     kept = _recorded(request)
@@ -28,7 +28,7 @@ def take_down_lost(request: Request) -> None:
     for link in lost:
         _have_agent_told(request, link.alias.removeprefix(mark))
     request.node.pending.send_some(request.node.agent)
-    request.node.journal.warning(f"detached {', '.join(link.host_name for link in lost)}, of which no record was left")
+    request.node.log.warning(f"detached {', '.join(link.host_name for link in lost)}, of which no record was left")
 
 
 def _links(mark: str) -> list[HostLink]:

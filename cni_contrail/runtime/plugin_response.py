@@ -5,7 +5,7 @@ from typing import Any
 
 from cni_contrail.runtime.errors import CniRuntimeError, PluginCallError, PluginFailedError, ResultError
 from cni_contrail.runtime.execute import Completed
-from cni_contrail.runtime.result_shape import shape_problem
+from cni_contrail.runtime.result_validation import result_problem
 
 _WITHOUT_LIST = ("0.1.0", "0.2.0")
 """What a plugin supports that answers VERSION with the last of these alone."""
@@ -30,7 +30,7 @@ def read_result(plugin: str, version: str, completed: Completed) -> dict[str, An
     stated = result.get("cniVersion") or version
     if stated != version:
         raise ResultError(f"plugin {plugin} answered in CNI version {stated!r} to a configuration of {version}")
-    if problem := shape_problem(result, version):
+    if problem := result_problem(result, version):
         raise ResultError(f"plugin {plugin} answered a malformed result: {problem}")
     return {**result, "cniVersion": version}
 

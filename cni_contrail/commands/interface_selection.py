@@ -9,7 +9,7 @@ from cni_contrail.interfaces.served import ServedInterface, ServedList
 from cni_contrail.link.named_tuple import NamedTuple
 
 
-class Chosen(NamedTuple):
+class SelectedInterfaces(NamedTuple):
     """Interfaces to make with their names; the first is the one that the runtime is told of.
 
     `primary_is_ours`: index 0 of the container is attached by this plugin, by this call or an earlier one.
@@ -20,7 +20,7 @@ class Chosen(NamedTuple):
     primary_is_ours: bool
 
 
-def choose(request: Request, served: ServedList, before: str) -> Chosen:
+def select_interfaces(request: Request, served: ServedList, before: str) -> SelectedInterfaces:
     """Chooses from the pod's whole list; `before` is the interface that an ADD which did not end had, or empty.
 
     Raises `PluginError` with code 7 or 103, before anything is made.
@@ -28,7 +28,7 @@ def choose(request: Request, served: ServedList, before: str) -> Chosen:
     ifname = request.call.ifname
     if request.is_thick:
         names = sandbox_names(served.interfaces, ifname)
-        return Chosen(served.interfaces, tuple(names), primary_is_ours=True)
+        return SelectedInterfaces(served.interfaces, tuple(names), primary_is_ours=True)
     others = [
         each for each in request.node.attachments.of_container(request.call.container_id) if each.ifname != ifname
     ]
@@ -41,4 +41,4 @@ def choose(request: Request, served: ServedList, before: str) -> Chosen:
         before=before,
     )
     primary_is_ours = selected.position == 0 or any(each.finished and each.holds_primary() for each in others)
-    return Chosen((selected,), (ifname,), primary_is_ours)
+    return SelectedInterfaces((selected,), (ifname,), primary_is_ours)
