@@ -26,10 +26,10 @@ LONGEST_PAUSE = 10.0
 class WatchedStore(Protocol):
     """All that an agent asks of a config store."""
 
-    def watch_machines(
+    def watch_virtual_machines(
         self, *, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
-        """As `contrail_config.store.Store.watch_machines`."""
+        """As `contrail_config.store.Store.watch_virtual_machines`."""
 
 
 class VirtualMachineWatch:
@@ -62,7 +62,7 @@ class VirtualMachineWatch:
 
     async def _watch(self) -> None:
         self._machines.begin_list()
-        async with self._store.watch_machines(node=self._node) as changes:
+        async with self._store.watch_virtual_machines(node=self._node) as changes:
             async for change in changes:
                 self._machines.take(change)
                 if change.type is ChangeType.SYNCED:

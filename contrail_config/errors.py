@@ -55,7 +55,7 @@ class StoreUnavailableError(StoreError):
     """The store cannot serve: locked by another process, damaged, of a newer version, or closed."""
 
 
-class StoreRefusedError(StoreUnavailableError):
+class StoreRejectedError(StoreUnavailableError):
     """The store may be well, but does not take this: for want of rights or quota, by its admission, or for its size.
 
     The same may be taken later, when somebody has changed that.

@@ -141,7 +141,7 @@ class VirtualMachine(ConfigObject, frozen=True):
     config_hash: str | None = None
 
     @property
-    def is_mirrored(self) -> bool:
+    def has_mirror_pod(self) -> bool:
         """Whether it belongs to a static pod of a cluster: what shows there is a mirror, which comes and goes."""
         hashed = self.config_hash
         return hashed is not None and self.uuid == static_pod_uuid(self.namespace, self.pod, hashed)
@@ -191,7 +191,7 @@ def static_pod_uuid(namespace: str, name: str, config_hash: str) -> str:
     return str(uuid.uuid5(_STATIC_NAMESPACE, f"{namespace}/{name}/{config_hash}"))
 
 
-def thick_name(index: int, interface: str | None) -> str:
+def interface_name(index: int, interface: str | None) -> str:
     """Name in the sandbox of the interface at `index` in thick mode; `interface` is what the user asked for, if any."""
     return interface or f"eth{index}"
 

@@ -31,7 +31,7 @@ class AddressRequest(msgspec.Struct, frozen=True):
     network_uuid: str
     family: int
     owner: str
-    wish: str | None = None
+    address: str | None = None
 
 
 class ChangeType(StrEnum):
@@ -72,22 +72,22 @@ class Store(Protocol):
     async def networks(self) -> list[VirtualNetwork]:
         """All networks, by name."""
 
-    async def put_machine(self, machine: VirtualMachine) -> None:
+    async def put_virtual_machine(self, machine: VirtualMachine) -> None:
         """Creates or replaces the machine of this uuid, as one piece.
 
         Raises ConflictError if another machine has the name (a recreated pod: delete the old one first).
         """
 
-    async def delete_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
+    async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
         """Deletes a machine and frees its interfaces' addresses, in one piece; one that is not there is no error.
 
         `hold`: seconds for which its addresses are not given again.
         """
 
-    async def machine(self, uuid: str) -> VirtualMachine:
+    async def virtual_machine(self, uuid: str) -> VirtualMachine:
         """The machine of this uuid. Raises NotFoundError."""
 
-    async def machines(self, *, node: str | None = None) -> list[VirtualMachine]:
+    async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
         """All machines, of one node if it is given, by name."""
 
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
@@ -107,10 +107,10 @@ class Store(Protocol):
     async def address_owners(self) -> set[str]:
         """Uuids of all interfaces that have addresses now; one without a machine was left by a kill."""
 
-    async def held_back(self) -> dict[str, str]:
+    async def held_owners(self) -> dict[str, str]:
         """Interfaces that have no address any more, but had one that is still held back, with their networks' uuids."""
 
-    def watch_machines(
+    def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
         """Every change of machines (of one node if it is given), once and in order, until the context is left.

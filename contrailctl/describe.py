@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from contrail_config.default_routes import default_routes
-from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualMachineInterface, thick_name
+from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualMachineInterface, interface_name
 from contrailctl.age import format_age
 from contrailctl.agent import AgentQueries
 from contrailctl.errors import UsageError
@@ -59,13 +59,13 @@ def _machine(machine: VirtualMachine | None, plugged: dict[str, str] | None = No
 
 def _default_routes(interfaces: Sequence[VirtualMachineInterface]) -> Iterator[str]:
     for route in default_routes(interfaces):
-        device = thick_name(route.index, interfaces[route.index].interface)
+        device = interface_name(route.index, interfaces[route.index].interface)
         yield f"IPv{route.family} via {route.gateway} dev {device}"
 
 
 def _interfaces(interfaces: Sequence[VirtualMachineInterface], plugged: dict[str, str] | None) -> Iterator[str]:
     for index, interface in enumerate(interfaces):
-        yield f"{thick_name(index, interface.interface)}:"
+        yield f"{interface_name(index, interface.interface)}:"
         fields = {**_facts(interface, index), **_port(interface, plugged)}
         yield from (f"  {_field(label, value)}" for label, value in fields.items())
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from contrail_config.objects import Event, VirtualMachine, VirtualMachineInterface, thick_name
+from contrail_config.objects import Event, VirtualMachine, VirtualMachineInterface, interface_name
 from contrailctl.age import format_age
 from contrailctl.agent import AgentQueries, Port
 from contrailctl.errors import NotFoundError, UsageError
@@ -56,7 +56,13 @@ def get_ports(agent: AgentQueries, arguments: argparse.Namespace) -> Output:
     machine = _machine_of(agent, arguments)
     plugged = agent.plugged(machine)
     views = [
-        PortView(machine.namespace, machine.pod, index, thick_name(index, interface.interface), plugged[interface.uuid])
+        PortView(
+            machine.namespace,
+            machine.pod,
+            index,
+            interface_name(index, interface.interface),
+            plugged[interface.uuid],
+        )
         for index, interface in enumerate(machine.interfaces)
         if interface.uuid in plugged
     ]

@@ -45,7 +45,7 @@ class UnpluggedPorts:
 
     def _is_of_static_pod(self, port: Port) -> bool:
         machine = self._machines.with_uuid(port.vm_uuid)
-        return machine is not None and machine.is_mirrored
+        return machine is not None and machine.has_mirror_pod
 
     def _outlives_its_machine(self, port: Port) -> bool:
         is_known = self._machines.listed and isinstance(port, ContainerPort)

@@ -113,7 +113,7 @@ class AddressTable:
         """Uuids of all interfaces that have addresses now."""
         return {owner for (owner,) in self._db.execute("SELECT DISTINCT owner FROM addresses WHERE held_until IS NULL")}
 
-    def held_back(self) -> dict[str, str]:
+    def held_owners(self) -> dict[str, str]:
         """Interfaces that have no address any more, but had one that is still held back, with their networks."""
         return dict(self._db.execute(_HELD, (self._clock(),)).fetchall())
 
@@ -130,8 +130,8 @@ class AddressTable:
         pool = self._pools.of(network, family=request.family)
         key = (request.owner, request.network_uuid, request.family)
         previous = owned.get(key)
-        if request.wish is not None:
-            address = self._wished(request, request.wish, network, pool, previous=previous)
+        if request.address is not None:
+            address = self._wished(request, request.address, network, pool, previous=previous)
         else:
             address = self._next(request, network, pool) if previous is None else previous
         if address != previous:
@@ -146,16 +146,22 @@ class AddressTable:
         return address
 
     def _wished(
-        self, request: AddressRequest, wish: str, network: VirtualNetwork, pool: AddressPool, *, previous: int | None
+        self,
+        request: AddressRequest,
+        wanted: str,
+        network: VirtualNetwork,
+        pool: AddressPool,
+        *,
+        previous: int | None,
     ) -> int:
         try:
-            address = parse_address(wish, family=request.family)
+            address = parse_address(wanted, family=request.family)
         except ValueError as error:
             reason = f"it is no IPv{request.family} address"
-            raise AddressUnavailableError(wish, network.name, reason) from error
+            raise AddressUnavailableError(wanted, network.name, reason) from error
         refusal = None if address == previous else pool.refusal(address)
         if refusal is not None:
-            raise AddressUnavailableError(wish, network.name, refusal, free_in=self._free_in(request, address))
+            raise AddressUnavailableError(wanted, network.name, refusal, free_in=self._free_in(request, address))
         return address
 
     def _free_in(self, request: AddressRequest, address: int) -> float | None:

@@ -65,22 +65,22 @@ class SqliteStore:
         """All networks, by name."""
         return await self._read(self._engine.networks.all)
 
-    async def put_machine(self, machine: VirtualMachine) -> None:
+    async def put_virtual_machine(self, machine: VirtualMachine) -> None:
         """Creates or replaces the machine of this uuid. Raises ConflictError if another machine has the name."""
         await self._write(self._engine.machines.put, machine)
 
-    async def delete_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
+    async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
         """Deletes a machine and frees its interfaces' addresses, which are held back for `hold` seconds.
 
         A retired network that it was the last one in goes with it. A machine that is not there is no error.
         """
         await self._write(self._engine.machines.delete, uuid, hold=hold)
 
-    async def machine(self, uuid: str) -> VirtualMachine:
+    async def virtual_machine(self, uuid: str) -> VirtualMachine:
         """The machine of this uuid. Raises NotFoundError."""
         return await self._read(self._engine.machines.get, uuid)
 
-    async def machines(self, *, node: str | None = None) -> list[VirtualMachine]:
+    async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
         """All machines, of one node if it is given, by name."""
         return await self._read(self._engine.machines.all, node=node)
 
@@ -103,11 +103,11 @@ class SqliteStore:
         """Uuids of all interfaces that have addresses now."""
         return await self._read(self._engine.addresses.owners)
 
-    async def held_back(self) -> dict[str, str]:
+    async def held_owners(self) -> dict[str, str]:
         """Interfaces that have no address any more, but had one that is still held back, with their networks' uuids."""
-        return await self._read(self._engine.addresses.held_back)
+        return await self._read(self._engine.addresses.held_owners)
 
-    def watch_machines(
+    def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
         """Every change of machines (of one node if it is given), once and in order, until the context is left.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from contrail_config.kubernetes.definitions import crds
+from contrail_config.kubernetes.crds import crds
 
 
 def main(folder: str) -> None:

@@ -69,7 +69,7 @@ class AllocationCache:
         blocks = itertools.chain.from_iterable(blocks.values() for blocks in self._blocks.values())
         return {entry.owner for block in blocks for entry in block.entries.values() if entry.held is None}
 
-    def held_back(self, now: float) -> dict[str, str]:
+    def held_owners(self, now: float) -> dict[str, str]:
         """Who has no address any more, but had one that is still held: with the network."""
         given = self.owners()
         return {

@@ -6,7 +6,7 @@ Whatever keeps the server from answering, or us from being answered, makes the s
 import contextlib
 from collections.abc import Iterator
 
-from contrail_config.errors import ConflictError, NotFoundError, StoreError, StoreRefusedError, StoreUnavailableError
+from contrail_config.errors import ConflictError, NotFoundError, StoreError, StoreRejectedError, StoreUnavailableError
 from contrail_config.kube.errors import (
     KubeConflictError,
     KubeError,
@@ -20,8 +20,8 @@ _KINDS: tuple[tuple[type[KubeError], type[StoreError]], ...] = (
     (KubeNotFoundError, NotFoundError),
     (KubeExistsError, ConflictError),
     (KubeConflictError, ConflictError),
-    (KubeForbiddenError, StoreRefusedError),
-    (KubeInvalidError, StoreRefusedError),
+    (KubeForbiddenError, StoreRejectedError),
+    (KubeInvalidError, StoreRejectedError),
 )
 _REFUSED = (400, 413)  # an admission webhook's answer, and what is too large
 
@@ -35,7 +35,7 @@ def store_error(error: KubeError, what: str) -> StoreError:
 
 def _kind(error: KubeError) -> type[StoreError]:
     if error.status in _REFUSED:
-        return StoreRefusedError
+        return StoreRejectedError
     return next((kind for kube, kind in _KINDS if isinstance(error, kube)), StoreUnavailableError)
 
 

@@ -177,7 +177,7 @@ def node_label(node: str) -> str:
 
 def virtual_machine_object(machine: VirtualMachine) -> VirtualMachineObject:
     """The machine as it is created; it goes with its pod, if nobody else removes it, but not with a mirror."""
-    owners = () if machine.is_mirrored else (OwnerReference("v1", "Pod", machine.pod, machine.uuid),)
+    owners = () if machine.has_mirror_pod else (OwnerReference("v1", "Pod", machine.pod, machine.uuid),)
     labels = {UUID_LABEL: machine.uuid, NODE_LABEL: node_label(machine.node)}
     metadata = KeptMetadata(name=machine.pod, namespace=machine.namespace, labels=labels, owner_references=owners)
     addresses = [address.address for interface in machine.interfaces for address in interface.addresses]

@@ -41,13 +41,13 @@ def shorten_holds(draft: ChangeSet, owners: Collection[str], *, hold: float) -> 
 def _grant(draft: ChangeSet, request: AddressRequest, network: VirtualNetwork) -> InterfaceAddress:
     choice = draft.ledger.choice(network, request.family)
     owned = draft.ledger.given(request.owner, Pool(network.uuid, request.family))
-    if request.wish is not None:
-        place = _wished(draft, request, request.wish, network, owned)
+    if request.address is not None:
+        place = _wished(draft, request, request.address, network, owned)
     else:
         place = owned[0] if owned else _next(draft, request, network)
     if place not in owned:
         draft.give(place, request.owner)
-    if request.wish is not None:
+    if request.address is not None:
         for other in owned:
             if other != place:
                 draft.free(other, hold=DEFAULT_HOLD)
@@ -66,18 +66,18 @@ def _next(draft: ChangeSet, request: AddressRequest, network: VirtualNetwork) ->
 
 
 def _wished(
-    draft: ChangeSet, request: AddressRequest, wish: str, network: VirtualNetwork, owned: Sequence[AddressKey]
+    draft: ChangeSet, request: AddressRequest, requested: str, network: VirtualNetwork, owned: Sequence[AddressKey]
 ) -> AddressKey:
     try:
-        place = AddressKey(Pool(network.uuid, request.family), parse_address(wish, family=request.family))
+        place = AddressKey(Pool(network.uuid, request.family), parse_address(requested, family=request.family))
     except ValueError as error:
-        raise AddressUnavailableError(wish, network.name, f"it is no IPv{request.family} address") from error
+        raise AddressUnavailableError(requested, network.name, f"it is no IPv{request.family} address") from error
     refusal = None if place in owned else draft.ledger.choice(network, request.family).refusal(place.address)
     if refusal is not None:
         entry = draft.ledger.entry(place)
         held = None if entry is None else entry.held
         wait = None if held is None else max(0.0, held.until - draft.now)
-        raise AddressUnavailableError(wish, network.name, refusal, free_in=wait)
+        raise AddressUnavailableError(requested, network.name, refusal, free_in=wait)
     return place
 
 

@@ -87,7 +87,7 @@ class KubernetesStore:
         with self._answering("networks"):
             return await self._networks.all()
 
-    async def put_machine(self, machine: VirtualMachine) -> None:
+    async def put_virtual_machine(self, machine: VirtualMachine) -> None:
         """Creates or replaces the machine of this uuid.
 
         Raises ConflictError if another machine has the name, or another manager wrote this one with other addresses;
@@ -97,7 +97,7 @@ class KubernetesStore:
         with self._answering(f"machine {machine.name}"):
             await self._machines.put(machine)
 
-    async def delete_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
+    async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
         """Deletes a machine, then frees its interfaces' addresses, which are held back for `hold` seconds.
 
         A retired network that it was the last one in goes with it. A machine that is not there is no error; what is
@@ -108,12 +108,12 @@ class KubernetesStore:
             await self._free(dict.fromkeys(interfaces, ()), hold=hold)
             self._machines.forget(uuid)
 
-    async def machine(self, uuid: str) -> VirtualMachine:
+    async def virtual_machine(self, uuid: str) -> VirtualMachine:
         """The machine of this uuid. Raises NotFoundError."""
         with self._answering(f"machine {uuid}"):
             return await self._machines.get(uuid)
 
-    async def machines(self, *, node: str | None = None) -> list[VirtualMachine]:
+    async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
         """All machines, of one node if it is given, by name."""
         with self._answering("machines"):
             return await self._machines.all(node=node)
@@ -150,13 +150,13 @@ class KubernetesStore:
             await self._follow_addresses()
             return await self._clerk.do(lambda draft: draft.ledger.owners())
 
-    async def held_back(self) -> dict[str, str]:
+    async def held_owners(self) -> dict[str, str]:
         """Interfaces that have no address any more, but had one that is still held back, with their networks' uuids."""
         with self._answering("addresses"):
             await self._follow_addresses()
-            return await self._clerk.do(lambda draft: draft.ledger.held_back(draft.now))
+            return await self._clerk.do(lambda draft: draft.ledger.held_owners(draft.now))
 
-    def watch_machines(
+    def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
         """Every change of machines (of one node if it is given), in order, until the context is left.

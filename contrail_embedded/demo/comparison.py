@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from contrail_config.default_routes import default_routes
-from contrail_config.objects import VirtualMachineInterface, thick_name
+from contrail_config.objects import VirtualMachineInterface, interface_name
 from contrail_embedded.demo.kernel import EVERYWHERE, KernelRoute, Link
 
 
@@ -12,7 +12,7 @@ def differences(
     interfaces: Sequence[VirtualMachineInterface], links: Sequence[Link], routes: Sequence[KernelRoute]
 ) -> Iterator[str]:
     """Says in one sentence each what is not as it should be."""
-    names = [thick_name(index, interface.interface) for index, interface in enumerate(interfaces)]
+    names = [interface_name(index, interface.interface) for index, interface in enumerate(interfaces)]
     if [link.name for link in links] != names:
         yield f"links in the order of their making: {_listed(link.name for link in links)}, not {_listed(names)}"
         return

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from contrail_config.objects import VirtualMachineInterface, thick_name
+from contrail_config.objects import VirtualMachineInterface, interface_name
 from contrail_embedded.demo.kernel import EVERYWHERE, KernelRoute, read_links, read_routes
 from contrail_embedded.demo.place import DemoDirectory
 from contrail_embedded.demo.runtime_player import Sandbox
@@ -37,7 +37,7 @@ def _rows(sandbox: Sandbox) -> Iterator[Sequence[str]]:
     machine = sandbox.pod.machine
     interfaces = machine.interfaces if machine else ()
     networks = {
-        thick_name(index, interface.interface): _network(interface) for index, interface in enumerate(interfaces)
+        interface_name(index, interface.interface): _network(interface) for index, interface in enumerate(interfaces)
     }
     routes = read_routes(sandbox.namespace)
     pod = f"{sandbox.pod.namespace}/{sandbox.pod.name}"

@@ -64,7 +64,7 @@ class ManagerQueries:
         """Of one pod it is one read, of more of them all are read."""
         if selection.namespace is not None and selection.name is not None:
             return await self._machine_of(f"{selection.namespace}/{selection.name}")
-        machines = await self._store.machines()
+        machines = await self._store.virtual_machines()
         return [machine for machine in machines if selection.takes(namespace=machine.namespace, name=machine.pod)]
 
     async def _machine_of(self, pod: str) -> list[VirtualMachine]:
@@ -72,7 +72,7 @@ class ManagerQueries:
         if record is None or record.held is None:
             return []
         try:
-            return [await self._store.machine(record.held.uuid)]
+            return [await self._store.virtual_machine(record.held.uuid)]
         except NotFoundError:
             return []  # it is being deleted just now
 

@@ -6,7 +6,13 @@ Served as `{"items": [...]}` by `/v1/networks`, `/v1/pods`, `/v1/interfaces` and
 
 from enum import StrEnum
 
-from contrail_config.objects import ConfigObject, VirtualMachine, VirtualMachineInterface, VirtualNetwork, thick_name
+from contrail_config.objects import (
+    ConfigObject,
+    VirtualMachine,
+    VirtualMachineInterface,
+    VirtualNetwork,
+    interface_name,
+)
 
 
 class PodState(StrEnum):
@@ -59,7 +65,7 @@ def interface_views(machine: VirtualMachine) -> list[InterfaceView]:
             pod_uid=machine.uuid,
             node=machine.node,
             index=index,
-            name=thick_name(index, interface.interface),
+            name=interface_name(index, interface.interface),
             interface=interface,
         )
         for index, interface in enumerate(machine.interfaces)

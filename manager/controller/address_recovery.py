@@ -43,7 +43,7 @@ async def _give_again(store: Store, machine: VirtualMachine, owners: set[str]) -
 
 def _missing(machine: VirtualMachine, owners: set[str]) -> list[AddressRequest]:
     return [
-        AddressRequest(interface.network_uuid, address.family, interface.uuid, wish=address.address)
+        AddressRequest(interface.network_uuid, address.family, interface.uuid, address=address.address)
         for interface in machine.interfaces
         if interface.uuid not in owners
         for address in interface.addresses

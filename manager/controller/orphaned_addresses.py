@@ -15,7 +15,7 @@ async def orphaned_interfaces(store: Store, records: Collection[PodRecord]) -> l
     owners = await store.address_owners()
     if len(owners) == sum(len(record.held.networks) for record in records if record.held is not None):
         return []
-    machines = {machine.uuid: machine for machine in await store.machines()}
+    machines = {machine.uuid: machine for machine in await store.virtual_machines()}
     for machine in machines.values():
         owners.difference_update(interface.uuid for interface in machine.interfaces)
     for record in records:

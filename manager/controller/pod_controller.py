@@ -95,7 +95,7 @@ class PodController:
 
     async def load(self) -> None:
         """Takes over the machines that the store holds; those of another cluster are somebody else's."""
-        machines = await self._store.machines()
+        machines = await self._store.virtual_machines()
         own = [machine for machine in machines if machine.cluster == self._cluster]
         self._foreign = {machine.uuid: machine.cluster for machine in machines if machine.cluster != self._cluster}
         if self._foreign:
@@ -186,7 +186,7 @@ class PodController:
         await self._unplugged.close()
 
     async def _load_held_ports(self) -> None:
-        self._ports.add((await self._store.held_back()).items())
+        self._ports.add((await self._store.held_owners()).items())
 
     def _end(self, key: str) -> None:
         """The sandbox of the pod that was here last is known to have ended."""

@@ -10,7 +10,7 @@ import logging
 import time
 from typing import Protocol
 
-from contrail_config.errors import NotFoundError, StoreRefusedError
+from contrail_config.errors import NotFoundError, StoreRejectedError
 from contrail_config.objects import EventType, FqName, VirtualMachine, virtual_machine_name
 from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
@@ -105,7 +105,7 @@ class PodReconciler:
             machine = await self._writer.give(key, pod, draft, record)
         except MappingError as error:
             await self._put_off(key, record, pod, error)
-        except StoreRefusedError as error:
+        except StoreRejectedError as error:
             await self._conclude(key, record, pod, Outcome(PodState.WAITING, Reason.WRITE_REFUSED, str(error)))
             raise
         else:

@@ -20,7 +20,7 @@ class Held(NamedTuple):
     name: str
     networks: tuple[str, ...]
     addresses: int
-    is_mirrored: bool
+    has_mirror_pod: bool
 
     @property
     def interfaces(self) -> list[str]:
@@ -84,7 +84,7 @@ class PodRecord:
             name=machine.name,
             networks=tuple(interface.network_uuid for interface in machine.interfaces),
             addresses=sum(len(interface.addresses) for interface in machine.interfaces),
-            is_mirrored=machine.is_mirrored,
+            has_mirror_pod=machine.has_mirror_pod,
         )
 
 

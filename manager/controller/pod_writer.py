@@ -57,7 +57,7 @@ class PodWriter:
         answers = await self._allocate(key, pod, draft, record)
         machine = build_machine(pod, draft.interfaces, answers, cluster=self._cluster)
         record.unfinished = record.unfinished and record.unfinished._replace(sent=True)
-        await self._store.put_machine(machine)
+        await self._store.put_virtual_machine(machine)
         record.unfinished = None
         record.take_over(machine)
         return machine
@@ -68,7 +68,7 @@ class PodWriter:
         if unfinished is None or not unfinished.sent:
             return
         try:
-            machine = await self._store.machine(unfinished.uuid)
+            machine = await self._store.virtual_machine(unfinished.uuid)
         except NotFoundError:
             return
         there = {interface.uuid for interface in machine.interfaces}
@@ -84,7 +84,7 @@ class PodWriter:
         """
         lost = record.lost
         if lost is None:
-            return record.found or await self._store.machine(held.uuid)
+            return record.found or await self._store.virtual_machine(held.uuid)
         try:
             await self._put_back(lost)
         except (NotFoundError, ExhaustedError) as error:
@@ -98,7 +98,7 @@ class PodWriter:
     async def move(self, machine: VirtualMachine, node: str) -> VirtualMachine:
         """Has the machine served on another node, and returns it: that of a manifest's pods may be renamed."""
         moved = msgspec.structs.replace(machine, node=node)
-        await self._store.put_machine(moved)
+        await self._store.put_virtual_machine(moved)
         log.info("machine %s is on node %s, no longer on %s", moved.name, node, machine.node)
         return moved
 
@@ -127,7 +127,7 @@ class PodWriter:
         answers = await self._store.allocate(requests)
         if [answer.address for answer in answers] != [address.address for _, address in borne]:
             raise NotFoundError("its addresses are not its own any more")
-        await self._store.put_machine(machine)
+        await self._store.put_virtual_machine(machine)
 
     async def _allocate(
         self, key: str, pod: Pod, draft: PodDraft, record: PodRecord
@@ -155,7 +155,7 @@ class PodWriter:
 
     async def _delete(self, held: Held, *, sandbox_ended: bool) -> None:
         hold = UNPLUGGED_HOLD if not sandbox_ended and self._plugged(held.uuid) else DEFAULT_HOLD
-        await self._store.delete_machine(held.uuid, hold=hold)
+        await self._store.delete_virtual_machine(held.uuid, hold=hold)
         if hold == UNPLUGGED_HOLD:
             await self._await_unplugging(held)
         self._released(set(held.networks))

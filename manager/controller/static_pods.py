@@ -96,7 +96,7 @@ class StaticPods:
             del self._places[interface]
 
     def _is_missed(self, held: Held, record: PodRecord) -> bool:
-        return record.pod is None and held.is_mirrored and record.ended != held.uuid and self._plugged(held.uuid)
+        return record.pod is None and held.has_mirror_pod and record.ended != held.uuid and self._plugged(held.uuid)
 
     def _note(self, key: str, held: Held) -> _Absence:
         absence = self._absences[key] = _Absence(held, self._clock())

@@ -7,7 +7,7 @@ a prefix, and the gateways of default routes under `gateway`.
 import msgspec
 
 from contrail_config.default_routes import default_routes
-from contrail_config.objects import VirtualMachine, VirtualMachineInterface, thick_name
+from contrail_config.objects import VirtualMachine, VirtualMachineInterface, interface_name
 
 _PRIMARY = "eth0"  # the name that container runtimes give to the interface that they request
 
@@ -46,7 +46,7 @@ def _attachment(index: int, interface: VirtualMachineInterface, gateways: list[s
     servers = list(dict.fromkeys(server for address in interface.addresses for server in address.dns))
     return Attachment(
         name=interface.nad or interface.network[2],
-        interface=thick_name(index, interface.interface) if index else _PRIMARY,
+        interface=interface_name(index, interface.interface) if index else _PRIMARY,
         ips=[address.address for address in interface.addresses],
         mac=interface.mac,
         default=index == 0,

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Gauge
 from contrail_config.errors import StoreError
 from contrail_config.kube.custom_resource_definitions import miss_definitions
 from contrail_config.kube.errors import KubeConfigurationError, KubeError
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import UNPLUGGED_HOLD
 from contrail_service.errors import ConfigurationError, RestartError

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from contrail_config.addressing.notation import family_of
-from contrail_config.objects import DefaultGateway, thick_name
+from contrail_config.objects import DefaultGateway, interface_name
 from manager.mapping.addresses import gateway_families, unfit_gateway
 from manager.mapping.annotations import DEFAULT_GATEWAY_KEY
 from manager.mapping.draft import InterfaceDraft
@@ -81,7 +81,7 @@ def _find(wanted: str, pod: Pod, drafts: Sequence[InterfaceDraft]) -> int:
     """The first interface that the value fits as interface name, `eth<i>`, `net<k>`, `ns/name` or network name."""
     ways: list[list[str | None]] = [
         [draft.interface for draft in drafts],
-        [thick_name(index, draft.interface) for index, draft in enumerate(drafts)],
+        [interface_name(index, draft.interface) for index, draft in enumerate(drafts)],
         [draft.attachment for draft in drafts],
         [draft.nad for draft in drafts],
         [_network_label(index, draft) for index, draft in enumerate(drafts)],

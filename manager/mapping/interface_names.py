@@ -7,7 +7,7 @@ included, after those that Multus itself adds to every pod.
 
 from collections.abc import Sequence
 
-from contrail_config.objects import thick_name
+from contrail_config.objects import interface_name
 from manager.configuration import MetaPlugin, MetaPluginSettings
 from manager.mapping.errors import PodRefusedError
 from manager.parsing.networks import NETWORKS_KEY
@@ -34,7 +34,7 @@ def refuse_taken_names(
         taken = {f"net{number}": f"default network {number} of Multus" for number in range(1, own + 1)}
         names = attachment_names(selections, default_networks=own)
     else:
-        names = [thick_name(index, selection.interface) for index, selection in enumerate(selections, 1)]
+        names = [interface_name(index, selection.interface) for index, selection in enumerate(selections, 1)]
     for position, name in enumerate(names, 1):
         holder = taken.setdefault(name, f"element {position}")
         if holder != f"element {position}":

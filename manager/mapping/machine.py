@@ -11,8 +11,8 @@ from contrail_config.objects import (
     VirtualMachine,
     VirtualMachineInterface,
     interface_mac,
+    interface_name,
     interface_uuid,
-    thick_name,
     virtual_machine_name,
 )
 from contrail_config.store import AddressRequest
@@ -34,7 +34,7 @@ def address_requests(pod_uid: str, drafts: Sequence[InterfaceDraft]) -> list[Add
         for index, draft in enumerate(drafts)
         for family in families(draft.network)
     ]
-    return sorted(requests, key=lambda request: request.wish is None)
+    return sorted(requests, key=lambda request: request.address is None)
 
 
 def build_machine(
@@ -66,7 +66,7 @@ def build_machine(
 def describe_machine(machine: VirtualMachine) -> str:
     """One line for people: `eth0 10.32.0.2 (k8s-default-pod-network), eth1 10.1.1.2 fd00::2 (blue/net-a)`."""
     return ", ".join(
-        f"{thick_name(index, interface.interface)} {' '.join(address.address for address in interface.addresses)}"
+        f"{interface_name(index, interface.interface)} {' '.join(address.address for address in interface.addresses)}"
         f" ({interface.nad or interface.network[2]})"
         for index, interface in enumerate(machine.interfaces)
     )

@@ -46,7 +46,9 @@ def started(folder: Path) -> Iterator[AgentProcess]:
 
 async def main(folder: Path) -> None:
     store = await SqliteStore.open(folder / "store" / "config.db")
-    await store.put_machine(make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1))))
+    await store.put_virtual_machine(
+        make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
+    )
     async with serve_agent(store, folder) as served:
         await served.agent.machines.awaited("k8s__default__p1", seconds=DEADLINE)
         sys.stdout.write(f"{served.socket} http://{served.address}\n")

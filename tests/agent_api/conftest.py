@@ -49,7 +49,7 @@ def settle(store: SqliteStore, served: ServedAgent) -> Settle:
 
     async def settle() -> None:
         marker = make_machine(f"marker-{next(numbers)}")
-        await store.put_machine(marker)
+        await store.put_virtual_machine(marker)
         async with served.unix.get(f"/vm-cfg/{marker.name}", params={"wait": "5"}) as answer:
             assert answer.status == 200
 
@@ -60,6 +60,6 @@ def settle(store: SqliteStore, served: ServedAgent) -> Settle:
 async def machine(store: SqliteStore, settle: Settle) -> VirtualMachine:
     """The pod of upstream's sample, with two interfaces; none is plugged."""
     machine = make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     await settle()
     return machine

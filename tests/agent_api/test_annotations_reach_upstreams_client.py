@@ -88,7 +88,7 @@ async def test_a_machine_with_a_value_that_would_be_spoiled_is_an_error_that_nam
     store: SqliteStore, served: ServedAgent, value: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine = make_machine(interfaces=(msgspec.structs.replace(sample_interface(), interface=value),))
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     async with served.tcp.get(f"/vm-cfg/{machine.name}?wait=5") as answer:
         assert answer.status == 500
         (error,) = (await answer.json()).values()

@@ -58,7 +58,7 @@ def sample_machine() -> VirtualMachine:
 
 
 async def answered(store: SqliteStore, served: ServedAgent, machine: VirtualMachine) -> list[dict[str, Any]]:
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     async with served.tcp.get(f"/vm-cfg/{machine.name}?wait=5") as answer:
         assert answer.status == 200
         content: list[dict[str, Any]] = await answer.json()
@@ -150,7 +150,7 @@ async def test_a_machine_without_interfaces_is_not_there_yet(
     store: SqliteStore, served: ServedAgent, settle: Settle
 ) -> None:
     machine = make_machine(interfaces=())
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     await settle()
     async with served.tcp.get(f"/vm-cfg/{machine.name}") as answer:
         assert answer.status == 404
@@ -161,7 +161,7 @@ async def test_a_machine_that_changes_is_answered_as_it_is_then(
 ) -> None:
     machine = sample_machine()
     assert len(await answered(store, served, machine)) == 3
-    await store.put_machine(msgspec.structs.replace(machine, interfaces=machine.interfaces[:1]))
+    await store.put_virtual_machine(msgspec.structs.replace(machine, interfaces=machine.interfaces[:1]))
     await settle()
     async with served.tcp.get(f"/vm-cfg/{machine.name}") as answer:
         (item,) = await answer.json()
@@ -173,7 +173,7 @@ async def test_a_deleted_machine_is_not_answered_any_more(
 ) -> None:
     machine = sample_machine()
     await answered(store, served, machine)
-    await store.delete_machine(machine.uuid)
+    await store.delete_virtual_machine(machine.uuid)
     await settle()
     async with served.tcp.get(f"/vm-cfg/{machine.name}") as answer:
         assert answer.status == 404
@@ -183,7 +183,7 @@ async def test_a_machine_of_another_node_is_not_answered(
     store: SqliteStore, served: ServedAgent, settle: Settle
 ) -> None:
     machine = make_machine(node="worker-2")
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     await settle()
     async with served.tcp.get(f"/vm-cfg/{machine.name}") as answer:
         assert answer.status == 404

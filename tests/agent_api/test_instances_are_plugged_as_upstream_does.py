@@ -82,10 +82,10 @@ class TestGet:
     ) -> None:
         await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI))
         assert await told(served) is None
-        await store.put_machine(make_machine(uid=SAMPLE_VM, interfaces=()))
+        await store.put_virtual_machine(make_machine(uid=SAMPLE_VM, interfaces=()))
         await settle()
         assert await told(served) is None
-        await store.put_machine(make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(),)))
+        await store.put_virtual_machine(make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(),)))
         await settle()
         assert await told(served) is not None
 
@@ -93,7 +93,7 @@ class TestGet:
         self, store: SqliteStore, served: ServedAgent, machine: VirtualMachine, settle: Settle
     ) -> None:
         await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI))
-        await store.delete_machine(machine.uuid)
+        await store.delete_virtual_machine(machine.uuid)
         await settle()
         assert await told(served) is None
 

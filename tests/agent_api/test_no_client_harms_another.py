@@ -158,7 +158,7 @@ class TestMoreConnectionsThanAreBorne:
             await until(lambda: len(narrow.agent.machines.waiters) == 4)
             async with many(narrow, 20):
                 await others_are_answered(narrow)
-            await store.put_machine(machine)
+            await store.put_virtual_machine(machine)
             assert [(await connection.answer()).status for connection in waiting] == [200] * 4
 
     async def test_if_all_have_a_request_the_newest_is_answered_with_503(self, narrow: ServedAgent) -> None:
@@ -201,7 +201,7 @@ class TestAThousandWaitingRequests:
             await others_are_answered(served)
             answer = await exchanged(served.address, waits())
             assert (answer.status, answer.error) == (503, "1000 requests wait already; try again")
-            await store.put_machine(machine)
+            await store.put_virtual_machine(machine)
             statuses = [(await connection.answer()).status for connection in wanted]
             assert statuses == [200] * 500
             assert len(waiters) == len(unwanted)

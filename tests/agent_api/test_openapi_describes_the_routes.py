@@ -56,7 +56,7 @@ async def test_answers_have_the_keys_of_their_schemas(
     document: Json, store: SqliteStore, served: ServedAgent, settle: Settle
 ) -> None:
     machine = make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(),))
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     await settle()
     await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
     for path, described in (

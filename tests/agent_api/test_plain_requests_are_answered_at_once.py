@@ -88,7 +88,7 @@ def seen_by_pages(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 @pytest.fixture
 async def listed(served: ServedAgent, store: SqliteStore, settle: Settle) -> ServedAgent:
-    await store.put_machine(MACHINE)
+    await store.put_virtual_machine(MACHINE)
     await settle()
     return served
 
@@ -145,7 +145,7 @@ async def test_writes_are_refused_where_they_are_off(start_agent: StartAgent) ->
 async def test_a_list_that_comes_later_is_waited_for(served: ServedAgent, store: SqliteStore) -> None:
     asked = asyncio.create_task(exchanged(served.address, plain(*AT_ONCE["a list"])))
     await until(lambda: len(served.agent.machines.waiters))
-    await store.put_machine(MACHINE)
+    await store.put_virtual_machine(MACHINE)
     assert (await asked).status == 200
 
 

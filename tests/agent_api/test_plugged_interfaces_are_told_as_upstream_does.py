@@ -80,7 +80,7 @@ async def test_an_interface_is_told_under_its_own_machine_only(
     store: SqliteStore, served: ServedAgent, machine: VirtualMachine, settle: Settle
 ) -> None:
     other = make_machine("p2")
-    await store.put_machine(other)
+    await store.put_virtual_machine(other)
     await settle()
     await plug(served, SAMPLE_VMI)
     async with served.tcp.get(f"/vm/{other.uuid}/{SAMPLE_VMI}") as answer:

@@ -78,7 +78,7 @@ async def test_requests_are_counted_by_method_route_and_status(served: ServedAge
 async def test_machines_ports_and_waiting_requests_are_told(
     store: SqliteStore, served: ServedAgent, settle: Settle
 ) -> None:
-    await store.put_machine(make_machine())
+    await store.put_virtual_machine(make_machine())
     await settle()
     await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
     waiting = asyncio.create_task(served.tcp.get("/vm-cfg/k8s__default__nobody?wait=30"))

@@ -12,7 +12,7 @@ import pytest
 
 from contrail_config.kube.client import connect
 from contrail_config.kube.client_config import ClientConfig
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.support.cluster_processes import AgentProcess, plain_kubeconfig
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -47,12 +47,12 @@ def killed_in_the_end(agent: AgentProcess) -> Iterator[AgentProcess]:
         agent.kill()
 
 
-async def put_machine(server: FakeApiServer, name: str) -> None:
+async def put_virtual_machine(server: FakeApiServer, name: str) -> None:
     """Writes a machine of the agent's node, as a manager does."""
     async with connect(ClientConfig(server.url)) as client:
         await ensure_crds(client)
         store = KubernetesStore(client)
-        await store.put_machine(make_machine(pod=name))
+        await store.put_virtual_machine(make_machine(pod=name))
         await store.close()
 
 
@@ -72,14 +72,14 @@ async def test_it_waits_for_the_server_then_for_the_kind_and_then_serves(
     assert (await asyncio.to_thread(agent.get, "/healthz"))["healthy"]
     await server.start()
     await until_reasons_name(agent, "virtualmachines: 404")
-    await put_machine(server, "web")
+    await put_virtual_machine(server, "web")
     await asyncio.to_thread(agent.wait_until_ready)
     assert await asyncio.to_thread(agent.interfaces, "default", "web")
 
 
 async def test_it_serves_what_it_knows_while_the_server_is_away(agent: AgentProcess, server: FakeApiServer) -> None:
     await server.start()
-    await put_machine(server, "web")
+    await put_virtual_machine(server, "web")
     await asyncio.to_thread(agent.start)
     await server.stop()
     await until_reasons_name(agent, "virtualmachines")
@@ -88,7 +88,7 @@ async def test_it_serves_what_it_knows_while_the_server_is_away(agent: AgentProc
 
 async def test_writes_are_taken_where_the_configuration_says(agent: AgentProcess, server: FakeApiServer) -> None:
     await server.start()
-    await put_machine(server, "web")
+    await put_virtual_machine(server, "web")
     await asyncio.to_thread(agent.start)
     assert await asyncio.to_thread(_delete, http.client.HTTPConnection(agent.listen, timeout=5)) == 403
     assert agent.socket.stat().st_mode & 0o777 == 0o600
@@ -113,7 +113,7 @@ def _delete(connection: http.client.HTTPConnection) -> int:
 @pytest.mark.parametrize("fault", ["away", "hung"])
 async def test_it_ends_in_time_whatever_the_server_does(agent: AgentProcess, server: FakeApiServer, fault: str) -> None:
     await server.start()
-    await put_machine(server, "web")
+    await put_virtual_machine(server, "web")
     await asyncio.to_thread(agent.start)
     if fault == "away":
         await server.stop()
@@ -130,7 +130,7 @@ async def test_a_second_one_on_its_socket_is_refused(
     agent: AgentProcess, server: FakeApiServer, kubeconfig: Path, tmp_path: Path
 ) -> None:
     await server.start()
-    await put_machine(server, "web")
+    await put_virtual_machine(server, "web")
     await asyncio.to_thread(agent.start)
     second = AgentProcess(tmp_path / "second", kubeconfig, node=NODE, socket=str(agent.socket))
     assert await asyncio.to_thread(_refusal, second) == f"cannot listen on {agent.socket}: another process does"

@@ -34,7 +34,7 @@ class ScriptedStore:
         self.last_is_open = asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def watch_machines(self, *, node: str | None = None) -> AsyncIterator[AsyncIterator[MachineChange]]:
+    async def watch_virtual_machines(self, *, node: str | None = None) -> AsyncIterator[AsyncIterator[MachineChange]]:
         assert node == NODE
         changes, error = self._watches.pop(0)
         yield self._play(changes, error)
@@ -124,7 +124,7 @@ async def test_a_pod_that_waits_is_served_when_the_store_is_back(tmp_path: Path)
 async def test_a_closed_store_is_said_in_readiness(store: SqliteStore, tmp_path: Path) -> None:
     async with serve_agent(store, tmp_path, first_pause=0.001) as served:
         machine = make_machine()
-        await store.put_machine(machine)
+        await store.put_virtual_machine(machine)
         await served.unix.get(f"/vm-cfg/{machine.name}?wait=5")
         assert served.agent.readiness() == []
         await store.close()

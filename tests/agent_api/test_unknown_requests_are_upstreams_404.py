@@ -69,7 +69,7 @@ async def test_a_name_that_means_a_place_elsewhere_is_only_a_name_that_is_not_th
 
 async def test_a_uid_of_strange_bytes_is_nobodys(served: ServedAgent, store: SqliteStore, settle: Settle) -> None:
     machine = make_machine()
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     await settle()
     for uid in ("%ff", "%00", "%ED%B3%BF", "%C3%BC"):
         answer = await exchanged(served.address, request("GET", f"/vm-cfg/{machine.name}?uid={uid}"))

@@ -91,7 +91,7 @@ async def test_it_attaches_reads_and_detaches_a_pod_of_four_interfaces(
 ) -> None:
     adding = asyncio.create_task(asyncio.to_thread(plugin.add, sandbox))
     await until(lambda: plugin.asked)
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     result = await adding
     assert result == {
         "interfaces": [{"name": "eth0", "mac": "02:15:9b:59:1c:e5"}],
@@ -131,7 +131,7 @@ async def test_it_attaches_them_one_by_one_under_a_meta_plugin(
     sandbox: Sandbox,
     machine: VirtualMachine,
 ) -> None:
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     await settle()
     for network, ifname, name in (
         ("default", "eth0", "eth0"),
@@ -159,7 +159,7 @@ async def test_the_agents_files_protect_a_newer_sandbox_as_the_plugins_own_do(
     machine: VirtualMachine,
     make_netns: Callable[[str], Netns],
 ) -> None:
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     await settle()
     await asyncio.to_thread(plugin.add, sandbox)
     older = Sandbox(make_netns("older"), "container-0")
@@ -184,7 +184,7 @@ async def test_it_detaches_from_a_later_agent_what_it_attached_before(
     ports: Path,
     tmp_path: Path,
 ) -> None:
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     await settle()
     await asyncio.to_thread(plugin.add, sandbox)
     (tmp_path / "later").mkdir()

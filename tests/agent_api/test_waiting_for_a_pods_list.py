@@ -54,13 +54,13 @@ def names_of(answer: Answer) -> list[str]:
 async def test_the_list_is_answered_as_soon_as_it_is_written(store: SqliteStore, ask: Ask) -> None:
     machine = make_machine()
     answer = await ask(machine.name)
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     assert names_of(await answer) == [machine.uuid]
 
 
 async def test_a_list_that_is_there_is_not_waited_for(store: SqliteStore, served: ServedAgent, ask: Ask) -> None:
     machine = make_machine()
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     await asked(served, machine.name, wait="5")
     began = time.monotonic()
     assert names_of(await asked(served, machine.name, wait="30")) == [machine.uuid]
@@ -73,7 +73,7 @@ async def test_everybody_who_waits_for_the_name_is_answered_and_nobody_else(
     machine = make_machine("wanted")
     answers = [await ask(machine.name) for _ in range(3)]
     other = await ask("k8s__default__other")
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     assert [names_of(await answer) for answer in answers] == [[machine.uuid]] * 3
     await waiting_requests(served, 1)
     assert not other.done()
@@ -84,8 +84,8 @@ async def test_a_machine_that_comes_without_interfaces_is_waited_for_on(
 ) -> None:
     machine = make_machine()
     answer = await ask(machine.name)
-    await store.put_machine(make_machine(uid=machine.uuid, interfaces=()))
-    await store.put_machine(machine)
+    await store.put_virtual_machine(make_machine(uid=machine.uuid, interfaces=()))
+    await store.put_virtual_machine(machine)
     assert names_of(await answer) == [machine.uuid]
 
 
@@ -118,7 +118,7 @@ async def test_many_wait_while_others_are_answered(store: SqliteStore, start_age
     answers = [asyncio.create_task(asked(served, machine.name, wait="30")) for machine in machines]
     await waiting_requests(served, 100)  # as many connections as the client opens
     for machine in machines:
-        await store.put_machine(machine)
+        await store.put_virtual_machine(machine)
     assert [names_of(await answer) for answer in answers] == [[machine.uuid] for machine in machines]
     assert len(served.agent.machines.waiters) == 0
 
@@ -137,7 +137,7 @@ class TestUid:
 
     async def test_its_own_list_is_answered(self, store: SqliteStore, served: ServedAgent) -> None:
         machine = make_machine()
-        await store.put_machine(machine)
+        await store.put_virtual_machine(machine)
         assert names_of(await asked(served, machine.name, wait="5", uid=machine.uuid)) == [machine.uuid]
         assert names_of(await asked(served, machine.name, uid=machine.uuid.upper())) == [machine.uuid]
 
@@ -145,13 +145,13 @@ class TestUid:
         self, store: SqliteStore, served: ServedAgent
     ) -> None:
         machine = make_machine(config_hash="3d8b9c1f5e0a4b7788990a1b2c3d4e5f")
-        await store.put_machine(machine)
+        await store.put_virtual_machine(machine)
         assert machine.config_hash is not None
         assert names_of(await asked(served, machine.name, wait="5", uid=machine.config_hash)) == [machine.uuid]
 
     async def test_another_pods_list_is_as_if_it_were_not_there(self, store: SqliteStore, served: ServedAgent) -> None:
         machine = make_machine()
-        await store.put_machine(machine)
+        await store.put_virtual_machine(machine)
         await asked(served, machine.name, wait="5")
         for uid in (SAMPLE_VMI, "0", machine.name):
             assert (await asked(served, machine.name, uid=uid, wait="0.05"))[0] == 404
@@ -164,12 +164,12 @@ class TestUid:
         self, store: SqliteStore, served: ServedAgent, ask: Ask
     ) -> None:
         old, new = make_machine(), make_machine()
-        await store.put_machine(old)
+        await store.put_virtual_machine(old)
         await asked(served, old.name, wait="5")
         answer = await ask(new.name, uid=new.uuid)
-        await store.put_machine(old)  # it changes once more, which wakes who waits for the name
-        await store.delete_machine(old.uuid)
-        await store.put_machine(new)
+        await store.put_virtual_machine(old)  # it changes once more, which wakes who waits for the name
+        await store.delete_virtual_machine(old.uuid)
+        await store.put_virtual_machine(new)
         assert names_of(await answer) == [new.uuid]
 
     async def test_a_pod_recreated_many_times_is_served_to_each_who_waits_for_his_own(
@@ -178,6 +178,6 @@ class TestUid:
         generations: list[VirtualMachine] = [make_machine() for _ in range(5)]
         answers = [await ask(machine.name, uid=machine.uuid) for machine in generations]
         for machine, answer in zip(generations, answers, strict=True):
-            await store.put_machine(machine)
+            await store.put_virtual_machine(machine)
             assert names_of(await answer) == [machine.uuid]
-            await store.delete_machine(machine.uuid)
+            await store.delete_virtual_machine(machine.uuid)

@@ -40,7 +40,7 @@ def bench_pages(agent: NodeAgent, store: SqliteStore) -> list[web.RouteDef]:
     async def write(request: web.Request) -> web.Response:
         machine = pod(request.match_info["name"])
         began = time.monotonic()
-        await store.put_machine(machine)
+        await store.put_virtual_machine(machine)
         return web.json_response({"began": began, "committed": time.monotonic()})
 
     return [web.get("/waiting", waiting), web.post("/write/{name}", write)]
@@ -58,7 +58,7 @@ async def main(folder: Path) -> None:
         running = asyncio.create_task(agent.run())
         empty = resident_kib("self")
         for number in range(PODS):
-            await store.put_machine(pod(f"p{number}"))
+            await store.put_virtual_machine(pod(f"p{number}"))
         await agent.machines.awaited(f"k8s__default__p{PODS - 1}", seconds=10)
         print(
             json.dumps(

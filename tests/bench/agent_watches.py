@@ -25,7 +25,7 @@ from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.resource import Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.kube.watch import WatchType
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import VIRTUAL_MACHINES, virtual_machine_object
 from contrail_config.kubernetes.virtual_machines import of_node
 from manager.kubernetes.wire import PODS

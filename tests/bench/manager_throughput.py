@@ -116,7 +116,7 @@ async def _managed(path: Path) -> AsyncIterator[tuple[BenchSource, SqliteStore]]
 
 async def _timed(store: SqliteStore, begin: Callable[[], None], kind: ChangeType) -> float:
     """Seconds until as many changes of this kind were seen as there are pods."""
-    async with store.watch_machines(start=WatchStart.NOW) as changes:
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         begun, left = time.perf_counter(), PODS
         begin()
         async for change in changes:
@@ -129,7 +129,7 @@ async def _timed(store: SqliteStore, begin: Callable[[], None], kind: ChangeType
 async def _latency(source: BenchSource, store: SqliteStore, number: int) -> float:
     """Seconds from a pod's event until its machine is seen."""
     pod = _pod(PODS + number)
-    async with store.watch_machines(start=WatchStart.NOW) as changes:
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         begun = time.perf_counter()
         source.tell(_applied([pod]))
         await anext(changes)

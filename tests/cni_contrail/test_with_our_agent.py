@@ -34,7 +34,7 @@ def machine(pod: PodSandbox) -> VirtualMachine:
 async def test_a_pod_is_attached_checked_and_detached(
     served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox, sandbox: Netns, machine: VirtualMachine
 ) -> None:
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     added = (await asyncio.to_thread(plugin.add, pod)).succeeded().document
     assert sandbox.links() == ["eth0", "left"]
     assert added["interfaces"][1]["mac"] == machine.interfaces[0].mac
@@ -55,7 +55,7 @@ async def test_a_pod_whose_list_comes_later_is_attached_when_it_is_there(
     adding = asyncio.create_task(asyncio.to_thread(plugin.add, pod))
     while not len(served.agent.machines.waiters):  # noqa: ASYNC110 - the agent tells nobody when somebody waits
         await asyncio.sleep(0.01)
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     (await adding).succeeded()
     assert sandbox.links() == ["eth0", "left"]
 
@@ -63,7 +63,7 @@ async def test_a_pod_whose_list_comes_later_is_attached_when_it_is_there(
 async def test_a_meta_plugin_attaches_it_piece_by_piece(
     served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox, sandbox: Netns, machine: VirtualMachine
 ) -> None:
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     delegated = {"mode": "delegated"}
     for ifname, name in (("eth0", "contrail-k8s-cni"), ("left", "left")):
         (await asyncio.to_thread(plugin.add, pod, ifname, name=name, settings=delegated)).succeeded()
@@ -78,7 +78,7 @@ async def test_a_meta_plugin_attaches_it_piece_by_piece(
 async def test_an_interface_list_of_another_pod_of_the_name_is_not_taken(
     served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox
 ) -> None:
-    await store.put_machine(make_machine())
+    await store.put_virtual_machine(make_machine())
     settings = {"poll-timeout": 0.5, "poll-retries": 1}
     message = (await asyncio.to_thread(plugin.add, pod, settings=settings)).failed(11)
     assert "default/p1" in message

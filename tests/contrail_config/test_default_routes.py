@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrail_config.default_routes import DefaultRoute, default_routes
-from contrail_config.objects import DefaultGateway, InterfaceAddress, VirtualMachineInterface, thick_name
+from contrail_config.objects import DefaultGateway, InterfaceAddress, VirtualMachineInterface, interface_name
 from tests.support.patience import PATIENT
 
 V4 = InterfaceAddress("10.0.0.2", 24, "10.0.0.1")
@@ -56,7 +56,7 @@ def test_each_family_has_at_most_one_default_route(case: Case) -> None:
 
 def test_interfaces_are_named_as_thick_mode_names_them() -> None:
     named = [interface(), interface(name="web"), interface()]
-    assert [thick_name(index, each.interface) for index, each in enumerate(named)] == ["eth0", "web", "eth2"]
+    assert [interface_name(index, each.interface) for index, each in enumerate(named)] == ["eth0", "web", "eth2"]
 
 
 def numbered(interfaces: list[VirtualMachineInterface]) -> list[VirtualMachineInterface]:

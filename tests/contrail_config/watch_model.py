@@ -76,19 +76,19 @@ class WatchMachine(StoreMachine):
         """Makes the pod's machine, or changes it, or its node, or nothing."""
         old = next((machine for machine in self.machines.values() if machine.pod == pod), None)
         machine = msgspec.structs.replace(old or make_machine(pod), node=node, config_hash=config_hash)
-        self.run(self.store.put_machine(machine))
+        self.run(self.store.put_virtual_machine(machine))
         self.change({**self.machines, machine.uuid: machine})
 
     @rule(pod=st.sampled_from(PODS))
     def delete(self, pod: str) -> None:
         for machine in [machine for machine in self.machines.values() if machine.pod == pod]:
-            self.run(self.store.delete_machine(machine.uuid))
+            self.run(self.store.delete_virtual_machine(machine.uuid))
             self.change({uuid: kept for uuid, kept in self.machines.items() if uuid != machine.uuid})
 
     @precondition(lambda self: len(self.watchers) < 6)
     @rule(start=st.sampled_from(WatchStart), node=st.sampled_from([None, *NODES]))
     def watch(self, start: WatchStart, node: str | None) -> None:
-        context = self.store.watch_machines(start=start, node=node)
+        context = self.store.watch_virtual_machines(start=start, node=node)
         watched = Watched(context, start=start, node=node, present=self.machines)
         self.watchers.append((watched, self.run(context.__aenter__())))
 
@@ -114,7 +114,7 @@ class WatchMachine(StoreMachine):
         """Marks the present moment by a machine on each node that comes, and reads up to it."""
         marks = {node: make_machine(f"mark-{node}", node=node) for node in NODES}
         for mark in marks.values():
-            self.run(self.store.put_machine(mark))
+            self.run(self.store.put_virtual_machine(mark))
             self.change({**self.machines, mark.uuid: mark})
         for watched, changes in self.watchers:
             last = marks[watched.node or NODES[-1]]
@@ -123,7 +123,7 @@ class WatchMachine(StoreMachine):
             if watched.start is WatchStart.NOW:
                 assert watched.told == watched.expected
         for mark in marks.values():
-            self.run(self.store.delete_machine(mark.uuid))
+            self.run(self.store.delete_virtual_machine(mark.uuid))
             self.change({uuid: kept for uuid, kept in self.machines.items() if uuid != mark.uuid})
 
     def change(self, machines: Machines) -> None:

@@ -38,7 +38,7 @@ async def test_our_agent_tells_devices_and_addresses(contrailctl: Run, tmp_path:
     machine = make_machine("web")
     store = await SqliteStore.open(tmp_path / "store.db")
     try:
-        await store.put_machine(machine)
+        await store.put_virtual_machine(machine)
         async with serve_agent(store, tmp_path) as agent:
             async with agent.tcp.get(f"/vm-cfg/{machine.name}", params={"wait": "5"}) as answer:
                 assert answer.status == 200

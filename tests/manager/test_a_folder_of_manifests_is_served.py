@@ -78,7 +78,7 @@ async def test_a_restart_finds_the_same_pods(
     running = await start(source=source)
     write("more.yaml", POD.format(name="more", networks="net-a"))
     await running.machine_when(lambda machine: machine.pod == "more")
-    assert await store.machine(written.uuid) == written
+    assert await store.virtual_machine(written.uuid) == written
     assert running.manager.readiness() == []
 
 

@@ -35,11 +35,11 @@ async def test_all_pods_are_served_in_the_end_and_no_address_twice(tmp_path: Pat
     path = tmp_path / "config.db"
     await killed_after(path, written)
     store = await SqliteStore.open(path)
-    before = {machine.uuid: machine for machine in await store.machines()}
+    before = {machine.uuid: machine for machine in await store.virtual_machines()}
     assert len(before) >= written
     async with running_manager(store) as running:
         await running.tell_all(*objects())
-        after = {machine.uuid: machine for machine in await store.machines()}
+        after = {machine.uuid: machine for machine in await store.virtual_machines()}
         pods = [each for each in objects() if isinstance(each, Pod)]
         assert after.keys() == {pod.uid for pod in pods}
         assert before.items() <= after.items()

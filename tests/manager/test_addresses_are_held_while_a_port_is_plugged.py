@@ -64,7 +64,7 @@ async def test_unplugging_while_the_machine_is_deleted_counts(
 ) -> None:
     await running.tell_all(NET_A, FIRST, SECOND)
     running.plugged.add(FIRST.uid)
-    delete = running.store.delete_machine
+    delete = running.store.delete_virtual_machine
 
     async def delete_while_unplugging(uuid: str, *, hold: float) -> None:
         assert hold == UNPLUGGED_HOLD
@@ -72,7 +72,7 @@ async def test_unplugging_while_the_machine_is_deleted_counts(
         running.plugged.discard(FIRST.uid)
         running.manager.unplugged(INTERFACES)
 
-    monkeypatch.setattr(running.store, "delete_machine", delete_while_unplugging)
+    monkeypatch.setattr(running.store, "delete_virtual_machine", delete_while_unplugging)
     _end_shortened_holds_soon(running, monkeypatch)
     await running.remove(FIRST)
     await running.written(SECOND)

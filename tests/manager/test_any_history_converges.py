@@ -119,7 +119,7 @@ async def _check(running: RunningManager, world: World) -> None:
 async def _check_that_all_can_go(running: RunningManager, world: World) -> None:
     await running.remove(*reversed(world.in_order()))
     await _quiet(running)
-    assert await running.store.machines() == []
+    assert await running.store.virtual_machines() == []
     assert await running.given() == 0
     assert [network.nad for network in await running.store.networks()] == [None]
     manager = running.manager
@@ -127,7 +127,7 @@ async def _check_that_all_can_go(running: RunningManager, world: World) -> None:
 
 
 async def _check_pods(running: RunningManager, pods: list[Pod]) -> None:
-    machines = {machine.uuid for machine in await running.store.machines()}
+    machines = {machine.uuid for machine in await running.store.virtual_machines()}
     assert {f"{pod.namespace}/{pod.name}" for pod in pods} == running.manager._pods.records.keys()
     assert machines <= {pod.uid for pod in pods}
     for pod in pods:
@@ -146,7 +146,7 @@ def _cannot_be_served(running: RunningManager, pod: Pod) -> bool:
 
 
 async def _check_addresses(running: RunningManager) -> None:
-    interfaces = [interface for machine in await running.store.machines() for interface in machine.interfaces]
+    interfaces = [interface for machine in await running.store.virtual_machines() for interface in machine.interfaces]
     assert await running.store.address_owners() == {interface.uuid for interface in interfaces}
     addresses = [(each.network_uuid, address.address) for each in interfaces for address in each.addresses]
     assert len(set(addresses)) == len(addresses)
@@ -154,7 +154,7 @@ async def _check_addresses(running: RunningManager) -> None:
 
 async def _check_networks(running: RunningManager, nads: list[str]) -> None:
     networks = await running.store.networks()
-    used = {each.network_uuid for machine in await running.store.machines() for each in machine.interfaces}
+    used = {each.network_uuid for machine in await running.store.virtual_machines() for each in machine.interfaces}
     for network in networks:
         assert network.nad is None or network.nad in nads or network.retired, network
         assert not network.retired or network.uuid in used, network

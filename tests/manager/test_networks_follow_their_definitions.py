@@ -23,7 +23,7 @@ async def kept(running: RunningManager, name: str = NAME) -> VirtualNetwork:
 
 async def addresses(running: RunningManager, name: str, *, index: int = 1) -> list[str]:
     """Addresses of an interface of the pod `name`."""
-    (machine,) = [each for each in await running.store.machines() if each.pod == name]
+    (machine,) = [each for each in await running.store.virtual_machines() if each.pod == name]
     return [address.address for address in machine.interfaces[index].addresses]
 
 
@@ -54,7 +54,7 @@ class TestMaking:
     ) -> None:
         other = make_nad("net-a", namespace="red", cidr="10.1.0.0/16")
         await running.tell_all(NET_A, other, make_pod(networks="net-a,red/net-a"))
-        first, second = (await running.store.machines())[0].interfaces[1:]
+        first, second = (await running.store.virtual_machines())[0].interfaces[1:]
         assert first.addresses == second.addresses
         assert first.network_uuid != second.network_uuid
         await running.remove(other)
@@ -108,14 +108,14 @@ class TestChanging:
         await running.apply(make_nad("net-a", config=config), make_pod("new", networks="net-a"))
         network = await kept(running)
         assert (network.mtu, network.routes) == (9000, (Route("192.168.0.0/16"),))
-        new, old = await running.store.machines()
+        new, old = await running.store.virtual_machines()
         assert (new.interfaces[1].mtu, old.interfaces[1].mtu) == (9000, 1500)
         assert await running.reasons(NET_A) == ["NetworkCreated"]
 
     async def test_a_wrong_change_keeps_the_network_but_takes_no_new_pods(self, running: RunningManager) -> None:
         await running.tell_all(NET_A, make_pod("old", networks="net-a"))
         await running.apply(make_nad("net-a", cidr="nonsense"), make_pod("new", networks="net-a"))
-        assert [machine.pod for machine in await running.store.machines()] == ["old"]
+        assert [machine.pod for machine in await running.store.virtual_machines()] == ["old"]
         assert not (await kept(running)).retired
         await running.apply(NET_A)
         assert await addresses(running, "new") == ["10.1.0.3"]

@@ -52,7 +52,7 @@ async def test_a_pod_in_a_terminal_phase_is_gone(running: RunningManager) -> Non
     assert await running.given() == 0
     await running.apply(make_pod(gone=True))
     await running.remove(make_pod(gone=True))
-    assert await running.store.machines() == []
+    assert await running.store.virtual_machines() == []
 
 
 async def test_a_host_network_pod_gets_no_interface(running: RunningManager) -> None:
@@ -63,7 +63,7 @@ async def test_a_host_network_pod_gets_no_interface(running: RunningManager) -> 
     assert await running.given() == 0
     assert await running.told(pod) == []
     await running.remove(pod)
-    assert await running.store.machines() == []
+    assert await running.store.virtual_machines() == []
 
 
 async def test_a_pod_made_anew_under_its_name_replaces_its_predecessor(running: RunningManager) -> None:
@@ -73,7 +73,7 @@ async def test_a_pod_made_anew_under_its_name_replaces_its_predecessor(running: 
     await running.apply(second)
     await running.remove(first)
     await running.apply(third)
-    (machine,) = await running.store.machines()
+    (machine,) = await running.store.virtual_machines()
     assert machine.uuid == third.uid
     assert await running.given() == 2
 

@@ -28,31 +28,31 @@ async def machines(store: SqliteStore) -> list[VirtualMachine]:
     """Five pods, written by a manager that has ended since."""
     async with running_manager(store) as before:
         await before.tell_all(NET_A, NET_B, *PODS)
-        return await store.machines()
+        return await store.virtual_machines()
 
 
 async def test_pods_that_are_still_there_keep_exactly_what_they_have(
     machines: list[VirtualMachine], running: RunningManager
 ) -> None:
     await running.tell_all(NET_A, NET_B, *reversed(PODS))
-    assert await running.store.machines() == machines
+    assert await running.store.virtual_machines() == machines
     assert await running.reasons(PODS[0]) == ["InterfacesAssigned"]
     assert (await running.view(PODS[0])).state is PodState.READY
 
 
 async def test_pods_that_went_meanwhile_are_freed(machines: list[VirtualMachine], running: RunningManager) -> None:
     await running.tell_all(NET_A, NET_B, *PODS[:2])
-    assert await running.store.machines() == machines[:2]
+    assert await running.store.virtual_machines() == machines[:2]
     assert await running.given() == 2 * 3
 
 
 async def test_a_list_that_is_not_whole_frees_nothing(machines: list[VirtualMachine], running: RunningManager) -> None:
     await running.tell_all(NET_A, complete=False)
-    assert await running.store.machines() == machines
+    assert await running.store.virtual_machines() == machines
     assert len(await running.store.networks()) == 3
     assert running.manager.readiness() == []
     await running.tell_all(NET_A, PODS[0])
-    assert await running.store.machines() == machines[:1]
+    assert await running.store.virtual_machines() == machines[:1]
     assert [network.nad for network in await running.store.networks()] == ["blue/net-a", "blue/net-b", None]
 
 
@@ -61,7 +61,9 @@ async def test_pods_of_a_node_that_was_renamed_are_served_on_it_as_they_were(
 ) -> None:
     """In a folder of manifests: the node of a pod that names none is this machine, whatever that is called."""
     await running.tell_all(NET_A, NET_B, *(msgspec.structs.replace(pod, node="renamed") for pod in PODS))
-    assert await running.store.machines() == [msgspec.structs.replace(each, node="renamed") for each in machines]
+    assert await running.store.virtual_machines() == [
+        msgspec.structs.replace(each, node="renamed") for each in machines
+    ]
 
 
 @pytest.mark.usefixtures("machines")
@@ -78,7 +80,7 @@ async def test_a_pod_that_has_a_machine_of_another_cluster_name_is_not_given_ano
     running.played.send(Applied(PODS[0]))
     with pytest.raises(ConfigurationError, match=r"cannot be 'other': the machine of pod blue/web-0 is .* 'k8s'"):
         await asyncio.wait_for(running.manager.run(), DEADLINE)
-    assert await store.machines() == machines
+    assert await store.virtual_machines() == machines
 
 
 @pytest.mark.usefixtures("machines")
@@ -86,14 +88,14 @@ async def test_a_pod_that_was_made_anew_meanwhile_gets_a_list_of_its_own(running
     again = make_pod("web-0", networks="net-a", generation=2)
     await running.tell_all(NET_A, NET_B, again, *PODS[1:])
     assert len((await running.machine(again)).interfaces) == 2
-    assert len(await running.store.machines()) == 5
+    assert len(await running.store.virtual_machines()) == 5
     assert await running.given() == 2 + 4 * 3
 
 
 @pytest.mark.usefixtures("machines")
 async def test_a_pod_that_ended_meanwhile_is_freed(running: RunningManager) -> None:
     await running.tell_all(NET_A, NET_B, make_pod("web-0", gone=True), *PODS[1:])
-    assert len(await running.store.machines()) == 4
+    assert len(await running.store.virtual_machines()) == 4
 
 
 async def test_a_change_of_its_networks_meanwhile_is_told(
@@ -101,7 +103,7 @@ async def test_a_change_of_its_networks_meanwhile_is_told(
 ) -> None:
     changed = make_pod("web-0", networks="net-b")
     await running.tell_all(NET_A, NET_B, changed, *PODS[1:])
-    assert await running.store.machines() == machines
+    assert await running.store.virtual_machines() == machines
     assert await running.reasons(changed) == ["InterfacesAssigned", "NetworksChanged"]
 
 
@@ -124,7 +126,7 @@ async def test_one_uid_under_another_name_is_another_pod(
     machine = await running.machine_when(lambda machine: machine.pod == "renamed")
     assert machine.uuid == machines[0].uuid
     await running.settled()
-    assert len(await running.store.machines()) == 5
+    assert len(await running.store.virtual_machines()) == 5
 
 
 async def test_machines_of_another_cluster_are_somebody_elses(store: SqliteStore, start: Start) -> None:
@@ -132,7 +134,7 @@ async def test_machines_of_another_cluster_are_somebody_elses(store: SqliteStore
         await other.tell_all(make_pod("theirs"))
     running = await start()
     await running.tell_all(make_pod("ours"))
-    assert [machine.name for machine in await store.machines()] == ["k8s__blue__ours", "other__blue__theirs"]
+    assert [machine.name for machine in await store.virtual_machines()] == ["k8s__blue__ours", "other__blue__theirs"]
     assert await running.given() == 2
 
 
@@ -224,7 +226,7 @@ async def test_it_may_end_between_any_two_calls_of_the_store(store: SqliteStore,
         await interrupted.struck.wait()
     running = await start()
     await running.tell_all(NET_A, NET_B, *PODS[1:])
-    machines = await store.machines()
+    machines = await store.virtual_machines()
     assert [machine.uuid for machine in machines] == [pod.uid for pod in PODS[1:]]
     assert all(len(machine.interfaces) == 3 for machine in machines)
     assert await running.given() == 4 * 3

@@ -34,8 +34,8 @@ class Holds:
 
     def __init__(self, running: RunningManager, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds: list[float] = []
-        self._delete = running.store.delete_machine
-        monkeypatch.setattr(running.store, "delete_machine", self._note)
+        self._delete = running.store.delete_virtual_machine
+        monkeypatch.setattr(running.store, "delete_virtual_machine", self._note)
 
     async def _note(self, uuid: str, *, hold: float) -> None:
         self.seconds.append(hold)
@@ -97,14 +97,14 @@ async def test_a_store_that_fails_when_the_wait_is_over_does_not_begin_it_anew(
 ) -> None:
     be_patient(monkeypatch, patience=0.05)
     failures = iter([StoreUnavailableError("not now")])
-    delete = running.store.delete_machine
+    delete = running.store.delete_virtual_machine
 
     async def fail_once(uuid: str, *, hold: float) -> None:
         for failure in failures:
             raise failure
         await delete(uuid, hold=hold)
 
-    monkeypatch.setattr(running.store, "delete_machine", fail_once)
+    monkeypatch.setattr(running.store, "delete_virtual_machine", fail_once)
     waits: list[str] = []
     note = running.manager._pods._mirrors._note
 
@@ -223,7 +223,7 @@ async def test_another_file_under_the_same_name_is_another_pod(running: RunningM
     await running.apply(edited)
     await running.written(edited)
     assert holds.seconds == [UNPLUGGED_HOLD]
-    assert [machine.uuid for machine in await running.store.machines()] == [edited.uid]
+    assert [machine.uuid for machine in await running.store.virtual_machines()] == [edited.uid]
 
 
 async def test_a_list_without_the_mirror_waits_for_it_too(running: RunningManager, holds: Holds) -> None:
@@ -245,4 +245,4 @@ async def test_nobody_is_waited_for_when_the_manager_ends(running: RunningManage
     await running.remove(POD)
     async with asyncio.timeout(1):
         await running.manager._pods.close()
-    assert [machine.uuid for machine in await running.store.machines()] == [POD.uid]
+    assert [machine.uuid for machine in await running.store.virtual_machines()] == [POD.uid]

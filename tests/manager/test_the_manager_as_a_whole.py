@@ -82,14 +82,14 @@ class TestStoreThatFails:
         monkeypatch.setattr(work_queue, "FIRST_RETRY", 0.01)
         pod = make_pod(networks="net-a")
         await running.tell_all(NET_A)
-        put, failures = running.store.put_machine, [StoreUnavailableError("the disk is full")] * 3
+        put, failures = running.store.put_virtual_machine, [StoreUnavailableError("the disk is full")] * 3
 
         async def fail_at_first(machine: VirtualMachine) -> None:
             if failures:
                 raise failures.pop()
             await put(machine)
 
-        monkeypatch.setattr(running.store, "put_machine", fail_at_first)
+        monkeypatch.setattr(running.store, "put_virtual_machine", fail_at_first)
         await running.apply(pod)
         machine = await running.written(pod)
         await running.settled()
@@ -106,7 +106,7 @@ class TestStoreThatFails:
         async def fail(_machine: VirtualMachine) -> None:
             raise StoreUnavailableError("the disk is full")
 
-        monkeypatch.setattr(running.store, "put_machine", fail)
+        monkeypatch.setattr(running.store, "put_virtual_machine", fail)
         await running.apply(pod)
         assert await running.given() == 2
         await running.remove(pod)
@@ -117,14 +117,14 @@ class TestStoreThatFails:
     ) -> None:
         net_b = make_nad("net-b", cidr="10.2.0.0/16")
         await running.tell_all(NET_A, net_b)
-        put = running.store.put_machine
+        put = running.store.put_virtual_machine
 
         async def fail(_machine: VirtualMachine) -> None:
             raise StoreUnavailableError("the disk is full")
 
-        monkeypatch.setattr(running.store, "put_machine", fail)
+        monkeypatch.setattr(running.store, "put_virtual_machine", fail)
         await running.apply(make_pod(networks="net-a,net-a,net-a"))
-        monkeypatch.setattr(running.store, "put_machine", put)
+        monkeypatch.setattr(running.store, "put_virtual_machine", put)
         pod = make_pod(networks="net-b")
         await running.apply(pod)
         assert await running.given() == 2
@@ -184,7 +184,7 @@ class TestEnd:
             asyncio.get_running_loop().call_soon(go_on.set)
             await asyncio.wait([task])
         assert task.cancelled()
-        assert [machine.pod for machine in await store.machines()] == ["web-0"]
+        assert [machine.pod for machine in await store.virtual_machines()] == ["web-0"]
         assert [event.reason for event in await store.events()] == ["InterfacesAssigned"]
 
     async def test_what_the_source_raises_ends_it(self, start: Start, store: SqliteStore) -> None:
@@ -200,7 +200,7 @@ class TestEnd:
         running = RunningManager(store, ManagerConfiguration(), source=Broken())
         with pytest.raises(OSError, match="the folder is gone"):
             await asyncio.wait_for(running.manager.run(), DEADLINE)
-        assert [machine.pod for machine in await store.machines()] == ["web-0"]
+        assert [machine.pod for machine in await store.virtual_machines()] == ["web-0"]
 
     async def test_it_ends_with_its_source(self, store: SqliteStore) -> None:
         class Short:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from contrail_config.errors import StoreRefusedError, StoreUnavailableError
+from contrail_config.errors import StoreRejectedError, StoreUnavailableError
 from contrail_config.objects import VirtualMachine
 from manager.api.types import PodState
 from manager.source import Applied, Gone, Pod
@@ -31,7 +31,7 @@ async def test_addresses_of_a_machine_that_could_not_be_written_do_not_keep_thei
         raise StoreUnavailableError("not now")
 
     with monkeypatch.context() as broken:
-        broken.setattr(running.store, "put_machine", refuse)
+        broken.setattr(running.store, "put_virtual_machine", refuse)
         running.played.send(Applied(pod))
         await running.played.taken()
         await eventually(lambda: running.manager._pods.records["blue/web-0"].unfinished is not None)
@@ -49,10 +49,10 @@ async def test_a_pod_whose_list_the_store_does_not_take_is_told_once_and_tried_a
 
     async def refuse(machine: VirtualMachine) -> None:
         tries.append(machine)
-        raise StoreRefusedError("machine web-0: 403 Forbidden: exceeded quota")
+        raise StoreRejectedError("machine web-0: 403 Forbidden: exceeded quota")
 
     with monkeypatch.context() as broken:
-        broken.setattr(running.store, "put_machine", refuse)
+        broken.setattr(running.store, "put_virtual_machine", refuse)
         running.played.send(Applied(pod))
         await eventually(lambda: len(tries) >= 3)
         assert await running.told(pod) == [("WriteRefused", "machine web-0: 403 Forbidden: exceeded quota")]

@@ -253,9 +253,9 @@ async def _last(running: RunningManager, pod: Pod) -> tuple[str, str]:
 
 async def _arrivals(running: RunningManager, number: int) -> list[str]:
     """The next pods whose machines are written, in order."""
-    known = {machine.pod for machine in await running.store.machines()}
+    known = {machine.pod for machine in await running.store.virtual_machines()}
     names: list[str] = []
-    async with running.store.watch_machines() as changes:
+    async with running.store.watch_virtual_machines() as changes:
         async for change in changes:
             machine = change.object
             if machine is not None and change.type == "ADDED" and machine.pod not in known:

@@ -72,7 +72,7 @@ async def test_it_is_told_and_nothing_is_left(
     view = await running.view(pod)
     assert (view.state, view.reason, view.message, view.machine) == (state, reason, message, None)
     assert await running.given() == 0
-    assert await running.store.machines() == []
+    assert await running.store.virtual_machines() == []
     await running.remove(pod)
     assert running.manager._pods.records == {}
 
@@ -105,4 +105,4 @@ async def test_one_wrong_pod_holds_up_no_other(running: RunningManager) -> None:
     wrong = [make_pod(f"wrong-{number}", networks="nope") for number in range(300)]
     right = [make_pod(f"right-{number}") for number in range(20)]
     await running.tell_all(*wrong, *right)
-    assert len(await running.store.machines()) == 20
+    assert len(await running.store.virtual_machines()) == 20

@@ -62,7 +62,7 @@ def _give(requests: list[AddressRequest], drafts: tuple[InterfaceDraft, ...]) ->
         subnets = [s for s in networks[request.network_uuid].subnets if (":" in s.cidr) == (request.family == 6)]
         bounds = bounds_of(subnets[0])
         free = (format_address(number, family=request.family) for number in range(bounds.first + 2, bounds.last))
-        address = request.wish or next(each for each in free if (request.network_uuid, each) not in taken)
+        address = request.address or next(each for each in free if (request.network_uuid, each) not in taken)
         taken.add((request.network_uuid, address))
         given.append(InterfaceAddress(address, bounds.prefix_length, bounds.gateway))
     return given

@@ -11,7 +11,7 @@ from contrail_config.errors import StoreError
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.reflector import Pace
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import UNPLUGGED_HOLD, Store
 from manager.configuration import ManagerConfiguration

@@ -24,7 +24,7 @@ def objects() -> list[Nad | Pod]:
 async def main(path: str) -> None:
     """Runs until it is killed."""
     store = await SqliteStore.open(path)
-    async with running_manager(store, ManagerConfiguration()) as running, store.watch_machines() as changes:
+    async with running_manager(store, ManagerConfiguration()) as running, store.watch_virtual_machines() as changes:
         running.played.send(*(Applied(each) for each in objects()), Listed())
         async for change in changes:
             if change.object is not None:

@@ -40,10 +40,10 @@ def new_owner() -> str:
 
 
 def request(
-    network: VirtualNetwork, owner: str | None = None, *, family: int = 4, wish: str | None = None
+    network: VirtualNetwork, owner: str | None = None, *, family: int = 4, address: str | None = None
 ) -> AddressRequest:
     """Asks for an address, by default for a new owner."""
-    return AddressRequest(network_uuid=network.uuid, family=family, owner=owner or new_owner(), wish=wish)
+    return AddressRequest(network_uuid=network.uuid, family=family, owner=owner or new_owner(), address=address)
 
 
 async def give(store: Store, network: VirtualNetwork, owner: str | None = None, **fields: Any) -> str:
@@ -64,7 +64,7 @@ async def start_pod(
         interface_in(network, owner, address) for (network, owner), address in zip(pairs, addresses, strict=True)
     )
     machine = make_machine(pod, uid=uid, node=node, interfaces=interfaces)
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     return machine
 
 

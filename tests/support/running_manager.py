@@ -132,7 +132,7 @@ class RunningManager:
 
     async def machine(self, pod: Pod) -> VirtualMachine:
         """What is written for the pod."""
-        return await self.store.machine(pod.uid)
+        return await self.store.virtual_machine(pod.uid)
 
     async def view(self, pod: Pod) -> PodView:
         """How far the manager got with the pod."""
@@ -162,7 +162,7 @@ class RunningManager:
 
     async def machine_when(self, condition: Callable[[VirtualMachine], bool]) -> VirtualMachine:
         """The first machine that fulfils the condition, as soon as there is one."""
-        async with asyncio.timeout(DEADLINE), self.store.watch_machines() as changes:
+        async with asyncio.timeout(DEADLINE), self.store.watch_virtual_machines() as changes:
             async for change in changes:
                 if change.object and change.type is not ChangeType.DELETED and condition(change.object):
                     return change.object
@@ -170,8 +170,8 @@ class RunningManager:
 
     async def machine_gone(self, name: str) -> None:
         """Returns as soon as no pod of this name has a machine."""
-        async with asyncio.timeout(DEADLINE), self.store.watch_machines(start=WatchStart.NOW) as changes:
-            if all(machine.pod != name for machine in await self.store.machines()):
+        async with asyncio.timeout(DEADLINE), self.store.watch_virtual_machines(start=WatchStart.NOW) as changes:
+            if all(machine.pod != name for machine in await self.store.virtual_machines()):
                 return
             async for change in changes:
                 if change.object and change.object.pod == name and change.type is ChangeType.DELETED:

@@ -9,7 +9,7 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.kube.client import connect
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.configuration.load import load_client_config
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import GROUP
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import Store

@@ -10,7 +10,7 @@ import pytest
 from agent_api.node.reporter import NodeReporter
 from contrail_config.kube.client import connect
 from contrail_config.kube.client_config import ClientConfig
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import CONTRAIL_NODES, NodeReport
 from contrail_config.kubernetes.node_reports import NodeReports
 from contrail_config.kubernetes.store import KubernetesStore
@@ -61,7 +61,7 @@ def join(server: FakeApiServer, tmp_path: Path, clock: FakeClock) -> Join:
             served = await stack.enter_async_context(serve_agent(store, place))
             reports = NodeReports(client, NODE)
             joined = Joined(served, store, NodeReporter(served.agent, reports, versions=VERSIONS, clock=clock))
-            await joined.knows(len(await store.machines()))
+            await joined.knows(len(await store.virtual_machines()))
             yield joined
 
     return join_one
@@ -92,11 +92,11 @@ async def test_an_agent_that_starts_anew_is_no_other_agent(server: FakeApiServer
 
 async def test_what_an_agent_was_killed_over_is_reported_by_the_next_one(server: FakeApiServer, join: Join) -> None:
     async with join("one") as killed:
-        await killed.store.put_machine(MACHINE)
+        await killed.store.put_virtual_machine(MACHINE)
         async with killed.served.unix.post("/vm", json=port_of(MACHINE.uuid, INTERFACE.uuid)) as answer:
             assert answer.status == 200
     async with join("one") as agent:
-        await agent.store.delete_machine(MACHINE.uuid)
+        await agent.store.delete_virtual_machine(MACHINE.uuid)
         await agent.knows(0)
         await agent.reporter.report()
         assert (await reported(server)).pending_deletes == 1
@@ -109,11 +109,11 @@ async def test_what_an_agent_was_killed_over_is_reported_by_the_next_one(server:
 
 async def test_what_happens_while_the_server_is_away_is_told_when_it_is_back(server: FakeApiServer, join: Join) -> None:
     async with join("one") as agent:
-        await agent.store.put_machine(MACHINE)
+        await agent.store.put_virtual_machine(MACHINE)
         async with agent.served.unix.post("/vm", json=port_of(MACHINE.uuid, INTERFACE.uuid)) as answer:
             assert answer.status == 200
         await agent.knows(1)
-        await agent.store.delete_machine(MACHINE.uuid)
+        await agent.store.delete_virtual_machine(MACHINE.uuid)
         await agent.knows(0)
         await server.stop()
         async with agent.served.unix.delete(f"/vm/{MACHINE.uuid}") as answer:

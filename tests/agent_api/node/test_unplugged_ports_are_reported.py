@@ -37,7 +37,7 @@ async def unplug(served: ServedAgent, below: str = UID) -> None:
 @pytest.fixture
 async def plugged(store: SqliteStore, served: ServedAgent, settle: Settle, reporter: NodeReporter) -> ServedAgent:
     """An agent that is followed, with a pod whose two ports are plugged."""
-    await store.put_machine(MACHINE)
+    await store.put_virtual_machine(MACHINE)
     await settle()
     await plug(served)
     return served
@@ -46,7 +46,7 @@ async def plugged(store: SqliteStore, served: ServedAgent, settle: Settle, repor
 @pytest.fixture
 async def forced(store: SqliteStore, plugged: ServedAgent, settle: Settle) -> ServedAgent:
     """The same after the pod was deleted by force: its machine is gone, its ports are plugged."""
-    await store.delete_machine(UID)
+    await store.delete_virtual_machine(UID)
     await settle()
     return plugged
 
@@ -62,7 +62,7 @@ async def test_after_an_orderly_deletion_there_is_nothing_to_tell(
 ) -> None:
     assert await last(reporter, reports) == (0, [])
     await unplug(plugged)
-    await store.delete_machine(UID)
+    await store.delete_virtual_machine(UID)
     await settle()
     await reporter.report()
     assert len(reports.written) == 1
@@ -74,7 +74,7 @@ async def test_of_a_static_pod_it_is_told_in_any_case(
     """Nobody else knows whether its mirror went with it."""
     uid = static_pod_uuid("default", "proxy", "cafe")
     machine = make_machine("proxy", uid=uid, config_hash="cafe")
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     await settle()
     await plug(served, machine)
     assert await last(reporter, reports) == (0, [])
@@ -140,10 +140,10 @@ class TestAnAgentThatStartsAnew:
     async def test_it_finds_the_ports_that_outlived_their_machines_while_it_was_away(
         self, store: SqliteStore, tmp_path: Path, make_reporter: MakeReporter, reports: KeptReports
     ) -> None:
-        await store.put_machine(MACHINE)
+        await store.put_virtual_machine(MACHINE)
         async with serve_agent(store, tmp_path) as killed:
             await plug(killed)  # and it never reports
-        await store.delete_machine(UID)
+        await store.delete_virtual_machine(UID)
         async with serve_agent(store, tmp_path) as served:
             reporter = make_reporter(served)
             await until(lambda: served.agent.machines.listed)

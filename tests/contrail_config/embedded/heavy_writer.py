@@ -33,7 +33,7 @@ async def write(store: SqliteStore, networks: list[VirtualNetwork], numbers: "it
         say(f"put {machine.uuid}")
         if number % 3 == 0:
             say(f"going {machine.uuid}")
-            await store.delete_machine(machine.uuid)
+            await store.delete_virtual_machine(machine.uuid)
             say(f"gone {machine.uuid}")
 
 

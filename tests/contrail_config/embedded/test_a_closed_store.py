@@ -17,7 +17,7 @@ EVENT = Event("Pod", "default", "web", "uid-1", EventType.NORMAL, "Ready", "read
 
 
 async def watch(store: SqliteStore) -> None:
-    async with store.watch_machines():
+    async with store.watch_virtual_machines():
         pass
 
 
@@ -27,10 +27,10 @@ CALLS: dict[str, Call] = {
     "put_network": lambda store: store.put_network(make_network()),
     "delete_network": lambda store: store.delete_network("x"),
     "networks": lambda store: store.networks(),
-    "put_machine": lambda store: store.put_machine(make_machine()),
-    "delete_machine": lambda store: store.delete_machine("x"),
-    "machine": lambda store: store.machine("x"),
-    "machines": lambda store: store.machines(),
+    "put_virtual_machine": lambda store: store.put_virtual_machine(make_machine()),
+    "delete_virtual_machine": lambda store: store.delete_virtual_machine("x"),
+    "virtual_machine": lambda store: store.virtual_machine("x"),
+    "virtual_machines": lambda store: store.virtual_machines(),
     "allocate": lambda store: store.allocate([request(make_network())]),
     "release": lambda store: store.release(["x"]),
     "shorten_holds": lambda store: store.shorten_holds(["x"]),
@@ -54,12 +54,12 @@ async def test_every_call_is_refused(
 
 
 async def test_what_was_asked_for_before_is_done(store: SqliteStore, path: Path) -> None:
-    begun = [asyncio.ensure_future(store.put_machine(make_machine(f"p{n}"))) for n in range(100)]
+    begun = [asyncio.ensure_future(store.put_virtual_machine(make_machine(f"p{n}"))) for n in range(100)]
     await asyncio.sleep(0)
     await store.close()
     assert await asyncio.gather(*begun) == [None] * 100
     reopened = await SqliteStore.open(path)
-    assert len(await reopened.machines()) == 100
+    assert len(await reopened.virtual_machines()) == 100
     await reopened.close()
 
 
@@ -90,7 +90,7 @@ def test_a_loop_that_is_closed_under_the_store_breaks_nothing(path: Path) -> Non
     with asyncio.Runner() as runner:
         store = runner.run(SqliteStore.open(path))
         worker = next(thread for thread in threading.enumerate() if thread.name == f"store {path}")
-        writing = runner.get_loop().create_task(store.put_machine(make_machine()))
+        writing = runner.get_loop().create_task(store.put_virtual_machine(make_machine()))
         runner.run(asyncio.sleep(0))
         writing.cancel()
         store._worker._ask_to_stop()
@@ -98,5 +98,5 @@ def test_a_loop_that_is_closed_under_the_store_breaks_nothing(path: Path) -> Non
     assert not worker.is_alive()
     with asyncio.Runner() as runner:
         store = runner.run(SqliteStore.open(path))
-        assert len(runner.run(store.machines())) == 1
+        assert len(runner.run(store.virtual_machines())) == 1
         runner.run(store.close())

@@ -49,7 +49,7 @@ async def test_at_a_random_moment(path: Path, seed: int) -> None:
     assert_sound(path)
     given = given_addresses(path)
     store = await SqliteStore.open(path)
-    machines = {machine.uuid: machine for machine in await store.machines()}
+    machines = {machine.uuid: machine for machine in await store.virtual_machines()}
     put, going, gone = ({uuid for word, uuid in said if word == wanted} for wanted in ("put", "going", "gone"))
     assert put - going <= machines.keys()
     assert not gone & machines.keys()
@@ -78,7 +78,7 @@ async def test_while_the_file_is_made_or_just_after(path: Path, after_lines: int
     store = await SqliteStore.open(path)
     for network in NETWORKS:
         await store.put_network(network)
-    await assert_writable(store, await store.machines())
+    await assert_writable(store, await store.virtual_machines())
     await store.close()
 
 
@@ -92,7 +92,7 @@ async def test_again_and_again_on_one_file(path: Path) -> None:
         going |= {uuid for word, uuid in said if word == "going"}
     assert_sound(path)
     store = await SqliteStore.open(path)
-    assert put - going <= {machine.uuid for machine in await store.machines()}
+    assert put - going <= {machine.uuid for machine in await store.virtual_machines()}
     await store.close()
 
 

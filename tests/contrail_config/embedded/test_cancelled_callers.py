@@ -22,12 +22,12 @@ async def test_cancelled_in_the_middle_of_anything(store: SqliteStore) -> None:
         for pod in chance.sample(pods, 10):
             pod.cancel()
         await asyncio.wait(pods)
-        machines = await store.machines()
+        machines = await store.virtual_machines()
         owners = {interface.uuid for machine in machines for interface in machine.interfaces}
         given = await store.address_owners()
         assert owners <= given
         for machine in machines:
-            await store.delete_machine(machine.uuid, hold=0)
+            await store.delete_virtual_machine(machine.uuid, hold=0)
         await store.release(list(given - owners), hold=0)
     assert await store.address_owners() == set()
     assert len({await give(store, networks[0]) for _ in range(253)}) == 253
@@ -35,10 +35,10 @@ async def test_cancelled_in_the_middle_of_anything(store: SqliteStore) -> None:
 
 async def test_a_cancelled_write_is_done_before_the_next(store: SqliteStore) -> None:
     machine = make_machine()
-    writing = asyncio.ensure_future(store.put_machine(machine))
+    writing = asyncio.ensure_future(store.put_virtual_machine(machine))
     await asyncio.sleep(0)
     writing.cancel()
-    assert await store.machines() == [machine]
+    assert await store.virtual_machines() == [machine]
 
 
 async def test_an_owner_that_was_cancelled_finds_its_address_again(store: SqliteStore) -> None:
@@ -54,7 +54,7 @@ async def test_an_owner_that_was_cancelled_finds_its_address_again(store: Sqlite
 
 async def test_a_watch_that_is_cancelled_while_it_begins_is_forgotten(store: SqliteStore) -> None:
     async def watch() -> None:
-        async with store.watch_machines():
+        async with store.watch_virtual_machines():
             raise AssertionError("it was cancelled before")
 
     for _ in range(5):
@@ -63,7 +63,7 @@ async def test_a_watch_that_is_cancelled_while_it_begins_is_forgotten(store: Sql
         watching.cancel()
         await asyncio.wait([watching])
         assert watching.cancelled()
-    await store.machines()  # read after the watchers were forgotten, in the order of the queue
+    await store.virtual_machines()  # read after the watchers were forgotten, in the order of the queue
     assert not store._engine.feed._deliver
     assert not store._watchers
 
@@ -88,9 +88,9 @@ async def open_when_free(path: Path) -> SqliteStore:
 
 async def test_other_watchers_go_on_when_one_leaves_in_the_middle_of_its_list(store: SqliteStore) -> None:
     for n in range(300):
-        await store.put_machine(make_machine(f"p{n}"))
-    async with store.watch_machines(start=WatchStart.NOW) as stays:
-        async with store.watch_machines() as leaves:
+        await store.put_virtual_machine(make_machine(f"p{n}"))
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as stays:
+        async with store.watch_virtual_machines() as leaves:
             await anext(leaves)
-        await store.put_machine(make_machine("new"))
+        await store.put_virtual_machine(make_machine("new"))
         assert (await anext(stays)).type is ChangeType.ADDED

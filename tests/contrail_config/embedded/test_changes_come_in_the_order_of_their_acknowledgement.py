@@ -11,10 +11,10 @@ async def test_changes_of_a_moment_come_in_the_order_of_their_acknowledgement(st
     acknowledged: list[str] = []
 
     async def put(pod: str) -> None:
-        await store.put_machine(make_machine(pod))
+        await store.put_virtual_machine(make_machine(pod))
         acknowledged.append(pod)
 
-    async with store.watch_machines(start=WatchStart.NOW) as changes:
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         await asyncio.gather(*(put(f"p{n}") for n in range(100)))
         told = [await anext(changes) for _ in range(100)]
     assert [change.object.pod for change in told if change.object] == acknowledged

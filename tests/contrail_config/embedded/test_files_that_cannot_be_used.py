@@ -101,7 +101,7 @@ async def test_a_file_with_overwritten_parts_is_refused_or_works(path: Path, see
         return
     try:
         await store.put_network(make_network("later"))
-        await store.machines()
+        await store.virtual_machines()
     except StoreError as error:
         assert str(path) in str(error)  # noqa: PT017 - likewise
     finally:
@@ -126,7 +126,7 @@ async def test_a_path_below_a_file(path: Path) -> None:
 async def test_an_empty_file_is_a_new_store(path: Path) -> None:
     write(path, b"")
     store = await SqliteStore.open(path)
-    assert await store.machines() == []
+    assert await store.virtual_machines() == []
     await store.close()
 
 

@@ -35,7 +35,7 @@ def cut_copy(path: Path, copy: Path, chance: random.Random) -> Path:
 async def test_a_log_cut_anywhere_leaves_whole_machines(written: Path, tmp_path: Path, seed: int) -> None:
     found = cut_copy(written, tmp_path / "found.db", random.Random(seed))
     store = await SqliteStore.open(found)
-    machines = await store.machines()
+    machines = await store.virtual_machines()
     owners = await store.address_owners()
     assert len(machines) <= MACHINES
     assert {interface.uuid for machine in machines for interface in machine.interfaces} <= owners

@@ -29,28 +29,28 @@ async def run_sql(store: SqliteStore, statement: str) -> None:
 
 
 async def test_what_waits_together_is_committed_together(store: SqliteStore, statements: list[str]) -> None:
-    await asyncio.gather(*(store.put_machine(make_machine(f"p{n}")) for n in range(200)))
+    await asyncio.gather(*(store.put_virtual_machine(make_machine(f"p{n}")) for n in range(200)))
     assert statements.count("COMMIT") <= 3
 
 
 async def test_a_refused_operation_leaves_its_neighbours_alone(store: SqliteStore, statements: list[str]) -> None:
     network = await store.put_network(make_network("tiny", "10.1.0.0/30"))
-    await store.put_machine(make_machine("taken"))
+    await store.put_virtual_machine(make_machine("taken"))
     statements.clear()
     results = await asyncio.gather(
-        store.put_machine(make_machine("one")),
-        store.put_machine(make_machine("taken")),
-        store.put_machine(make_machine("two")),
+        store.put_virtual_machine(make_machine("one")),
+        store.put_virtual_machine(make_machine("taken")),
+        store.put_virtual_machine(make_machine("two")),
         store.allocate([request(network), request(network)]),
         store.allocate([request(network)]),
         store.delete_network("no such"),
-        store.machine("no such"),
+        store.virtual_machine("no such"),
         return_exceptions=True,
     )
     assert [type(result) for result in results] == [
         type(None), ConflictError, type(None), ExhaustedError, list, type(None), NotFoundError
     ]  # fmt: skip
-    assert [machine.pod for machine in await store.machines()] == ["one", "taken", "two"]
+    assert [machine.pod for machine in await store.virtual_machines()] == ["one", "taken", "two"]
     assert statements.count("COMMIT") <= 2
     assert statements.count("ROLLBACK") == 0
 
@@ -66,32 +66,32 @@ async def doomed(store: SqliteStore) -> VirtualMachine:
 
 async def test_an_operation_that_fails_halfway_is_taken_back_alone(store: SqliteStore, doomed: VirtualMachine) -> None:
     network = await store.put_network(make_network("left"))
-    async with store.watch_machines(start=WatchStart.NOW) as changes:
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         results = await asyncio.gather(
-            store.put_machine(make_machine("before")),
+            store.put_virtual_machine(make_machine("before")),
             give(store, network),
-            store.delete_machine(doomed.uuid),
+            store.delete_virtual_machine(doomed.uuid),
             give(store, network),
-            store.put_machine(make_machine("after")),
+            store.put_virtual_machine(make_machine("after")),
             return_exceptions=True,
         )
         assert isinstance(results[2], StoreUnavailableError)
         assert [results[1], results[3]] == ["10.1.0.2", "10.1.0.3"]
         told = [await anext(changes), await anext(changes)]
         assert [change.object.pod for change in told if change.object] == ["before", "after"]
-    assert [machine.pod for machine in await store.machines()] == ["after", "before", "doomed"]
+    assert [machine.pod for machine in await store.virtual_machines()] == ["after", "before", "doomed"]
 
 
 async def test_memory_is_as_the_rows_are_after_a_failure(store: SqliteStore, doomed: VirtualMachine) -> None:
     network = (await store.networks())[0]
     with pytest.raises(StoreUnavailableError, match="not today"):
-        await store.delete_machine(doomed.uuid, hold=0)
+        await store.delete_virtual_machine(doomed.uuid, hold=0)
     assert await store.address_owners() == {doomed.interfaces[0].uuid}
     assert await give(store, network) == "10.1.0.3"
     await run_sql(store, "DROP TRIGGER no")
-    await store.delete_machine(doomed.uuid, hold=0)
-    assert await store.machines() == []
-    assert await give(store, network, wish="10.1.0.2") == "10.1.0.2"
+    await store.delete_virtual_machine(doomed.uuid, hold=0)
+    assert await store.virtual_machines() == []
+    assert await give(store, network, address="10.1.0.2") == "10.1.0.2"
 
 
 async def test_an_operation_by_which_sqlite_takes_all_back_fails_alone(store: SqliteStore) -> None:
@@ -101,9 +101,11 @@ async def test_an_operation_by_which_sqlite_takes_all_back_fails_alone(store: Sq
         BEGIN SELECT RAISE(ROLLBACK, 'all gone'); END""",
     )
     pods = ["one", "doomed", "two"]
-    results = await asyncio.gather(*(store.put_machine(make_machine(pod)) for pod in pods), return_exceptions=True)
+    results = await asyncio.gather(
+        *(store.put_virtual_machine(make_machine(pod)) for pod in pods), return_exceptions=True
+    )
     assert [type(result) for result in results] == [type(None), StoreUnavailableError, type(None)]
-    assert [machine.pod for machine in await store.machines()] == ["one", "two"]
+    assert [machine.pod for machine in await store.virtual_machines()] == ["one", "two"]
 
 
 async def test_a_commit_that_fails_leaves_all_as_it_was(store: SqliteStore) -> None:
@@ -116,11 +118,11 @@ async def test_a_commit_that_fails_leaves_all_as_it_was(store: SqliteStore) -> N
 
     connection = store._engine.database.connection
     await store._read(connection.set_authorizer, deny_commit)
-    async with store.watch_machines(start=WatchStart.NOW) as changes:
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         results = await asyncio.gather(
             store.put_network(make_network(dns=("10.1.0.9",))),
             give(store, network, owner),
-            store.put_machine(make_machine("lost")),
+            store.put_virtual_machine(make_machine("lost")),
             return_exceptions=True,
         )
         assert [type(result) for result in results] == [StoreUnavailableError] * 3
@@ -129,7 +131,7 @@ async def test_a_commit_that_fails_leaves_all_as_it_was(store: SqliteStore) -> N
         assert await store.address_owners() == set()
         (given,) = await store.allocate([request(network, owner)])
         assert (given.address, given.dns) == ("10.1.0.2", ("10.1.0.8",))
-        await store.put_machine(make_machine("kept"))
+        await store.put_virtual_machine(make_machine("kept"))
         change = await anext(changes)
         assert change.object is not None
         assert change.object.pod == "kept"
@@ -158,19 +160,19 @@ async def test_a_full_disk_fails_what_needs_room_and_nothing_else(full_store: Sq
     network = await full_store.put_network(make_network())
     owner = new_owner()
     assert await give(full_store, network, owner) == "10.1.0.2"
-    async with full_store.watch_machines() as changes:
+    async with full_store.watch_virtual_machines() as changes:
         results = await asyncio.gather(
             *(start_pod(full_store, [network], f"p{n}") for n in range(50)), return_exceptions=True
         )
         failed = [result for result in results if isinstance(result, BaseException)]
         assert failed
         assert all(isinstance(error, StoreUnavailableError) and "full" in str(error) for error in failed)
-        machines = await full_store.machines()
+        machines = await full_store.virtual_machines()
         seen = [await anext(changes) for _ in range(len(machines) + 1)]
         assert {change.object.uuid for change in seen if change.object} == {machine.uuid for machine in machines}
     await run_sql(full_store, "PRAGMA max_page_count = 1000000")
     await start_pod(full_store, [network], "later")
-    machines = await full_store.machines()
+    machines = await full_store.virtual_machines()
     given = [address.address for m in machines for interface in m.interfaces for address in interface.addresses]
     assert len(given) == len(set(given))
     assert await give(full_store, network, owner) == "10.1.0.2"
@@ -178,13 +180,13 @@ async def test_a_full_disk_fails_what_needs_room_and_nothing_else(full_store: Sq
 
 async def test_a_change_is_told_only_when_it_is_committed(store: SqliteStore) -> None:
     """Reading on another connection, as an operator would, whoever hears of a machine finds it there."""
-    async with store.watch_machines(start=WatchStart.NOW) as changes:
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         for n in range(20):
             machine = make_machine(f"p{n}")
-            writing = asyncio.ensure_future(store.put_machine(machine))
+            writing = asyncio.ensure_future(store.put_virtual_machine(machine))
             change = await anext(changes)
             assert change.type is ChangeType.ADDED
-            assert await store.machine(machine.uuid) == machine
+            assert await store.virtual_machine(machine.uuid) == machine
             await writing
 
 
@@ -192,6 +194,6 @@ async def test_a_broken_connection_fails_every_call_and_hangs_none(store: Sqlite
     await store._read(store._engine.database.connection.close)
     for _ in range(2):
         with pytest.raises(StoreUnavailableError, match="closed database"):
-            await store.put_machine(make_machine())
+            await store.put_virtual_machine(make_machine())
         with pytest.raises(StoreUnavailableError, match="closed database"):
-            await store.machines()
+            await store.virtual_machines()

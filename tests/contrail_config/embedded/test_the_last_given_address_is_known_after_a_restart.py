@@ -27,7 +27,7 @@ async def test_after_addresses_in_order(store: SqliteStore, path: Path) -> None:
 async def test_after_wishes_in_any_order(store: SqliteStore, path: Path) -> None:
     network = await store.put_network(make_network())
     for wish in ("10.1.0.77", "10.1.0.5", "10.1.0.4"):
-        await give(store, network, wish=wish)
+        await give(store, network, address=wish)
     await give(store, network)
     assert await next_after_restart(store, path, network) == "10.1.0.7"
 
@@ -36,6 +36,6 @@ async def test_after_an_address_that_is_held_now(store: SqliteStore, path: Path)
     network = await store.put_network(make_network())
     owner = new_owner()
     await give(store, network)
-    await give(store, network, owner, wish="10.1.0.40")
+    await give(store, network, owner, address="10.1.0.40")
     await store.release([owner], hold=1e9)
     assert await next_after_restart(store, path, network) == "10.1.0.41"

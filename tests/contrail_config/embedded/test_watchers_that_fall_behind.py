@@ -18,15 +18,15 @@ async def test_a_watcher_that_is_stuck_is_ended_with_an_error(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watcher, "MAX_BEHIND", 20)
-    async with store.watch_machines(start=WatchStart.NOW) as stuck, store.watch_machines() as quick:
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as stuck, store.watch_virtual_machines() as quick:
         assert (await anext(quick)).type is ChangeType.SYNCED
         for n in range(21):
-            await store.put_machine(make_machine(f"p{n}"))
+            await store.put_virtual_machine(make_machine(f"p{n}"))
             assert (await anext(quick)).type is ChangeType.ADDED
         for _ in range(2):
             with pytest.raises(StoreUnavailableError, match="more than 20 changes behind"):
                 await anext(stuck)
-    async with store.watch_machines() as anew:
+    async with store.watch_virtual_machines() as anew:
         assert len([await anext(anew) for _ in range(22)]) == 22
 
 
@@ -35,17 +35,17 @@ async def test_a_list_that_is_longer_than_the_bound_is_read_whole(
 ) -> None:
     monkeypatch.setattr(watcher, "MAX_BEHIND", 20)
     monkeypatch.setattr(feed, "PAGE", 10)
-    await asyncio.gather(*(store.put_machine(make_machine(f"p{n}")) for n in range(105)))
-    async with store.watch_machines() as changes:
+    await asyncio.gather(*(store.put_virtual_machine(make_machine(f"p{n}")) for n in range(105)))
+    async with store.watch_virtual_machines() as changes:
         seen = [await anext(changes) for _ in range(106)]
     assert seen[-1].type is ChangeType.SYNCED
     assert len({change.object.uuid for change in seen if change.object}) == 105
 
 
 async def test_an_error_of_the_list_ends_the_watch(store: SqliteStore) -> None:
-    await store.put_machine(make_machine())
+    await store.put_virtual_machine(make_machine())
     await store._read(lambda: store._engine.database.connection.execute("DROP TABLE machines").close())
-    async with store.watch_machines() as changes:
+    async with store.watch_virtual_machines() as changes:
         with pytest.raises(StoreUnavailableError, match="no such table"):
             await anext(changes)
 

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.clock import FakeClock

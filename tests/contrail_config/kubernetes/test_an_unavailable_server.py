@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from contrail_config.errors import NotFoundError, StoreRefusedError, StoreUnavailableError
+from contrail_config.errors import NotFoundError, StoreRejectedError, StoreUnavailableError
 from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeThrottledError, KubeUnavailableError
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.contrail_config.kubernetes.managers import OpenManager
@@ -22,10 +22,10 @@ async def test_what_the_server_refuses_can_be_tried_again(
     machine = make_machine()
     server.faults.refuse(code, verb="create", times=4)
     with pytest.raises(StoreUnavailableError, match=machine.name) as refused:
-        await manager.put_machine(machine)
+        await manager.put_virtual_machine(machine)
     assert type(refused.value.__cause__) is cause
     server.faults.refusals.clear()
-    await manager.put_machine(machine)
+    await manager.put_virtual_machine(machine)
 
 
 @pytest.mark.parametrize("verb", ["create", "update"])
@@ -49,8 +49,8 @@ async def test_what_the_server_does_not_take_is_told_apart(
     manager: KubernetesStore, server: FakeApiServer, code: int
 ) -> None:
     server.faults.refuse(code, verb="create", message="exceeded quota")
-    with pytest.raises(StoreRefusedError, match="exceeded quota"):
-        await manager.put_machine(make_machine())
+    with pytest.raises(StoreRejectedError, match="exceeded quota"):
+        await manager.put_virtual_machine(make_machine())
 
 
 async def test_an_answer_that_was_lost_is_found_when_it_is_asked_again(
@@ -70,16 +70,16 @@ async def test_a_server_that_is_gone_is_a_passing_error(manager: KubernetesStore
     machine = await start_pod(manager, [network])
     await server.stop()
     with pytest.raises(StoreUnavailableError):
-        await manager.machine(machine.uuid)
+        await manager.virtual_machine(machine.uuid)
     await server.start()
-    assert await manager.machine(machine.uuid) == machine
+    assert await manager.virtual_machine(machine.uuid) == machine
 
 
 async def test_a_namespace_that_is_gone_is_not_found(manager: KubernetesStore, server: FakeApiServer) -> None:
     """It is told at once, as what it is: nobody changed anything, and it does not come back by itself."""
     machine = msgspec.structs.replace(make_machine(), namespace="gone", name="k8s__gone__p1")
     with pytest.raises(NotFoundError, match=f'{machine.name}: POST .*namespaces "gone" not found'):
-        await manager.put_machine(machine)
+        await manager.put_virtual_machine(machine)
     assert server.requests.count("create virtualmachines") == 1
 
 
@@ -88,20 +88,20 @@ async def test_a_machine_that_is_never_as_it_was_read_says_what_was_met(
 ) -> None:
     monkeypatch.setattr("contrail_config.kubernetes.retry_on_conflict._LIMIT", 2)
     machine = make_machine()
-    await manager.put_machine(machine)
+    await manager.put_virtual_machine(machine)
     server.faults.conflicts = True
     with pytest.raises(StoreUnavailableError, match=r"at each attempt to write: PUT .*: 409 Conflict"):
-        await manager.put_machine(msgspec.structs.replace(machine, node="worker-9"))
+        await manager.put_virtual_machine(msgspec.structs.replace(machine, node="worker-9"))
 
 
 async def test_a_machine_that_goes_while_it_is_replaced_is_made_again(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
     machine = make_machine()
-    await manager.put_machine(machine)
+    await manager.put_virtual_machine(machine)
     server.faults.refuse(404, verb="update")
     moved = msgspec.structs.replace(machine, node="worker-9")
-    await manager.put_machine(moved)
+    await manager.put_virtual_machine(moved)
     assert kept_machines(server)[machine.uuid] == moved
 
 
@@ -111,10 +111,10 @@ async def test_a_closed_store_serves_nothing(manager: KubernetesStore) -> None:
     with pytest.raises(StoreUnavailableError, match="closed"):
         await manager.networks()
     with pytest.raises(StoreUnavailableError, match="closed"):
-        async with manager.watch_machines():
+        async with manager.watch_virtual_machines():
             pass
 
 
 async def test_a_machine_that_is_not_there_is_not_found_by_the_same_error(manager: KubernetesStore) -> None:
     with pytest.raises(NotFoundError):
-        await manager.machine(new_owner())
+        await manager.virtual_machine(new_owner())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contrail_config.errors import AddressUnavailableError, ExhaustedError, StoreUnavailableError
 from contrail_config.kube.client import connect
 from contrail_config.kube.client_config import ClientConfig
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import AddressRequest
 from tests.contrail_config.kubernetes.managers import Dawdling, Mute

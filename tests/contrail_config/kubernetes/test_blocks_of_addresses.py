@@ -82,10 +82,10 @@ async def test_the_next_address_is_the_one_after_the_last_given_after_a_restart_
 ) -> None:
     first = await open_manager()
     network = await first.put_network(make_network("wide", "10.1.0.0/16"))
-    await give(first, network, wish="10.1.9.9")
+    await give(first, network, address="10.1.9.9")
     clock.advance(1)
     owner = new_owner()
-    await give(first, network, owner, wish="10.1.5.5")
+    await give(first, network, owner, address="10.1.5.5")
     await first.release([owner], hold=5)
     assert await give(await open_manager(), network) == "10.1.5.6"
 
@@ -96,11 +96,11 @@ async def test_a_block_that_holds_nothing_any_more_goes(
     manager = await open_manager()
     network = await manager.put_network(make_network("wide", "10.1.0.0/16"))
     owner = new_owner()
-    await give(manager, network, owner, wish="10.1.5.5")
+    await give(manager, network, owner, address="10.1.5.5")
     await manager.release([owner], hold=5)
     assert len(server.storage.objects(BLOCK_KIND)) == 1
     clock.advance(5)
-    await give(manager, network, wish="10.1.7.7")
+    await give(manager, network, address="10.1.7.7")
     assert {address for _, address in given_addresses(server)} == {"10.1.7.7"}
     assert len(server.storage.objects(BLOCK_KIND)) == 1
 

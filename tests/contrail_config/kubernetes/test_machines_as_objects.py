@@ -19,7 +19,7 @@ async def test_a_machine_is_named_labelled_and_owned_by_its_pod(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
     machine = make_machine("web", node="worker-7")
-    await manager.put_machine(machine)
+    await manager.put_virtual_machine(machine)
     item = server.storage.objects(MACHINE_KIND)["default", "web"]
     assert item["metadata"]["labels"] == {"opencontrail.org/uuid": machine.uuid, "opencontrail.org/node": "worker-7"}
     assert item["metadata"]["ownerReferences"] == [
@@ -46,7 +46,7 @@ async def test_a_machine_that_went_with_its_pod_still_frees_its_addresses(
     network = await manager.put_network(make_network())
     machine = await start_pod(manager, [network, network])
     server.storage.remove(MACHINE_KIND, server.storage.objects(MACHINE_KIND)["default", "p1"])
-    await manager.delete_machine(machine.uuid)
+    await manager.delete_virtual_machine(machine.uuid)
     assert given_addresses(server) == {}
 
 
@@ -54,11 +54,11 @@ async def test_deleting_a_machine_leaves_its_successor_alone(open_manager: OpenM
     """Another manager deleted the old one and wrote the new one of the same name already."""
     first, second = await open_manager(), await open_manager()
     old, new = make_machine("web"), make_machine("web")
-    await first.put_machine(old)
-    await second.delete_machine(old.uuid)
-    await second.put_machine(new)
-    await first.delete_machine(old.uuid)
-    assert await first.machines() == [new]
+    await first.put_virtual_machine(old)
+    await second.delete_virtual_machine(old.uuid)
+    await second.put_virtual_machine(new)
+    await first.delete_virtual_machine(old.uuid)
+    assert await first.virtual_machines() == [new]
 
 
 async def test_a_delete_that_could_not_free_addresses_frees_them_when_it_is_tried_again(
@@ -68,8 +68,8 @@ async def test_a_delete_that_could_not_free_addresses_frees_them_when_it_is_trie
     machine = await start_pod(manager, [network])
     server.faults.refuse(403, verb="update")
     with pytest.raises(StoreUnavailableError):
-        await manager.delete_machine(machine.uuid)
-    await manager.delete_machine(machine.uuid)
+        await manager.delete_virtual_machine(machine.uuid)
+    await manager.delete_virtual_machine(machine.uuid)
     assert given_addresses(server) == {}
 
 
@@ -96,7 +96,7 @@ async def test_a_machine_that_went_with_its_pod_is_known_until_it_is_deleted(
     machine = await start_pod(manager, [network, network])
     server.storage.remove(MACHINE_KIND, server.storage.objects(MACHINE_KIND)["default", "p1"])
     await manager.release([machine.interfaces[0].uuid], hold=0.0)
-    await manager.delete_machine(machine.uuid)
+    await manager.delete_virtual_machine(machine.uuid)
     assert given_addresses(server) == {}
     assert manager._machines._known == {}
 
@@ -110,28 +110,28 @@ async def test_a_machine_whose_write_was_not_answered_keeps_its_addresses_until_
         await start_pod(manager, [network], uid=(uid := new_owner()))
     await manager.release([interface_uuid(uid, 0)], hold=0.0)
     assert len(given_addresses(server)) == 1
-    await manager.delete_machine(uid)
+    await manager.delete_virtual_machine(uid)
     assert given_addresses(server) == {}
     assert manager._machines._known == {}
 
 
 async def test_a_uuid_is_in_one_place(manager: KubernetesStore) -> None:
     machine = make_machine("one")
-    await manager.put_machine(machine)
+    await manager.put_virtual_machine(machine)
     moved = msgspec.structs.replace(machine, pod="two", name=virtual_machine_name("k8s", "default", "two"))
     with pytest.raises(ConflictError, match="is there already, as default/one"):
-        await manager.put_machine(moved)
+        await manager.put_virtual_machine(moved)
 
 
 async def test_labels_that_others_set_stay_and_are_no_change(manager: KubernetesStore, server: FakeApiServer) -> None:
     machine = make_machine("web")
-    await manager.put_machine(machine)
-    async with manager.watch_machines(start=WatchStart.NOW) as changes:
+    await manager.put_virtual_machine(machine)
+    async with manager.watch_virtual_machines(start=WatchStart.NOW) as changes:
         item = server.storage.objects(MACHINE_KIND)["default", "web"]
         labels = {**item["metadata"]["labels"], "team": "blue"}
         server.storage.put(MACHINE_KIND, {**item, "metadata": {**item["metadata"], "labels": labels}})
         moved = msgspec.structs.replace(machine, node="worker-9")
-        await manager.put_machine(moved)
+        await manager.put_virtual_machine(moved)
         change = await anext(changes)
         assert (change.type, change.object) == (ChangeType.MODIFIED, moved)
     kept = server.storage.objects(MACHINE_KIND)["default", "web"]["metadata"]["labels"]
@@ -142,12 +142,12 @@ async def test_an_agent_watches_its_own_machines_and_reads_nothing_else(
     open_manager: OpenManager, server: FakeApiServer
 ) -> None:
     manager, agent = await open_manager(), await open_manager()
-    await manager.put_machine(make_machine("there", node="worker-2"))
+    await manager.put_virtual_machine(make_machine("there", node="worker-2"))
     server.requests.clear()
-    async with agent.watch_machines(node="worker-1") as changes:
+    async with agent.watch_virtual_machines(node="worker-1") as changes:
         assert (await anext(changes)).type is ChangeType.SYNCED
         machine = make_machine("here", node="worker-1")
-        await manager.put_machine(machine)
+        await manager.put_virtual_machine(machine)
         assert (await anext(changes)).object == machine
     server.requests.remove("create virtualmachines")
     assert server.requests == ["list virtualmachines", "watch virtualmachines"]
@@ -159,7 +159,7 @@ async def test_a_machine_that_cannot_be_read_keeps_no_other_from_being_told(
     metadata = {"name": "bad", "namespace": "default", "uid": "u"}
     server.storage.put(MACHINE_KIND, {"metadata": metadata, "spec": {}})
     machine = make_machine("good")
-    await manager.put_machine(machine)
-    async with manager.watch_machines() as changes:
+    await manager.put_virtual_machine(machine)
+    async with manager.watch_virtual_machines() as changes:
         assert (await anext(changes)).object == machine
         assert (await anext(changes)).type is ChangeType.SYNCED

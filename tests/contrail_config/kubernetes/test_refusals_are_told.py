@@ -42,7 +42,7 @@ async def test_beside_an_empty_block_that_cannot_be_deleted(
     with pytest.raises(ExhaustedError):
         await give(manager, tiny)
     with pytest.raises(AddressUnavailableError):
-        await give(manager, tiny, wish="10.1.0.2")
+        await give(manager, tiny, address="10.1.0.2")
 
 
 async def test_beside_addresses_that_cannot_be_written(

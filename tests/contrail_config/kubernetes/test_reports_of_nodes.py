@@ -14,7 +14,7 @@ from contrail_config.errors import NotFoundError, StoreUnavailableError
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeUnavailableError
 from contrail_config.kube.resource import Resource
-from contrail_config.kubernetes.definitions import crds, ensure_crds
+from contrail_config.kubernetes.crds import crds, ensure_crds
 from contrail_config.kubernetes.kinds import CONTRAIL_NODES, KeptMetadata, NodeReport
 from contrail_config.kubernetes.node_reports import NodeReports
 from tests.support.apiservers import API_SERVERS

@@ -67,7 +67,7 @@ async def test_the_last_addresses_are_shared_without_a_rest(
 
 
 async def test_one_wish_is_granted_once(managers: list[KubernetesStore], network: VirtualNetwork) -> None:
-    asked = [give(manager, network, wish="10.1.0.77") for manager in managers]
+    asked = [give(manager, network, address="10.1.0.77") for manager in managers]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert sorted(isinstance(answer, str) for answer in answers) == [False, True]
 
@@ -77,7 +77,7 @@ async def test_all_of_a_call_is_granted_or_none_of_it(
 ) -> None:
     """The second wish is lost to the other manager when the first one is saved already."""
     calls = [
-        manager.allocate([request(network, wish=f"10.1.0.{first}"), request(network, wish="10.1.0.200")])
+        manager.allocate([request(network, address=f"10.1.0.{first}"), request(network, address="10.1.0.200")])
         for manager, first in zip(managers, (10, 80), strict=True)
     ]
     answers = await asyncio.gather(*calls, return_exceptions=True)
@@ -101,12 +101,12 @@ async def test_a_machine_is_not_replaced_by_a_manager_that_never_saw_it(
     first, second = managers
     running = await start_pod(first, [network])
     (interface,) = running.interfaces
-    (rival,) = await second.allocate([request(network, interface.uuid, wish="10.1.0.99")])
+    (rival,) = await second.allocate([request(network, interface.uuid, address="10.1.0.99")])
     other = make_machine(uid=running.uuid, interfaces=(interface_in(network, interface.uuid, rival),))
     with pytest.raises(ConflictError, match="as another manager wrote it"):
-        await second.put_machine(other)
+        await second.put_virtual_machine(other)
     await second.release([interface.uuid], hold=0)
-    assert await second.machine(running.uuid) == running
+    assert await second.virtual_machine(running.uuid) == running
 
 
 async def test_a_second_manager_takes_over_what_the_first_one_wrote(
@@ -123,6 +123,6 @@ async def test_an_address_that_a_machine_bears_is_not_released(
 ) -> None:
     first, second = managers
     running = await start_pod(first, [network])
-    await second.machines()
+    await second.virtual_machines()
     await second.release([running.interfaces[0].uuid], hold=0)
     assert given_addresses(server) == {(network.uuid, "10.1.0.2"): running.interfaces[0].uuid}

@@ -38,9 +38,9 @@ async def test_who_asked_for_what_cannot_be_planned(manager: KubernetesStore, mo
 
 
 async def test_who_watches(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    await manager.put_machine(make_machine())
+    await manager.put_virtual_machine(make_machine())
     monkeypatch.setattr(Watcher, "_show", fail)
-    async with manager.watch_machines() as changes:
+    async with manager.watch_virtual_machines() as changes:
         with pytest.raises(StoreUnavailableError, match="broke down") as refused:
             await anext(changes)
     assert isinstance(refused.value.__cause__, BugError)

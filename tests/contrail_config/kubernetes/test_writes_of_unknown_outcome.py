@@ -93,7 +93,7 @@ async def test_a_release_that_could_not_be_heard_either_frees_when_it_is_tried_a
         await manager.release([held], hold=9.0)
     server.faults.refusals.clear()
     assert given_addresses(server) == {}
-    assert await manager.held_back() == {held: network.uuid}
+    assert await manager.held_owners() == {held: network.uuid}
 
 
 async def test_while_it_cannot_be_read_nothing_is_said_to_be_free(

@@ -91,7 +91,7 @@ async def test_a_network_that_is_not_there_is_not_found(store: Store) -> None:
     ("last", "error"),
     [
         (request(make_network("tiny")), ExhaustedError),
-        (request(make_network("large"), wish="10.1.0.1"), AddressUnavailableError),
+        (request(make_network("large"), address="10.1.0.1"), AddressUnavailableError),
         (request(make_network("absent")), NotFoundError),
     ],
 )
@@ -101,7 +101,7 @@ async def test_all_requests_of_a_call_are_granted_or_none(store: Store, last: ob
     await give(store, tiny)
     owners = await store.address_owners()
     with pytest.raises(error):
-        await store.allocate([request(large), request(large, wish="10.1.0.9"), last])  # type: ignore[list-item]  # it is one
+        await store.allocate([request(large), request(large, address="10.1.0.9"), last])  # type: ignore[list-item]  # it is one
     assert await store.address_owners() == owners
     assert {await give(store, large) for _ in range(13)} == {f"10.1.0.{host}" for host in range(2, 15)}
 

@@ -79,10 +79,10 @@ class AddressMachine(StoreMachine):
 
     def take(self, model: Model, request: AddressRequest, address: str) -> None:
         network = next(network for network in NETWORKS if network.uuid == request.network_uuid)
-        assert request.wish in (None, address)
+        assert request.address in (None, address)
         owned = model.owned(request)
         if owned != address:
-            assert owned is None or request.wish is not None
+            assert owned is None or request.address is not None
             assert address in model.free(network, request.family, self.clock())
             if owned is not None:
                 model.taken[network.uuid, owned] = (request.owner, self.clock() + DEFAULT_HOLD)
@@ -96,10 +96,10 @@ class AddressMachine(StoreMachine):
         """
         network = next(network for network in NETWORKS if network.uuid == request.network_uuid)
         owned, free = model.owned(request), model.free(network, request.family, self.clock())
-        if request.wish is not None:
-            if request.wish != owned and request.wish not in free:
-                return isinstance(error, AddressUnavailableError) and error.address == request.wish
-            self.take(model, request, request.wish)
+        if request.address is not None:
+            if request.address != owned and request.address not in free:
+                return isinstance(error, AddressUnavailableError) and error.address == request.address
+            self.take(model, request, request.address)
             return False
         if owned is None and not free:
             return isinstance(error, ExhaustedError) and error.network == network.name

@@ -49,14 +49,14 @@ async def test_the_former_owner_waits_like_everybody(store: Store, network: Virt
     with pytest.raises(ExhaustedError):
         await give(store, network, owner)
     with pytest.raises(AddressUnavailableError, match="still held back"):
-        await give(store, network, owner, wish=address)
+        await give(store, network, owner, address=address)
 
 
 async def test_a_deleted_machine_holds_its_addresses_as_long_as_was_said(
     store: Store, network: VirtualNetwork, clock: FakeClock
 ) -> None:
     machine = await start_pod(store, [network])
-    await store.delete_machine(machine.uuid, hold=UNPLUGGED_HOLD)
+    await store.delete_virtual_machine(machine.uuid, hold=UNPLUGGED_HOLD)
     assert await wait_told(store, network) == UNPLUGGED_HOLD
     assert await store.address_owners() == set()
 
@@ -66,7 +66,7 @@ async def test_a_hold_can_be_shortened_but_not_lengthened(
 ) -> None:
     machine = await start_pod(store, [network])
     owners = [interface.uuid for interface in machine.interfaces]
-    await store.delete_machine(machine.uuid, hold=UNPLUGGED_HOLD)
+    await store.delete_virtual_machine(machine.uuid, hold=UNPLUGGED_HOLD)
     await store.release(owners, hold=DEFAULT_HOLD)
     assert await wait_told(store, network) == DEFAULT_HOLD
     await store.release(owners, hold=UNPLUGGED_HOLD)
@@ -83,9 +83,9 @@ async def test_a_hold_is_shortened_without_touching_what_the_owner_has_by_now(st
     has = await give(store, network, owner)
     await store.shorten_holds([owner], hold=UNPLUGGED_HOLD + 1)
     with pytest.raises(AddressUnavailableError, match="still held back"):
-        await give(store, network, wish=had)
+        await give(store, network, address=had)
     await store.shorten_holds([owner], hold=0)
-    assert await give(store, network, wish=had) == had
+    assert await give(store, network, address=had) == had
     assert await give(store, network, owner) == has
 
 
@@ -107,7 +107,7 @@ async def test_a_hold_outlives_a_restart(
 
 async def test_a_hold_outlives_its_network(store: Store, network: VirtualNetwork, clock: FakeClock) -> None:
     machine = await start_pod(store, [network])
-    await store.delete_machine(machine.uuid)
+    await store.delete_virtual_machine(machine.uuid)
     await store.delete_network(network.uuid)
     network = await store.put_network(make_network("tiny", "10.1.0.0/30"))
     assert await wait_told(store, network) == DEFAULT_HOLD
@@ -157,15 +157,15 @@ async def test_who_is_held_back_for_is_known_with_the_network_until_the_hold_is_
     store: Store, network: VirtualNetwork, clock: FakeClock, open_store: OpenStore
 ) -> None:
     machine = await start_pod(store, [network])
-    assert await store.held_back() == {}
-    await store.delete_machine(machine.uuid, hold=UNPLUGGED_HOLD)
-    assert await store.held_back() == {machine.interfaces[0].uuid: network.uuid}
+    assert await store.held_owners() == {}
+    await store.delete_virtual_machine(machine.uuid, hold=UNPLUGGED_HOLD)
+    assert await store.held_owners() == {machine.interfaces[0].uuid: network.uuid}
     await store.close()
     reopened = await open_store()
     clock.advance(UNPLUGGED_HOLD - 1)
-    assert await reopened.held_back() == {machine.interfaces[0].uuid: network.uuid}
+    assert await reopened.held_owners() == {machine.interfaces[0].uuid: network.uuid}
     clock.advance(1)
-    assert await reopened.held_back() == {}
+    assert await reopened.held_owners() == {}
 
 
 async def test_who_has_an_address_again_is_not_held_back_for(store: Store) -> None:
@@ -174,4 +174,4 @@ async def test_who_has_an_address_again_is_not_held_back_for(store: Store) -> No
     await give(store, network, owner)
     await store.release([owner])
     await give(store, network, owner)
-    assert await store.held_back() == {}
+    assert await store.held_owners() == {}

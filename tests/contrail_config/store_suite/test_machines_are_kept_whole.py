@@ -26,57 +26,57 @@ async def test_a_machine_is_read_back_as_it_was_written(store: Store, open_store
         default_gw=DefaultGateway.IPV6,
     )
     machine = make_machine(interfaces=(interface, interface_in(network, new_owner())), config_hash="f00d")
-    await store.put_machine(machine)
-    assert await store.machine(machine.uuid) == machine
+    await store.put_virtual_machine(machine)
+    assert await store.virtual_machine(machine.uuid) == machine
     await store.close()
-    assert await (await open_store()).machine(machine.uuid) == machine
+    assert await (await open_store()).virtual_machine(machine.uuid) == machine
 
 
 async def test_a_machine_that_is_not_there_is_not_found(store: Store) -> None:
     with pytest.raises(NotFoundError, match="no-such-uuid"):
-        await store.machine("no-such-uuid")
+        await store.virtual_machine("no-such-uuid")
 
 
 async def test_a_machine_is_replaced_as_one_piece(store: Store) -> None:
     machine = make_machine()
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     smaller = msgspec.structs.replace(machine, interfaces=(), node="worker-9")
-    await store.put_machine(smaller)
-    assert await store.machines() == [smaller]
+    await store.put_virtual_machine(smaller)
+    assert await store.virtual_machines() == [smaller]
 
 
 async def test_machines_are_listed_by_name_and_of_one_node(store: Store) -> None:
     machines = [make_machine(pod, node=node) for pod, node in [("c", "n1"), ("a", "n2"), ("b", "n1")]]
     for machine in machines:
-        await store.put_machine(machine)
-    assert [machine.pod for machine in await store.machines()] == ["a", "b", "c"]
-    assert [machine.pod for machine in await store.machines(node="n1")] == ["b", "c"]
-    assert await store.machines(node="n3") == []
+        await store.put_virtual_machine(machine)
+    assert [machine.pod for machine in await store.virtual_machines()] == ["a", "b", "c"]
+    assert [machine.pod for machine in await store.virtual_machines(node="n1")] == ["b", "c"]
+    assert await store.virtual_machines(node="n3") == []
 
 
 async def test_a_recreated_pod_waits_until_the_old_machine_is_deleted(store: Store) -> None:
     old, new = make_machine("web"), make_machine("web")
-    await store.put_machine(old)
+    await store.put_virtual_machine(old)
     with pytest.raises(ConflictError, match=rf"{old.name} is there already, with uuid {old.uuid}"):
-        await store.put_machine(new)
-    assert await store.machines() == [old]
-    await store.delete_machine(old.uuid)
-    await store.put_machine(new)
-    assert await store.machines() == [new]
+        await store.put_virtual_machine(new)
+    assert await store.virtual_machines() == [old]
+    await store.delete_virtual_machine(old.uuid)
+    await store.put_virtual_machine(new)
+    assert await store.virtual_machines() == [new]
 
 
 async def test_a_machine_cannot_take_the_name_of_another_one(store: Store) -> None:
     one, other = make_machine("one"), make_machine("other")
-    await store.put_machine(one)
-    await store.put_machine(other)
+    await store.put_virtual_machine(one)
+    await store.put_virtual_machine(other)
     with pytest.raises(ConflictError, match=one.name):
-        await store.put_machine(msgspec.structs.replace(other, name=one.name))
-    assert await store.machine(other.uuid) == other
+        await store.put_virtual_machine(msgspec.structs.replace(other, name=one.name))
+    assert await store.virtual_machine(other.uuid) == other
 
 
 async def test_deleting_a_machine_twice_is_no_error(store: Store) -> None:
     machine = make_machine()
-    await store.put_machine(machine)
-    await store.delete_machine(machine.uuid)
-    await store.delete_machine(machine.uuid)
-    assert await store.machines() == []
+    await store.put_virtual_machine(machine)
+    await store.delete_virtual_machine(machine.uuid)
+    await store.delete_virtual_machine(machine.uuid)
+    assert await store.virtual_machines() == []

@@ -88,7 +88,7 @@ async def test_a_network_with_interfaces_cannot_be_deleted(store: Store) -> None
     with pytest.raises(InUseError, match=network.name):
         await store.delete_network(network.uuid)
     assert await store.networks() == [network]
-    await store.delete_machine(machine.uuid)
+    await store.delete_virtual_machine(machine.uuid)
     await store.delete_network(network.uuid)
     assert await store.networks() == []
 
@@ -105,7 +105,7 @@ async def test_a_deleted_network_has_no_addresses(store: Store) -> None:
 
 async def test_a_network_may_not_lose_the_subnet_of_a_given_address(store: Store) -> None:
     kept = await store.put_network(make_network("a", "10.1.0.0/24", "10.2.0.0/24"))
-    await give(store, kept, wish="10.2.0.9")
+    await give(store, kept, address="10.2.0.9")
     with pytest.raises(ConflictError, match=r"cannot lose the subnet of 10\.2\.0\.9"):
         await store.put_network(make_network("a", "10.1.0.0/24"))
     assert await store.networks() == [kept]
@@ -115,7 +115,7 @@ async def test_a_network_may_not_lose_the_subnet_of_a_given_address(store: Store
 async def test_a_network_may_lose_a_subnet_without_given_addresses(store: Store) -> None:
     kept = await store.put_network(make_network("a", "10.1.0.0/24", "10.2.0.0/24"))
     owner = new_owner()
-    await give(store, kept, owner, wish="10.1.0.9")
+    await give(store, kept, owner, address="10.1.0.9")
     await store.release([owner])
     await store.put_network(make_network("a", "10.2.0.0/24"))
     assert await give(store, kept) == "10.2.0.2"

@@ -17,9 +17,9 @@ async def test_it_goes_with_the_last_machine(store: Store, held_for: float) -> N
     network = await store.put_network(make_network())
     machines = [await start_pod(store, [network, network], pod) for pod in ("p1", "p2")]
     network = await retire(store, network)
-    await store.delete_machine(machines[0].uuid, hold=held_for)
+    await store.delete_virtual_machine(machines[0].uuid, hold=held_for)
     assert await store.networks() == [network]
-    await store.delete_machine(machines[1].uuid, hold=held_for)
+    await store.delete_virtual_machine(machines[1].uuid, hold=held_for)
     assert await store.networks() == []
 
 
@@ -40,9 +40,9 @@ async def test_watchers_see_machine_and_network_go(store: Store) -> None:
     network = await retire(store, network)
     async with (
         store.watch_networks(start=WatchStart.NOW) as networks,
-        store.watch_machines(start=WatchStart.NOW) as machines,
+        store.watch_virtual_machines(start=WatchStart.NOW) as machines,
     ):
-        await store.delete_machine(machine.uuid)
+        await store.delete_virtual_machine(machine.uuid)
         assert await anext(networks) == Change(ChangeType.DELETED, network)
         assert await anext(machines) == Change(ChangeType.DELETED, machine)
 
@@ -53,7 +53,7 @@ async def test_others_stay(store: Store) -> None:
     machine = await start_pod(store, networks)
     for network in networks[1:]:
         await retire(store, network)
-    await store.delete_machine(machine.uuid)
+    await store.delete_virtual_machine(machine.uuid)
     assert [network.fq_name[2] for network in await store.networks()] == ["kept", "used"]
 
 
@@ -62,7 +62,7 @@ async def test_a_revived_network_stays(store: Store) -> None:
     machine = await start_pod(store, [network])
     await retire(store, network)
     assert await store.put_network(network) == network
-    await store.delete_machine(machine.uuid)
+    await store.delete_virtual_machine(machine.uuid)
     assert await store.networks() == [network]
 
 
@@ -70,7 +70,7 @@ async def test_its_number_is_free_again_and_so_are_its_addresses(store: Store) -
     network = await store.put_network(make_network("a"))
     machine = await start_pod(store, [network])
     await retire(store, network)
-    await store.delete_machine(machine.uuid, hold=0)
+    await store.delete_virtual_machine(machine.uuid, hold=0)
     assert (await store.put_network(make_network("b"))).vni == network.vni
     await store.put_network(make_network("a", "10.5.0.0/24"))
     assert await give(store, network) == "10.5.0.2"

@@ -34,29 +34,29 @@ async def told(changes: Machines, count: int) -> list[tuple[str, str]]:
 
 
 async def test_an_empty_list_is_synced_at_once(store: Store) -> None:
-    async with store.watch_machines() as changes:
+    async with store.watch_virtual_machines() as changes:
         assert await anext(changes) == SYNCED
 
 
 async def test_a_watcher_starts_with_everything_that_is_there(store: Store) -> None:
     machines = [make_machine(f"p{n}") for n in range(3)]
     for machine in machines:
-        await store.put_machine(machine)
-    async with store.watch_machines() as changes:
+        await store.put_virtual_machine(machine)
+    async with store.watch_virtual_machines() as changes:
         assert sorted(await listed(changes), key=str) == sorted(machines, key=str)
-        await store.delete_machine(machines[0].uuid)
+        await store.delete_virtual_machine(machines[0].uuid)
         assert await anext(changes) == Change(ChangeType.DELETED, machines[0])
 
 
 async def test_a_watcher_that_starts_now_sees_only_what_changes(store: Store) -> None:
     old = make_machine("old")
-    await store.put_machine(old)
-    async with store.watch_machines(start=WatchStart.NOW) as changes:
+    await store.put_virtual_machine(old)
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         new = make_machine("new")
         moved = msgspec.structs.replace(old, node="worker-2")
-        await store.put_machine(new)
-        await store.put_machine(moved)
-        await store.delete_machine(old.uuid)
+        await store.put_virtual_machine(new)
+        await store.put_virtual_machine(moved)
+        await store.delete_virtual_machine(old.uuid)
         assert [await anext(changes) for _ in range(3)] == [
             Change(ChangeType.ADDED, new),
             Change(ChangeType.MODIFIED, moved),
@@ -67,17 +67,17 @@ async def test_a_watcher_that_starts_now_sees_only_what_changes(store: Store) ->
 async def test_an_equal_object_put_again_is_no_change(store: Store) -> None:
     machine, network = make_machine("p1"), make_network()
     async with (
-        store.watch_machines(start=WatchStart.NOW) as machines,
+        store.watch_virtual_machines(start=WatchStart.NOW) as machines,
         store.watch_networks(start=WatchStart.NOW) as networks,
     ):
         for _ in range(2):
-            await store.put_machine(machine)
+            await store.put_virtual_machine(machine)
             kept = await store.put_network(network)
             await store.put_network(kept)
-        await store.delete_machine(machine.uuid)
-        await store.delete_machine(machine.uuid)
+        await store.delete_virtual_machine(machine.uuid)
+        await store.delete_virtual_machine(machine.uuid)
         await store.delete_network(network.uuid)
-        await store.put_machine(make_machine("p2"))
+        await store.put_virtual_machine(make_machine("p2"))
         assert await told(machines, 3) == [("ADDED", "p1"), ("DELETED", "p1"), ("ADDED", "p2")]
         assert [await anext(networks), await anext(networks)] == [
             Change(ChangeType.ADDED, kept),
@@ -86,34 +86,34 @@ async def test_an_equal_object_put_again_is_no_change(store: Store) -> None:
 
 
 async def test_a_refused_write_is_no_change(store: Store) -> None:
-    await store.put_machine(make_machine("p1"))
-    async with store.watch_machines(start=WatchStart.NOW) as changes:
-        refused = await asyncio.gather(store.put_machine(make_machine("p1")), return_exceptions=True)
+    await store.put_virtual_machine(make_machine("p1"))
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
+        refused = await asyncio.gather(store.put_virtual_machine(make_machine("p1")), return_exceptions=True)
         assert isinstance(refused[0], Exception)
-        await store.put_machine(make_machine("p2"))
+        await store.put_virtual_machine(make_machine("p2"))
         assert await told(changes, 1) == [("ADDED", "p2")]
 
 
 async def test_watching_one_node_shows_its_machines_alone(store: Store) -> None:
     for pod, node in [("a", "n1"), ("b", "n2"), ("c", "n1")]:
-        await store.put_machine(make_machine(pod, node=node))
-    async with store.watch_machines(node="n1") as changes:
+        await store.put_virtual_machine(make_machine(pod, node=node))
+    async with store.watch_virtual_machines(node="n1") as changes:
         assert sorted(machine.pod for machine in await listed(changes) if machine) == ["a", "c"]
-        await store.put_machine(make_machine("d", node="n2"))
-        await store.put_machine(make_machine("e", node="n1"))
+        await store.put_virtual_machine(make_machine("d", node="n2"))
+        await store.put_virtual_machine(make_machine("e", node="n1"))
         assert await told(changes, 1) == [("ADDED", "e")]
 
 
 async def test_a_machine_that_changes_its_node_goes_there_and_comes_here(store: Store) -> None:
     machine = make_machine("p1", node="n1")
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     moved = msgspec.structs.replace(machine, node="n2")
     async with (
-        store.watch_machines(start=WatchStart.NOW, node="n1") as there,
-        store.watch_machines(start=WatchStart.NOW, node="n2") as here,
+        store.watch_virtual_machines(start=WatchStart.NOW, node="n1") as there,
+        store.watch_virtual_machines(start=WatchStart.NOW, node="n2") as here,
     ):
-        await store.put_machine(moved)
-        await store.delete_machine(machine.uuid)
+        await store.put_virtual_machine(moved)
+        await store.delete_virtual_machine(machine.uuid)
         assert await anext(there) == Change(ChangeType.DELETED, machine)
         assert [await anext(here), await anext(here)] == [
             Change(ChangeType.ADDED, moved),
@@ -130,10 +130,10 @@ async def test_what_was_acknowledged_before_something_was_asked_for_is_told_befo
         for n in range(5):
             pod = f"p{some}-{n}"
             before[pod] = list(acknowledged)
-            await store.put_machine(make_machine(pod))
+            await store.put_virtual_machine(make_machine(pod))
             acknowledged.append(pod)
 
-    async with store.watch_machines(start=WatchStart.NOW) as changes:
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         await asyncio.gather(*(put_some(n) for n in range(20)))
         pods = [pod for _, pod in await told(changes, 100)]
     for position, pod in enumerate(pods):
@@ -143,9 +143,9 @@ async def test_what_was_acknowledged_before_something_was_asked_for_is_told_befo
 async def test_what_changes_while_the_list_is_read_is_neither_missed_nor_doubled(store: Store) -> None:
     """The list is longer than any page; meanwhile machines come, change and go on both sides of where it has got to."""
     machines = {machine.uuid: machine for machine in (make_machine(f"p{n}") for n in range(1200))}
-    await asyncio.gather(*(store.put_machine(machine) for machine in machines.values()))
+    await asyncio.gather(*(store.put_virtual_machine(machine) for machine in machines.values()))
     seen: dict[str, VirtualMachine] = {}
-    async with store.watch_machines() as changes:
+    async with store.watch_virtual_machines() as changes:
         position, synced = 0, False
         async for change in changes:
             if change.type is ChangeType.SYNCED:
@@ -168,29 +168,29 @@ async def churn(store: Store, machines: dict[str, VirtualMachine], *, round_: in
     some = sorted(machines)[round_ :: len(machines) // 20]
     for uuid in some[:10]:
         machines[uuid] = msgspec.structs.replace(machines[uuid], config_hash=f"round {round_}")
-        await store.put_machine(machines[uuid])
+        await store.put_virtual_machine(machines[uuid])
     for uuid in some[10:20]:
         del machines[uuid]
-        await store.delete_machine(uuid)
+        await store.delete_virtual_machine(uuid)
     for n in range(10):
         machine = make_machine(f"new-{round_}-{n}")
         machines[machine.uuid] = machine
-        await store.put_machine(machine)
+        await store.put_virtual_machine(machine)
 
 
 async def test_a_slow_watcher_holds_up_nobody(store: Store) -> None:
-    async with store.watch_machines() as slow, store.watch_machines() as quick:
+    async with store.watch_virtual_machines() as slow, store.watch_virtual_machines() as quick:
         await listed(slow)
         await listed(quick)
         for n in range(300):
-            await store.put_machine(make_machine(f"p{n}"))
+            await store.put_virtual_machine(make_machine(f"p{n}"))
             assert await told(quick, 1) == [("ADDED", f"p{n}")]
         assert await told(slow, 300) == [("ADDED", f"p{n}") for n in range(300)]
 
 
 async def test_a_waiting_watcher_that_is_cancelled_loses_nothing(store: Store) -> None:
-    await store.put_machine(make_machine("old"))
-    async with store.watch_machines() as changes:
+    await store.put_virtual_machine(make_machine("old"))
+    async with store.watch_virtual_machines() as changes:
         for _ in range(50):
             waiting = asyncio.ensure_future(anext(changes))
             await asyncio.sleep(0)
@@ -202,28 +202,28 @@ async def test_a_waiting_watcher_that_is_cancelled_loses_nothing(store: Store) -
         else:
             assert await told(changes, 1) == [("ADDED", "old")]
         assert await anext(changes) == SYNCED
-        await store.put_machine(make_machine("new"))
+        await store.put_virtual_machine(make_machine("new"))
         assert await told(changes, 1) == [("ADDED", "new")]
 
 
 async def test_leaving_the_context_ends_the_watch(store: Store) -> None:
-    async with store.watch_machines(start=WatchStart.NOW) as changes:
-        await store.put_machine(make_machine("p1"))
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
+        await store.put_virtual_machine(make_machine("p1"))
     assert [change async for change in changes] == []
 
 
 async def test_leaving_the_context_ends_it_for_one_who_waits(store: Store) -> None:
-    async with store.watch_machines(start=WatchStart.NOW) as changes:
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         waiting = asyncio.ensure_future(anext(changes, None))
         await asyncio.sleep(0)
     assert await waiting is None
 
 
 async def test_closing_the_store_ends_watches_after_what_was_committed(store: Store) -> None:
-    async with store.watch_machines() as changes, store.watch_networks() as networks:
+    async with store.watch_virtual_machines() as changes, store.watch_networks() as networks:
         await listed(changes)
         waiting = asyncio.ensure_future(anext(networks))
-        await store.put_machine(make_machine("p1"))
+        await store.put_virtual_machine(make_machine("p1"))
         await store.close()
         assert [change.type async for change in changes] == [ChangeType.ADDED]
         assert (await waiting).type is ChangeType.SYNCED
@@ -235,11 +235,11 @@ async def test_a_new_watch_begins_where_it_says_after_a_restart(
     store: Store, open_store: OpenStore, start: WatchStart
 ) -> None:
     machine = make_machine("p1")
-    await store.put_machine(machine)
+    await store.put_virtual_machine(machine)
     await store.close()
     reopened = await open_store()
-    async with reopened.watch_machines(start=start) as changes:
-        await reopened.put_machine(make_machine("p2"))
+    async with reopened.watch_virtual_machines(start=start) as changes:
+        await reopened.put_virtual_machine(make_machine("p2"))
         expected = ["p2"] if start is WatchStart.NOW else sorted(["p1", "p2"])
         seen = [change async for change in taking(changes, len(expected) + (start is WatchStart.LIST))]
         assert sorted(change.object.pod for change in seen if change.object) == expected

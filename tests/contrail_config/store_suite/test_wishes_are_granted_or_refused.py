@@ -16,14 +16,14 @@ async def network(store: Store) -> VirtualNetwork:
 
 async def refusal(store: Store, network: VirtualNetwork, wish: str, *, family: int = 4) -> AddressUnavailableError:
     with pytest.raises(AddressUnavailableError) as refused:
-        await give(store, network, wish=wish, family=family)
+        await give(store, network, address=wish, family=family)
     assert (refused.value.address, refused.value.network) == (wish, network.name)
     return refused.value
 
 
 async def test_a_free_address_is_given(store: Store, network: VirtualNetwork) -> None:
-    assert await give(store, network, wish="10.1.0.77") == "10.1.0.77"
-    assert await give(store, network, wish="fd00:1:0:0::77", family=6) == "fd00:1::77"
+    assert await give(store, network, address="10.1.0.77") == "10.1.0.77"
+    assert await give(store, network, address="fd00:1:0:0::77", family=6) == "fd00:1::77"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ async def test_an_address_that_can_never_be_given_is_refused(
 
 
 async def test_a_taken_address_is_refused(store: Store, network: VirtualNetwork) -> None:
-    await give(store, network, wish="10.1.0.7")
+    await give(store, network, address="10.1.0.7")
     refused = await refusal(store, network, "10.1.0.7")
     assert (refused.reason, refused.free_in) == ("it is taken by another interface", None)
 
@@ -58,17 +58,17 @@ async def test_a_held_address_is_refused_with_the_time_to_wait(
     store: Store, network: VirtualNetwork, clock: FakeClock
 ) -> None:
     owner = new_owner()
-    await give(store, network, owner, wish="10.1.0.7")
+    await give(store, network, owner, address="10.1.0.7")
     await store.release([owner], hold=30)
     clock.advance(12)
     refused = await refusal(store, network, "10.1.0.7")
     assert (refused.reason, refused.free_in) == ("it is still held back after its release", 18)
     clock.advance(18)
-    assert await give(store, network, wish="10.1.0.7") == "10.1.0.7"
+    assert await give(store, network, address="10.1.0.7") == "10.1.0.7"
 
 
 async def test_two_wishes_for_one_address_in_a_call_are_refused_both(store: Store, network: VirtualNetwork) -> None:
-    asked = [request(network, wish="10.1.0.7"), request(network, wish="10.1.0.7")]
+    asked = [request(network, address="10.1.0.7"), request(network, address="10.1.0.7")]
     with pytest.raises(AddressUnavailableError, match="taken by another interface"):
         await store.allocate(asked)
     assert await store.address_owners() == set()
@@ -77,7 +77,7 @@ async def test_two_wishes_for_one_address_in_a_call_are_refused_both(store: Stor
 async def test_an_owner_that_wishes_what_it_has_keeps_it(store: Store, network: VirtualNetwork) -> None:
     owner = new_owner()
     for _ in range(2):
-        assert await give(store, network, owner, wish="10.1.0.7") == "10.1.0.7"
+        assert await give(store, network, owner, address="10.1.0.7") == "10.1.0.7"
     assert await give(store, network, owner) == "10.1.0.7"
 
 
@@ -86,18 +86,18 @@ async def test_an_owner_that_wishes_another_address_gives_the_old_one_back(
 ) -> None:
     owner = new_owner()
     assert await give(store, network, owner) == "10.1.0.2"
-    assert await give(store, network, owner, wish="10.1.0.7") == "10.1.0.7"
+    assert await give(store, network, owner, address="10.1.0.7") == "10.1.0.7"
     assert await give(store, network, owner) == "10.1.0.7"
     assert (await refusal(store, network, "10.1.0.2")).free_in == DEFAULT_HOLD
     clock.advance(DEFAULT_HOLD)
-    assert await give(store, network, wish="10.1.0.2") == "10.1.0.2"
+    assert await give(store, network, address="10.1.0.2") == "10.1.0.2"
 
 
 async def test_an_owner_whose_new_wish_is_refused_keeps_what_it_has(store: Store, network: VirtualNetwork) -> None:
     owner = new_owner()
-    await give(store, network, wish="10.1.0.7")
+    await give(store, network, address="10.1.0.7")
     assert await give(store, network, owner) == "10.1.0.8"
     with pytest.raises(AddressUnavailableError):
-        await give(store, network, owner, wish="10.1.0.7")
+        await give(store, network, owner, address="10.1.0.7")
     assert await give(store, network, owner) == "10.1.0.8"
     assert (await refusal(store, network, "10.1.0.8")).reason == "it is taken by another interface"

@@ -1,7 +1,7 @@
 """Blocks of addresses have more fields than the rest of the cluster writes in a second: nobody asks who set them."""
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.support.blocks_on_the_wire import taken
 from tests.support.networks import make_network, start_pod

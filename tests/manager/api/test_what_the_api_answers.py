@@ -160,6 +160,6 @@ async def test_a_store_that_cannot_answer_is_told(client: Client, running: Runni
 
 
 async def test_a_pod_whose_machine_is_being_deleted_is_shown_without_it(get: Get, running: RunningManager) -> None:
-    await running.store.delete_machine(OBJECTS[2].uid)
+    await running.store.delete_virtual_machine(OBJECTS[2].uid)
     (item,) = await get("/v1/pods?namespace=blue&name=web-0")
     assert "machine" not in item

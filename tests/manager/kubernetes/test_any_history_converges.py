@@ -27,7 +27,7 @@ class OnThisMachine(ClusterHistory):
         return ManagerLife(self.server, self.store)
 
     async def machines(self) -> list[VirtualMachine]:
-        return await self.store.machines()
+        return await self.store.virtual_machines()
 
     async def networks(self) -> list[VirtualNetwork]:
         return await self.store.networks()

@@ -11,7 +11,7 @@ import pytest
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeGoneError
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import VIRTUAL_MACHINES, virtual_machine_object
 from contrail_config.objects import VirtualMachine, virtual_machine_name
 from manager.deletions import Deletion, Remaining, Removed

@@ -3,7 +3,7 @@
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import NodeReport
 from contrail_config.kubernetes.node_reports import NodeReports
 from contrail_config.objects import VirtualMachine, interface_uuid, static_pod_uuid

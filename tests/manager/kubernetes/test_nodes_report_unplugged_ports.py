@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.definitions import ensure_crds
+from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import CONTRAIL_NODES, GROUP, VERSION, NodeReport
 from contrail_config.kubernetes.node_reports import NodeReports
 from manager.kubernetes.node_report_watch import FORGOTTEN_AFTER, NodeReportWatch

@@ -80,7 +80,7 @@ async def test_it_serves_pods_and_tells_them(server: FakeApiServer, objects: Clu
         uid = objects.add_pod("web-0")
         await manager.serves()
         await eventually(lambda: objects.status("web-0") is not None)
-        machine = await manager.store.machine(uid)
+        machine = await manager.store.virtual_machine(uid)
         assert machine.interfaces[0].addresses[0].address in str(objects.status("web-0"))
         await manager.manager._recorder.flushed()
         (event,) = await manager.cluster.event_log.events(name="web-0")
@@ -94,7 +94,7 @@ async def test_under_multus_the_status_is_left_alone(
     objects.add_pod("web-0")
     async with member(server, tmp_path, configuration=configuration) as manager:
         await manager.serves()
-        assert len(await manager.store.machines()) == 1
+        assert len(await manager.store.virtual_machines()) == 1
     assert objects.requests("patch pods") == 0
 
 
@@ -144,7 +144,7 @@ async def test_a_standby_is_ready_and_neither_reads_nor_writes(
             assert standby.readiness == []
             assert not standby.cluster.leads
             assert {request.split()[1] for request in server.requests[before:]} == {"leases"}
-            assert await standby.store.machines() == []
+            assert await standby.store.virtual_machines() == []
 
 
 async def test_a_standby_takes_over_at_once_when_the_leader_stops(
@@ -156,7 +156,7 @@ async def test_a_standby_takes_over_at_once_when_the_leader_stops(
         async with member(server, tmp_path / "b") as standby:
             await leader.stop()
             await standby.serves()
-            assert (await standby.store.machine(uid)).pod == "web-0"
+            assert (await standby.store.virtual_machine(uid)).pod == "web-0"
 
 
 async def test_who_lost_the_lease_writes_nothing_more_and_ends(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrail_config.objects import DefaultGateway, VirtualMachine, thick_name
+from contrail_config.objects import DefaultGateway, VirtualMachine, interface_name
 from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings
 from manager.mapping.errors import MappingError
 from manager.source import Pod
@@ -96,7 +96,7 @@ def _check_identities(machine: VirtualMachine) -> None:
 
 def _check_names(machine: VirtualMachine, configuration: ManagerConfiguration) -> None:
     if configuration is THICK:
-        names = [thick_name(index, interface.interface) for index, interface in enumerate(machine.interfaces)]
+        names = [interface_name(index, interface.interface) for index, interface in enumerate(machine.interfaces)]
     else:
         names = [interface.attachment or "eth0" for interface in machine.interfaces]
     assert len(set(names)) == len(names)

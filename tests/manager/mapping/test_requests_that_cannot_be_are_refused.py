@@ -41,7 +41,7 @@ def test_wishes_are_asked_for_first() -> None:
     """Else the address could be given to an earlier interface of the same pod, which does not care."""
     pod = make_pod(networks=elements({"name": "net-a"}, {"name": "net-a", "ips": ["10.1.0.2"]}))
     requests = address_requests(pod.uid, draft(pod, *NADS).interfaces)
-    assert [request.wish for request in requests] == ["10.1.0.2", None, None]
+    assert [request.address for request in requests] == ["10.1.0.2", None, None]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import asyncio
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.definitions import crds
+from contrail_config.kubernetes.crds import crds
 from tests.e2e.kubernetes.deployed.cluster import Cluster
 from tests.e2e.kubernetes.faults.crowd import Crowd
 from tests.e2e.kubernetes.faults.managers import Managers
