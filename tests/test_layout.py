@@ -1,4 +1,4 @@
-"""The checkout holds together."""
+"""Layout of the checkout and of the distribution."""
 
 import tomllib
 import zipfile
@@ -18,7 +18,7 @@ def wheel_files(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return set(zipfile.ZipFile(wheel).namelist())
 
 
-def test_every_package_of_the_distribution_is_there_and_says_what_it_is() -> None:
+def test_every_package_of_the_wheel_exists_and_has_a_docstring() -> None:
     for package in PACKAGES:
         assert (ROOT / package / "__init__.py").read_text().startswith('"""'), package
 
@@ -29,3 +29,8 @@ def test_the_wheel_marks_every_package_as_typed(wheel_files: set[str]) -> None:
 
 def test_the_wheel_holds_our_packages_and_nothing_else(wheel_files: set[str]) -> None:
     assert {name.split("/")[0] for name in wheel_files if ".dist-info/" not in name} == set(PACKAGES)
+
+
+def test_the_demo_is_not_in_the_wheel(wheel_files: set[str]) -> None:
+    assert (ROOT / "demo" / "__main__.py").exists()
+    assert not [name for name in wheel_files if "demo" in name.split("/")]

@@ -1,4 +1,4 @@
-"""What the kernel says about a network namespace, read back with iproute2: a witness that is none of ours."""
+"""Reads links and routes of a network namespace with iproute2, independently of our own netlink code."""
 
 import ipaddress
 import json
@@ -12,7 +12,7 @@ _TIMEOUT = 10.0
 
 
 class Link(NamedTuple):
-    """A link as the kernel has it; `addresses` as CIDR, without the link-local ones that it gives itself."""
+    """A link; `addresses` are in CIDR form, without the link-local ones that the kernel assigns."""
 
     name: str
     mac: str
@@ -21,7 +21,7 @@ class Link(NamedTuple):
 
 
 class KernelRoute(NamedTuple):
-    """A route through a link; `gateway` is None on the link itself."""
+    """A route through a link; `gateway` is None for an on-link route."""
 
     family: int
     destination: str
@@ -30,18 +30,18 @@ class KernelRoute(NamedTuple):
 
 
 def raise_loopback(namespace: str) -> None:
-    """Brings up the loopback of a named network namespace, which is made with it down."""
+    """Brings up the loopback link, which is down in a new network namespace."""
     _ip(namespace, "link", "set", "lo", "up")
 
 
 def read_links(namespace: str) -> list[Link]:
-    """Links of a named network namespace but the loopback, in the order in which they were made."""
+    """Returns the links of a network namespace except the loopback, in the order of their creation."""
     links = [link for link in _ip(namespace, "address", "show") if link["ifname"] != "lo"]
     return [_link(link) for link in sorted(links, key=lambda link: int(link["ifindex"]))]
 
 
 def read_routes(namespace: str) -> list[KernelRoute]:
-    """Routes of both families that somebody made, not those that come with addresses."""
+    """Returns the routes of both families, without those that the kernel adds for addresses."""
     return [
         KernelRoute(family, _destination(route["dst"], family), route.get("gateway"), route["dev"])
         for family in (4, 6)
@@ -56,15 +56,15 @@ def _link(link: dict[str, Any]) -> Link:
 
 
 def _destination(text: str, family: int) -> str:
-    """As CIDR: iproute2 says `default`, and leaves out the prefix of a single address."""
+    """Returns a CIDR; iproute2 prints `default` and omits the prefix of a single address."""
     if text == "default":
         return EVERYWHERE[family]
     return str(ipaddress.ip_network(text))
 
 
 def _ip(namespace: str, *command: str) -> list[dict[str, Any]]:
-    ended = subprocess.run(
+    completed = subprocess.run(
         ["ip", "-n", namespace, "-json", *command], check=True, capture_output=True, timeout=_TIMEOUT
     )
-    rows: list[dict[str, Any]] = json.loads(ended.stdout or b"[]")
+    rows: list[dict[str, Any]] = json.loads(completed.stdout or b"[]")
     return rows

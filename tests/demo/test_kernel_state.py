@@ -1,16 +1,16 @@
-"""What the demo shows comes from the kernel, in the order in which links were made."""
+"""Links and routes are read from the kernel, links in the order of their creation."""
 
 from collections.abc import Callable
 
 import pytest
 
-from contrail_embedded.demo.kernel import KernelRoute, Link, read_links, read_routes
+from demo.kernel_state import KernelRoute, Link, read_links, read_routes
 from tests.support.netns import Netns
 
 
 @pytest.fixture
 def pod(make_netns: Callable[[str], Netns]) -> Netns:
-    """A namespace with two links whose names are in another order than their making."""
+    """A namespace with two links whose names sort differently from their creation."""
     pod, node = make_netns("pod"), make_netns("node")
     for name, mac in (("zulu", "02:00:00:00:00:01"), ("alpha", "02:00:00:00:00:02")):
         sandbox_end = ("name", name, "address", mac, "mtu", "1400", "type", "veth")
@@ -22,18 +22,18 @@ def pod(make_netns: Callable[[str], Netns]) -> Netns:
     return pod
 
 
-def test_links_come_in_the_order_of_their_making_without_what_the_kernel_gave_them(pod: Netns) -> None:
+def test_links_are_in_order_of_creation_and_without_kernel_assigned_addresses(pod: Netns) -> None:
     assert read_links(pod.name) == [
         Link("zulu", "02:00:00:00:00:01", 1400, ("10.1.0.5/24", "fd00::5/64")),
         Link("alpha", "02:00:00:00:00:02", 1400, ()),
     ]
 
 
-def test_routes_that_come_with_addresses_are_left_out(pod: Netns) -> None:
+def test_routes_that_the_kernel_adds_for_addresses_are_omitted(pod: Netns) -> None:
     assert read_routes(pod.name) == []
 
 
-def test_routes_are_told_as_cidr_with_gateway_and_link(pod: Netns) -> None:
+def test_routes_are_read_as_cidr_with_gateway_and_link(pod: Netns) -> None:
     pod.ip("route", "add", "default", "via", "10.1.0.1")
     pod.ip("route", "add", "10.9.9.9", "dev", "alpha")
     pod.ip("-6", "route", "add", "default", "via", "fd00::1")

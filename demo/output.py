@@ -1,34 +1,34 @@
-"""What the demo shows: the pods as the kernel has them, and how to look further."""
+"""Output of the demo: a table of the pods' interfaces as read from the kernel, and commands for inspection."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from contrail_config.objects import VirtualMachineInterface, interface_name
-from contrail_embedded.demo.kernel import EVERYWHERE, KernelRoute, read_links, read_routes
-from contrail_embedded.demo.place import DemoDirectory
-from contrail_embedded.demo.runtime_player import Sandbox
 from contrailctl.table import format_table
+from demo.container_runtime import Sandbox
+from demo.kernel_state import EVERYWHERE, KernelRoute, read_links, read_routes
+from demo.resources import DemoResources
 
 _HEADER = ("POD", "INTERFACE", "NETWORK", "ADDRESSES", "DEFAULT ROUTES")
 
 
 def sandbox_table(sandboxes: Iterable[Sandbox]) -> str:
-    """Returns the table of all interfaces, read from the kernel; which network one is in, the manager says."""
+    """Returns a table of all interfaces, read from the kernel; only the network column comes from the manager."""
     return format_table(_HEADER, [row for sandbox in sandboxes for row in _rows(sandbox)])
 
 
-def how_to_look(place: DemoDirectory, url: str, sandboxes: Sequence[Sandbox]) -> str:
-    """Returns commands for what was kept."""
+def inspection_commands(resources: DemoResources, url: str, sandboxes: Sequence[Sandbox]) -> str:
+    """Returns commands to inspect a run that was kept."""
     pod = sandboxes[-1].pod
-    command = f"ip netns exec {place.node_namespace} .venv/bin/contrailctl --manager {url} --agent {url}"
+    command = f"ip netns exec {resources.node_namespace} .venv/bin/contrailctl --manager {url} --agent {url}"
     return "\n".join(
         [
-            "The node runs on, and the pods keep their interfaces. Look at them with",
+            "The node keeps running and the pods keep their interfaces. Inspect them with",
             f"  {command} status",
             f"  {command} get interfaces",
             f"  {command} describe pod {pod.namespace}/{pod.name}",
             f"  ip netns exec {sandboxes[-1].namespace} ip address",
-            f"  ip -n {place.node_namespace} link",
-            f"Files are below {place.directory}. The next run, or scripts/demo --stop, takes all of it away.",
+            f"  ip -n {resources.node_namespace} link",
+            f"Files are in {resources.directory}. The next run or scripts/demo --stop removes everything.",
         ]
     )
 

@@ -1,6 +1,6 @@
-"""The embedded node as a process: manager, store and agent in one, started on a folder of manifests.
+"""Runs the embedded node (manager, store and agent) as a process on a folder of manifests.
 
-It is started in the network namespace of the caller, which stands for the node: its API is reached there alone.
+It runs in the network namespace of the caller, which stands for the node; its API is reachable only there.
 """
 
 import contextlib
@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 
-from contrail_embedded.demo.errors import NodeError
-from contrail_embedded.demo.place import DemoDirectory
 from contrailctl.errors import UnreachableError
 from contrailctl.fetch import Endpoint
+from demo.errors import NodeError
+from demo.resources import DemoResources
 
 READY_TIMEOUT = 30.0
-STOP_TIMEOUT = 8.0  # it has 5 seconds
+STOP_TIMEOUT = 8.0  # the node stops within 5 s
 _ADDRESS = "127.0.0.1:8083"
 _POLL = 0.1
 _REQUEST_TIMEOUT = 5.0
@@ -34,55 +34,55 @@ BIN_DIR = os.path.dirname(sys.executable)
 
 
 class Node:
-    """A started embedded node. Methods raise NodeError."""
+    """A running embedded node. Methods raise NodeError."""
 
-    def __init__(self, place: DemoDirectory, manifests: str) -> None:
-        self._place = place
+    def __init__(self, resources: DemoResources, manifests: str) -> None:
+        self._resources = resources
         self.endpoint = Endpoint(f"http://{_ADDRESS}", _REQUEST_TIMEOUT)
         command = [os.path.join(BIN_DIR, "contrail-manager"), "--embedded", "--manifests", manifests]
-        with open(place.log_file, "wb") as log:
+        with open(resources.log_file, "wb") as log:
             self._process = subprocess.Popen(
-                [*command, "--data-dir", place.data_dir, "--listen", _ADDRESS],
+                [*command, "--data-dir", resources.data_dir, "--listen", _ADDRESS],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C is for the demo, which then stops the node
+                start_new_session=True,  # Ctrl-C reaches only the demo, which then stops the node
             )
-        _remember(place, self._process.pid)
+        _record_process(resources, self._process.pid)
 
     def wait_until_ready(self) -> None:
-        """Returns when the node has read its manifests and serves them."""
-        give_up = time.monotonic() + READY_TIMEOUT
-        reasons = "it does not answer"
-        while time.monotonic() < give_up:
+        """Waits until the node has loaded its manifests and serves them."""
+        deadline = time.monotonic() + READY_TIMEOUT
+        reasons = "no response"
+        while time.monotonic() < deadline:
             if self._process.poll() is not None:
-                raise NodeError(f"the node ended with status {self._process.returncode}:\n{self._end_of_log()}")
+                raise NodeError(f"node: exited with status {self._process.returncode}:\n{self._log_tail()}")
             with contextlib.suppress(UnreachableError):  # not listening yet
                 status, body = self.endpoint.ask("/readyz")
                 if status == 200:
                     return
                 reasons = body.decode(errors="replace")
             threading.Event().wait(_POLL)
-        raise NodeError(f"the node is not ready after {READY_TIMEOUT:g} s: {reasons}\n{self._end_of_log()}")
+        raise NodeError(f"node: not ready after {READY_TIMEOUT:g} s: {reasons}\n{self._log_tail()}")
 
     def stop(self) -> int:
-        """Ends the node and returns its exit status."""
+        """Stops the node and returns its exit status."""
         self._process.terminate()
         try:
             return self._process.wait(STOP_TIMEOUT)
         except subprocess.TimeoutExpired as error:
             self._process.kill()
             self._process.wait(STOP_TIMEOUT)
-            raise NodeError(f"the node had to be killed:\n{self._end_of_log()}") from error
+            raise NodeError(f"node: did not stop within {STOP_TIMEOUT:g} s, killed:\n{self._log_tail()}") from error
 
-    def _end_of_log(self) -> str:
-        with open(self._place.log_file, errors="replace") as log:
+    def _log_tail(self) -> str:
+        with open(self._resources.log_file, errors="replace") as log:
             return "".join(log.readlines()[-_LOG_LINES:]).rstrip()
 
 
-def stop_kept_node(place: DemoDirectory) -> None:
-    """Ends the node that an earlier run left; a process that only has its number now is left alone."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(place.process_file, "rb") as file:
+def stop_kept_node(resources: DemoResources) -> None:
+    """Stops the node that an earlier run kept, but no other process that has reused its pid."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(resources.process_file, "rb") as file:
         kept = json.load(file)
         with open(os.pidfd_open(kept["pid"]), "rb") as process:
             if identify(kept["pid"]) != kept:
@@ -92,13 +92,14 @@ def stop_kept_node(place: DemoDirectory) -> None:
                 signal.pidfd_send_signal(process.fileno(), signal.SIGKILL)
 
 
-def _remember(place: DemoDirectory, pid: int) -> None:
-    with open(place.process_file, "wb") as file:
+def _record_process(resources: DemoResources, pid: int) -> None:
+    with open(resources.process_file, "wb") as file:
         file.write(msgspec.json.encode(identify(pid)))
 
 
 def identify(pid: int) -> Mapping[str, Any]:
-    """A process by its number and the moment of its start: numbers are used again."""
+    """Returns pid and start time of a process; the pid alone is ambiguous, since the kernel reuses it."""
     with open(f"/proc/{pid}/stat") as file:
+        # Field 22; the command name before it is in parentheses and may itself contain blanks and parentheses.
         start = file.read().rpartition(")")[2].split()[19]
     return {"pid": pid, "start": start}

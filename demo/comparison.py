@@ -1,20 +1,20 @@
-"""Compares what the kernel says about a pod's sandbox with what the manager says about the pod."""
+"""Compares the kernel state of a sandbox with the pod's interfaces in the manager's API."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from contrail_config.default_routes import default_routes
 from contrail_config.objects import VirtualMachineInterface, interface_name
-from contrail_embedded.demo.kernel import EVERYWHERE, KernelRoute, Link
+from demo.kernel_state import EVERYWHERE, KernelRoute, Link
 
 
 def differences(
     interfaces: Sequence[VirtualMachineInterface], links: Sequence[Link], routes: Sequence[KernelRoute]
 ) -> Iterator[str]:
-    """Says in one sentence each what is not as it should be."""
+    """Yields one sentence per difference."""
     names = [interface_name(index, interface.interface) for index, interface in enumerate(interfaces)]
     if [link.name for link in links] != names:
-        yield f"links in the order of their making: {_listed(link.name for link in links)}, not {_listed(names)}"
+        yield f"links in order of creation: {_listed(link.name for link in links)}, expected {_listed(names)}"
         return
     for link, interface in zip(links, interfaces, strict=True):
         yield from _of_link(link, interface)
@@ -22,23 +22,23 @@ def differences(
 
 
 def result_differences(result: Mapping[str, Any], links: Sequence[Link]) -> Iterator[str]:
-    """The same for the plugin's result, which tells the runtime of the first interface alone."""
+    """Yields one sentence per difference in the result of ADD, which reports only the first interface."""
     named = [interface["name"] for interface in result.get("interfaces", ()) if interface.get("sandbox")]
     if named != [link.name for link in links[:1]]:
-        yield f"result of ADD: interfaces in the sandbox are {_listed(named)}, not the first alone"
+        yield f"result of ADD: interfaces in the sandbox: {_listed(named)}, expected only the first"
     addresses = sorted(entry["address"] for entry in result.get("ips", ()))
     if links and addresses != sorted(links[0].addresses):
-        yield f"result of ADD: addresses are {_listed(addresses)}, not {_listed(links[0].addresses)}"
+        yield f"result of ADD: addresses: {_listed(addresses)}, expected {_listed(links[0].addresses)}"
 
 
 def _of_link(link: Link, interface: VirtualMachineInterface) -> Iterator[str]:
     expected = {f"{address.address}/{address.prefix_length}" for address in interface.addresses}
     if set(link.addresses) != expected:
-        yield f"{link.name}: addresses are {_listed(link.addresses)}, not {_listed(expected)}"
+        yield f"{link.name}: addresses: {_listed(link.addresses)}, expected {_listed(expected)}"
     if link.mac != interface.mac:
-        yield f"{link.name}: MAC is {link.mac}, not {interface.mac}"
+        yield f"{link.name}: MAC: {link.mac}, expected {interface.mac}"
     if link.mtu != interface.mtu:
-        yield f"{link.name}: MTU is {link.mtu}, not {interface.mtu}"
+        yield f"{link.name}: MTU: {link.mtu}, expected {interface.mtu}"
 
 
 def _expected_routes(interfaces: Sequence[VirtualMachineInterface], names: Sequence[str]) -> set[KernelRoute]:
@@ -55,9 +55,9 @@ def _expected_routes(interfaces: Sequence[VirtualMachineInterface], names: Seque
 
 def _of_routes(expected: set[KernelRoute], found: set[KernelRoute]) -> Iterator[str]:
     for route in sorted(expected - found, key=str):
-        yield f"route {_route(route)} is missing"
+        yield f"route {_route(route)}: not found"
     for route in sorted(found - expected, key=str):
-        yield f"route {_route(route)} should not be there"
+        yield f"route {_route(route)}: unexpected"
 
 
 def _route(route: KernelRoute) -> str:

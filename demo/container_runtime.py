@@ -1,4 +1,4 @@
-"""Plays the container runtime for one pod: what containerd does around the plugin, by the same calls."""
+"""Simulates the container runtime: makes the calls that containerd makes around the plugin."""
 
 import os
 import secrets
@@ -9,33 +9,33 @@ from cni_contrail.runtime.attachment import Attachment
 from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.configuration import NetworkList
 from cni_contrail.runtime.sandbox import make_sandbox, remove_sandbox
-from contrail_embedded.demo.node import BIN_DIR
-from contrail_embedded.demo.place import DemoDirectory
+from demo.node import BIN_DIR
+from demo.resources import DemoResources
 from manager.api.types import PodView
 
 _SETTINGS_VARIABLE = "CONTRAIL_CNI_CONFIG"
 
 
 class Sandbox(NamedTuple):
-    """A pod with its network namespace and its one attachment, as the runtime knows it."""
+    """A pod with its network namespace and its single attachment."""
 
     pod: PodView
     namespace: str
     attachment: Attachment
 
 
-class RuntimePlayer:
-    """Makes and removes sandboxes, and runs a network configuration on them, in the network namespace of the caller."""
+class ContainerRuntime:
+    """Creates and removes sandboxes and runs a network configuration on them, in the caller's network namespace."""
 
-    def __init__(self, place: DemoDirectory, network: NetworkList) -> None:
-        self._place = place
+    def __init__(self, resources: DemoResources, network: NetworkList) -> None:
+        self._resources = resources
         self._network = network
-        environment = {**os.environ, _SETTINGS_VARIABLE: place.plugin_settings}
-        self._runtime = Runtime([BIN_DIR], cache_dir=place.result_cache, environment=environment)
+        environment = {**os.environ, _SETTINGS_VARIABLE: resources.plugin_settings}
+        self._runtime = Runtime([BIN_DIR], cache_dir=resources.result_cache, environment=environment)
 
-    def make(self, pod: PodView) -> Sandbox:
-        """Makes a network namespace for the pod: before any plugin runs."""
-        namespace = self._place.pod_namespace(pod.namespace, pod.name)
+    def create(self, pod: PodView) -> Sandbox:
+        """Creates the network namespace of the pod, before any plugin runs."""
+        namespace = self._resources.pod_namespace(pod.namespace, pod.name)
         container_id = secrets.token_hex(32)
         args = {
             "IgnoreUnknown": "1",
@@ -48,22 +48,22 @@ class RuntimePlayer:
         return Sandbox(pod, namespace, Attachment(container_id, path, "eth0", args=tuple(args.items())))
 
     def attach(self, sandbox: Sandbox) -> None:
-        """ADD. Raises CniRuntimeError."""
+        """Runs ADD. Raises CniRuntimeError."""
         self._runtime.add(self._network, sandbox.attachment)
 
     def result(self, sandbox: Sandbox) -> Mapping[str, Any]:
-        """The result of ADD as the runtime cached it; empty if there is none. Raises CniRuntimeError."""
+        """Returns the cached result of ADD, empty if there is none. Raises CniRuntimeError."""
         entry = self._runtime.cached(self._network, sandbox.attachment)
         return {} if entry is None else entry.result
 
     def check(self, sandbox: Sandbox) -> None:
-        """CHECK. Raises CniRuntimeError."""
+        """Runs CHECK. Raises CniRuntimeError."""
         self._runtime.check(self._network, sandbox.attachment)
 
     def detach(self, sandbox: Sandbox) -> None:
-        """DEL, which a failed ADD is followed by too. Raises CniRuntimeError."""
+        """Runs DEL, also after a failed ADD. Raises CniRuntimeError."""
         self._runtime.delete(self._network, sandbox.attachment)
 
     def remove(self, sandbox: Sandbox) -> None:
-        """Removes the network namespace: after the last plugin."""
+        """Removes the network namespace, after the last plugin ran."""
         remove_sandbox(sandbox.attachment.netns)

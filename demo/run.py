@@ -1,0 +1,68 @@
+"""One run of the demo, from loading the manifests to the final search for leftovers."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+
+from cni_contrail.runtime.configuration import load_file
+from cni_contrail.runtime.interrupts import interrupts_held
+from cni_contrail.runtime.sandbox import inside, make_sandbox
+from demo.container_runtime import ContainerRuntime
+from demo.kernel_state import raise_loopback
+from demo.node import Node
+from demo.output import inspection_commands
+from demo.pods import DemoPods, Show
+from demo.resources import DemoResources
+
+
+def run_demo(resources: DemoResources, *, manifests: str, conflist: str, keep: bool, show: Show) -> list[str]:
+    """Returns the findings, one sentence each. With `keep` it stops after CHECK and leaves everything running.
+
+    Raises DemoError, CniRuntimeError or ContrailctlError if it cannot continue; everything was removed then.
+    """
+    network = load_file(conflist)
+    with contextlib.ExitStack() as undo:
+        undo.callback(_uninterrupted, resources.remove)
+        resources.create()
+        _write_plugin_settings(resources)
+        with inside(_create_node_namespace(resources)):
+            show(f"starting the embedded node on {manifests}")
+            # An interrupt between the start of the process and the registration of its clean-up would leak it.
+            with interrupts_held():
+                node = Node(resources, manifests)
+                undo.callback(_uninterrupted, node.stop)
+            node.wait_until_ready()
+
+            pods = DemoPods(node, ContainerRuntime(resources, network), show)
+            findings = pods.bring_up()
+            if keep:
+                undo.pop_all()
+                show(f"\n{inspection_commands(resources, node.endpoint.url, pods.sandboxes)}\n")
+                return findings
+            findings += pods.tear_down(resources)
+            findings += _stop(node)
+    findings += (f"namespace {namespace}: not removed" for namespace in resources.namespaces())
+    return findings
+
+
+def _uninterrupted(clean_up: Callable[[], object]) -> None:
+    with interrupts_held():
+        clean_up()
+
+
+def _write_plugin_settings(resources: DemoResources) -> None:
+    settings = {"agent-socket": resources.agent_socket, "state-dir": resources.attachment_records}
+    with open(resources.plugin_settings, "w") as file:
+        json.dump(settings, file)
+
+
+def _create_node_namespace(resources: DemoResources) -> str:
+    path = make_sandbox(resources.node_namespace)
+    raise_loopback(resources.node_namespace)
+    return path
+
+
+def _stop(node: Node) -> Iterator[str]:
+    status = node.stop()
+    if status != 0:
+        yield f"node: exited with status {status}"

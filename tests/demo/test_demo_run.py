@@ -1,0 +1,129 @@
+"""The demo as its user runs it: on the examples, kept and removed, interrupted, and with failures."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from demo.resources import DemoResources
+
+ROOT = Path(__file__).parents[2]
+TIMEOUT = 50
+
+Demo = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def resources() -> Iterator[DemoResources]:
+    resources = DemoResources(f"ct-demo-{uuid.uuid4().hex[:8]}")
+    yield resources
+    subprocess.run([*command(resources), "--stop"], cwd=ROOT, check=True, timeout=TIMEOUT)
+
+
+def command(resources: DemoResources) -> list[str]:
+    return [sys.executable, "-m", "demo", "--name", resources.name]
+
+
+@pytest.fixture
+def demo(resources: DemoResources) -> Demo:
+    """Starts the demo from the checkout."""
+
+    def start(*options: str) -> "subprocess.Popen[str]":
+        pipe = subprocess.PIPE
+        return subprocess.Popen([*command(resources), *options], cwd=ROOT, stdout=pipe, stderr=pipe, text=True)
+
+    return start
+
+
+def finish(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=TIMEOUT)
+    return process.returncode, out, err
+
+
+def is_clean(resources: DemoResources) -> bool:
+    return not resources.namespaces() and not os.path.exists(resources.directory)
+
+
+def on_node(resources: DemoResources, *words: str) -> str:
+    """Runs a command in the namespace that stands for the node."""
+    run = ["ip", "netns", "exec", resources.node_namespace, *words]
+    return subprocess.run(run, check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout
+
+
+def test_all_checks_pass_for_the_examples(demo: Demo, resources: DemoResources) -> None:
+    status, out, err = finish(demo())
+    assert (status, err) == (0, ""), out
+    assert out.endswith("everything was removed; all checks passed\n")
+    assert re.search(r"^media/router +eth0 +pod network", out, re.MULTILINE)
+    assert re.search(r"^ +six +shop/green +fd00:20::", out, re.MULTILINE)
+    assert re.search(r"^ +front +shop/blue +10\.10\.0\.100/24, fd00:10::100/64", out, re.MULTILINE)
+    assert is_clean(resources)
+
+
+def test_a_kept_run_can_be_inspected_and_is_removed_by_the_next_run(demo: Demo, resources: DemoResources) -> None:
+    status, out, err = finish(demo("--keep"))
+    assert (status, err) == (0, ""), out
+    assert f"ip netns exec {resources.pod_namespace('shop', 'twice')} ip address" in out
+    links = json.loads(on_node(resources, "ip", "-json", "link"))
+    assert len([link for link in links if link["ifname"].startswith("tap")]) > 8
+    for line in re.findall(rf"^  ip netns exec {resources.node_namespace} (.*)$", out, re.MULTILINE):
+        assert on_node(resources, *line.replace(".venv/bin/", f"{os.path.dirname(sys.executable)}/").split())
+    status, out, err = finish(demo())
+    assert (status, err) == (0, ""), out
+    assert is_clean(resources)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("line", ["starting the embedded node", "ADD: "])
+def test_an_interrupt_cleans_up(demo: Demo, resources: DemoResources, line: str, number: signal.Signals) -> None:
+    process = demo()
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith(line):
+        assert process.poll() is None
+    process.send_signal(number)
+    status, _, err = finish(process)
+    assert (status, err) == (130, "demo: interrupted; everything was removed\n")
+    assert is_clean(resources)
+
+
+def test_a_waiting_pod_is_a_failure_and_others_continue(demo: Demo, resources: DemoResources, tmp_path: Path) -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: shop%s}\nspec: {containers: []}\n"
+    (tmp_path / "good.yaml").write_text(pod % ("good", ""))
+    networks = ", annotations: {k8s.v1.cni.cncf.io/networks: nowhere}"
+    (tmp_path / "bad.yaml").write_text(pod % ("bad", networks))
+    status, out, err = finish(demo("--manifests", str(tmp_path)))
+    assert status == 1
+    assert err.startswith("demo: check failed: pod shop/bad: Waiting: ")
+    assert "CHECK: 1 pods" in out
+    assert is_clean(resources)
+
+
+def test_a_failing_plugin_is_reported_for_each_pod(demo: Demo, resources: DemoResources, tmp_path: Path) -> None:
+    conflist = tmp_path / "10-other.conflist"
+    conflist.write_text('{"cniVersion": "1.0.0", "name": "other", "plugins": [{"type": "no-such-plugin"}]}')
+    status, out, err = finish(demo("--conflist", str(conflist)))
+    assert status == 1
+    assert "demo: check failed: pod shop/plain: plugin no-such-plugin is not there" in err
+    assert "ADD: 8 pods in 0.0 s, 8 failures" in out
+    assert is_clean(resources)
+
+
+def test_a_node_that_fails_to_start_is_shown_with_its_log(demo: Demo, resources: DemoResources, tmp_path: Path) -> None:
+    status, _, err = finish(demo("--manifests", str(tmp_path / "none")))
+    assert status == 1
+    assert err.startswith("demo: node: exited with status 2:\n")
+    assert f"folder {tmp_path}/none cannot be read: No such file or directory\n" in err
+    assert is_clean(resources)
+
+
+def test_a_missing_network_configuration_is_reported(demo: Demo, resources: DemoResources) -> None:
+    status, _, err = finish(demo("--conflist", "none.conflist"))
+    assert (status, err) == (1, "demo: none.conflist: cannot be read: No such file or directory\n")
+    assert is_clean(resources)
