@@ -17,8 +17,8 @@ from contrail_config.objects import (
     VirtualMachineInterface,
     virtual_machine_name,
 )
-from contrailctl.errors import AnswerError, NotFoundError
-from contrailctl.fetch import Endpoint
+from contrailctl.endpoint import Endpoint
+from contrailctl.errors import NotFoundError, ResponseError
 
 _DNS_UNKNOWN = ("0.0.0.0", "::")
 
@@ -59,7 +59,7 @@ class Port(msgspec.Struct, rename="kebab"):
 Item = TypeVar("Item", bound=msgspec.Struct)
 
 
-class AgentQueries:
+class AgentApi:
     """The API of one agent. Methods raise ContrailctlError."""
 
     def __init__(self, endpoint: Endpoint, *, cluster: str) -> None:
@@ -75,7 +75,7 @@ class AgentQueries:
             raise NotFoundError(f"pod {namespace}/{pod} is not known to {self._endpoint.url} (as {name})") from error
         annotated = sorted(((_annotations(item), item) for item in items), key=lambda pair: _index(pair[0]))
         if not annotated:
-            raise AnswerError(f"{self._endpoint.url}/vm-cfg/{name}: has no interfaces")
+            raise ResponseError(f"{self._endpoint.url}/vm-cfg/{name}: has no interfaces")
         first, item = annotated[0]
         return VirtualMachine(
             uuid=item.vm_uuid,
@@ -105,7 +105,7 @@ class AgentQueries:
         try:
             return [msgspec.json.decode(each, type=item) for each in msgspec.json.decode(body, type=list[msgspec.Raw])]
         except msgspec.DecodeError as error:
-            raise AnswerError(f"{self._endpoint.url}{path}: is no agent's answer: {error}") from error
+            raise ResponseError(f"{self._endpoint.url}{path}: is no agent's answer: {error}") from error
 
 
 def _annotations(item: _ConfiguredItem) -> dict[str, str]:

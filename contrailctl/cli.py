@@ -11,12 +11,12 @@ import sys
 from cni_contrail.runtime.errors import AttachmentError, CniRuntimeError
 from cni_contrail.runtime.interrupts import sigterm_interrupts
 from contrailctl import cni, get
-from contrailctl.agent import AgentQueries
+from contrailctl.agent import AgentApi
 from contrailctl.arguments import DEFAULT_AGENT, DEFAULT_MANAGER, DEFAULT_TIMEOUT, parse_arguments
 from contrailctl.describe import describe_pod
+from contrailctl.endpoint import Endpoint
 from contrailctl.errors import ContrailctlError, UsageError
-from contrailctl.fetch import Endpoint
-from contrailctl.manager import ManagerQueries
+from contrailctl.manager import ManagerApi
 from contrailctl.output import Output, render
 from contrailctl.status import status
 
@@ -63,18 +63,18 @@ def _run(arguments: argparse.Namespace, version: str) -> Output:
         return get.get_interfaces(_source(arguments), arguments)
     if arguments.kind == "ports":
         return get.get_ports(_agent(arguments), arguments)
-    return _LISTS[arguments.kind](ManagerQueries(_manager_endpoint(arguments)), arguments)
+    return _LISTS[arguments.kind](ManagerApi(_manager_endpoint(arguments)), arguments)
 
 
-def _source(arguments: argparse.Namespace) -> ManagerQueries | AgentQueries:
+def _source(arguments: argparse.Namespace) -> ManagerApi | AgentApi:
     """An agent where only an agent is named, else the manager."""
     if arguments.agent and not arguments.manager:
         return _agent(arguments)
-    return ManagerQueries(_manager_endpoint(arguments))
+    return ManagerApi(_manager_endpoint(arguments))
 
 
-def _agent(arguments: argparse.Namespace) -> AgentQueries:
-    return AgentQueries(_agent_endpoint(arguments), cluster=arguments.cluster_name)
+def _agent(arguments: argparse.Namespace) -> AgentApi:
+    return AgentApi(_agent_endpoint(arguments), cluster=arguments.cluster_name)
 
 
 def _manager_endpoint(arguments: argparse.Namespace) -> Endpoint:

@@ -43,7 +43,7 @@ class AttachmentView(msgspec.Struct, frozen=True):
         return self.network, self.attachment, namespace, ", ".join(self.addresses)
 
 
-class NetworkStatus(msgspec.Struct, frozen=True):
+class NetworkReadiness(msgspec.Struct, frozen=True):
     """Whether a network's plugins are `ready`, None where they cannot be asked; else the `code` of one that is not."""
 
     network: str
@@ -101,12 +101,13 @@ def cni_status(arguments: argparse.Namespace) -> Output:
         runtime.status(network)
     except PluginCallError as error:
         message = " ".join(str(error).split())
-        not_ready = NetworkStatus(network.name, network.version, ready=False, code=error.code, message=message)
+        not_ready = NetworkReadiness(network.name, network.version, ready=False, code=error.code, message=message)
         return Output(f"network {network.name} is not ready: {message}", not_ready, status=1)
     if versions.at_least(network.version, versions.STATUS_AND_GC_SINCE):
-        return Output(f"network {network.name} is ready", NetworkStatus(network.name, network.version, ready=True))
-    unknown = f"its plugins support CNI {network.version}, which has no STATUS to ask for more"
-    return Output(f"network {network.name}: {unknown}", NetworkStatus(network.name, network.version, message=unknown))
+        return Output(f"network {network.name} is ready", NetworkReadiness(network.name, network.version, ready=True))
+    unknown = f"its plugins support CNI {network.version}, which has no STATUS operation"
+    readiness = NetworkReadiness(network.name, network.version, message=unknown)
+    return Output(f"network {network.name}: {unknown}", readiness)
 
 
 def _runtime(arguments: argparse.Namespace) -> Runtime:

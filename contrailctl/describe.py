@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contrail_config.default_routes import default_routes
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualMachineInterface, interface_name
 from contrailctl.age import format_age
-from contrailctl.agent import AgentQueries
+from contrailctl.agent import AgentApi
 from contrailctl.errors import UsageError
-from contrailctl.manager import ManagerQueries
+from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
 from contrailctl.table import format_table
 from manager.api.types import PodState, PodView
@@ -17,12 +17,12 @@ from manager.api.types import PodState, PodView
 _LABEL_WIDTH = 16
 
 
-def describe_pod(source: ManagerQueries | AgentQueries, arguments: argparse.Namespace) -> Output:
+def describe_pod(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -> Output:
     """Describes the pod NAMESPACE/NAME: state, interfaces in order, default routes, events."""
     namespace, slash, name = arguments.pod.partition("/")
     if not (namespace and slash and name) or "/" in name:
         raise UsageError(f"{arguments.pod!r}: a pod is named NAMESPACE/NAME")
-    if isinstance(source, AgentQueries):
+    if isinstance(source, AgentApi):
         return _of_agent(source, namespace, name)
     pod = source.pod(namespace, name)
     events = [event for event in source.events(namespace=namespace, name=name) if event.kind == "Pod"]
@@ -30,7 +30,7 @@ def describe_pod(source: ManagerQueries | AgentQueries, arguments: argparse.Name
     return Output("\n".join(lines), {"pod": pod, "events": events})
 
 
-def _of_agent(agent: AgentQueries, namespace: str, name: str) -> Output:
+def _of_agent(agent: AgentApi, namespace: str, name: str) -> Output:
     """What an agent serves is whole, so the pod is ready; of events it knows nothing."""
     machine = agent.machine(namespace, name)
     plugged = {uuid: port.system_name for uuid, port in agent.plugged(machine).items()}

@@ -4,7 +4,7 @@ ContrailctlError
  ├─ UsageError        the command line asks for what cannot be: exit status 2
  ├─ UnreachableError  manager or agent did not answer in time, or at all
  ├─ NotFoundError     the object is not there
- └─ AnswerError       manager or agent answered an error, or something that is not understood
+ └─ ResponseError     manager or agent answered an error, or something that is not understood
 
 All but the first are exit status 1. Messages are one line that names URL or object.
 """
@@ -26,5 +26,5 @@ class NotFoundError(ContrailctlError):
     """The object is not there; the message names it, and where it was looked for."""
 
 
-class AnswerError(ContrailctlError):
+class ResponseError(ContrailctlError):
     """Manager or agent answered an error, or something that is not understood."""

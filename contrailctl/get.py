@@ -9,9 +9,9 @@ import msgspec
 
 from contrail_config.objects import Event, VirtualMachine, VirtualMachineInterface, interface_name
 from contrailctl.age import format_age
-from contrailctl.agent import AgentQueries, Port
+from contrailctl.agent import AgentApi, Port
 from contrailctl.errors import NotFoundError, UsageError
-from contrailctl.manager import ManagerQueries
+from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
 from contrailctl.table import format_table
 from manager.api.types import InterfaceView, NetworkView, PodView, interface_views
@@ -27,23 +27,23 @@ class PortView(msgspec.Struct, frozen=True):
     port: Port
 
 
-def get_networks(manager: ManagerQueries, arguments: argparse.Namespace) -> Output:
+def get_networks(manager: ManagerApi, arguments: argparse.Namespace) -> Output:
     """Lists networks, those of NADs and the cluster's own."""
     views = manager.networks(namespace=arguments.namespace, name=arguments.name)
     header = ("NAMESPACE", "NAME", "SUBNETS", "VNI", "MTU", "INTERFACES", "NETWORK")
     return _answer("network", arguments, views, header, _network_row)
 
 
-def get_pods(manager: ManagerQueries, arguments: argparse.Namespace) -> Output:
+def get_pods(manager: ManagerApi, arguments: argparse.Namespace) -> Output:
     """Lists pods and how far the manager got with them."""
     views = manager.pods(namespace=arguments.namespace, name=arguments.name)
     header = ("NAMESPACE", "NAME", "STATE", "INTERFACES", "ADDRESSES", "NODE", "REASON")
     return _answer("pod", arguments, views, header, _pod_row)
 
 
-def get_interfaces(source: ManagerQueries | AgentQueries, arguments: argparse.Namespace) -> Output:
+def get_interfaces(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -> Output:
     """Lists interfaces in the order that they have in their pods."""
-    if isinstance(source, AgentQueries):
+    if isinstance(source, AgentApi):
         views = _interfaces_of(source, arguments)
     else:
         views = source.interfaces(namespace=arguments.namespace, name=arguments.name)
@@ -51,7 +51,7 @@ def get_interfaces(source: ManagerQueries | AgentQueries, arguments: argparse.Na
     return _answer("pod", arguments, views, header, _interface_row)
 
 
-def get_ports(agent: AgentQueries, arguments: argparse.Namespace) -> Output:
+def get_ports(agent: AgentApi, arguments: argparse.Namespace) -> Output:
     """Lists the plugged interfaces of a pod with the devices of their host ends, as its node's agent tells them."""
     machine = _machine_of(agent, arguments)
     plugged = agent.plugged(machine)
@@ -70,20 +70,20 @@ def get_ports(agent: AgentQueries, arguments: argparse.Namespace) -> Output:
     return _answer("plugged port of", arguments, views, header, _port_row)
 
 
-def get_events(manager: ManagerQueries, arguments: argparse.Namespace) -> Output:
+def get_events(manager: ManagerApi, arguments: argparse.Namespace) -> Output:
     """Lists events, oldest first."""
     views = manager.events(namespace=arguments.namespace, name=arguments.name)
     header = ("NAMESPACE", "LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
     return _answer("event of", arguments, views, header, _event_row)
 
 
-def _machine_of(agent: AgentQueries, arguments: argparse.Namespace) -> VirtualMachine:
+def _machine_of(agent: AgentApi, arguments: argparse.Namespace) -> VirtualMachine:
     if arguments.namespace is None or arguments.name is None:
         raise UsageError("an agent answers for one pod at a time: give -n NAMESPACE and the pod's name")
     return agent.machine(arguments.namespace, arguments.name)
 
 
-def _interfaces_of(agent: AgentQueries, arguments: argparse.Namespace) -> list[InterfaceView]:
+def _interfaces_of(agent: AgentApi, arguments: argparse.Namespace) -> list[InterfaceView]:
     return interface_views(_machine_of(agent, arguments))
 
 

@@ -5,8 +5,8 @@ from typing import TypeVar
 import msgspec
 
 from contrail_config.objects import Event
-from contrailctl.errors import AnswerError, NotFoundError
-from contrailctl.fetch import Endpoint
+from contrailctl.endpoint import Endpoint
+from contrailctl.errors import NotFoundError, ResponseError
 from manager.api.types import InterfaceView, NetworkView, PodView
 
 View = TypeVar("View", bound=msgspec.Struct)
@@ -16,7 +16,7 @@ class _Items(msgspec.Struct):
     items: list[msgspec.Raw]
 
 
-class ManagerQueries:
+class ManagerApi:
     """The API of one manager. Methods raise ContrailctlError."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -53,4 +53,4 @@ class ManagerQueries:
             return [msgspec.json.decode(item, type=view) for item in items]
         except msgspec.DecodeError as error:
             url = f"{self._endpoint.url}{path}"
-            raise AnswerError(f"{url}: is no manager of this version: {error}") from error
+            raise ResponseError(f"{url}: is no manager of this version: {error}") from error

@@ -5,9 +5,9 @@ from collections import Counter
 import msgspec
 
 from contrail_config.objects import EventType
-from contrailctl.errors import AnswerError, ContrailctlError, NotFoundError, UnreachableError
-from contrailctl.fetch import Endpoint
-from contrailctl.manager import ManagerQueries
+from contrailctl.endpoint import Endpoint
+from contrailctl.errors import ContrailctlError, NotFoundError, ResponseError, UnreachableError
+from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
 from contrailctl.table import format_table
 from manager.api.types import PodState
@@ -40,7 +40,7 @@ class _Health(msgspec.Struct):
 def status(manager: Endpoint, agent: Endpoint, *, own_version: str) -> Output:
     """Returns the state of both, with exit status 1 unless both are ready."""
     components = [_component("manager", manager), _component("agent", agent)]
-    counts = _counts(ManagerQueries(manager)) if components[0].state != "Unreachable" else {}
+    counts = _counts(ManagerApi(manager)) if components[0].state != "Unreachable" else {}
     rows = [(c.name, c.url, c.state, c.version or "unknown", "; ".join(c.reasons)) for c in components]
     lines = [format_table(("COMPONENT", "URL", "STATE", "VERSION", "REASONS"), rows), ""]
     lines += [f"{what}: {count}" for what, count in counts.items()]
@@ -66,11 +66,11 @@ def _component(name: str, endpoint: Endpoint) -> ComponentStatus:
 def _version(endpoint: Endpoint) -> str | None:
     try:
         return msgspec.json.decode(endpoint.get("/healthz"), type=_Health).version
-    except (NotFoundError, AnswerError, msgspec.DecodeError):
+    except (NotFoundError, ResponseError, msgspec.DecodeError):
         return None  # an agent of another make, which has no such page
 
 
-def _counts(manager: ManagerQueries) -> dict[str, str]:
+def _counts(manager: ManagerApi) -> dict[str, str]:
     """How many objects there are, with what needs an operator's eye in brackets."""
     try:
         pods, events = manager.pods(), manager.events()

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Iterator, Sequence
 
-from contrailctl.agent import AgentQueries
+from contrailctl.agent import AgentApi
 from demo.kernel_state import read_links
 from demo.resources import DemoResources
 from manager.api.types import PodView
 
 
-def leftovers(resources: DemoResources, pods: Sequence[PodView], agent: AgentQueries) -> Iterator[str]:
+def leftovers(resources: DemoResources, pods: Sequence[PodView], agent: AgentApi) -> Iterator[str]:
     """Yields a sentence for each link, file and port left after DEL. Call it before the sandboxes are removed."""
     for namespace in resources.namespaces():
         for link in read_links(namespace):

@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
+from contrailctl.endpoint import Endpoint
 from contrailctl.errors import UnreachableError
-from contrailctl.fetch import Endpoint
 from demo.errors import NodeError
 from demo.resources import DemoResources
 

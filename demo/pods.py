@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from cni_contrail.runtime.errors import CniRuntimeError
-from contrailctl.agent import AgentQueries
-from contrailctl.manager import ManagerQueries
+from contrailctl.agent import AgentApi
+from contrailctl.manager import ManagerApi
 from demo.comparison import differences, result_differences
 from demo.container_runtime import ContainerRuntime, Sandbox
 from demo.kernel_state import read_links, read_routes
@@ -24,10 +24,10 @@ class DemoPods:
     """The pods that the manager serves, each with a sandbox. A finding is a sentence on a failed check."""
 
     def __init__(self, node: Node, runtime: ContainerRuntime, show: Show) -> None:
-        self._agent = AgentQueries(node.endpoint, cluster=_CLUSTER)
+        self._agent = AgentApi(node.endpoint, cluster=_CLUSTER)
         self._runtime = runtime
         self._show = show
-        self._pods = ManagerQueries(node.endpoint).pods()
+        self._pods = ManagerApi(node.endpoint).pods()
         self.sandboxes = [runtime.create(pod) for pod in self._pods if pod.state is PodState.READY]
 
     def bring_up(self) -> list[str]:

@@ -15,11 +15,11 @@ from contrail_service.configuration import load_configuration
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import parse_listen
 from manager.parsing.addresses import parse_unicast
-from manager.parsing.findings import Findings, Stated
 from manager.parsing.names import namespace_name
 from manager.parsing.netconf import check_ipv6_mtu
-from manager.parsing.routes import read_routes
-from manager.parsing.subnets import read_subnets
+from manager.parsing.routes import parse_routes
+from manager.parsing.subnets import parse_subnets
+from manager.parsing.validation import Setting, ValidationErrors
 
 ClusterName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9]*[A-Za-z0-9])?$", max_length=63)]
 Mtu = Annotated[int, msgspec.Meta(ge=68, le=65535)]
@@ -137,56 +137,56 @@ def load_manager_configuration(path: str | None) -> ManagerConfiguration:
 
 def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> None:
     """Raises ConfigurationError with all that is wrong; `origin` says where it stands."""
-    findings = Findings()
-    _note_unfit(findings, configuration)
-    read_pod_network(findings, configuration.pod_network)
+    errors = ValidationErrors()
+    _note_unfit(errors, configuration)
+    read_pod_network(errors, configuration.pod_network)
     if configuration.meta_plugin.kind is MetaPlugin.NONE and configuration.meta_plugin.default_networks:
-        findings.add("meta-plugin.default-networks", "only a meta plugin has default networks")
+        errors.add("meta-plugin.default-networks", "only a meta plugin has default networks")
     if isinstance(configuration.source, KubernetesSourceSettings):
-        findings.read("source.lease-namespace", namespace_name, configuration.source.lease_namespace)
-    findings.read("meta-plugin.namespace", namespace_name, configuration.meta_plugin.namespace)
-    findings.read_each("meta-plugin.system-namespaces", namespace_name, configuration.meta_plugin.system_namespaces)
+        errors.parse("source.lease-namespace", namespace_name, configuration.source.lease_namespace)
+    errors.parse("meta-plugin.namespace", namespace_name, configuration.meta_plugin.namespace)
+    errors.parse_each("meta-plugin.system-namespaces", namespace_name, configuration.meta_plugin.system_namespaces)
     global_namespaces = configuration.namespace_isolation.global_namespaces
-    findings.read_each("namespace-isolation.global-namespaces", namespace_name, global_namespaces)
-    if findings.problems:
-        raise ConfigurationError(f"{origin}: {'; '.join(findings.problems)}")
+    errors.parse_each("namespace-isolation.global-namespaces", namespace_name, global_namespaces)
+    if errors.problems:
+        raise ConfigurationError(f"{origin}: {'; '.join(errors.problems)}")
     parse_listen(configuration.listen, key=f"{origin}: listen")
     if configuration.metrics_listen is not None:
         parse_listen(configuration.metrics_listen, key=f"{origin}: metrics-listen")
 
 
-def read_pod_network(findings: Findings, settings: PodNetworkSettings) -> PodNetworkValues:
+def read_pod_network(errors: ValidationErrors, settings: PodNetworkSettings) -> PodNetworkValues:
     """Returns the section's values. What is wrong goes to `findings`."""
     place = "pod-network"
     if not settings.subnets:
-        findings.add(f"{place}.subnets", "one is needed at least")
-    subnets = read_subnets(
-        findings,
-        cidrs=Stated(f"{place}.subnets", settings.subnets),
-        gateways=Stated(f"{place}.gateway", settings.gateway),
-        excluded=Stated(f"{place}.exclude"),
+        errors.add(f"{place}.subnets", "one is needed at least")
+    subnets = parse_subnets(
+        errors,
+        cidrs=Setting(f"{place}.subnets", settings.subnets),
+        gateways=Setting(f"{place}.gateway", settings.gateway),
+        excluded=Setting(f"{place}.exclude"),
     )
     if any(":" in subnet.cidr for subnet in subnets):
-        findings.read(f"{place}.mtu", check_ipv6_mtu, settings.mtu)
+        errors.parse(f"{place}.mtu", check_ipv6_mtu, settings.mtu)
     return PodNetworkValues(
         subnets=subnets,
-        dns=tuple(str(server) for server in findings.read_each(f"{place}.dns", parse_unicast, settings.dns)),
-        routes=read_routes(findings, f"{place}.routes", msgspec.to_builtins(list(settings.routes)), subnets=subnets),
+        dns=tuple(str(server) for server in errors.parse_each(f"{place}.dns", parse_unicast, settings.dns)),
+        routes=parse_routes(errors, f"{place}.routes", msgspec.to_builtins(list(settings.routes)), subnets=subnets),
     )
 
 
-def _note_unfit(findings: Findings, configuration: ManagerConfiguration) -> None:
+def _note_unfit(errors: ValidationErrors, configuration: ManagerConfiguration) -> None:
     """Notes a store that is not supported, or does not go with the source."""
     in_cluster = isinstance(configuration.source, KubernetesSourceSettings)
     match configuration.store:
         case VncStoreSettings():
-            findings.add("store.kind", "vnc is not supported yet")
+            errors.add("store.kind", "vnc is not supported yet")
         case EmbeddedStoreSettings() if in_cluster:
-            findings.add(
+            errors.add(
                 "store.kind", "embedded is read by no agent of a cluster: kubernetes is needed, as the source is"
             )
         case KubernetesStoreSettings() if not in_cluster:
-            findings.add(
+            errors.add(
                 "store.kind",
                 "kubernetes goes with source.kind kubernetes alone: the machines of all pods that no manifest is of"
                 " would be deleted",

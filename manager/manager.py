@@ -22,9 +22,9 @@ from manager.deletions import Deletion, Deletions, Remaining, Removed, no_deleti
 from manager.dependencies import Dependency, namespace_dependency
 from manager.events import EventRecorder, Subject
 from manager.mapping.catalogue import Catalogue
-from manager.mapping.network import pod_network
+from manager.mapping.virtual_network import pod_network
 from manager.metrics import ManagerMetrics
-from manager.parsing.reference import NETWORK_KEY
+from manager.parsing.network_reference import NETWORK_KEY
 from manager.side_by_side import until_first_ends
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, Source, SourceEvent
 from manager.work_queue import WorkQueue

@@ -12,8 +12,8 @@ from contrail_config.objects import InterfaceAddress
 from contrail_config.store import AddressRequest, Store
 from manager.controller.pending_address_queue import PendingAddressQueue
 from manager.dependencies import address_dependency
-from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import PodWaitsError
+from manager.mapping.interface_spec import InterfaceSpec
 from manager.reasons import Reason
 
 _LEAST_DELAY = 0.02
@@ -33,7 +33,7 @@ class AddressAllocator:
         self._releases: Counter[str] = Counter()  # number of releases, by network
 
     async def allocate(
-        self, pod: str, requests: Sequence[AddressRequest], drafts: Sequence[InterfaceDraft]
+        self, pod: str, requests: Sequence[AddressRequest], drafts: Sequence[InterfaceSpec]
     ) -> list[tuple[str, InterfaceAddress]]:
         """Returns owners with their addresses; all or none. Raises PodWaitsError, and what else the store raises."""
         networks = {draft.network.uuid: draft.network.name for draft in drafts}

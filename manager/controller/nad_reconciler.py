@@ -21,10 +21,10 @@ from manager.controller.nad_record import NadRecord
 from manager.controller.network_table import NetworkTable
 from manager.events import EventRecorder, about_nad
 from manager.mapping.catalogue import Catalogue, ForeignNad, KnownNad, ServedNad, UnusableNad
-from manager.mapping.isolation import may_refer
-from manager.mapping.names import nad_network_name
-from manager.mapping.network import nad_network
-from manager.parsing.definition import ForeignDefinition, NetworkDefinition
+from manager.mapping.fq_names import nad_network_name
+from manager.mapping.isolation import may_use_network
+from manager.mapping.virtual_network import nad_network
+from manager.parsing.network_definition import ForeignDefinition, NetworkDefinition
 from manager.reasons import Reason
 
 log = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ class NadReconciler:
         return known.network
 
     async def _refer(self, key: str, record: NadRecord, config_name: str, reference: FqName) -> KnownNad:
-        if not may_refer(self._configuration, own=record.nad.namespace, network=reference):
+        if not may_use_network(self._configuration, own=record.nad.namespace, network=reference):
             message = f"namespace isolation keeps {record.nad.namespace} from network {':'.join(reference)}"
             return await self._refuse(record, Reason.NETWORK_FORBIDDEN, message)
         self._followers[reference].add(key)

@@ -1,8 +1,8 @@
 """A NAD as the source last told, what it defines, and what its owner was told."""
 
-from manager.parsing.definition import ForeignDefinition, NetworkDefinition
 from manager.parsing.errors import NadError
 from manager.parsing.nad import parse_nad
+from manager.parsing.network_definition import ForeignDefinition, NetworkDefinition
 from manager.reasons import Reason
 from manager.source import Nad
 

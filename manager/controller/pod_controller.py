@@ -28,7 +28,7 @@ from manager.controller.static_pods import StaticPods
 from manager.deletions import Removed
 from manager.dependencies import Dependency, address_dependency, uid_dependency
 from manager.events import EventRecorder
-from manager.mapping.annotations import without_other_annotations
+from manager.mapping.annotations import with_network_annotations_only
 from manager.mapping.catalogue import Catalogue
 from manager.metrics import ManagerMetrics
 from manager.source import Pod
@@ -120,7 +120,7 @@ class PodController:
         if pod.gone:
             self.gone(pod)
             return
-        key, pod = _key(pod), without_other_annotations(pod)
+        key, pod = _key(pod), with_network_annotations_only(pod)
         record = self.records.setdefault(key, PodRecord(None, since=0.0))
         if record.pod != pod:
             if record.pod is None or record.pod.uid != pod.uid:

@@ -22,10 +22,10 @@ from manager.controller.static_pods import StaticPods
 from manager.dependencies import nad_dependency, namespace_dependency, network_dependency
 from manager.events import EventRecorder, about_pod
 from manager.mapping.catalogue import Catalogue
-from manager.mapping.changes import difference
-from manager.mapping.drafts import PodDraft, draft_interfaces
 from manager.mapping.errors import MappingError, PodRefusedError, PodWaitsError
-from manager.mapping.machine import describe_machine
+from manager.mapping.interface_resolution import ResolvedInterfaces, resolve_interfaces
+from manager.mapping.request_changes import describe_change
+from manager.mapping.virtual_machine import summarize_virtual_machine
 from manager.metrics import ManagerMetrics
 from manager.reasons import Reason
 from manager.source import Pod
@@ -119,7 +119,10 @@ class PodReconciler:
         """Notes why the pod has no machine, and keeps nothing for it that others may need."""
         await self._writer.give_back_unfinished(record)
         if isinstance(error, PodWaitsError):
-            needs = (*error.needs, namespace_dependency(pod.namespace))  # which may choose another network meanwhile
+            needs = (
+                *error.dependencies,
+                namespace_dependency(pod.namespace),
+            )  # which may choose another network meanwhile
             outcome = Outcome(PodState.WAITING, error.reason, str(error), tuple(dict.fromkeys(needs)))
         else:
             self._writer.drop_claims(key)
@@ -148,17 +151,17 @@ class PodReconciler:
         """What the pod asks for now that it does not have; None as well if its own networks are not there any more."""
         first = machine.interfaces[0]
         try:
-            draft = self._draft(pod, unchosen=first.network if first.nad is None else None)
-            return difference(machine, draft.interfaces)
+            draft = self._draft(pod, fallback=first.network if first.nad is None else None)
+            return describe_change(machine, draft.interfaces)
         except PodRefusedError as error:
             return str(error)
         except PodWaitsError as error:
             own = {nad_dependency(interface.nad) for interface in machine.interfaces if interface.nad is not None}
             own |= {network_dependency(interface.network) for interface in machine.interfaces}
-            return None if own.issuperset(error.needs) else str(error)
+            return None if own.issuperset(error.dependencies) else str(error)
 
-    def _draft(self, pod: Pod, *, unchosen: FqName | None = None) -> PodDraft:
-        return draft_interfaces(pod, catalogue=self._catalogue, configuration=self._configuration, unchosen=unchosen)
+    def _draft(self, pod: Pod, *, fallback: FqName | None = None) -> ResolvedInterfaces:
+        return resolve_interfaces(pod, catalogue=self._catalogue, configuration=self._configuration, fallback=fallback)
 
     async def _conclude(self, key: str, record: PodRecord, pod: Pod, outcome: Outcome) -> None:
         """Notes how far the pod got; its owner hears of what keeps it, whenever that is something else than before."""
@@ -171,8 +174,8 @@ class PodReconciler:
             log.info("%s: %s", outcome.reason, outcome.message)
             await self._recorder.record(about_pod(pod), EventType.WARNING, outcome.reason, outcome.message)
 
-    async def _tell_assigned(self, pod: Pod, machine: VirtualMachine, draft: PodDraft) -> None:
-        message = describe_machine(machine)
+    async def _tell_assigned(self, pod: Pod, machine: VirtualMachine, draft: ResolvedInterfaces) -> None:
+        message = summarize_virtual_machine(machine)
         log.info("assigned %s", message)
         await self._recorder.record(about_pod(pod), EventType.NORMAL, Reason.INTERFACES_ASSIGNED, message)
         for notice in draft.notices:

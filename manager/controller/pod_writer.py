@@ -17,9 +17,9 @@ from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
 from manager.controller.pod_record import Held, PodRecord, Unfinished
 from manager.dependencies import Dependency, DependencyKind, mac_dependency, uid_dependency
-from manager.mapping.drafts import PodDraft
 from manager.mapping.errors import PodWaitsError
-from manager.mapping.machine import address_requests, build_machine
+from manager.mapping.interface_resolution import ResolvedInterfaces
+from manager.mapping.virtual_machine import address_requests, build_virtual_machine
 from manager.reasons import Reason
 from manager.source import Pod
 
@@ -51,11 +51,11 @@ class PodWriter:
         self._plugged = plugged
         self._released = released
 
-    async def give(self, key: str, pod: Pod, draft: PodDraft, record: PodRecord) -> VirtualMachine:
+    async def give(self, key: str, pod: Pod, draft: ResolvedInterfaces, record: PodRecord) -> VirtualMachine:
         """Writes the pod's machine and returns it. Raises PodRefusedError and PodWaitsError."""
         self._claim(key, pod, draft)
         answers = await self._allocate(key, pod, draft, record)
-        machine = build_machine(pod, draft.interfaces, answers, cluster=self._cluster)
+        machine = build_virtual_machine(pod, draft.interfaces, answers, cluster=self._cluster)
         record.unfinished = record.unfinished and record.unfinished._replace(sent=True)
         await self._store.put_virtual_machine(machine)
         record.unfinished = None
@@ -130,7 +130,7 @@ class PodWriter:
         await self._store.put_virtual_machine(machine)
 
     async def _allocate(
-        self, key: str, pod: Pod, draft: PodDraft, record: PodRecord
+        self, key: str, pod: Pod, draft: ResolvedInterfaces, record: PodRecord
     ) -> list[tuple[str, InterfaceAddress]]:
         """Asks for addresses: for the same ones where they may have been given before. Raises PodWaitsError."""
         requests = tuple(address_requests(pod.uid, draft.interfaces))
@@ -167,7 +167,7 @@ class PodWriter:
         else:
             await self._store.shorten_holds(held.interfaces)
 
-    def _claim(self, key: str, pod: Pod, draft: PodDraft) -> None:
+    def _claim(self, key: str, pod: Pod, draft: ResolvedInterfaces) -> None:
         """Claims what only one pod may have. Raises PodWaitsError."""
         macs = [
             mac_dependency(interface.network.uuid, interface.mac) for interface in draft.interfaces if interface.mac
@@ -177,7 +177,7 @@ class PodWriter:
             raise _taken(conflict.need, conflict.holder, draft)
 
 
-def _taken(need: Dependency, holder: str, draft: PodDraft) -> PodWaitsError:
+def _taken(need: Dependency, holder: str, draft: ResolvedInterfaces) -> PodWaitsError:
     if need.kind is DependencyKind.UID:
         return PodWaitsError(Reason.UID_TAKEN, f"its uid {need.name} is that of pod {holder} too", need)
     network_uuid, mac = need.name.split()

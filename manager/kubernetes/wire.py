@@ -15,8 +15,8 @@ from manager.decoding import CONFIG_HASH_KEY, PodSpec, PodStatus
 from manager.mapping.annotations import DEFAULT_GATEWAY_KEY, DEFAULT_NETWORK_KEY
 from manager.parsing.nad import FORWARDING_KEY, SNAT_KEY
 from manager.parsing.nad_network import CIDR_KEY, EXCLUDE_KEY, GATEWAY_KEY
+from manager.parsing.network_reference import NETWORK_KEY
 from manager.parsing.networks import NETWORKS_KEY
-from manager.parsing.reference import NETWORK_KEY
 
 STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
 MIRROR_KEY = "kubernetes.io/config.mirror"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from manager.parsing.errors import BadValueError
-from manager.parsing.quoting import shown
+from manager.parsing.quoting import quoted
 
 
 def annotation_texts(annotations: Mapping[str, Any] | None) -> dict[str, str]:
@@ -25,4 +25,4 @@ def _text(key: str, value: Any) -> str:
         return json.dumps(value)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return json.dumps(value, ensure_ascii=False)
-    raise BadValueError(f"metadata.annotations: {key}: {shown(value)} is no text: put quotes around it")
+    raise BadValueError(f"metadata.annotations: {key}: {quoted(value)} is no text: put quotes around it")

@@ -7,7 +7,7 @@ one file to another, was never away. A file that never comes to rest holds the o
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from manager.manifests.scanning import Signature
+from manager.manifests.folder_scan import Signature
 
 _PATIENCE = 10  # times the time to settle
 

@@ -8,13 +8,13 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from manager.manifests.errors import UnusableError
+from manager.manifests.errors import InvalidManifestError
 from manager.manifests.objects import Identity, convert, make_nad, make_namespace, make_pod
 from manager.manifests.problems import ManifestLocation, ManifestReason, ObjectKey, file_problem, object_problem
 from manager.manifests.wire import NamedMetadata, NamedObject
 from manager.parsing.errors import BadValueError
 from manager.parsing.names import namespace_name, object_name, pod_name
-from manager.parsing.quoting import shown
+from manager.parsing.quoting import quoted
 from manager.source import Nad, Namespace, Pod, Problem
 
 _log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 _DEFAULT_NAMESPACE = "default"
 
 
-class Found(NamedTuple):
+class ManifestObject(NamedTuple):
     """An object as a manifest states it, its `uid` too: empty if it states none."""
 
     key: ObjectKey
@@ -39,12 +39,12 @@ class _Kind(NamedTuple):
     namespaced: bool = True
 
 
-def decode_document(document: Any, *, path: str, position: int, node: str) -> Iterator[Found | Problem]:
+def decode_document(document: Any, *, path: str, position: int, node: str) -> Iterator[ManifestObject | Problem]:
     """The objects in a document, or the problem with each. `node`: where pods run that name none."""
     place = ManifestLocation(path, position)
     try:
         items = _items(document)
-    except UnusableError as error:
+    except InvalidManifestError as error:
         yield _unidentified(place, error)
         return
     if items is None:
@@ -54,20 +54,20 @@ def decode_document(document: Any, *, path: str, position: int, node: str) -> It
         yield from _decode_object(item, place._replace(item=number), node)
 
 
-def _decode_object(document: Any, place: ManifestLocation, node: str) -> Iterator[Found | Problem]:
+def _decode_object(document: Any, place: ManifestLocation, node: str) -> Iterator[ManifestObject | Problem]:
     try:
         kind_name, kind = _kind(document)
         if kind is None:
             _log.debug("%s: %s is passed over", place, kind_name)
             return
         namespace, name = _identify(document, kind)
-    except (UnusableError, BadValueError) as error:
+    except (InvalidManifestError, BadValueError) as error:
         yield _unidentified(place, error)
         return
     key = (kind_name, namespace, name)
     try:
-        yield Found(key, place, kind.make(Identity(namespace, name, node), document))
-    except (UnusableError, BadValueError) as error:
+        yield ManifestObject(key, place, kind.make(Identity(namespace, name, node), document))
+    except (InvalidManifestError, BadValueError) as error:
         yield object_problem(key, ManifestReason.INVALID, f"{place}: {error}", path=place.path)
 
 
@@ -80,12 +80,12 @@ def _items(document: Any) -> list[Any] | None:
     if document is None:
         return []
     if not isinstance(document, dict):
-        raise UnusableError(f"{shown(document)} is no Kubernetes object")
+        raise InvalidManifestError(f"{quoted(document)} is no Kubernetes object")
     if document.get("kind") != "List":
         return None
     items = document.get("items")
     if not isinstance(items, list):
-        raise UnusableError(f"items: {shown(items)} is no list")
+        raise InvalidManifestError(f"items: {quoted(items)} is no list")
     return items
 
 
@@ -95,14 +95,14 @@ def _kind(document: Any) -> tuple[str, _Kind | None]:
     An API version may be left out, as the multi-network design's own example does.
     """
     if not isinstance(document, dict):
-        raise UnusableError(f"{shown(document)} is no Kubernetes object")
+        raise InvalidManifestError(f"{quoted(document)} is no Kubernetes object")
     name, version = document.get("kind"), document.get("apiVersion", "")
     if not isinstance(name, str) or not name:
-        raise UnusableError(f"kind: {shown(name)} is no text, so this is no Kubernetes object")
+        raise InvalidManifestError(f"kind: {quoted(name)} is no text, so this is no Kubernetes object")
     if not isinstance(version, str):
-        raise UnusableError(f"apiVersion: {shown(version)} is no text")
+        raise InvalidManifestError(f"apiVersion: {quoted(version)} is no text")
     if name == "List":
-        raise UnusableError("kind: a List within a List")
+        raise InvalidManifestError("kind: a List within a List")
     kind = _KINDS.get(name)
     group, slash, _ = version.partition("/")
     is_ours = kind is not None and (not version or kind.group == (group if slash else ""))
@@ -113,18 +113,18 @@ def _identify(document: Any, kind: _Kind) -> tuple[str, str]:
     """Namespace and name. Raises UnusableError, BadValueError."""
     metadata = convert(document, NamedObject).metadata
     if not metadata.name:
-        raise UnusableError(_missing_name(metadata))
+        raise InvalidManifestError(_missing_name(metadata))
     try:
         namespace = namespace_name(metadata.namespace or _DEFAULT_NAMESPACE) if kind.namespaced else ""
         return namespace, kind.check_name(metadata.name)
     except BadValueError as error:
-        raise UnusableError(f"metadata: {error}") from error
+        raise InvalidManifestError(f"metadata: {error}") from error
 
 
 def _missing_name(metadata: NamedMetadata) -> str:
     if metadata.generate_name:
         return (
-            f"metadata.generateName: {shown(metadata.generate_name)} needs an API server, here metadata.name is needed"
+            f"metadata.generateName: {quoted(metadata.generate_name)} needs an API server, here metadata.name is needed"
         )
     return "metadata.name is missing"
 

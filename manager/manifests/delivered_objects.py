@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from contrail_config.objects import pod_uuid
-from manager.manifests.inventory import View
+from manager.manifests.inventory import FolderState
 from manager.manifests.problems import ObjectKey
 from manager.source import Applied, Gone, IdentityLog, Nad, Namespace, Pod, Problem, SourceEvent
 
@@ -40,7 +40,7 @@ class DeliveredObjects:
         """Learns which uids were given before the last start."""
         self._remembered = await self._identities.identities()
 
-    async def events(self, view: View) -> list[SourceEvent]:
+    async def events(self, view: FolderState) -> list[SourceEvent]:
         """What changed since the last view."""
         absent = self._told.keys() - view.objects.keys()
         gone = {key: told for key, told in self._told.items() if key in absent}
@@ -57,7 +57,7 @@ class DeliveredObjects:
             *self._new_problems(view.problems),
         ]
 
-    async def _changed(self, view: View) -> dict[ObjectKey, Object]:
+    async def _changed(self, view: FolderState) -> dict[ObjectKey, Object]:
         stated = {key: found.object for key, found in view.objects.items()}
         restated = {key: one for key, one in stated.items() if self._stated.get(key) != one}
         self._stated = stated
@@ -77,7 +77,7 @@ class DeliveredObjects:
             self._remembered[key] = uid
         return msgspec.structs.replace(stated, uid=self._remembered[key])
 
-    async def _forget_orphans(self, view: View) -> None:
+    async def _forget_orphans(self, view: FolderState) -> None:
         """What disappeared while nobody looked."""
         for key in self._remembered.keys() - view.objects.keys():
             await self._forget(key)

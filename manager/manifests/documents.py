@@ -11,15 +11,15 @@ import yaml
 
 from contrail_yaml.equal_keys import refuse_equal_keys
 from contrail_yaml.errors import EqualKeysError
-from manager.manifests.errors import UnusableError
+from manager.manifests.errors import InvalidManifestError
 from manager.parsing.errors import BadValueError
-from manager.parsing.json_text import read_json
-from manager.parsing.quoting import shown
+from manager.parsing.json_text import parse_json
+from manager.parsing.quoting import quoted
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """Levels of nesting; Kubernetes' own objects have about 20."""
 
-MOST_VALUES = 1_000_000
+MAX_VALUES = 1_000_000
 """Values in a file, and in a document once its aliases are expanded; 10,000 pods have about 250,000."""
 
 _JSON_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge")}
@@ -30,22 +30,22 @@ def read_documents(content: bytes, *, is_json: bool) -> list[Any]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UnusableError(f"is no UTF-8 text: byte {error.start} is wrong") from error
+        raise InvalidManifestError(f"is no UTF-8 text: byte {error.start} is wrong") from error
     return _read_json(text) if is_json else _read_yaml(text)
 
 
 def _read_json(text: str) -> list[Any]:
     try:
-        return [read_json(text, make_object=_each_key_once)] if text.strip() else []
+        return [parse_json(text, make_object=_each_key_once)] if text.strip() else []
     except BadValueError as error:
-        raise UnusableError(str(error)) from error
+        raise InvalidManifestError(str(error)) from error
 
 
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(f"{shown(key)} is given twice")
+            raise ValueError(f"{quoted(key)} is given twice")
         values[key] = value
     return values
 
@@ -54,11 +54,11 @@ def _read_yaml(text: str) -> list[Any]:
     try:
         return list(yaml.load_all(text, Loader=_Loader))
     except yaml.MarkedYAMLError as error:
-        raise UnusableError(_explain(error)) from error
+        raise InvalidManifestError(_explain(error)) from error
     except EqualKeysError as error:
-        raise UnusableError(f"is no valid YAML: {error}") from error
+        raise InvalidManifestError(f"is no valid YAML: {error}") from error
     except (yaml.YAMLError, ValueError, KeyError) as error:  # the latter two where an explicit tag does not fit
-        raise UnusableError(f"is no valid YAML: {' '.join(str(error).split())}") from error
+        raise InvalidManifestError(f"is no valid YAML: {' '.join(str(error).split())}") from error
 
 
 def _explain(error: yaml.MarkedYAMLError) -> str:
@@ -133,7 +133,7 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _refuse_extent(*, values: int, levels: int) -> None:
-    if levels > DEEPEST:
-        raise UnusableError(f"is nested deeper than {DEEPEST} levels")
-    if values > MOST_VALUES:
-        raise UnusableError(f"holds more than {MOST_VALUES} values, or its aliases expand to more")
+    if levels > MAX_DEPTH:
+        raise InvalidManifestError(f"is nested deeper than {MAX_DEPTH} levels")
+    if values > MAX_VALUES:
+        raise InvalidManifestError(f"holds more than {MAX_VALUES} values, or its aliases expand to more")

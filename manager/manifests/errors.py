@@ -15,9 +15,9 @@ class FolderError(ManifestError, ValueError):
     """The folder cannot be read at start."""
 
 
-class UnusableError(ManifestError):
+class InvalidManifestError(ManifestError):
     """A file or document cannot be used; the message says why, not where."""
 
 
-class UnsettledError(ManifestError):
+class FileChangedError(ManifestError):
     """A file is being written."""

@@ -8,23 +8,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from manager.manifests.decoding import Found
+from manager.manifests.decoding import ManifestObject
 from manager.manifests.problems import ManifestReason, ObjectKey, object_problem
 from manager.source import Problem
 
 
-class Contents(NamedTuple):
+class FileContents(NamedTuple):
     """What a file gives; `kept` is what it gave before and cannot be read in it now."""
 
-    found: tuple[Found, ...] = ()
+    found: tuple[ManifestObject, ...] = ()
     problems: tuple[Problem, ...] = ()
-    kept: tuple[Found, ...] = ()
+    kept: tuple[ManifestObject, ...] = ()
 
 
-class View(NamedTuple):
+class FolderState(NamedTuple):
     """What the folder says as a whole; not `complete` if there is anything in it that cannot be read."""
 
-    objects: Mapping[ObjectKey, Found]
+    objects: Mapping[ObjectKey, ManifestObject]
     problems: tuple[Problem, ...]
     complete: bool
 
@@ -33,12 +33,12 @@ class Inventory:
     """The contents of all files, by path."""
 
     def __init__(self) -> None:
-        self._contents: dict[str, Contents] = {}
+        self._contents: dict[str, FileContents] = {}
         self._homes: dict[ObjectKey, str] = {}
 
-    def put(self, path: str, found: Iterable[Found], problems: Iterable[Problem]) -> None:
+    def put(self, path: str, found: Iterable[ManifestObject], problems: Iterable[Problem]) -> None:
         """Takes what was read of a file; with problems it keeps what it gave before and does not give now."""
-        contents = Contents(tuple(found), tuple(problems))
+        contents = FileContents(tuple(found), tuple(problems))
         if contents.problems and (before := self._contents.get(path)):
             now = {one.key for one in contents.found}
             contents = contents._replace(kept=tuple(one for one in before.found + before.kept if one.key not in now))
@@ -53,10 +53,10 @@ class Inventory:
         if contents := self._contents.pop(old, None):
             self._contents[new] = contents
 
-    def view(self) -> View:
+    def view(self) -> FolderState:
         """What counts: of an object in several places that in the file which held it before, else in the first."""
         contents = [self._contents[path] for path in sorted(self._contents)]
-        objects: dict[ObjectKey, Found] = {}
+        objects: dict[ObjectKey, ManifestObject] = {}
         problems = [problem for one in contents for problem in one.problems]
         for key, places in _by_key(found for one in contents for found in one.found).items():
             chosen = next((one for one in places if one.place.path == self._homes.get(key)), places[0])
@@ -65,16 +65,16 @@ class Inventory:
         for kept in (kept for one in contents for kept in one.kept):
             objects.setdefault(kept.key, kept)
         self._homes = {key: one.place.path for key, one in objects.items()}
-        return View(objects, tuple(problems), complete=not any(one.problems for one in contents))
+        return FolderState(objects, tuple(problems), complete=not any(one.problems for one in contents))
 
 
-def _by_key(found: Iterable[Found]) -> dict[ObjectKey, list[Found]]:
-    places: dict[ObjectKey, list[Found]] = defaultdict(list)
+def _by_key(found: Iterable[ManifestObject]) -> dict[ObjectKey, list[ManifestObject]]:
+    places: dict[ObjectKey, list[ManifestObject]] = defaultdict(list)
     for one in found:
         places[one.key].append(one)
     return places
 
 
-def _duplicate(one: Found, chosen: Found) -> Problem:
+def _duplicate(one: ManifestObject, chosen: ManifestObject) -> Problem:
     message = f"stands in {chosen.place} and again in {one.place}: the former counts"
     return object_problem(one.key, ManifestReason.DUPLICATE, message, path=one.place.path)

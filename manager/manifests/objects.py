@@ -7,7 +7,7 @@ import msgspec
 from manager import decoding
 from manager.decoding import CONFIG_HASH_KEY, ObjectMetadata
 from manager.manifests.annotations import annotation_texts
-from manager.manifests.errors import UnusableError
+from manager.manifests.errors import InvalidManifestError
 from manager.manifests.wire import Metadata, NadObject, NamespaceObject, PodObject
 from manager.source import Nad, Namespace, Pod
 
@@ -28,7 +28,7 @@ def convert(document: Any, wire: type[T]) -> T:
         return msgspec.convert(document, wire)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$.")
-        raise UnusableError(f"{path.rstrip('`')}: {what}" if path else what) from error
+        raise InvalidManifestError(f"{path.rstrip('`')}: {what}" if path else what) from error
 
 
 def make_pod(identity: Identity, document: Any) -> Pod:

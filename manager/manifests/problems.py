@@ -27,12 +27,12 @@ class ManifestLocation(NamedTuple):
 
     def __str__(self) -> str:
         item = "" if self.item is None else f", item {self.item}"
-        return f"{shown_path(self.path)}, document {self.document}{item}"
+        return f"{printable_path(self.path)}, document {self.document}{item}"
 
 
 def file_problem(path: str, reason: ManifestReason, message: str) -> Problem:
     """A problem with a file, by its path below the folder; the message begins with it."""
-    name = shown_path(path)
+    name = printable_path(path)
     return Problem("Manifest", "", name, "", reason, f"{name} {message}")
 
 
@@ -40,10 +40,10 @@ def object_problem(key: ObjectKey, reason: ManifestReason, message: str, *, path
     """A problem with an object in that file; that of a namespace, which has no events here, is the file's."""
     kind, namespace, name = key
     if kind == "Namespace":
-        return Problem("Manifest", "", shown_path(path), "", reason, f"Namespace {name}: {message}")
+        return Problem("Manifest", "", printable_path(path), "", reason, f"Namespace {name}: {message}")
     return Problem(kind, namespace, name, "", reason, message)
 
 
-def shown_path(path: str) -> str:
+def printable_path(path: str) -> str:
     """A path that can be written down: file names need not be UTF-8."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from manager.manifests.delivered_objects import DeliveredObjects
-from manager.manifests.folder import ManifestFolder
-from manager.manifests.inventory import View
-from manager.manifests.watching import FolderWatch
+from manager.manifests.folder_watch import FolderWatch
+from manager.manifests.inventory import FolderState
+from manager.manifests.manifest_folder import ManifestFolder
 from manager.source import IdentityLog, Listed, SourceEvent
 
 
@@ -65,7 +65,7 @@ class ManifestSource:
         await ledger.load()
         listed: Listed | None = None
         while True:
-            view: View | None = await in_thread(folder.refresh)
+            view: FolderState | None = await in_thread(folder.refresh)
             if view is not None:
                 for event in await ledger.events(view):
                     yield event

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from manager.parsing.network_reference import NETWORK_KEY
 from manager.parsing.networks import NETWORKS_KEY
-from manager.parsing.reference import NETWORK_KEY
 from manager.source import Pod
 
 DEFAULT_NETWORK_KEY = "v1.multus-cni.io/default-network"
@@ -19,6 +19,6 @@ def network_annotations(pod: Pod) -> Mapping[str, str]:
     return {key: pod.annotations[key] for key in _KEYS if key in pod.annotations}
 
 
-def without_other_annotations(pod: Pod) -> Pod:
+def with_network_annotations_only(pod: Pod) -> Pod:
     """The same pod with these annotations alone: a manager that keeps every pod keeps nothing that it never reads."""
     return msgspec.structs.replace(pod, annotations=network_annotations(pod))

@@ -24,6 +24,6 @@ class PodRefusedError(MappingError):
 class PodWaitsError(MappingError):
     """What the pod asks for is not there, or not free, now."""
 
-    def __init__(self, reason: Reason, message: str, *needs: Dependency) -> None:
+    def __init__(self, reason: Reason, message: str, *dependencies: Dependency) -> None:
         super().__init__(reason, message)
-        self.needs = needs
+        self.dependencies = dependencies

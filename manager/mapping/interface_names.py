@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contrail_config.objects import interface_name
 from manager.configuration import MetaPlugin, MetaPluginSettings
 from manager.mapping.errors import PodRefusedError
+from manager.parsing.network_selection import NetworkSelection
 from manager.parsing.networks import NETWORKS_KEY
-from manager.parsing.selection import NetworkSelection
 from manager.reasons import Reason
 
 
@@ -21,7 +21,7 @@ def attachment_names(selections: Sequence[NetworkSelection], *, default_networks
     return [selection.interface or name for selection, name in zip(selections, automatic, strict=True)]
 
 
-def refuse_taken_names(
+def reject_duplicate_names(
     selections: Sequence[NetworkSelection], meta_plugin: MetaPluginSettings, *, namespace: str
 ) -> None:
     """Raises PodRefusedError if two interfaces of a pod of the namespace would have one name.

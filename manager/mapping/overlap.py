@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from contrail_config.addressing.notation import family_of
 from contrail_config.objects import VirtualNetwork
-from manager.mapping.addresses import first_and_last
+from manager.mapping.network_addressing import cidr_bounds
 
 
 class _Part(NamedTuple):
@@ -34,7 +34,7 @@ def overlaps(networks: Iterable[VirtualNetwork]) -> list[str]:
 
 def _parts(networks: Iterable[VirtualNetwork], family: int) -> list[_Part]:
     return [
-        _Part(*first_and_last(subnet.cidr), network.name, subnet.cidr)
+        _Part(*cidr_bounds(subnet.cidr), network.name, subnet.cidr)
         for network in networks
         for subnet in network.subnets
         if family_of(subnet.cidr) == family

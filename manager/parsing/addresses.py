@@ -4,7 +4,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Any
 
 from manager.parsing.errors import BadValueError
-from manager.parsing.quoting import shown
+from manager.parsing.quoting import quoted
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -23,14 +23,14 @@ def parse_address(value: Any) -> Address:
     try:
         return ip_address(_text(value, without="%"))
     except ValueError as error:
-        raise BadValueError(f"{shown(value)} is no IP address") from error
+        raise BadValueError(f"{quoted(value)} is no IP address") from error
 
 
 def parse_unicast(value: Any) -> Address:
     """An address that an interface can have. Raises BadValueError."""
     address = parse_address(value)
     if address.is_unspecified or address.is_multicast or address.is_loopback:
-        raise BadValueError(f"{shown(value)} is no address of an interface")
+        raise BadValueError(f"{quoted(value)} is no address of an interface")
     return address
 
 
@@ -38,7 +38,7 @@ def parse_cidr(value: Any) -> Network:
     """A CIDR with a decimal prefix length and no host bits. Raises BadValueError, which names the right one."""
     address, network = split_cidr(value)
     if address != network.network_address:
-        raise BadValueError(f"{shown(value)} has host bits set: write {network}")
+        raise BadValueError(f"{quoted(value)} has host bits set: write {network}")
     return network
 
 
@@ -47,7 +47,7 @@ def parse_subnet(value: Any) -> Network:
     network = parse_cidr(value)
     for reserved, purpose in _NOT_FOR_INTERFACES.items():
         if network.version == reserved.version and network.overlaps(reserved):
-            raise BadValueError(f"{shown(value)} overlaps {reserved} ({purpose})")
+            raise BadValueError(f"{quoted(value)} overlaps {reserved} ({purpose})")
     return network
 
 
@@ -57,7 +57,7 @@ def split_cidr(value: Any) -> tuple[Address, Network]:
         address, _, prefix = _text(value, without="%").partition("/")
         return ip_address(address), ip_network((address, _number(prefix)), strict=False)
     except ValueError as error:
-        raise BadValueError(f"{shown(value)} is no CIDR") from error
+        raise BadValueError(f"{quoted(value)} is no CIDR") from error
 
 
 def _number(text: str) -> int:

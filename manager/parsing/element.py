@@ -14,8 +14,8 @@ from manager.parsing.errors import BadValueError
 from manager.parsing.interface_name import interface_name
 from manager.parsing.json_text import json_list, json_object
 from manager.parsing.names import namespace_name, object_name
-from manager.parsing.quoting import shown
-from manager.parsing.selection import NetworkSelection
+from manager.parsing.network_selection import NetworkSelection
+from manager.parsing.quoting import quoted
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ _MAC = re.compile(
 )
 
 
-def read_element(element: Any, *, namespace: str) -> NetworkSelection:
+def parse_selection(element: Any, *, namespace: str) -> NetworkSelection:
     """What one element asks for; `namespace` is the pod's. Raises BadValueError, which names key and value."""
     items = json_object(element).items()
     fields = {key.lower(): value for key, value in items if value is not None and value != ""}
@@ -51,10 +51,10 @@ def parse_mac(value: Any) -> str:
     Raises BadValueError, for group addresses and zero too: no interface can have them.
     """
     if not isinstance(value, str) or not _MAC.fullmatch(value):
-        raise BadValueError(f"{shown(value)} is no MAC address of 6 bytes")
+        raise BadValueError(f"{quoted(value)} is no MAC address of 6 bytes")
     octets = bytes.fromhex(re.sub("[:.-]", "", value))
     if octets[0] & 1 or not any(octets):
-        raise BadValueError(f"{shown(value)} is a group address or zero, which no interface can have")
+        raise BadValueError(f"{quoted(value)} is a group address or zero, which no interface can have")
     return octets.hex(":")
 
 
@@ -87,7 +87,7 @@ def _network(fields: Mapping[str, Any]) -> tuple[str | None, str]:
     prefix, name = qualified
     stated = _read(fields, "namespace", namespace_name)
     if prefix and stated and prefix != stated:
-        raise BadValueError(f"name: {shown(fields['name'])} contradicts namespace {shown(stated)}")
+        raise BadValueError(f"name: {quoted(fields['name'])} contradicts namespace {quoted(stated)}")
     return prefix or stated, name
 
 
@@ -99,7 +99,7 @@ def _qualified_name(value: Any) -> tuple[str | None, str]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise BadValueError(f"{shown(value)} is no text")
+        raise BadValueError(f"{quoted(value)} is no text")
     return value
 
 
@@ -112,13 +112,13 @@ def _gateways(value: Any) -> tuple[str, ...]:
     gateways = [parse_unicast(item) for item in json_list(value)]
     for family in (4, 6):
         if sum(gateway.version == family for gateway in gateways) > 1:
-            raise BadValueError(f"{shown(value)} names more than one IPv{family} gateway")
+            raise BadValueError(f"{quoted(value)} names more than one IPv{family} gateway")
     return tuple(str(gateway) for gateway in gateways)
 
 
 def _unserved_keys(fields: Mapping[str, Any]) -> list[str]:
     asked = ((key, fields.get(key.lower())) for key in _UNSERVED)
-    return [f"{key}: {shown(value)} is not served" for key, value in asked if value]
+    return [f"{key}: {quoted(value)} is not served" for key, value in asked if value]
 
 
 def _unserved_ips(ips: Sequence[Address]) -> list[str]:

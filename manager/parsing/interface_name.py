@@ -3,7 +3,7 @@
 from typing import Any
 
 from manager.parsing.errors import BadValueError
-from manager.parsing.quoting import shown
+from manager.parsing.quoting import quoted
 
 _LONGEST = 15
 _TAKEN = {
@@ -23,9 +23,9 @@ _LISTED = " ".join(sorted(_FORBIDDEN))
 def interface_name(value: Any) -> str:
     """The value, if it can be an interface's name: 1 to 15 printable ASCII characters. Raises BadValueError."""
     if not isinstance(value, str) or not 1 <= len(value.encode(errors="replace")) <= _LONGEST:
-        raise BadValueError(f"{shown(value)} is no interface name: 1 to {_LONGEST} bytes")
+        raise BadValueError(f"{quoted(value)} is no interface name: 1 to {_LONGEST} bytes")
     if not all("!" <= character <= "~" for character in value) or not _FORBIDDEN.isdisjoint(value):
-        raise BadValueError(f"{shown(value)} is no interface name: printable ASCII without blank and {_LISTED}")
+        raise BadValueError(f"{quoted(value)} is no interface name: printable ASCII without blank and {_LISTED}")
     if value in _TAKEN:
-        raise BadValueError(f"{shown(value)} {_TAKEN[value]}, so no interface can be named so")
+        raise BadValueError(f"{quoted(value)} {_TAKEN[value]}, so no interface can be named so")
     return value

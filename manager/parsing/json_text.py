@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from manager.parsing.errors import BadValueError
-from manager.parsing.quoting import shown
+from manager.parsing.quoting import quoted
 
 _MakeObject = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 
@@ -18,7 +18,7 @@ _TYPOGRAPHIC_QUOTE = re.compile("[\u2018-\u201f\u2039\u203a\u00ab\u00bb\u2032\u2
 _SURROGATE_ESCAPE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 
-def read_json(text: str, *, make_object: _MakeObject | None = None) -> Any:
+def parse_json(text: str, *, make_object: _MakeObject | None = None) -> Any:
     """The value that a JSON text holds.
 
     `make_object` makes an object of its keys and values, and raises ValueError for what is none; without it the last of
@@ -30,33 +30,33 @@ def read_json(text: str, *, make_object: _MakeObject | None = None) -> Any:
         _refuse_half_characters(text, value)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}: {error.msg}"
-        raise BadValueError(f"{shown(text)} is no valid JSON: {where}{quote_hint(text, near=error.pos)}") from error
+        raise BadValueError(f"{quoted(text)} is no valid JSON: {where}{quote_hint(text, near=error.pos)}") from error
     except RecursionError as error:
-        raise BadValueError(f"{shown(text)} is nested too deeply") from error
+        raise BadValueError(f"{quoted(text)} is nested too deeply") from error
     except ValueError as error:
-        raise BadValueError(f"{shown(text)} is no valid JSON: {error}") from error
+        raise BadValueError(f"{quoted(text)} is no valid JSON: {error}") from error
     return value
 
 
-def read_literal(text: str) -> Any:
+def parse_literal(text: str) -> Any:
     """The same, but texts may stand between single quotes, as Python writes them and upstream's kube-manager took them.
 
     Raises BadValueError.
     """
-    return read_json(text if '"' in text else text.replace("'", '"'))
+    return parse_json(text if '"' in text else text.replace("'", '"'))
 
 
 def json_object(value: Any) -> dict[str, Any]:
     """The value, if it is a JSON object. Raises BadValueError."""
     if not isinstance(value, dict):
-        raise BadValueError(f"{shown(value)} is no JSON object")
+        raise BadValueError(f"{quoted(value)} is no JSON object")
     return value
 
 
 def json_list(value: Any) -> list[Any]:
     """The value, if it is a JSON list. Raises BadValueError."""
     if not isinstance(value, list):
-        raise BadValueError(f"{shown(value)} is no JSON list")
+        raise BadValueError(f"{quoted(value)} is no JSON list")
     return value
 
 

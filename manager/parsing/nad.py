@@ -6,13 +6,13 @@ Whose it is says `spec.config`; what the network is say the annotations `opencon
 
 from collections.abc import Mapping
 
-from manager.parsing.definition import ForeignDefinition, NetworkDefinition
 from manager.parsing.errors import BadValueError, NadError
-from manager.parsing.findings import Findings
-from manager.parsing.nad_network import read_network
-from manager.parsing.nad_settings import read_settings
-from manager.parsing.netconf import read_configuration
-from manager.parsing.quoting import shown
+from manager.parsing.nad_network import parse_nad_network
+from manager.parsing.nad_settings import parse_nad_settings
+from manager.parsing.netconf import parse_netconf
+from manager.parsing.network_definition import ForeignDefinition, NetworkDefinition
+from manager.parsing.quoting import quoted
+from manager.parsing.validation import ValidationErrors
 from manager.source import Nad
 
 SNAT_KEY = "opencontrail.org/ip_fabric_snat"
@@ -29,7 +29,7 @@ def parse_nad(nad: Nad, *, default_mtu: int) -> NetworkDefinition | ForeignDefin
     if nad.config is None or not nad.config.strip():
         return ForeignDefinition(config_name=nad.name, plugin="")
     try:
-        config = read_configuration(nad.config)
+        config = parse_netconf(nad.config)
     except BadValueError as error:
         raise NadError(f"spec.config: {error}") from error
     if config.own is None:
@@ -38,9 +38,9 @@ def parse_nad(nad: Nad, *, default_mtu: int) -> NetworkDefinition | ForeignDefin
 
 
 def _read_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mtu: int) -> NetworkDefinition:
-    findings = Findings()
-    subnets, reference = read_network(findings, nad.annotations)
-    settings = read_settings(findings, own, nad=nad.key, subnets=subnets, default_mtu=default_mtu)
+    errors = ValidationErrors()
+    subnets, reference = parse_nad_network(errors, nad.annotations)
+    settings = parse_nad_settings(errors, own, nad=nad.key, subnets=subnets, default_mtu=default_mtu)
     definition = NetworkDefinition(
         config_name=config_name,
         subnets=subnets,
@@ -48,17 +48,17 @@ def _read_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mtu
         dns=settings.dns,
         mtu=settings.mtu,
         routes=settings.routes,
-        ip_fabric_snat=_read_flag(findings, nad.annotations, SNAT_KEY),
-        ip_fabric_forwarding=_read_flag(findings, nad.annotations, FORWARDING_KEY),
+        ip_fabric_snat=_read_flag(errors, nad.annotations, SNAT_KEY),
+        ip_fabric_forwarding=_read_flag(errors, nad.annotations, FORWARDING_KEY),
     )
-    if findings.problems:
-        raise NadError(*findings.problems)
+    if errors.problems:
+        raise NadError(*errors.problems)
     return definition
 
 
-def _read_flag(findings: Findings, annotations: Mapping[str, str], key: str) -> bool:
+def _read_flag(errors: ValidationErrors, annotations: Mapping[str, str], key: str) -> bool:
     text = annotations.get(key, "false")
     flag = _FLAGS.get(text.strip().lower())
     if flag is None:
-        findings.add(key, f"{shown(text)} is neither true nor false")
+        errors.add(key, f"{quoted(text)} is neither true nor false")
     return bool(flag)

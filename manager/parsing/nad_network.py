@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from contrail_config.objects import FqName, Subnet
-from manager.parsing.bounds import check_number
-from manager.parsing.findings import Findings, Stated
-from manager.parsing.list_text import read_list
-from manager.parsing.quoting import shown
-from manager.parsing.reference import NETWORK_KEY, read_reference
-from manager.parsing.subnets import read_subnets
+from manager.parsing.limits import check_count
+from manager.parsing.list_text import parse_list
+from manager.parsing.network_reference import NETWORK_KEY, parse_fq_name
+from manager.parsing.quoting import quoted
+from manager.parsing.subnets import parse_subnets
+from manager.parsing.validation import Setting, ValidationErrors
 
 CIDR_KEY = "opencontrail.org/cidr"
 GATEWAY_KEY = "opencontrail.org/gateway"
@@ -17,47 +17,49 @@ EXCLUDE_KEY = "opencontrail.org/exclude"
 _LISTED = {CIDR_KEY: "subnets", GATEWAY_KEY: "gateways", EXCLUDE_KEY: "exclusions"}
 
 
-def read_network(findings: Findings, annotations: Mapping[str, str]) -> tuple[tuple[Subnet, ...], FqName | None]:
+def parse_nad_network(
+    errors: ValidationErrors, annotations: Mapping[str, str]
+) -> tuple[tuple[Subnet, ...], FqName | None]:
     """Subnets of a network of its own, or a reference to another. What is wrong goes to `findings`."""
-    _check_choice(findings, annotations)
-    subnets = _read_own(findings, annotations)
+    _check_choice(errors, annotations)
+    subnets = _read_own(errors, annotations)
     if NETWORK_KEY not in annotations:
         return subnets, None
-    return subnets, findings.read(NETWORK_KEY, read_reference, annotations[NETWORK_KEY])
+    return subnets, errors.parse(NETWORK_KEY, parse_fq_name, annotations[NETWORK_KEY])
 
 
-def _check_choice(findings: Findings, annotations: Mapping[str, str]) -> None:
-    there = [f"{key} {shown(annotations[key])}" for key in (CIDR_KEY, NETWORK_KEY) if key in annotations]
+def _check_choice(errors: ValidationErrors, annotations: Mapping[str, str]) -> None:
+    there = [f"{key} {quoted(annotations[key])}" for key in (CIDR_KEY, NETWORK_KEY) if key in annotations]
     if not there:
-        findings.add(f"{CIDR_KEY}, {NETWORK_KEY}", "neither is there: one must say which network this is")
+        errors.add(f"{CIDR_KEY}, {NETWORK_KEY}", "neither is there: one must say which network this is")
     elif len(there) > 1:
-        findings.add(" and ".join(there), "only one can say which network this is")
+        errors.add(" and ".join(there), "only one can say which network this is")
 
 
-def _read_own(findings: Findings, annotations: Mapping[str, str]) -> tuple[Subnet, ...]:
+def _read_own(errors: ValidationErrors, annotations: Mapping[str, str]) -> tuple[Subnet, ...]:
     if CIDR_KEY not in annotations:
-        _refuse_without_subnets(findings, annotations)
+        _refuse_without_subnets(errors, annotations)
         return ()
-    cidrs = _read_stated(findings, annotations, CIDR_KEY)
-    gateways = _read_stated(findings, annotations, GATEWAY_KEY)
-    excluded = _read_stated(findings, annotations, EXCLUDE_KEY)
+    cidrs = _read_stated(errors, annotations, CIDR_KEY)
+    gateways = _read_stated(errors, annotations, GATEWAY_KEY)
+    excluded = _read_stated(errors, annotations, EXCLUDE_KEY)
     if cidrs is None or gateways is None or excluded is None:
         return ()
     if not cidrs.values:
-        findings.add(CIDR_KEY, f"{shown(annotations[CIDR_KEY])} holds no CIDR")
-    return read_subnets(findings, cidrs=cidrs, gateways=gateways, excluded=excluded)
+        errors.add(CIDR_KEY, f"{quoted(annotations[CIDR_KEY])} holds no CIDR")
+    return parse_subnets(errors, cidrs=cidrs, gateways=gateways, excluded=excluded)
 
 
-def _read_stated(findings: Findings, annotations: Mapping[str, str], key: str) -> Stated | None:
-    def read(text: str) -> Stated:
-        values = read_list(text)
-        check_number(values, _LISTED[key])
-        return Stated(key, values)
+def _read_stated(errors: ValidationErrors, annotations: Mapping[str, str], key: str) -> Setting | None:
+    def read(text: str) -> Setting:
+        values = parse_list(text)
+        check_count(values, _LISTED[key])
+        return Setting(key, values)
 
-    return findings.read(key, read, annotations.get(key, ""))
+    return errors.parse(key, read, annotations.get(key, ""))
 
 
-def _refuse_without_subnets(findings: Findings, annotations: Mapping[str, str]) -> None:
+def _refuse_without_subnets(errors: ValidationErrors, annotations: Mapping[str, str]) -> None:
     for key in (GATEWAY_KEY, EXCLUDE_KEY):
         if key in annotations:
-            findings.add(key, f"{shown(annotations[key])} has no subnet to belong to: it goes with {CIDR_KEY}")
+            errors.add(key, f"{quoted(annotations[key])} has no subnet to belong to: it goes with {CIDR_KEY}")

@@ -5,7 +5,7 @@ from typing import Any
 
 from manager.parsing.errors import BadValueError
 from manager.parsing.json_text import quote_hint
-from manager.parsing.quoting import shown
+from manager.parsing.quoting import quoted
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -33,4 +33,4 @@ def pod_name(value: Any) -> str:
 
 
 def _bad(value: Any, what: str) -> BadValueError:
-    return BadValueError(f"{shown(value)} is {what}{quote_hint(value) if isinstance(value, str) else ''}")
+    return BadValueError(f"{quoted(value)} is {what}{quote_hint(value) if isinstance(value, str) else ''}")

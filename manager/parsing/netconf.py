@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from manager.parsing.errors import BadValueError
-from manager.parsing.json_text import json_list, json_object, read_json
-from manager.parsing.quoting import shown
+from manager.parsing.json_text import json_list, json_object, parse_json
+from manager.parsing.quoting import quoted
 
 PLUGIN = "contrail-k8s-cni"
 
@@ -17,7 +17,7 @@ _LONGEST_NAME = 255  # runtimes name files by it
 _NETWORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
-class Configuration(NamedTuple):
+class NetConf(NamedTuple):
     """What is asked of a configuration here.
 
     `name`: None if it has none. `own`: what it says to our plugin, without nulls; None if it is not for our plugin.
@@ -28,23 +28,23 @@ class Configuration(NamedTuple):
     own: Mapping[str, Any] | None
 
 
-def read_configuration(text: str) -> Configuration:
+def parse_netconf(text: str) -> NetConf:
     """Reads `spec.config`. Raises BadValueError for what is no configuration."""
-    config = json_object(read_json(text))
+    config = json_object(parse_json(text))
     listed = config.get("plugins")
     plugins = [config] if listed is None else [json_object(plugin) for plugin in json_list(listed)]
     types = [_plugin_type(plugin) for plugin in plugins]
-    return Configuration(
+    return NetConf(
         name=_name(config),
         first_plugin=next(iter(types), ""),
         own=_own(config, plugins[types.index(PLUGIN)]) if PLUGIN in types else None,
     )
 
 
-def read_mtu(value: Any) -> int:
+def parse_mtu(value: Any) -> int:
     """An MTU in bytes. Raises BadValueError."""
     if not isinstance(value, int) or isinstance(value, bool) or not _LEAST_MTU <= value <= _LARGEST_MTU:
-        raise BadValueError(f"{shown(value)} is no MTU: a number from {_LEAST_MTU} to {_LARGEST_MTU}")
+        raise BadValueError(f"{quoted(value)} is no MTU: a number from {_LEAST_MTU} to {_LARGEST_MTU}")
     return value
 
 
@@ -62,15 +62,15 @@ def _own(config: Mapping[str, Any], plugin: Mapping[str, Any]) -> Mapping[str, A
 def _plugin_type(plugin: Mapping[str, Any]) -> str:
     kind = plugin.get("type")
     if not isinstance(kind, str) or not kind:
-        raise BadValueError(f"{shown(plugin)} has no plugin's name as type, but {shown(kind)}")
+        raise BadValueError(f"{quoted(plugin)} has no plugin's name as type, but {quoted(kind)}")
     return kind
 
 
 def _name(config: Mapping[str, Any]) -> str | None:
     name = config.get("name")
     if name is not None and not isinstance(name, str):
-        raise BadValueError(f"name {shown(name)} is no text")
+        raise BadValueError(f"name {quoted(name)} is no text")
     if name and (len(name) > _LONGEST_NAME or not _NETWORK_NAME.fullmatch(name)):
         form = f"at most {_LONGEST_NAME} letters and digits, then '_', '.' and '-' too"
-        raise BadValueError(f"name {shown(name)} is no network name: {form}")
+        raise BadValueError(f"name {quoted(name)} is no network name: {form}")
     return name or None

@@ -10,12 +10,12 @@ Not judged here: whether the networks are there, and names that other attachment
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from manager.parsing.bounds import MOST_NETWORKS, check_number
-from manager.parsing.element import read_element
+from manager.parsing.element import parse_selection
 from manager.parsing.errors import AnnotationError, BadValueError
-from manager.parsing.json_text import json_list, read_json
-from manager.parsing.quoting import shown
-from manager.parsing.selection import NetworkSelection
+from manager.parsing.json_text import json_list, parse_json
+from manager.parsing.limits import MAX_NETWORKS, check_count
+from manager.parsing.network_selection import NetworkSelection
+from manager.parsing.quoting import quoted
 
 NETWORKS_KEY = "k8s.v1.cni.cncf.io/networks"
 
@@ -40,8 +40,8 @@ def _elements(text: str) -> Sequence[Any]:
         return ()
     is_json = any(mark in text for mark in '[{"')
     try:
-        elements = json_list(read_json(text)) if is_json else text.split(",")
-        check_number(elements, "networks", most=MOST_NETWORKS)
+        elements = json_list(parse_json(text)) if is_json else text.split(",")
+        check_count(elements, "networks", most=MAX_NETWORKS)
     except BadValueError as error:
         raise AnnotationError(f"{NETWORKS_KEY}: {error}") from error
     return elements if is_json else [_short_form(item.strip(), position) for position, item in enumerate(elements, 1)]
@@ -51,7 +51,7 @@ def _short_form(item: str, position: int) -> Mapping[str, Any]:
     if not item:
         raise _error(position, "is empty: a comma too many?")
     if item.count("/") > 1 or item.count("@") > 1:
-        raise _error(position, f"{shown(item)} is not of the form [namespace/]name[@interface]")
+        raise _error(position, f"{quoted(item)} is not of the form [namespace/]name[@interface]")
     network, _, interface = item.partition("@")
     namespace, _, name = network.rpartition("/")
     return {"namespace": namespace.strip(), "name": name.strip(), "interface": interface.strip()}
@@ -59,7 +59,7 @@ def _short_form(item: str, position: int) -> Mapping[str, Any]:
 
 def _read(element: Any, position: int, namespace: str) -> NetworkSelection:
     try:
-        return read_element(element, namespace=namespace)
+        return parse_selection(element, namespace=namespace)
     except BadValueError as error:
         raise _error(position, str(error)) from error
 
@@ -69,14 +69,14 @@ def _refuse_shared_names(selections: Sequence[NetworkSelection]) -> None:
     for position, selection in enumerate(selections, 1):
         name = selection.interface
         if name is not None and first.setdefault(name, position) != position:
-            raise _error(position, f"interface: {shown(name)} is asked for by element {first[name]} too")
+            raise _error(position, f"interface: {quoted(name)} is asked for by element {first[name]} too")
 
 
 def _refuse_second_default_route(selections: Sequence[NetworkSelection]) -> None:
     """The standard allows the key in one element only (v1.3, 4.1)."""
     carriers = [position for position, selection in enumerate(selections, 1) if selection.default_route is not None]
     if len(carriers) > 1:
-        asked = shown(list(selections[carriers[1] - 1].default_route or ()))
+        asked = quoted(list(selections[carriers[1] - 1].default_route or ()))
         raise _error(carriers[1], f"default-route: {asked} is one too many, element {carriers[0]} carries the key too")
 
 

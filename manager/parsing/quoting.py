@@ -13,7 +13,7 @@ _shortened.maxother = _LONGEST
 _shortened.maxlong = _LONGEST
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """The value in Python's notation; long texts lose their middle, deep and long collections their rest.
 
     Many short values in each other may still be long, and lose their end.
@@ -22,7 +22,7 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST_OF_ALL else f"{text[: _LONGEST_OF_ALL - 3]}..."
 
 
-def listed(values: Sequence[object]) -> str:
+def summarized(values: Sequence[object]) -> str:
     """The first of the values, as they are, and how many more there are."""
     more = [f"and {len(values) - _LISTED} more"] if len(values) > _LISTED else []
     return ", ".join([*map(str, values[:_LISTED]), *more])

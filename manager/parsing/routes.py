@@ -12,19 +12,19 @@ from contrail_config.objects import Route, Subnet
 from manager.parsing.addresses import parse_cidr, parse_unicast
 from manager.parsing.cidr_table import CidrTable
 from manager.parsing.errors import BadValueError
-from manager.parsing.findings import Findings
 from manager.parsing.json_text import json_list, json_object
-from manager.parsing.quoting import shown
+from manager.parsing.quoting import quoted
+from manager.parsing.validation import ValidationErrors
 
 
-def read_routes(findings: Findings, place: str, value: Any, *, subnets: Sequence[Subnet]) -> tuple[Route, ...]:
+def parse_routes(errors: ValidationErrors, place: str, value: Any, *, subnets: Sequence[Subnet]) -> tuple[Route, ...]:
     """The routes. What is wrong goes to `findings`, and is left out.
 
     `subnets`: those of the network; none if they are not known here, then gateways are not looked for in them.
     """
-    entries = findings.read(place, json_list, value) or []
+    entries = errors.parse(place, json_list, value) or []
     network = _RoutedNetwork(subnets)
-    routes = (findings.read(f"{place}[{position}]", network.take, entry) for position, entry in enumerate(entries))
+    routes = (errors.parse(f"{place}[{position}]", network.take, entry) for position, entry in enumerate(entries))
     return tuple(route for route in routes if route is not None)
 
 
@@ -59,9 +59,9 @@ class _RoutedNetwork:
 def _read_route(entry: Any) -> Route:
     fields = {key: value for key, value in json_object(entry).items() if value is not None}
     if unknown := fields.keys() - {"dst", "gw"}:
-        raise BadValueError(f"{shown(entry)}: {', '.join(sorted(unknown))} is not served, only dst and gw are")
+        raise BadValueError(f"{quoted(entry)}: {', '.join(sorted(unknown))} is not served, only dst and gw are")
     if "dst" not in fields:
-        raise BadValueError(f"{shown(entry)} lacks dst")
+        raise BadValueError(f"{quoted(entry)} lacks dst")
     destination = parse_cidr(fields["dst"])
     if destination.prefixlen == 0:
         raise BadValueError(f"dst {destination}: the default route is the pod's choice (opencontrail.org/default-gw)")

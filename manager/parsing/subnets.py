@@ -11,21 +11,23 @@ from ipaddress import collapse_addresses, summarize_address_range
 from contrail_config.addressing.subnet import default_gateway, subnet_bounds
 from contrail_config.objects import Subnet
 from manager.parsing.addresses import Address, Network, parse_address, parse_cidr, parse_subnet, parse_unicast
-from manager.parsing.bounds import MOST_EXCLUDED_CIDRS
 from manager.parsing.cidr_table import CidrTable
 from manager.parsing.errors import BadValueError
-from manager.parsing.findings import Findings, Stated
-from manager.parsing.quoting import listed, shown
+from manager.parsing.limits import MAX_EXCLUDED_CIDRS
+from manager.parsing.quoting import quoted, summarized
+from manager.parsing.validation import Setting, ValidationErrors
 
 
-def read_subnets(findings: Findings, *, cidrs: Stated, gateways: Stated, excluded: Stated) -> tuple[Subnet, ...]:
+def parse_subnets(
+    errors: ValidationErrors, *, cidrs: Setting, gateways: Setting, excluded: Setting
+) -> tuple[Subnet, ...]:
     """The subnets in the order of their CIDRs. What is wrong goes to `findings`, and is left out."""
-    networks = findings.read_each(cidrs.place, parse_subnet, cidrs.values)
-    _note_overlaps(findings, cidrs.place, networks)
+    networks = errors.parse_each(cidrs.place, parse_subnet, cidrs.values)
+    _note_overlaps(errors, cidrs.place, networks)
     if len(networks) < len(cidrs.values):
         return ()  # where gateways and exclusions belong is not known
-    gateway_of = _read_gateways(findings, gateways, networks)
-    excluded_of = _read_exclusions(findings, excluded, networks)
+    gateway_of = _read_gateways(errors, gateways, networks)
+    excluded_of = _read_exclusions(errors, excluded, networks)
     return tuple(
         Subnet(
             cidr=str(network),
@@ -36,13 +38,13 @@ def read_subnets(findings: Findings, *, cidrs: Stated, gateways: Stated, exclude
     )
 
 
-def _note_overlaps(findings: Findings, place: str, networks: Sequence[Network]) -> None:
+def _note_overlaps(errors: ValidationErrors, place: str, networks: Sequence[Network]) -> None:
     """Among CIDRs in order of their start one that overlaps an earlier one overlaps the one that reaches furthest."""
     for version in (4, 6):
         furthest: Network | None = None
         for network in sorted((n for n in networks if n.version == version), key=_start_then_longest):
             if furthest is not None and furthest.overlaps(network):
-                findings.add(place, f"{furthest} and {network} overlap")
+                errors.add(place, f"{furthest} and {network} overlap")
             else:
                 furthest = network
 
@@ -51,7 +53,7 @@ def _start_then_longest(network: Network) -> tuple[int, int]:
     return int(network.network_address), network.prefixlen
 
 
-def _read_gateways(findings: Findings, gateways: Stated, networks: Sequence[Network]) -> dict[Network, str]:
+def _read_gateways(errors: ValidationErrors, gateways: Setting, networks: Sequence[Network]) -> dict[Network, str]:
     gateway_of: dict[Network, str] = {}
     homes = _Homes(networks)
 
@@ -59,18 +61,20 @@ def _read_gateways(findings: Findings, gateways: Stated, networks: Sequence[Netw
         address = parse_unicast(text)
         network = homes.of(address, address, text)
         if unusable := subnet_bounds(Subnet(cidr=str(network), gateway=None)).reserved.get(int(address)):
-            raise BadValueError(f"{shown(text)} cannot be the gateway of {network}: {unusable}")
+            raise BadValueError(f"{quoted(text)} cannot be the gateway of {network}: {unusable}")
         if network in gateway_of:
-            raise BadValueError(f"{shown(text)} is one too many: {network} has gateway {gateway_of[network]}")
+            raise BadValueError(f"{quoted(text)} is one too many: {network} has gateway {gateway_of[network]}")
         gateway_of[network] = str(address)
 
-    findings.read_each(gateways.place, read, gateways.values)
+    errors.parse_each(gateways.place, read, gateways.values)
     return gateway_of
 
 
-def _read_exclusions(findings: Findings, excluded: Stated, networks: Sequence[Network]) -> dict[Network, list[Network]]:
+def _read_exclusions(
+    errors: ValidationErrors, excluded: Setting, networks: Sequence[Network]
+) -> dict[Network, list[Network]]:
     excluded_of: dict[Network, list[Network]] = {network: [] for network in networks}
-    homes, left = _Homes(networks), MOST_EXCLUDED_CIDRS
+    homes, left = _Homes(networks), MAX_EXCLUDED_CIDRS
 
     def read(text: str) -> list[Network]:
         first, last = _bounds(text)
@@ -80,10 +84,10 @@ def _read_exclusions(findings: Findings, excluded: Stated, networks: Sequence[Ne
         return covering
 
     for text in excluded.values:
-        left -= len(findings.read(excluded.place, read, text) or ())
+        left -= len(errors.parse(excluded.place, read, text) or ())
         if left < 0:
-            problem = f"the ranges up to {shown(text)} are more than {MOST_EXCLUDED_CIDRS} CIDRs"
-            findings.add(excluded.place, problem)
+            problem = f"the ranges up to {quoted(text)} are more than {MAX_EXCLUDED_CIDRS} CIDRs"
+            errors.add(excluded.place, problem)
             break
     return excluded_of
 
@@ -97,7 +101,7 @@ def _bounds(text: str) -> tuple[Address, Address]:
     low = parse_address(first.strip())
     high = parse_address(last.strip()) if dash else low
     if low.version != high.version or int(low) > int(high):
-        raise BadValueError(f"{shown(text)} is no range from a lower to a higher address")
+        raise BadValueError(f"{quoted(text)} is no range from a lower to a higher address")
     return low, high
 
 
@@ -114,7 +118,7 @@ class _Homes:
         """The subnet in which both lie; `text` is how they are written. Raises BadValueError if there is none."""
         network = self._table.find(first)
         if network is None or last not in network:
-            raise BadValueError(f"{shown(text)} lies in none of the subnets {listed(self._networks)}")
+            raise BadValueError(f"{quoted(text)} lies in none of the subnets {summarized(self._networks)}")
         return network
 
 

@@ -60,7 +60,7 @@ class TestBeforeThereWasStatus:
     ) -> None:
         bench.plugins.script("bridge", VERSION=supporting("1.0.0"))
         ended = await contrailctl("cni", "status", "net", *bench.directories)
-        said = "network net: its plugins support CNI 1.0.0, which has no STATUS to ask for more\n"
+        said = "network net: its plugins support CNI 1.0.0, which has no STATUS operation\n"
         assert (ended.status, ended.out) == (0, said)
         assert [call.command for call in bench.plugins.calls()] == ["VERSION"]
 

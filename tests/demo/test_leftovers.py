@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import pytest
 
 from cni_contrail.runtime.sandbox import make_sandbox
-from contrailctl.agent import AgentQueries
-from contrailctl.fetch import Endpoint
+from contrailctl.agent import AgentApi
+from contrailctl.endpoint import Endpoint
 from demo.leftovers import leftovers
 from demo.resources import DemoResources
 from tests.support.fake_apis import AgentProcess, served
 from tests.support.views import PODS
 
-UNUSED_AGENT = AgentQueries(Endpoint("http://127.0.0.1:1", 1), cluster="k8s")
+UNUSED_AGENT = AgentApi(Endpoint("http://127.0.0.1:1", 1), cluster="k8s")
 """Not queried as long as there are no pods."""
 
 
@@ -53,6 +53,6 @@ def test_files_of_plugin_and_runtime_are_reported(resources: DemoResources) -> N
 
 async def test_ports_still_plugged_in_the_agent_are_reported(resources: DemoResources) -> None:
     async with served(AgentProcess().routes()) as url:
-        agent = AgentQueries(Endpoint(url, 5), cluster="k8s")
+        agent = AgentApi(Endpoint(url, 5), cluster="k8s")
         found = await asyncio.to_thread(lambda: list(leftovers(resources, PODS, agent)))
     assert found == ["pod shop/router: 1 ports still plugged in the agent"]

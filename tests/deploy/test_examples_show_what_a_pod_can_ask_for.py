@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from manager.manifests.decoding import decode_document
-from manager.parsing.definition import NetworkDefinition
 from manager.parsing.nad import parse_nad
+from manager.parsing.network_definition import NetworkDefinition
+from manager.parsing.network_selection import NetworkSelection
 from manager.parsing.networks import parse_networks
-from manager.parsing.selection import NetworkSelection
 from manager.source import Nad, Pod, Problem
 
 EXAMPLES = Path(__file__).parents[2] / "deploy" / "examples"

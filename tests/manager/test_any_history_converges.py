@@ -13,8 +13,8 @@ import pytest
 from contrail_config.embedded.store import SqliteStore
 from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
-from manager.mapping.drafts import draft_interfaces
 from manager.mapping.errors import MappingError
+from manager.mapping.interface_resolution import resolve_interfaces
 from manager.source import Applied, Gone, Nad, Pod
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference
 from tests.support.running_manager import RunningManager, running_manager
@@ -139,7 +139,7 @@ async def _check_pods(running: RunningManager, pods: list[Pod]) -> None:
 
 def _cannot_be_served(running: RunningManager, pod: Pod) -> bool:
     try:
-        draft_interfaces(pod, catalogue=running.manager._catalogue, configuration=CONFIGURATION)
+        resolve_interfaces(pod, catalogue=running.manager._catalogue, configuration=CONFIGURATION)
     except MappingError:
         return True
     return False

@@ -19,7 +19,7 @@ from manager.configuration import (
     PodNetworkSettings,
     load_manager_configuration,
 )
-from manager.mapping.network import pod_network
+from manager.mapping.virtual_network import pod_network
 
 WHOLE = """
 cluster-name: prod

@@ -4,14 +4,14 @@ from contrail_config.addressing.notation import format_address
 from contrail_config.objects import InterfaceAddress, VirtualMachine
 from contrail_config.store import AddressRequest
 from manager.configuration import ManagerConfiguration
-from manager.mapping.addresses import bounds_of, families
 from manager.mapping.catalogue import Catalogue, ForeignNad, ServedNad
-from manager.mapping.draft import InterfaceDraft
-from manager.mapping.drafts import PodDraft, draft_interfaces
-from manager.mapping.machine import address_requests, build_machine
-from manager.mapping.network import nad_network, pod_network
-from manager.parsing.definition import ForeignDefinition
+from manager.mapping.interface_resolution import ResolvedInterfaces, resolve_interfaces
+from manager.mapping.interface_spec import InterfaceSpec
+from manager.mapping.network_addressing import bounds_of, families
+from manager.mapping.virtual_machine import address_requests, build_virtual_machine
+from manager.mapping.virtual_network import nad_network, pod_network
 from manager.parsing.nad import parse_nad
+from manager.parsing.network_definition import ForeignDefinition
 from manager.source import Nad, Pod
 
 DEFAULTS = ManagerConfiguration()
@@ -39,22 +39,22 @@ def add_nad(catalogue: Catalogue, nad: Nad, *, configuration: ManagerConfigurati
     catalogue.nads[nad.key] = ServedNad(definition.config_name, definition.reference or network.fq_name)
 
 
-def draft(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -> PodDraft:
+def resolve(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -> ResolvedInterfaces:
     """What the pod asks for, with these NADs there."""
     catalogue = make_catalogue(*nads, configuration=configuration)
-    return draft_interfaces(pod, catalogue=catalogue, configuration=configuration)
+    return resolve_interfaces(pod, catalogue=catalogue, configuration=configuration)
 
 
 def build(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -> VirtualMachine:
     """The pod's machine, with addresses as a store would give them to the first pod there is."""
-    drafts = draft(pod, *nads, configuration=configuration).interfaces
-    requests = address_requests(pod.uid, drafts)
-    answers = zip((request.owner for request in requests), _give(requests, drafts), strict=True)
-    return build_machine(pod, drafts, answers, cluster=configuration.cluster_name)
+    specs = resolve(pod, *nads, configuration=configuration).interfaces
+    requests = address_requests(pod.uid, specs)
+    answers = zip((request.owner for request in requests), _give(requests, specs), strict=True)
+    return build_virtual_machine(pod, specs, answers, cluster=configuration.cluster_name)
 
 
-def _give(requests: list[AddressRequest], drafts: tuple[InterfaceDraft, ...]) -> list[InterfaceAddress]:
-    networks = {each.network.uuid: each.network for each in drafts}
+def _give(requests: list[AddressRequest], specs: tuple[InterfaceSpec, ...]) -> list[InterfaceAddress]:
+    networks = {each.network.uuid: each.network for each in specs}
     taken: set[tuple[str, str]] = set()
     given = []
     for request in requests:

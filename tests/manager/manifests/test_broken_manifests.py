@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from manager.manifests.scanning import LARGEST_FILE
+from manager.manifests.folder_scan import MAX_FILE_SIZE
 from manager.source import Applied, Problem, SourceEvent
 from tests.manager.manifests.conftest import Listen, nad, pod, summary
 
@@ -31,7 +31,7 @@ def problem_in(events: list[SourceEvent]) -> Problem:
         ("bad.yaml", BOMB, "aliases expand to more"),
         ("bad.yaml", "&a [*a]", "is nested deeper than 100 levels"),
         ("bad.yaml", "[" * 1_000_000, "is nested deeper than 100 levels"),
-        ("bad.yaml", b"#" * (LARGEST_FILE + 1), f"is larger than {LARGEST_FILE} bytes"),
+        ("bad.yaml", b"#" * (MAX_FILE_SIZE + 1), f"is larger than {MAX_FILE_SIZE} bytes"),
         ("bad.json", '{"kind": "Pod",}', "line 1, column 16: "),
         ("bad.json", "{“kind”: 1}", "“ (U+201C) at line 1, column 2 is a typographic quote"),
         ("bad.json", "kind: Pod", "is no valid JSON: line 1, column 1"),

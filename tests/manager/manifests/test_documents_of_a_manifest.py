@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manager.manifests.documents import DEEPEST, read_documents
-from manager.manifests.errors import UnusableError
+from manager.manifests.documents import MAX_DEPTH, read_documents
+from manager.manifests.errors import InvalidManifestError
 
 
 def read_yaml(text: str) -> list[Any]:
@@ -40,7 +40,7 @@ def test_plain_values_are_what_json_has(text: str, value: Any) -> None:
 
 @pytest.mark.parametrize("tag", ["!!bool x", "!!int x", "!!float x", "!!timestamp 2024-01-01", "!!binary YQ==", "!x y"])
 def test_explicit_tags_beyond_json_are_refused(tag: str) -> None:
-    with pytest.raises(UnusableError):
+    with pytest.raises(InvalidManifestError):
         read_yaml(f"a: {tag}")
 
 
@@ -51,13 +51,13 @@ def test_aliases_and_merged_keys_are_followed() -> None:
 
 @pytest.mark.parametrize("text", ["a: 1\na: 2", "{a: 1, b: 2, a: 3}", "base: &b {x: 1}\nmore: {<<: *b, y: 1, y: 2}"])
 def test_a_key_twice_in_one_mapping_is_refused(text: str) -> None:
-    with pytest.raises(UnusableError, match=r"is no valid YAML: (a|more.y) is given twice, in line"):
+    with pytest.raises(InvalidManifestError, match=r"is no valid YAML: (a|more.y) is given twice, in line"):
         read_yaml(text)
 
 
 @pytest.mark.parametrize("text", ['{"kind": "Pod", "kind": "Pod"}', '{"a": [{"b": 1, "kind": 2, "b": 3, "kind": 4}]}'])
 def test_a_key_twice_in_one_object_of_json_is_refused(text: str) -> None:
-    with pytest.raises(UnusableError, match=r"is no valid JSON: '(kind|b)' is given twice"):
+    with pytest.raises(InvalidManifestError, match=r"is no valid JSON: '(kind|b)' is given twice"):
         read_documents(text.encode(), is_json=True)
 
 
@@ -72,28 +72,28 @@ def test_a_key_twice_in_one_object_of_json_is_refused(text: str) -> None:
     ids=["merged", "chained", "nested", "flow"],
 )
 def test_texts_that_would_exhaust_us_are_refused(text: str) -> None:
-    with pytest.raises(UnusableError, match=r"is nested deeper than|holds more than"):
+    with pytest.raises(InvalidManifestError, match=r"is nested deeper than|holds more than"):
         read_yaml(text)
 
 
 def test_values_are_counted_over_all_documents(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("manager.manifests.documents.MOST_VALUES", 10)
+    monkeypatch.setattr("manager.manifests.documents.MAX_VALUES", 10)
     assert read_yaml("[1, 2, 3, 4]\n---\n[1, 2, 3, 4]")
-    with pytest.raises(UnusableError, match="holds more than 10 values"):
+    with pytest.raises(InvalidManifestError, match="holds more than 10 values"):
         read_yaml("[1, 2, 3, 4]\n---\n[1, 2, 3, 4, 5]")
 
 
 def test_nesting_is_allowed_up_to_the_limit() -> None:
-    assert read_yaml("[" * DEEPEST + "]" * DEEPEST)
-    with pytest.raises(UnusableError):
-        read_yaml("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1))
+    assert read_yaml("[" * MAX_DEPTH + "]" * MAX_DEPTH)
+    with pytest.raises(InvalidManifestError):
+        read_yaml("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
 
 
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '{"a": ' + "9" * 5000 + "}", '{"a": "\\ud800"}', '{"a": NaN}', "{} {}"]
 )
 def test_json_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(UnusableError):
+    with pytest.raises(InvalidManifestError):
         read_documents(text.encode(), is_json=True)
 
 
@@ -118,5 +118,5 @@ def test_what_yaml_and_json_write_is_read_back(documents: list[Any]) -> None:
     st.booleans(),
 )
 def test_any_bytes_are_read_or_refused(content: bytes, is_json: bool) -> None:
-    with contextlib.suppress(UnusableError):
+    with contextlib.suppress(InvalidManifestError):
         read_documents(content, is_json=is_json)

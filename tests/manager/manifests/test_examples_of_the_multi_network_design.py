@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from manager.parsing.definition import NetworkDefinition
 from manager.parsing.errors import NadError
 from manager.parsing.nad import parse_nad
+from manager.parsing.network_definition import NetworkDefinition
 from manager.parsing.networks import parse_networks
 from manager.source import Applied, Nad, Pod, SourceEvent
 from tests.manager.manifests.conftest import Listen, summary

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from manager.manifests.debounce import Debounce
-from manager.manifests.errors import UnsettledError
-from manager.manifests.folder import ManifestFolder
-from manager.manifests.inventory import View
-from manager.manifests.scanning import Signature, read, scan
+from manager.manifests.errors import FileChangedError
+from manager.manifests.folder_scan import Signature, read, scan
+from manager.manifests.inventory import FolderState
+from manager.manifests.manifest_folder import ManifestFolder
 from tests.manager.manifests.conftest import pod
 
 SETTLE = 1.0
@@ -38,10 +38,10 @@ def reader(folder: Path, clock: Clock) -> ManifestFolder:
     return ManifestFolder(str(folder), node="worker-1", settle=SETTLE, rescan=10.0, clock=clock)
 
 
-Names = Callable[[View | None], set[str]]
+Names = Callable[[FolderState | None], set[str]]
 
 
-def names(view: View | None) -> set[str]:
+def names(view: FolderState | None) -> set[str]:
     assert view is not None
     return {name for _, _, name in view.objects}
 
@@ -152,7 +152,7 @@ def test_a_file_that_changes_between_list_and_read_is_left_for_later(
         return snapshot
 
     with monkeypatch.context() as patched:
-        patched.setattr("manager.manifests.folder.scan", scan_then_change)
+        patched.setattr("manager.manifests.manifest_folder.scan", scan_then_change)
         assert names(reader.refresh()) == set()
     assert reader.refresh() is None
     clock.advance(SETTLE)
@@ -163,8 +163,8 @@ def test_a_file_that_changes_while_it_is_read_is_not_used(folder: Path, monkeypa
     (folder / "pod.yaml").write_text(pod("web"))
     expected = scan(str(folder)).files["pod.yaml"]
     states = iter([expected, expected._replace(size=expected.size + 1)])
-    monkeypatch.setattr("manager.manifests.scanning._signature", lambda _: next(states))
-    with pytest.raises(UnsettledError, match="changed while it was read"):
+    monkeypatch.setattr("manager.manifests.folder_scan._signature", lambda _: next(states))
+    with pytest.raises(FileChangedError, match="changed while it was read"):
         read(str(folder), "pod.yaml", expected)
 
 

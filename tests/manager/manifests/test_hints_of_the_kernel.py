@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from manager.manifests.watching import FolderWatch
+from manager.manifests.folder_watch import FolderWatch
 from tests.manager.manifests.conftest import Listen, pod, summary
 
 LONG = 30.0
@@ -70,8 +70,8 @@ async def test_without_watches_the_folder_is_looked_at_again_and_again(
     def no_watches_left(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("manager.manifests.watching.RustNotify", no_watches_left)
-    monkeypatch.setattr("manager.manifests.watching._POLL", 0.05)
+    monkeypatch.setattr("manager.manifests.folder_watch.RustNotify", no_watches_left)
+    monkeypatch.setattr("manager.manifests.folder_watch._POLL", 0.05)
     async with listen() as events:
         await events.listed()
         assert "is looked at every second: [Errno 28] No space left on device" in caplog.text
@@ -92,8 +92,8 @@ async def test_a_watch_that_fails_later_is_replaced_by_looking(
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr("manager.manifests.watching.RustNotify", FailingWatch)
-    monkeypatch.setattr("manager.manifests.watching._POLL", 0.05)
+    monkeypatch.setattr("manager.manifests.folder_watch.RustNotify", FailingWatch)
+    monkeypatch.setattr("manager.manifests.folder_watch._POLL", 0.05)
     async with listen() as events:
         await events.listed()
         (folder / "pod.yaml").write_text(pod("web"))

@@ -13,8 +13,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from manager.manifests.folder import ManifestFolder
-from manager.manifests.inventory import View
+from manager.manifests.inventory import FolderState
+from manager.manifests.manifest_folder import ManifestFolder
 from tests.manager.manifests.conftest import nad, pod
 
 PATHS = {"a.yaml", "b.yml", "sub/deep/c.yaml"}
@@ -34,7 +34,7 @@ class FolderMachine(RuleBasedStateMachine):
             str(self.folder), node="n", settle=0.5, rescan=1e9, clock=lambda: float(next(self.ticks))
         )
         self.expected: dict[str, tuple[set[str], bool]] = {}
-        self.last = View({}, (), complete=True)
+        self.last = FolderState({}, (), complete=True)
 
     def teardown(self) -> None:
         shutil.rmtree(self.folder)

@@ -7,11 +7,11 @@ import pytest
 
 from contrail_config.objects import InterfaceAddress, interface_uuid
 from manager.configuration import ManagerConfiguration, PodNetworkSettings
-from manager.mapping.changes import difference
-from manager.mapping.drafts import draft_interfaces
-from manager.mapping.machine import build_machine
+from manager.mapping.interface_resolution import resolve_interfaces
+from manager.mapping.request_changes import describe_change
+from manager.mapping.virtual_machine import build_virtual_machine
 from manager.source import Nad, Pod
-from tests.support.catalogues import DEFAULTS, build, draft, make_catalogue
+from tests.support.catalogues import DEFAULTS, build, make_catalogue, resolve
 from tests.support.pods import make_nad, make_pod, reference
 
 NADS = (
@@ -66,7 +66,7 @@ def one(**described: object) -> str:
     ],
 )
 def test_a_change_is_told(before: Pod, after: Pod, told: str) -> None:
-    change = difference(build(before, *NADS), draft(after, *NADS).interfaces)
+    change = describe_change(build(before, *NADS), resolve(after, *NADS).interfaces)
     assert change is not None
     assert re.search(told, change), change
 
@@ -81,7 +81,7 @@ def test_a_change_is_told(before: Pod, after: Pod, told: str) -> None:
     ],
 )
 def test_the_same_in_other_words_is_no_change(before: Pod, after: Pod) -> None:
-    assert difference(build(before, *NADS), draft(after, *NADS).interfaces) is None
+    assert describe_change(build(before, *NADS), resolve(after, *NADS).interfaces) is None
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_same_in_other_words_is_no_change(before: Pod, after: Pod) -> None:
 )
 def test_what_a_network_changes_is_no_change_of_the_pod(changed: Nad) -> None:
     pod = make_pod(networks="net-a")
-    assert difference(build(pod, *NADS), draft(pod, changed).interfaces) is None
+    assert describe_change(build(pod, *NADS), resolve(pod, changed).interfaces) is None
 
 
 class TestWhatOthersChange:
@@ -108,22 +108,22 @@ class TestWhatOthersChange:
         ],
     )
     def test_a_family_that_the_pod_network_gained(self, pod: Pod) -> None:
-        assert difference(build(pod, *NADS), draft(pod, *NADS, configuration=self.DUAL).interfaces) is None
+        assert describe_change(build(pod, *NADS), resolve(pod, *NADS, configuration=self.DUAL).interfaces) is None
 
     @pytest.mark.parametrize(("before", "after"), [(None, TO_B), (TO_B, None), (TO_B, TO_A)])
     def test_the_network_that_the_namespace_chooses(self, before: str | None, after: str | None) -> None:
         pod = make_pod(networks="net-a")
         catalogue = make_catalogue(*NADS)
-        drafts = []
+        specs = []
         for chosen in (before, after):
             catalogue.namespaces["blue"] = {} if chosen is None else {"opencontrail.org/network": chosen}
-            drafts.append(draft_interfaces(pod, catalogue=catalogue, configuration=DEFAULTS).interfaces)
+            specs.append(resolve_interfaces(pod, catalogue=catalogue, configuration=DEFAULTS).interfaces)
         given = [(interface_uuid(pod.uid, 0), InterfaceAddress("10.2.0.2", 16, "10.2.0.1"))]
-        machine = build_machine(pod, drafts[0], given, cluster="k8s")
-        assert difference(machine, drafts[1]) is None
+        machine = build_virtual_machine(pod, specs[0], given, cluster="k8s")
+        assert describe_change(machine, specs[1]) is None
 
     def test_a_family_that_the_pod_asks_for_is_told_as_before(self) -> None:
         before, after = make_pod(networks="net-a", default_gw="eth0"), make_pod(networks="net-a", default_gw="eth1")
         machine = build(before, *NADS, configuration=self.DUAL)
-        change = difference(machine, draft(after, *NADS, configuration=self.DUAL).interfaces)
+        change = describe_change(machine, resolve(after, *NADS, configuration=self.DUAL).interfaces)
         assert change == "index 0: default-gw none instead of true"

@@ -10,7 +10,7 @@ from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSe
 from manager.dependencies import nad_dependency, network_dependency
 from manager.mapping.errors import PodRefusedError, PodWaitsError
 from manager.reasons import Reason
-from tests.support.catalogues import DEFAULTS, build, draft
+from tests.support.catalogues import DEFAULTS, build, resolve
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference
 
 BOTH, IPV4, IPV6, NONE = (
@@ -37,7 +37,7 @@ def answers(
 ) -> list[DefaultGateway | None]:
     """`default_gw` of each interface of a pod with these annotations."""
     pod = make_pod(networks=networks, default_gw=default_gw)
-    return [each.default_gw for each in draft(pod, *NADS, configuration=configuration).interfaces]
+    return [each.default_gw for each in resolve(pod, *NADS, configuration=configuration).interfaces]
 
 
 def elements(*described: dict[str, Any]) -> str:
@@ -108,7 +108,7 @@ def test_a_network_without_a_gateway_can_be_chosen_once_it_has_one() -> None:
     with pytest.raises(PodWaitsError, match="k8s-point-pod-network of 'point' has no gateway") as caught:
         answers("point", "point")
     assert caught.value.reason is Reason.ANNOTATION_INVALID
-    assert nad_dependency("blue/point") in caught.value.needs
+    assert nad_dependency("blue/point") in caught.value.dependencies
 
 
 def test_a_family_that_the_chosen_interface_lacks_is_left_to_the_lowest_index() -> None:
@@ -143,7 +143,7 @@ def test_the_default_network_may_ask_as_well_for_another_family() -> None:
         networks=elements({"name": "net-d", "default-route": ["fd00:4::9"]}),
         default_network=elements({"name": "net-a", "default-route": ["10.1.0.9"]}),
     )
-    assert [each.default_gw for each in draft(pod, *NADS).interfaces] == [IPV4, IPV6]
+    assert [each.default_gw for each in resolve(pod, *NADS).interfaces] == [IPV4, IPV6]
 
 
 def test_two_elements_that_ask_for_one_family_are_refused() -> None:
@@ -152,7 +152,7 @@ def test_two_elements_that_ask_for_one_family_are_refused() -> None:
         default_network=elements({"name": "net-a", "default-route": ["10.1.0.9"]}),
     )
     with pytest.raises(PodRefusedError, match=r"10\.2\.0\.9 is one too many, index 0 has one"):
-        draft(pod, *NADS)
+        resolve(pod, *NADS)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_gateway_that_does_not_fit_the_network_is_waited_for(gateway: str, cul
         answers(elements({"name": "net-a", "default-route": [gateway]}))
     assert caught.value.reason is Reason.ANNOTATION_INVALID
     network = network_dependency(("default-domain", "k8s-blue", "k8s-net-a-pod-network"))
-    assert {nad_dependency("blue/net-a"), network} <= set(caught.value.needs)
+    assert {nad_dependency("blue/net-a"), network} <= set(caught.value.dependencies)
 
 
 def test_an_empty_list_says_that_there_is_no_default_route_at_all() -> None:
@@ -192,17 +192,17 @@ def test_an_empty_list_says_that_there_is_no_default_route_at_all() -> None:
 
 def test_the_same_choice_twice_is_no_conflict() -> None:
     networks = elements({"name": "net-a", "default-route": ["10.1.0.9"]})
-    pod_draft = draft(make_pod(networks=networks, default_gw="net-a"), *NADS)
-    assert pod_draft.interfaces[1].default_gw is BOTH
-    assert pod_draft.notices == ()
+    resolved = resolve(make_pod(networks=networks, default_gw="net-a"), *NADS)
+    assert resolved.interfaces[1].default_gw is BOTH
+    assert resolved.notices == ()
 
 
 @pytest.mark.parametrize("asked", [["10.1.0.9"], []])
 def test_where_they_contradict_each_other_default_gw_holds_and_is_told(asked: list[str]) -> None:
     networks = elements({"name": "net-a", "default-route": asked}, {"name": "net-b"})
-    pod_draft = draft(make_pod(networks=networks, default_gw="net-b"), *NADS)
-    assert [each.default_gw for each in pod_draft.interfaces] == [None, None if asked else NONE, BOTH]
-    (notice,) = pod_draft.notices
+    resolved = resolve(make_pod(networks=networks, default_gw="net-b"), *NADS)
+    assert [each.default_gw for each in resolved.interfaces] == [None, None if asked else NONE, BOTH]
+    (notice,) = resolved.notices
     assert notice.reason is Reason.DEFAULT_GATEWAY_CONFLICT
     assert notice.message == "opencontrail.org/default-gw: 'net-b' holds, the default-route of blue/net-a does not"
 
@@ -220,10 +220,10 @@ class TestAnAttachmentOfAnotherPlugin:
     def test_the_more_deliberate_request_stands_over_it_with_a_warning(self) -> None:
         networks = elements({"name": "net-6"}, {"name": "mac", "default-route": ["192.0.2.1", "2001:db8::1"]})
         pod = make_pod(networks=networks, default_gw="net-6")
-        drafted = draft(pod, *NADS, configuration=self.MULTUS)
-        assert [each.default_gw for each in drafted.interfaces] == [NONE, IPV6]
-        assert [notice.reason for notice in drafted.notices] == [Reason.DEFAULT_GATEWAY_CONFLICT]
-        assert "the default-route of blue/mac does not" in drafted.notices[0].message
+        resolved = resolve(pod, *NADS, configuration=self.MULTUS)
+        assert [each.default_gw for each in resolved.interfaces] == [NONE, IPV6]
+        assert [notice.reason for notice in resolved.notices] == [Reason.DEFAULT_GATEWAY_CONFLICT]
+        assert "the default-route of blue/mac does not" in resolved.notices[0].message
 
     def test_without_the_key_it_changes_nothing(self) -> None:
         assert answers(elements({"name": "mac"}, {"name": "net-a"}), configuration=self.MULTUS) == [None, None]

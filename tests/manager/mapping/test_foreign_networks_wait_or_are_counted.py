@@ -6,7 +6,7 @@ from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSe
 from manager.dependencies import nad_dependency
 from manager.mapping.errors import PodRefusedError, PodWaitsError
 from manager.reasons import Reason
-from tests.support.catalogues import draft
+from tests.support.catalogues import resolve
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod
 
 NADS = (make_nad("net-a"), make_nad("mac", config=FOREIGN_CONFIG), make_nad("disk", config=None))
@@ -21,20 +21,23 @@ def under_multus(default_networks: int = 0) -> ManagerConfiguration:
 )
 def test_without_a_meta_plugin_the_pod_waits(networks: str, culprit: str) -> None:
     with pytest.raises(PodWaitsError, match=culprit) as caught:
-        draft(make_pod(networks=networks), *NADS)
+        resolve(make_pod(networks=networks), *NADS)
     assert caught.value.reason is Reason.FOREIGN_NETWORK
-    assert all(need in {nad_dependency("blue/mac"), nad_dependency("blue/disk")} for need in caught.value.needs)
+    assert all(
+        dependency in {nad_dependency("blue/mac"), nad_dependency("blue/disk")}
+        for dependency in caught.value.dependencies
+    )
 
 
 def test_under_multus_they_are_left_out_but_counted() -> None:
     pod = make_pod(networks="mac,net-a,disk,net-a@left,mac,net-a")
-    interfaces = draft(pod, *NADS, configuration=under_multus()).interfaces
+    interfaces = resolve(pod, *NADS, configuration=under_multus()).interfaces
     assert [each.nad for each in interfaces] == [None, "blue/net-a", "blue/net-a", "blue/net-a"]
     assert [each.attachment for each in interfaces] == [None, "net2", "left", "net6"]
 
 
 def test_under_multus_its_default_networks_are_counted_first() -> None:
-    interfaces = draft(make_pod(networks="mac,net-a"), *NADS, configuration=under_multus(3)).interfaces
+    interfaces = resolve(make_pod(networks="mac,net-a"), *NADS, configuration=under_multus(3)).interfaces
     assert interfaces[1].attachment == "net5"
 
 
@@ -42,12 +45,12 @@ def test_under_multus_its_default_networks_are_counted_first() -> None:
 def test_pods_of_system_namespaces_are_not_attached_to_them(system: tuple[str, ...], expected: str) -> None:
     settings = MetaPluginSettings(MetaPlugin.MULTUS, default_networks=3, system_namespaces=system)
     configuration = ManagerConfiguration(meta_plugin=settings)
-    assert draft(make_pod(networks="net-a"), *NADS, configuration=configuration).interfaces[1].attachment == expected
+    assert resolve(make_pod(networks="net-a"), *NADS, configuration=configuration).interfaces[1].attachment == expected
 
 
 def test_what_only_other_plugins_can_give_may_be_asked_of_them_alone() -> None:
     multus = under_multus()
     asked = '[{{"name": "{}", "bandwidth": {{"ingressRate": 1}}}}]'
-    assert len(draft(make_pod(networks=asked.format("mac")), *NADS, configuration=multus).interfaces) == 1
+    assert len(resolve(make_pod(networks=asked.format("mac")), *NADS, configuration=multus).interfaces) == 1
     with pytest.raises(PodRefusedError, match="blue/net-a: bandwidth"):
-        draft(make_pod(networks=asked.format("net-a")), *NADS, configuration=multus)
+        resolve(make_pod(networks=asked.format("net-a")), *NADS, configuration=multus)

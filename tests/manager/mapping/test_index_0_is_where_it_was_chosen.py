@@ -6,9 +6,9 @@ import pytest
 
 from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings
 from manager.dependencies import nad_dependency, namespace_dependency
-from manager.mapping.draft import InterfaceDraft
-from manager.mapping.drafts import draft_interfaces
 from manager.mapping.errors import PodRefusedError, PodWaitsError
+from manager.mapping.interface_resolution import resolve_interfaces
+from manager.mapping.interface_spec import InterfaceSpec
 from manager.reasons import Reason
 from manager.source import Nad, Pod
 from tests.support.catalogues import DEFAULTS, make_catalogue
@@ -26,11 +26,11 @@ TO_B = reference("k8s-blue", "k8s-net-b-pod-network")
 
 def primary(
     pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS, of_namespace: str | None = None
-) -> InterfaceDraft:
+) -> InterfaceSpec:
     catalogue = make_catalogue(*nads, configuration=configuration)
     if of_namespace is not None:
         catalogue.namespaces[pod.namespace] = {"opencontrail.org/network": of_namespace}
-    return draft_interfaces(pod, catalogue=catalogue, configuration=configuration).interfaces[0]
+    return resolve_interfaces(pod, catalogue=catalogue, configuration=configuration).interfaces[0]
 
 
 def test_without_a_choice_it_is_in_the_pod_network() -> None:
@@ -66,7 +66,7 @@ def test_a_bare_default_network_is_looked_for_where_multus_does() -> None:
 def test_a_default_network_may_ask_for_addresses_and_a_mac() -> None:
     element = {"name": "net-a", "ips": ["10.1.0.7"], "mac": "02:00:00:00:00:07", "default-route": ["10.1.0.9"]}
     chosen = primary(make_pod(default_network=json.dumps([element])), NET_A)
-    assert chosen.wishes == ("10.1.0.7",)
+    assert chosen.requested_addresses == ("10.1.0.7",)
     assert chosen.mac == "02:00:00:00:00:07"
     assert chosen.default_route == ("10.1.0.9",)
 
@@ -83,7 +83,7 @@ def test_another_plugins_default_network_leaves_it_to_multus() -> None:
 def test_a_default_network_that_is_not_there_is_waited_for() -> None:
     with pytest.raises(PodWaitsError) as caught:
         primary(make_pod(default_network="blue/nope"))
-    assert caught.value.needs == (nad_dependency("blue/nope"),)
+    assert caught.value.dependencies == (nad_dependency("blue/nope"),)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_two_choices_are_to_agree() -> None:
     with pytest.raises(PodWaitsError, match=r"'net-a' chooses .* but opencontrail.org/network another one") as caught:
         primary(make_pod(default_network="net-a", network=TO_B), NET_A, NET_B)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
-    assert nad_dependency("blue/net-a") in caught.value.needs
+    assert nad_dependency("blue/net-a") in caught.value.dependencies
 
 
 def test_two_choices_that_agree_are_one() -> None:
@@ -118,7 +118,7 @@ def test_two_choices_that_agree_are_one() -> None:
 def test_a_wrong_annotation_of_the_namespace_makes_its_pods_wait_until_it_is_mended() -> None:
     with pytest.raises(PodWaitsError, match=r"namespace blue, opencontrail\.org/network") as caught:
         primary(make_pod(), of_namespace="nonsense")
-    assert caught.value.needs == (namespace_dependency("blue"),)
+    assert caught.value.dependencies == (namespace_dependency("blue"),)
 
 
 def test_a_network_that_goes_takes_no_pods() -> None:
@@ -128,5 +128,5 @@ def test_a_network_that_goes_takes_no_pods() -> None:
         fq_name=network.fq_name, uuid=network.uuid, subnets=network.subnets, nad=network.nad, retired=True
     )
     with pytest.raises(PodWaitsError, match="goes with its last interface") as caught:
-        draft_interfaces(make_pod(network=TO_A), catalogue=catalogue, configuration=DEFAULTS)
+        resolve_interfaces(make_pod(network=TO_A), catalogue=catalogue, configuration=DEFAULTS)
     assert caught.value.reason is Reason.NETWORK_UNUSABLE

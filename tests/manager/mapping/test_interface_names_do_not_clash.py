@@ -5,7 +5,7 @@ import pytest
 from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings
 from manager.mapping.errors import PodRefusedError
 from manager.reasons import Reason
-from tests.support.catalogues import DEFAULTS, draft
+from tests.support.catalogues import DEFAULTS, resolve
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod
 
 NADS = (make_nad("net-a"), make_nad("net-b", cidr="10.2.0.0/16"), make_nad("mac", config=FOREIGN_CONFIG))
@@ -29,7 +29,7 @@ def under_multus(default_networks: int = 0) -> ManagerConfiguration:
     ],
 )
 def test_names_that_differ_are_served(configuration: ManagerConfiguration, networks: str) -> None:
-    assert len(draft(make_pod(networks=networks), *NADS, configuration=configuration).interfaces) == 3
+    assert len(resolve(make_pod(networks=networks), *NADS, configuration=configuration).interfaces) == 3
 
 
 @pytest.mark.parametrize(
@@ -50,15 +50,17 @@ def test_names_that_differ_are_served(configuration: ManagerConfiguration, netwo
 )
 def test_names_that_are_taken_are_refused(configuration: ManagerConfiguration, networks: str, culprit: str) -> None:
     with pytest.raises(PodRefusedError, match=culprit) as caught:
-        draft(make_pod(networks=networks), *NADS, configuration=configuration)
+        resolve(make_pod(networks=networks), *NADS, configuration=configuration)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
 
 
 def test_a_pod_of_a_system_namespace_may_have_the_name_of_a_default_network() -> None:
     configuration = ManagerConfiguration(meta_plugin=MetaPluginSettings(MetaPlugin.MULTUS, 2, ("blue",)))
-    assert draft(make_pod(networks="net-a@net2"), *NADS, configuration=configuration).interfaces[1].attachment == "net2"
+    assert (
+        resolve(make_pod(networks="net-a@net2"), *NADS, configuration=configuration).interfaces[1].attachment == "net2"
+    )
 
 
 def test_both_culprits_are_named() -> None:
     with pytest.raises(PodRefusedError, match="element 2 would be named 'eth2', as element 1 is"):
-        draft(make_pod(networks="net-a@eth2,net-b"), *NADS)
+        resolve(make_pod(networks="net-a@eth2,net-b"), *NADS)

@@ -6,10 +6,10 @@ import pytest
 
 from manager.dependencies import nad_dependency, network_dependency
 from manager.mapping.catalogue import UnusableNad
-from manager.mapping.drafts import draft_interfaces
 from manager.mapping.errors import PodRefusedError, PodWaitsError
+from manager.mapping.interface_resolution import resolve_interfaces
 from manager.reasons import Reason
-from tests.support.catalogues import DEFAULTS, build, draft, make_catalogue
+from tests.support.catalogues import DEFAULTS, build, make_catalogue, resolve
 from tests.support.pods import make_nad, make_pod, reference
 
 NAD_A = make_nad("net-a", cidr="10.1.0.0/16")
@@ -31,7 +31,7 @@ NAD_C = make_nad("net-c", namespace="other-ns", cidr="10.3.0.0/16")
     ],
 )
 def test_there_is_one_interface_for_each_reference(networks: str | None, nads: list[str]) -> None:
-    interfaces = draft(make_pod(networks=networks), NAD_A, NAD_B, NAD_C).interfaces
+    interfaces = resolve(make_pod(networks=networks), NAD_A, NAD_B, NAD_C).interfaces
     assert [each.nad for each in interfaces] == [None, *nads]
     assert interfaces[0].network.fq_name == ("default-domain", "k8s-default", "k8s-default-pod-network")
 
@@ -48,7 +48,7 @@ def test_networks_are_named_as_upstream_names_them() -> None:
 def test_what_multus_calls_an_attachment_is_on_it() -> None:
     """Its own count, the name that was asked for, and the name of the configuration, which need not be the NAD's."""
     named = make_nad("net-a", config='{"type": "contrail-k8s-cni", "name": "left-network"}')
-    interfaces = draft(make_pod(networks="net-a,net-b@right,net-a"), named, NAD_B).interfaces
+    interfaces = resolve(make_pod(networks="net-a,net-b@right,net-a"), named, NAD_B).interfaces
     assert [each.attachment for each in interfaces] == [None, "net1", "right", "net3"]
     assert [each.interface for each in interfaces] == [None, None, "right", None]
     assert [each.config_name for each in interfaces] == [None, "left-network", "net-b", "left-network"]
@@ -56,36 +56,36 @@ def test_what_multus_calls_an_attachment_is_on_it() -> None:
 
 def test_a_nad_that_refers_to_a_network_puts_its_pods_there() -> None:
     nad = make_nad("alias", cidr=None, network=reference("k8s-blue", "k8s-net-a-pod-network"))
-    interfaces = draft(make_pod(networks="alias"), NAD_A, nad).interfaces
+    interfaces = resolve(make_pod(networks="alias"), NAD_A, nad).interfaces
     assert interfaces[1].network.nad == "blue/net-a"
     assert interfaces[1].nad == "blue/alias"
 
 
 def test_everything_that_is_not_there_is_told_at_once() -> None:
     with pytest.raises(PodWaitsError) as caught:
-        draft(make_pod(networks="net-a,nope,other-ns/neither,nope"), NAD_A)
+        resolve(make_pod(networks="net-a,nope,other-ns/neither,nope"), NAD_A)
     assert caught.value.reason is Reason.NETWORK_NOT_FOUND
     assert str(caught.value) == (
         "network attachment definition blue/nope is not there; "
         "network attachment definition other-ns/neither is not there"
     )
-    assert caught.value.needs == (nad_dependency("blue/nope"), nad_dependency("other-ns/neither"))
+    assert caught.value.dependencies == (nad_dependency("blue/nope"), nad_dependency("other-ns/neither"))
 
 
 def test_a_reference_to_a_network_that_is_not_there_makes_pods_wait_for_it() -> None:
     nad = make_nad("alias", cidr=None, network=reference("p", "n", domain="d"))
     with pytest.raises(PodWaitsError) as caught:
-        draft(make_pod(networks="alias"), nad)
+        resolve(make_pod(networks="alias"), nad)
     assert caught.value.reason is Reason.NETWORK_NOT_FOUND
     assert str(caught.value) == "network attachment definition blue/alias: network d:p:n is not there"
-    assert set(caught.value.needs) == {nad_dependency("blue/alias"), network_dependency(("d", "p", "n"))}
+    assert set(caught.value.dependencies) == {nad_dependency("blue/alias"), network_dependency(("d", "p", "n"))}
 
 
 def test_a_nad_that_takes_no_pods_says_why() -> None:
     catalogue = make_catalogue()
     catalogue.nads["blue/net-a"] = UnusableNad("opencontrail.org/cidr: 'x' is no CIDR")
     with pytest.raises(PodWaitsError, match=r"blue/net-a takes no pods: opencontrail.org/cidr: 'x' is no CIDR"):
-        draft_interfaces(make_pod(networks="net-a"), catalogue=catalogue, configuration=DEFAULTS)
+        resolve_interfaces(make_pod(networks="net-a"), catalogue=catalogue, configuration=DEFAULTS)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_nad_that_takes_no_pods_says_why() -> None:
 )
 def test_a_malformed_annotation_is_refused_with_its_key_and_value(networks: str, culprit: str) -> None:
     with pytest.raises(PodRefusedError, match=r"k8s\.v1\.cni\.cncf\.io/networks") as caught:
-        draft(make_pod(networks=networks), NAD_A)
+        resolve(make_pod(networks=networks), NAD_A)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
     assert culprit in str(caught.value)
 
@@ -110,7 +110,7 @@ def test_a_malformed_annotation_is_refused_with_its_key_and_value(networks: str,
 def test_what_our_networks_cannot_give_is_refused() -> None:
     pod = make_pod(networks=json.dumps([{"name": "net-a", "bandwidth": {"ingressRate": 1000}}]))
     with pytest.raises(PodRefusedError, match="bandwidth") as caught:
-        draft(pod, NAD_A)
+        resolve(pod, NAD_A)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
 
 

@@ -3,9 +3,9 @@
 import json
 from collections.abc import Callable
 
-from manager.mapping.addresses import bounds_of
-from manager.mapping.drafts import draft_interfaces
-from manager.mapping.machine import address_requests
+from manager.mapping.interface_resolution import resolve_interfaces
+from manager.mapping.network_addressing import bounds_of
+from manager.mapping.virtual_machine import address_requests
 from manager.source import Nad, Pod
 from tests.manager.parsing.counting import calls_of
 from tests.support.catalogues import DEFAULTS, make_catalogue
@@ -26,8 +26,8 @@ def calls_for(pod: Pod, *nads: Nad) -> int:
     catalogue = make_catalogue(*nads)
 
     def work() -> None:
-        drafts = draft_interfaces(pod, catalogue=catalogue, configuration=DEFAULTS).interfaces
-        assert address_requests(pod.uid, drafts)
+        specs = resolve_interfaces(pod, catalogue=catalogue, configuration=DEFAULTS).interfaces
+        assert address_requests(pod.uid, specs)
 
     return calls_of(work)
 

@@ -2,7 +2,7 @@
 
 from contrail_config.objects import Route, interface_mac, interface_uuid
 from manager.configuration import ManagerConfiguration, PodNetworkSettings, RouteSettings
-from manager.mapping.machine import describe_machine
+from manager.mapping.virtual_machine import summarize_virtual_machine
 from tests.support.catalogues import build
 from tests.support.pods import make_nad, make_pod
 
@@ -57,7 +57,7 @@ def test_the_clusters_name_is_in_all_names() -> None:
 
 
 def test_a_machine_is_told_in_one_line() -> None:
-    assert describe_machine(build(make_pod(networks="net-a@left,net-a"), NET_A)) == (
+    assert summarize_virtual_machine(build(make_pod(networks="net-a@left,net-a"), NET_A)) == (
         "eth0 10.32.0.2 (k8s-default-pod-network), "
         "left 10.1.0.2 fd00:1::2 (blue/net-a), eth2 10.1.0.3 fd00:1::3 (blue/net-a)"
     )

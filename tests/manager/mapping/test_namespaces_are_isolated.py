@@ -5,10 +5,10 @@ import pytest
 from contrail_config.objects import FqName
 from manager.configuration import ManagerConfiguration, NamespaceIsolation
 from manager.mapping.errors import PodRefusedError
-from manager.mapping.isolation import may_refer
+from manager.mapping.isolation import may_use_network
 from manager.reasons import Reason
 from manager.source import Pod
-from tests.support.catalogues import draft
+from tests.support.catalogues import resolve
 from tests.support.pods import make_nad, make_pod, reference
 
 ISOLATED = ManagerConfiguration(
@@ -33,7 +33,7 @@ POD_NETWORK = reference("k8s-default", "k8s-default-pod-network")
     ],
 )
 def test_own_and_global_networks_are_served(pod: Pod) -> None:
-    assert draft(pod, *NADS, configuration=ISOLATED).interfaces
+    assert resolve(pod, *NADS, configuration=ISOLATED).interfaces
 
 
 @pytest.mark.parametrize(
@@ -51,12 +51,12 @@ def test_own_and_global_networks_are_served(pod: Pod) -> None:
 )
 def test_a_foreign_namespaces_network_is_refused_with_the_culprit(pod: Pod, culprit: str) -> None:
     with pytest.raises(PodRefusedError, match=culprit) as caught:
-        draft(pod, *NADS, configuration=ISOLATED)
+        resolve(pod, *NADS, configuration=ISOLATED)
     assert caught.value.reason is Reason.NETWORK_FORBIDDEN
 
 
 def test_without_isolation_every_namespace_is_open() -> None:
-    assert len(draft(make_pod(networks="own,red/net"), *NADS).interfaces) == 3
+    assert len(resolve(make_pod(networks="own,red/net"), *NADS).interfaces) == 3
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_without_isolation_every_namespace_is_open() -> None:
     ],
 )
 def test_a_definition_is_bound_as_its_namespaces_pods_are(own: str, network: FqName, allowed: bool) -> None:
-    assert may_refer(ISOLATED, own=own, network=network) is allowed
+    assert may_use_network(ISOLATED, own=own, network=network) is allowed

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from contrail_config.objects import Subnet, VirtualNetwork
 from manager.mapping.overlap import overlaps
 from manager.reasons import Reason
-from tests.support.catalogues import draft
+from tests.support.catalogues import resolve
 from tests.support.pods import make_nad, make_pod
 
 
@@ -19,9 +19,9 @@ def network(number: int, *cidrs: str) -> VirtualNetwork:
 
 def test_the_pod_gets_both_and_a_warning() -> None:
     nads = (make_nad("net-a", cidr="10.1.0.0/16"), make_nad("net-b", cidr="10.1.128.0/17"))
-    pod_draft = draft(make_pod(networks="net-a,net-b"), *nads)
-    assert len(pod_draft.interfaces) == 3
-    (notice,) = pod_draft.notices
+    resolved = resolve(make_pod(networks="net-a,net-b"), *nads)
+    assert len(resolved.interfaces) == 3
+    (notice,) = resolved.notices
     assert notice.reason is Reason.OVERLAPPING_NETWORKS
     assert notice.message == (
         "networks overlap: default-domain:k8s-blue:k8s-net-a-pod-network 10.1.0.0/16 "
@@ -30,7 +30,7 @@ def test_the_pod_gets_both_and_a_warning() -> None:
 
 
 def test_one_network_twice_overlaps_nothing() -> None:
-    assert draft(make_pod(networks="net-a,net-a"), make_nad("net-a")).notices == ()
+    assert resolve(make_pod(networks="net-a,net-a"), make_nad("net-a")).notices == ()
 
 
 def test_families_are_kept_apart() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from manager.dependencies import nad_dependency, namespace_dependency, network_dependency
 from manager.mapping.errors import PodRefusedError, PodWaitsError
-from manager.mapping.machine import address_requests
+from manager.mapping.virtual_machine import address_requests
 from manager.reasons import Reason
-from tests.support.catalogues import build, draft
+from tests.support.catalogues import build, resolve
 from tests.support.pods import make_nad, make_pod, reference
 
 NADS = (
@@ -40,7 +40,7 @@ def test_a_family_without_a_wish_gets_an_address_all_the_same() -> None:
 def test_wishes_are_asked_for_first() -> None:
     """Else the address could be given to an earlier interface of the same pod, which does not care."""
     pod = make_pod(networks=elements({"name": "net-a"}, {"name": "net-a", "ips": ["10.1.0.2"]}))
-    requests = address_requests(pod.uid, draft(pod, *NADS).interfaces)
+    requests = address_requests(pod.uid, resolve(pod, *NADS).interfaces)
     assert [request.address for request in requests] == ["10.1.0.2", None, None]
 
 
@@ -62,7 +62,7 @@ def test_what_cannot_be_had_is_refused_with_its_reason(
     described: list[dict[str, Any]], reason: Reason, culprit: str
 ) -> None:
     with pytest.raises(PodRefusedError, match=culprit) as caught:
-        draft(make_pod(networks=elements(*described)), *NADS)
+        resolve(make_pod(networks=elements(*described)), *NADS)
     assert caught.value.reason is reason
 
 
@@ -85,10 +85,10 @@ def test_an_address_that_the_network_as_it_is_never_gives_is_waited_for(element:
     """Its definition may be made anew, with other subnets."""
     name, address = element["name"], re.escape(element["ips"][0])
     with pytest.raises(PodWaitsError, match=f"^blue/{name}: address {address} cannot be given: .*{problem}$") as caught:
-        draft(make_pod(networks=elements(element)), *NADS)
+        resolve(make_pod(networks=elements(element)), *NADS)
     assert caught.value.reason is Reason.ADDRESS_UNAVAILABLE
     network = network_dependency(("default-domain", "k8s-blue", f"k8s-{name}-pod-network"))
-    assert caught.value.needs == (nad_dependency(f"blue/{name}"), network, namespace_dependency("blue"))
+    assert caught.value.dependencies == (nad_dependency(f"blue/{name}"), network, namespace_dependency("blue"))
 
 
 @pytest.mark.parametrize(
@@ -103,21 +103,21 @@ def test_what_two_definitions_cannot_both_have_is_waited_for(asked: dict[str, An
     alias = make_nad("alias", cidr=None, network=reference("k8s-blue", "k8s-net-a-pod-network"))
     networks = elements({"name": "net-a", **asked}, {"name": "alias", **asked})
     with pytest.raises(PodWaitsError) as caught:
-        draft(make_pod(networks=networks), *NADS, alias)
+        resolve(make_pod(networks=networks), *NADS, alias)
     assert caught.value.reason is reason
-    assert {nad_dependency("blue/net-a"), nad_dependency("blue/alias")} <= set(caught.value.needs)
+    assert {nad_dependency("blue/net-a"), nad_dependency("blue/alias")} <= set(caught.value.dependencies)
 
 
 def test_one_mac_in_two_networks_is_no_conflict() -> None:
     described = [{"name": name, "mac": "02:00:00:00:00:07"} for name in ("net-a", "net-d")]
-    assert len(draft(make_pod(networks=elements(*described)), *NADS).interfaces) == 3
+    assert len(resolve(make_pod(networks=elements(*described)), *NADS).interfaces) == 3
 
 
 def test_the_mac_that_another_interface_of_the_pod_has_by_itself_is_refused() -> None:
     pod = make_pod(networks="net-a,net-a")
     derived = build(pod, *NADS).interfaces[2].mac
     with pytest.raises(PodRefusedError, match=derived):
-        draft(make_pod(networks=elements({"name": "net-a", "mac": derived}, {"name": "net-a"})), *NADS)
+        resolve(make_pod(networks=elements({"name": "net-a", "mac": derived}, {"name": "net-a"})), *NADS)
 
 
 def test_a_gateway_that_does_not_fit_the_address_that_was_given_is_waited_for() -> None:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from manager.parsing.definition import NetworkDefinition
 from manager.parsing.errors import NadError
 from manager.parsing.nad import parse_nad
+from manager.parsing.network_definition import NetworkDefinition
 from manager.source import Nad
 
 OURS = '{"cniVersion": "1.0.0", "type": "contrail-k8s-cni"}'

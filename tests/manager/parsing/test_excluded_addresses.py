@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manager.parsing.findings import Findings, Stated
-from manager.parsing.subnets import read_subnets
+from manager.parsing.subnets import parse_subnets
+from manager.parsing.validation import Setting, ValidationErrors
 from tests.manager.parsing.conftest import Define, ProblemsOf
 
 FIRST = int(IPv4Address("10.1.0.0"))
@@ -66,11 +66,11 @@ ranges = st.lists(st.tuples(offsets, offsets).map(lambda both: (min(both), max(b
 @given(ranges)
 def test_exactly_the_stated_addresses_are_excluded(stated: list[tuple[int, int]]) -> None:
     texts = [f"{IPv4Address(FIRST + low)}-{IPv4Address(FIRST + high)}" for low, high in stated]
-    findings = Findings()
-    (subnet,) = read_subnets(
-        findings, cidrs=Stated("cidr", ["10.1.0.0/22"]), gateways=Stated("gateway"), excluded=Stated("exclude", texts)
+    errors = ValidationErrors()
+    (subnet,) = parse_subnets(
+        errors, cidrs=Setting("cidr", ["10.1.0.0/22"]), gateways=Setting("gateway"), excluded=Setting("exclude", texts)
     )
-    assert not findings.problems
+    assert not errors.problems
     expected = {offset for low, high in stated for offset in range(low, high + 1)}
     assert {int(address) - FIRST for cidr in subnet.excluded for address in ip_network(cidr)} == expected
     assert sum(ip_network(cidr).num_addresses for cidr in subnet.excluded) == len(expected)
@@ -90,12 +90,12 @@ cidrs = st.builds(
 @settings(deadline=None)  # the machine may be busy
 @given(st.lists(cidrs, max_size=6))
 def test_subnets_are_refused_if_and_only_if_two_of_them_overlap(texts: list[str]) -> None:
-    findings = Findings()
-    read_subnets(findings, cidrs=Stated("cidr", texts), gateways=Stated("gateway"), excluded=Stated("exclude"))
+    errors = ValidationErrors()
+    parse_subnets(errors, cidrs=Setting("cidr", texts), gateways=Setting("gateway"), excluded=Setting("exclude"))
     networks = [ip_network(text) for text in texts]
     overlapping = any(
         one.version == other.version and one.overlaps(other)
         for position, one in enumerate(networks)
         for other in networks[position + 1 :]
     )
-    assert bool(findings.problems) == overlapping
+    assert bool(errors.problems) == overlapping

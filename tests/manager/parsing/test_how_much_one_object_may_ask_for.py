@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from manager.parsing.bounds import MOST_EXCLUDED_CIDRS, MOST_LISTED, MOST_NETWORKS
 from manager.parsing.errors import AnnotationError, NadError
+from manager.parsing.limits import MAX_EXCLUDED_CIDRS, MAX_LIST_ITEMS, MAX_NETWORKS
 from manager.parsing.nad import parse_nad
 from manager.parsing.networks import parse_networks
 from tests.manager.parsing.conftest import Define, MakeNad, ProblemsOf
 
 CIDR = "10.1.0.0/16"
-WRONG = ["x"] * (MOST_LISTED + 1)
+WRONG = ["x"] * (MAX_LIST_ITEMS + 1)
 
 
 def config(**keys: Any) -> str:
@@ -47,18 +47,18 @@ class TestDefinitions:
 
     def test_as_many_as_are_allowed_are_served(self, define: Define) -> None:
         text = config(
-            routes=[{"dst": f"20.0.{i // 256}.{i % 256}/32"} for i in range(MOST_LISTED)],
-            dns={"nameservers": addresses(MOST_LISTED)},
+            routes=[{"dst": f"20.0.{i // 256}.{i % 256}/32"} for i in range(MAX_LIST_ITEMS)],
+            dns={"nameservers": addresses(MAX_LIST_ITEMS)},
         )
-        subnets = [f"10.{i // 256 + 2}.{i % 256}.0/24" for i in range(MOST_LISTED - 1)]
-        definition = define(text, cidr=",".join([CIDR, *subnets]), exclude=",".join(addresses(MOST_LISTED)))
-        assert len(definition.routes) == len(definition.dns) == len(definition.subnets) == MOST_LISTED
-        assert len(definition.subnets[0].excluded) == MOST_LISTED
+        subnets = [f"10.{i // 256 + 2}.{i % 256}.0/24" for i in range(MAX_LIST_ITEMS - 1)]
+        definition = define(text, cidr=",".join([CIDR, *subnets]), exclude=",".join(addresses(MAX_LIST_ITEMS)))
+        assert len(definition.routes) == len(definition.dns) == len(definition.subnets) == MAX_LIST_ITEMS
+        assert len(definition.subnets[0].excluded) == MAX_LIST_ITEMS
 
     def test_ranges_count_by_the_cidrs_that_they_become(self, define: Define, problems_of: ProblemsOf) -> None:
         """One range of IPv6 addresses may be 126 of them."""
         ranges = [f"fd00:0:0:{i:x}::1-fd00:0:0:{i:x}:ffff:ffff:ffff:fffe" for i in range(100)]
-        few = MOST_EXCLUDED_CIDRS // 126
+        few = MAX_EXCLUDED_CIDRS // 126
         (subnet,) = define(cidr="fd00::/48", exclude=",".join(ranges[:few])).subnets
         assert len(subnet.excluded) == 126 * few
         problem = f"the ranges up to {ranges[few]!r} are more than 8192 CIDRs"
@@ -85,9 +85,9 @@ class TestPods:
         message = "k8s.v1.cni.cncf.io/networks: 257 networks are too many: at most 256 are served"
         assert str(caught.value) == message
 
-    @pytest.mark.parametrize("text", [",".join(["a"] * MOST_NETWORKS), json.dumps([{"name": "a"}] * MOST_NETWORKS)])
+    @pytest.mark.parametrize("text", [",".join(["a"] * MAX_NETWORKS), json.dumps([{"name": "a"}] * MAX_NETWORKS)])
     def test_as_many_as_are_allowed_are_served(self, text: str) -> None:
-        assert len(parse_networks(text, namespace="shop")) == MOST_NETWORKS
+        assert len(parse_networks(text, namespace="shop")) == MAX_NETWORKS
 
 
 def test_the_text_of_many_problems_is_short(make_nad: MakeNad) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from manager.parsing.errors import AnnotationError
-from manager.parsing.reference import parse_reference
+from manager.parsing.network_reference import parse_network_annotation
 from tests.manager.parsing.conftest import Define, ProblemsOf
 
 REFERENCE = '{"domain": "default-domain", "project": "k8s-extns", "name": "k8s-extns-pod-network"}'
@@ -12,7 +12,7 @@ FQ_NAME = ("default-domain", "k8s-extns", "k8s-extns-pod-network")
 
 @pytest.mark.parametrize("text", [REFERENCE, REFERENCE.replace('"', "'"), f"\n {REFERENCE} "])
 def test_a_reference_is_json_or_a_python_literal_as_upstream_took_it(text: str) -> None:
-    assert parse_reference(text) == FQ_NAME
+    assert parse_network_annotation(text) == FQ_NAME
 
 
 def test_a_definition_can_refer_to_a_network(define: Define) -> None:
@@ -38,7 +38,7 @@ def test_a_definition_can_refer_to_a_network(define: Define) -> None:
 )
 def test_a_malformed_reference_is_named(text: str, reason: str, problems_of: ProblemsOf) -> None:
     with pytest.raises(AnnotationError) as caught:
-        parse_reference(text)
+        parse_network_annotation(text)
     assert str(caught.value).startswith("opencontrail.org/network: ")
     assert reason in str(caught.value)
     assert problems_of(network=text) == (str(caught.value),)

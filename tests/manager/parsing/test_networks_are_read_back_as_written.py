@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manager.parsing.errors import AnnotationError
+from manager.parsing.network_selection import NetworkSelection
 from manager.parsing.networks import parse_networks
-from manager.parsing.selection import NetworkSelection
 
 labels = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?", fullmatch=True)
 names = st.lists(labels, min_size=1, max_size=3).map(".".join)

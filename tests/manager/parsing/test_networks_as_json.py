@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from manager.parsing.errors import AnnotationError
+from manager.parsing.network_selection import NetworkSelection
 from manager.parsing.networks import parse_networks
-from manager.parsing.selection import NetworkSelection
 
 
 def parse_one(**keys: Any) -> NetworkSelection:

@@ -3,8 +3,8 @@
 import pytest
 
 from manager.parsing.errors import AnnotationError
+from manager.parsing.network_selection import NetworkSelection
 from manager.parsing.networks import parse_networks
-from manager.parsing.selection import NetworkSelection
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])

@@ -7,7 +7,7 @@ import pytest
 
 from manager.parsing.errors import AnnotationError
 from manager.parsing.networks import parse_networks
-from manager.parsing.quoting import shown
+from manager.parsing.quoting import quoted
 
 UNSERVED = {
     "infiniband-guid": "c2:11:22:33:44:55:66:77",
@@ -27,7 +27,7 @@ def test_a_feature_that_is_not_served_is_refused_by_key_and_value(key: str) -> N
     text = annotation({"name": "net-a"}, {"name": "net-b", key: UNSERVED[key]})
     with pytest.raises(AnnotationError) as caught:
         parse_networks(text, namespace="shop")
-    message = f"k8s.v1.cni.cncf.io/networks, element 2: {key}: {shown(UNSERVED[key])} is not served"
+    message = f"k8s.v1.cni.cncf.io/networks, element 2: {key}: {quoted(UNSERVED[key])} is not served"
     assert str(caught.value) == message
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from manager.parsing.definition import ForeignDefinition, NetworkDefinition
 from manager.parsing.errors import NadError
 from manager.parsing.nad import parse_nad
+from manager.parsing.network_definition import ForeignDefinition, NetworkDefinition
 from tests.manager.parsing.conftest import MakeNad
 
 SUBNET = {"opencontrail.org/cidr": "10.1.1.0/24"}

@@ -16,29 +16,29 @@ from contrail_config.objects import (
     virtual_machine_name,
 )
 from contrail_config.store import AddressRequest
-from manager.mapping.addresses import families, same_subnet
-from manager.mapping.draft import InterfaceDraft
-from manager.mapping.names import project_name
-from manager.mapping.unfit import unfit
+from manager.mapping.fq_names import project_name
+from manager.mapping.interface_spec import InterfaceSpec
+from manager.mapping.network_addressing import families, same_subnet
+from manager.mapping.unsatisfiable import unsatisfiable
 from manager.reasons import Reason
 from manager.source import Pod
 
 
-def address_requests(pod_uid: str, drafts: Sequence[InterfaceDraft]) -> list[AddressRequest]:
+def address_requests(pod_uid: str, specs: Sequence[InterfaceSpec]) -> list[AddressRequest]:
     """One for each interface and family of its network.
 
     Those with a wish come first: else an interface without one could be given what a later one wishes.
     """
     requests = [
-        AddressRequest(draft.network.uuid, family, interface_uuid(pod_uid, index), _wish(draft, family))
-        for index, draft in enumerate(drafts)
-        for family in families(draft.network)
+        AddressRequest(spec.network.uuid, family, interface_uuid(pod_uid, index), _wish(spec, family))
+        for index, spec in enumerate(specs)
+        for family in families(spec.network)
     ]
     return sorted(requests, key=lambda request: request.address is None)
 
 
-def build_machine(
-    pod: Pod, drafts: Sequence[InterfaceDraft], answers: Iterable[tuple[str, InterfaceAddress]], *, cluster: str
+def build_virtual_machine(
+    pod: Pod, specs: Sequence[InterfaceSpec], answers: Iterable[tuple[str, InterfaceAddress]], *, cluster: str
 ) -> VirtualMachine:
     """Returns the machine; `answers` are owners with the addresses that they were given.
 
@@ -56,14 +56,14 @@ def build_machine(
         pod=pod.name,
         node=pod.node,
         interfaces=tuple(
-            _interface(pod, draft, vmi_uuid, addresses[vmi_uuid])
-            for draft, vmi_uuid in ((draft, interface_uuid(pod.uid, index)) for index, draft in enumerate(drafts))
+            _interface(pod, spec, vmi_uuid, addresses[vmi_uuid])
+            for spec, vmi_uuid in ((spec, interface_uuid(pod.uid, index)) for index, spec in enumerate(specs))
         ),
         config_hash=pod.config_hash,
     )
 
 
-def describe_machine(machine: VirtualMachine) -> str:
+def summarize_virtual_machine(machine: VirtualMachine) -> str:
     """One line for people: `eth0 10.32.0.2 (k8s-default-pod-network), eth1 10.1.1.2 fd00::2 (blue/net-a)`."""
     return ", ".join(
         f"{interface_name(index, interface.interface)} {' '.join(address.address for address in interface.addresses)}"
@@ -72,26 +72,26 @@ def describe_machine(machine: VirtualMachine) -> str:
     )
 
 
-def _wish(draft: InterfaceDraft, family: int) -> str | None:
-    return next((wish for wish in draft.wishes if family_of(wish) == family), None)
+def _wish(spec: InterfaceSpec, family: int) -> str | None:
+    return next((wish for wish in spec.requested_addresses if family_of(wish) == family), None)
 
 
 def _interface(
-    pod: Pod, draft: InterfaceDraft, vmi_uuid: str, addresses: Sequence[InterfaceAddress]
+    pod: Pod, spec: InterfaceSpec, vmi_uuid: str, addresses: Sequence[InterfaceAddress]
 ) -> VirtualMachineInterface:
     return VirtualMachineInterface(
         uuid=vmi_uuid,
-        mac=draft.mac or interface_mac(vmi_uuid),
-        network_uuid=draft.network.uuid,
-        network=draft.network.fq_name,
-        addresses=tuple(_with_gateway(pod, draft, address) for address in sorted(addresses, key=_family)),
-        mtu=draft.network.mtu,
-        routes=draft.network.routes,
-        nad=draft.nad,
-        config_name=draft.config_name,
-        interface=draft.interface,
-        attachment=draft.attachment,
-        default_gw=draft.default_gw,
+        mac=spec.mac or interface_mac(vmi_uuid),
+        network_uuid=spec.network.uuid,
+        network=spec.network.fq_name,
+        addresses=tuple(_with_gateway(pod, spec, address) for address in sorted(addresses, key=_family)),
+        mtu=spec.network.mtu,
+        routes=spec.network.routes,
+        nad=spec.nad,
+        config_name=spec.config_name,
+        interface=spec.interface,
+        attachment=spec.attachment,
+        default_gw=spec.default_gw,
     )
 
 
@@ -99,13 +99,13 @@ def _family(address: InterfaceAddress) -> int:
     return address.family
 
 
-def _with_gateway(pod: Pod, draft: InterfaceDraft, address: InterfaceAddress) -> InterfaceAddress:
+def _with_gateway(pod: Pod, spec: InterfaceSpec, address: InterfaceAddress) -> InterfaceAddress:
     """The address with the gateway that was asked for, which must be a neighbour and nobody else than itself."""
-    asked = next((gateway for gateway in draft.default_route or () if family_of(gateway) == address.family), None)
+    asked = next((gateway for gateway in spec.default_route or () if family_of(gateway) == address.family), None)
     if asked is None:
         return address
     if asked == address.address or not same_subnet(address.address, asked, prefix_length=address.prefix_length):
         own = f"{address.address}/{address.prefix_length}"
-        message = f"default-route: {asked} cannot be the gateway of {draft.nad}, which has the address {own}"
-        raise unfit(Reason.ANNOTATION_INVALID, message, draft, pod=pod)
+        message = f"default-route: {asked} cannot be the gateway of {spec.nad}, which has the address {own}"
+        raise unsatisfiable(Reason.ANNOTATION_INVALID, message, spec, pod=pod)
     return msgspec.structs.replace(address, gateway=asked)

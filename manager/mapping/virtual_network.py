@@ -3,18 +3,18 @@
 from contrail_config.objects import VirtualNetwork, network_uuid
 from contrail_service.errors import ConfigurationError
 from manager.configuration import ManagerConfiguration, read_pod_network
-from manager.mapping.names import nad_network_name, pod_network_name
-from manager.parsing.definition import NetworkDefinition
-from manager.parsing.findings import Findings
+from manager.mapping.fq_names import nad_network_name, pod_network_name
+from manager.parsing.network_definition import NetworkDefinition
+from manager.parsing.validation import ValidationErrors
 from manager.source import Nad
 
 
 def pod_network(configuration: ManagerConfiguration) -> VirtualNetwork:
     """Returns the cluster pod network. Raises ConfigurationError."""
-    findings = Findings()
-    values = read_pod_network(findings, configuration.pod_network)
-    if findings.problems:
-        raise ConfigurationError("; ".join(findings.problems))
+    errors = ValidationErrors()
+    values = read_pod_network(errors, configuration.pod_network)
+    if errors.problems:
+        raise ConfigurationError("; ".join(errors.problems))
     name = pod_network_name(configuration.cluster_name)
     return VirtualNetwork(
         fq_name=name,

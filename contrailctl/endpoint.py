@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from contrailctl.errors import AnswerError, NotFoundError, UnreachableError, UsageError
+from contrailctl.errors import NotFoundError, ResponseError, UnreachableError, UsageError
 
 _CHUNK = 1 << 16
 
@@ -22,7 +22,7 @@ class Endpoint(NamedTuple):
     def get(self, path: str, query: Mapping[str, str | None] | None = None) -> bytes:
         """Returns the body of a page; a query key of None is left out.
 
-        Raises UsageError (URL), UnreachableError, NotFoundError (404), AnswerError (any other error status).
+        Raises UsageError (URL), UnreachableError, NotFoundError (404), ResponseError (any other error status).
         """
         status, body = self.ask(path, query)
         if status == http.HTTPStatus.OK:
@@ -30,7 +30,7 @@ class Endpoint(NamedTuple):
         said = f"{self.url}{path}: {_error_text(body) or http.client.responses.get(status, 'unknown status')}"
         if status == http.HTTPStatus.NOT_FOUND:
             raise NotFoundError(said)
-        raise AnswerError(f"{said} (status {status})")
+        raise ResponseError(f"{said} (status {status})")
 
     def ask(self, path: str, query: Mapping[str, str | None] | None = None) -> tuple[int, bytes]:
         """Returns status and body of a page. Raises UsageError, UnreachableError."""

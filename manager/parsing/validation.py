@@ -9,14 +9,14 @@ V = TypeVar("V")
 R = TypeVar("R")
 
 
-class Stated(NamedTuple):
+class Setting(NamedTuple):
     """Values as a user stated them, and the place (annotation, key of a configuration) where they stand."""
 
     place: str
     values: Sequence[str] = ()
 
 
-class Findings:
+class ValidationErrors:
     """Collects problems, each a sentence that begins with the place."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Findings:
         """Notes a problem."""
         self.problems.append(f"{place}: {problem}")
 
-    def read(self, place: str, read: Callable[[V], R], value: V) -> R | None:
+    def parse(self, place: str, read: Callable[[V], R], value: V) -> R | None:
         """What `read` makes of the value; None if it raises UserInputError, which is noted."""
         try:
             return read(value)
@@ -34,7 +34,7 @@ class Findings:
             self.add(place, str(error))
             return None
 
-    def read_each(self, place: str, read: Callable[[V], R], values: Iterable[V]) -> list[R]:
+    def parse_each(self, place: str, read: Callable[[V], R], values: Iterable[V]) -> list[R]:
         """What `read` makes of those values for which it does not raise UserInputError; the others are noted."""
-        results = (self.read(place, read, value) for value in values)
+        results = (self.parse(place, read, value) for value in values)
         return [result for result in results if result is not None]

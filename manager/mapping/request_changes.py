@@ -10,35 +10,35 @@ Not seen: that a pod no longer chooses the network of index 0 by its name, since
 from collections.abc import Sequence
 
 from contrail_config.objects import DefaultGateway, VirtualMachine, VirtualMachineInterface
-from manager.mapping.draft import InterfaceDraft
+from manager.mapping.interface_spec import InterfaceSpec
 
 
-def difference(machine: VirtualMachine, drafts: Sequence[InterfaceDraft]) -> str | None:
+def describe_change(machine: VirtualMachine, specs: Sequence[InterfaceSpec]) -> str | None:
     """What the pod asks for now that its machine is not; None if it asks for the same."""
-    if len(machine.interfaces) != len(drafts):
-        return f"{len(drafts)} interfaces instead of {len(machine.interfaces)}"
+    if len(machine.interfaces) != len(specs):
+        return f"{len(specs)} interfaces instead of {len(machine.interfaces)}"
     families = frozenset(family for interface in machine.interfaces for family in _gateways(interface))
-    for index, (interface, draft) in enumerate(zip(machine.interfaces, drafts, strict=True)):
-        if changes := ", ".join(_differences(interface, draft, families)):
+    for index, (interface, spec) in enumerate(zip(machine.interfaces, specs, strict=True)):
+        if changes := ", ".join(_differences(interface, spec, families)):
             return f"index {index}: {changes}"
     return None
 
 
-def _differences(interface: VirtualMachineInterface, draft: InterfaceDraft, families: frozenset[int]) -> list[str]:
+def _differences(interface: VirtualMachineInterface, spec: InterfaceSpec, families: frozenset[int]) -> list[str]:
     """`families` are those in which the pod has gateways."""
     addresses = {address.address for address in interface.addresses}
     gateways = _gateways(interface).values()
     pairs: list[tuple[str, object, object]] = [
-        ("interface", draft.interface, interface.interface),
-        ("mac", draft.mac or interface.mac, interface.mac),
-        ("ips", " ".join(wish for wish in draft.wishes if wish not in addresses), ""),
-        ("default-route", " ".join(asked for asked in draft.default_route or () if asked not in gateways), ""),
+        ("interface", spec.interface, interface.interface),
+        ("mac", spec.mac or interface.mac, interface.mac),
+        ("ips", " ".join(wish for wish in spec.requested_addresses if wish not in addresses), ""),
+        ("default-route", " ".join(asked for asked in spec.default_route or () if asked not in gateways), ""),
     ]
-    if draft.chosen or interface.nad is not None:
+    if spec.chosen or interface.nad is not None:
         own = ":".join(interface.network)
-        pairs.insert(0, ("network", draft.nad or ":".join(draft.network.fq_name), interface.nad or own))
-    if _covers(draft.default_gw, families) != _covers(interface.default_gw, families):
-        pairs.append(("default-gw", draft.default_gw, interface.default_gw))
+        pairs.insert(0, ("network", spec.nad or ":".join(spec.network.fq_name), interface.nad or own))
+    if _covers(spec.default_gw, families) != _covers(interface.default_gw, families):
+        pairs.append(("default-gw", spec.default_gw, interface.default_gw))
     return [f"{what} {asked or 'none'} instead of {given or 'none'}" for what, asked, given in pairs if asked != given]
 
 

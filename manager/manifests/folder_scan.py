@@ -9,9 +9,9 @@ import os
 import stat
 from typing import NamedTuple
 
-from manager.manifests.errors import UnsettledError, UnusableError
+from manager.manifests.errors import FileChangedError, InvalidManifestError
 
-LARGEST_FILE = 8 * 1024 * 1024
+MAX_FILE_SIZE = 8 * 1024 * 1024
 """Bytes; the largest manifest that is read."""
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -62,12 +62,12 @@ def read(folder: str, path: str, expected: Signature) -> bytes:
     """
     with open(os.path.join(folder, path), "rb", opener=_open_without_waiting) as file:
         if _signature(os.fstat(file.fileno())) != expected:
-            raise UnsettledError(f"{path} changed before it was read")
-        content = file.read(LARGEST_FILE + 1)
+            raise FileChangedError(f"{path} changed before it was read")
+        content = file.read(MAX_FILE_SIZE + 1)
         if _signature(os.fstat(file.fileno())) != expected:
-            raise UnsettledError(f"{path} changed while it was read")
-    if len(content) > LARGEST_FILE:
-        raise UnusableError(f"is larger than {LARGEST_FILE} bytes")
+            raise FileChangedError(f"{path} changed while it was read")
+    if len(content) > MAX_FILE_SIZE:
+        raise InvalidManifestError(f"is larger than {MAX_FILE_SIZE} bytes")
     return content
 
 

@@ -10,47 +10,47 @@ from manager.configuration import ManagerConfiguration, MetaPlugin
 from manager.dependencies import namespace_dependency
 from manager.mapping.annotations import DEFAULT_NETWORK_KEY
 from manager.mapping.catalogue import Catalogue, ServedNad
-from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import PodRefusedError, PodWaitsError
-from manager.mapping.isolation import may_refer
-from manager.mapping.names import pod_network_name
-from manager.mapping.selections import check_selections, draft_selection, find_nads
-from manager.mapping.unfit import unfit
+from manager.mapping.fq_names import pod_network_name
+from manager.mapping.interface_spec import InterfaceSpec
+from manager.mapping.isolation import may_use_network
+from manager.mapping.nad_resolution import check_isolation, find_nads, resolve_selection
+from manager.mapping.unsatisfiable import unsatisfiable
 from manager.parsing.errors import AnnotationError
+from manager.parsing.network_reference import NETWORK_KEY, parse_network_annotation
+from manager.parsing.network_selection import NetworkSelection
 from manager.parsing.networks import NETWORKS_KEY, parse_networks
-from manager.parsing.quoting import shown
-from manager.parsing.reference import NETWORK_KEY, parse_reference
-from manager.parsing.selection import NetworkSelection
+from manager.parsing.quoting import quoted
 from manager.reasons import Reason
 from manager.source import Pod
 
 
-def draft_primary(
-    pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration, unchosen: FqName | None
-) -> InterfaceDraft:
+def resolve_primary(
+    pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration, fallback: FqName | None
+) -> InterfaceSpec:
     """Returns index 0, in `unchosen` if it is given and the pod chooses nothing.
 
     Raises PodRefusedError and PodWaitsError.
     """
     chosen = _network_of_pod(pod, configuration)
-    draft = _default_network(pod, catalogue, configuration)
-    if draft is None:
-        name = chosen or unchosen or _network_of_others(pod, catalogue, configuration)
-        return InterfaceDraft(network=catalogue.network(name), chosen=chosen is not None)
-    if chosen not in (None, draft.network.fq_name):
-        problem = f"chooses network {draft.network.name} for index 0, but {NETWORK_KEY} another one"
-        message = f"{DEFAULT_NETWORK_KEY}: {shown(pod.annotations[DEFAULT_NETWORK_KEY])} {problem}"
-        raise unfit(Reason.ANNOTATION_INVALID, message, draft, pod=pod)
-    return draft
+    spec = _default_network(pod, catalogue, configuration)
+    if spec is None:
+        name = chosen or fallback or _network_of_others(pod, catalogue, configuration)
+        return InterfaceSpec(network=catalogue.network(name), chosen=chosen is not None)
+    if chosen not in (None, spec.network.fq_name):
+        problem = f"chooses network {spec.network.name} for index 0, but {NETWORK_KEY} another one"
+        message = f"{DEFAULT_NETWORK_KEY}: {quoted(pod.annotations[DEFAULT_NETWORK_KEY])} {problem}"
+        raise unsatisfiable(Reason.ANNOTATION_INVALID, message, spec, pod=pod)
+    return spec
 
 
-def _default_network(pod: Pod, catalogue: Catalogue, configuration: ManagerConfiguration) -> InterfaceDraft | None:
+def _default_network(pod: Pod, catalogue: Catalogue, configuration: ManagerConfiguration) -> InterfaceSpec | None:
     """Index 0 in the network of the NAD that Multus's annotation names; None if it does not name one of ours."""
     selections = _read_default_network(pod, configuration)
-    check_selections(selections, pod=pod, configuration=configuration, key=DEFAULT_NETWORK_KEY)
+    check_isolation(selections, pod=pod, configuration=configuration, key=DEFAULT_NETWORK_KEY)
     for selection, nad in zip(selections, find_nads(selections, catalogue, configuration), strict=True):
         if isinstance(nad, ServedNad):
-            return draft_selection(selection, nad, catalogue=catalogue, key=DEFAULT_NETWORK_KEY)
+            return resolve_selection(selection, nad, catalogue=catalogue, key=DEFAULT_NETWORK_KEY)
     return None
 
 
@@ -63,7 +63,7 @@ def _read_default_network(pod: Pod, configuration: ManagerConfiguration) -> tupl
     except AnnotationError as error:
         raise _invalid(DEFAULT_NETWORK_KEY + str(error).removeprefix(NETWORKS_KEY)) from error
     if len(selections) > 1:
-        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {shown(text)} names {len(selections)} networks, index 0 has one")
+        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {quoted(text)} names {len(selections)} networks, index 0 has one")
     if selections and selections[0].interface is not None:
         problem = f"interface {selections[0].interface!r} cannot be had, the runtime names the first interface"
         raise _invalid(f"{DEFAULT_NETWORK_KEY}: {problem}")
@@ -74,10 +74,10 @@ def _network_of_pod(pod: Pod, configuration: ManagerConfiguration) -> FqName | N
     if NETWORK_KEY not in pod.annotations:
         return None
     try:
-        name = parse_reference(pod.annotations[NETWORK_KEY])
+        name = parse_network_annotation(pod.annotations[NETWORK_KEY])
     except AnnotationError as error:
         raise _invalid(str(error)) from error
-    if not may_refer(configuration, own=pod.namespace, network=name):
+    if not may_use_network(configuration, own=pod.namespace, network=name):
         problem = f"namespace isolation keeps pods of {pod.namespace} from network {':'.join(name)}"
         raise PodRefusedError(Reason.NETWORK_FORBIDDEN, f"{NETWORK_KEY}: {problem}")
     return name
@@ -90,7 +90,7 @@ def _network_of_others(pod: Pod, catalogue: Catalogue, configuration: ManagerCon
 def _network_of_namespace(pod: Pod, catalogue: Catalogue) -> FqName | None:
     text = catalogue.namespaces.get(pod.namespace, {}).get(NETWORK_KEY)
     try:
-        return None if text is None else parse_reference(text)
+        return None if text is None else parse_network_annotation(text)
     except AnnotationError as error:
         message = f"namespace {pod.namespace}, {error}"
         raise PodWaitsError(Reason.ANNOTATION_INVALID, message, namespace_dependency(pod.namespace)) from error

@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from manager.configuration import ManagerConfiguration, MetaPlugin
 from manager.dependencies import nad_dependency
 from manager.mapping.catalogue import Catalogue, ForeignNad, ServedNad
-from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import PodRefusedError, PodWaitsError
-from manager.mapping.isolation import may_name
-from manager.parsing.quoting import shown
-from manager.parsing.selection import NetworkSelection
+from manager.mapping.interface_spec import InterfaceSpec
+from manager.mapping.isolation import may_use_nad
+from manager.parsing.network_selection import NetworkSelection
+from manager.parsing.quoting import quoted
 from manager.reasons import Reason
 from manager.source import Pod
 
 
-def check_selections(
+def check_isolation(
     selections: Sequence[NetworkSelection], *, pod: Pod, configuration: ManagerConfiguration, key: str
 ) -> None:
     """Raises PodRefusedError if namespace isolation keeps the pod from one of the NADs; `key` is the annotation."""
     for selection in selections:
-        if not may_name(configuration, own=pod.namespace, other=selection.namespace):
+        if not may_use_nad(configuration, own=pod.namespace, other=selection.namespace):
             problem = f"namespace isolation keeps pods of {pod.namespace} from NAD {selection.key}"
             raise PodRefusedError(Reason.NETWORK_FORBIDDEN, f"{key}: {problem}")
 
@@ -41,20 +41,20 @@ def find_nads(
             missing.setdefault(selection.key, error)
     if missing:
         errors = list(missing.values())
-        needs = (need for error in errors for need in error.needs)
-        raise PodWaitsError(errors[0].reason, "; ".join(map(str, errors)), *needs)
+        dependencies = (dependency for error in errors for dependency in error.dependencies)
+        raise PodWaitsError(errors[0].reason, "; ".join(map(str, errors)), *dependencies)
     return found
 
 
-def draft_selection(
+def resolve_selection(
     selection: NetworkSelection, nad: ServedNad, *, catalogue: Catalogue, key: str, attachment: str | None = None
-) -> InterfaceDraft:
+) -> InterfaceSpec:
     """The draft of one interface; `key` is the annotation. Raises PodRefusedError and PodWaitsError."""
     if selection.unserved:
         raise PodRefusedError(Reason.ANNOTATION_INVALID, f"{key}, {selection.key}: {selection.unserved[0]}")
-    return InterfaceDraft(
+    return InterfaceSpec(
         network=catalogue.network(nad.network),
-        wishes=selection.ips,
+        requested_addresses=selection.ips,
         mac=selection.mac,
         default_route=selection.default_route,
         nad=selection.key,
@@ -70,7 +70,7 @@ def _find(key: str, catalogue: Catalogue, configuration: ManagerConfiguration) -
     if isinstance(nad, ServedNad):
         _need_network(key, nad, catalogue)
     elif configuration.meta_plugin.kind is MetaPlugin.NONE:
-        plugin = f"of plugin {shown(nad.plugin)}" if nad.plugin else "of another plugin"
+        plugin = f"of plugin {quoted(nad.plugin)}" if nad.plugin else "of another plugin"
         message = f"network attachment definition {key} is {plugin}, and there is no meta plugin to call it"
         raise PodWaitsError(Reason.FOREIGN_NETWORK, message, nad_dependency(key))
     return nad
@@ -81,4 +81,4 @@ def _need_network(key: str, nad: ServedNad, catalogue: Catalogue) -> None:
         catalogue.network(nad.network)
     except PodWaitsError as error:
         message = f"network attachment definition {key}: {error}"
-        raise PodWaitsError(error.reason, message, nad_dependency(key), *error.needs) from error
+        raise PodWaitsError(error.reason, message, nad_dependency(key), *error.dependencies) from error

@@ -7,25 +7,25 @@ then. So only what cannot be, whatever the networks are, is refused.
 from collections.abc import Sequence
 
 from manager.dependencies import nad_dependency, namespace_dependency, network_dependency
-from manager.mapping.draft import InterfaceDraft
 from manager.mapping.errors import MappingError, PodRefusedError, PodWaitsError
+from manager.mapping.interface_spec import InterfaceSpec
 from manager.reasons import Reason
 from manager.source import Pod
 
 
-def unfit(reason: Reason, message: str, *drafts: InterfaceDraft, pod: Pod) -> PodWaitsError:
+def unsatisfiable(reason: Reason, message: str, *specs: InterfaceSpec, pod: Pod) -> PodWaitsError:
     """Returns the error of a pod whose drafts have networks that do not fit.
 
     It waits for their NADs and the networks; and for its namespace, which may choose the network of index 0: so what it
     waits for is never what it has already, and one that is served hears that it asks for what cannot be.
     """
-    nads = [nad_dependency(draft.nad) for draft in drafts if draft.nad is not None]
-    networks = [network_dependency(draft.network.fq_name) for draft in drafts]
+    nads = [nad_dependency(spec.nad) for spec in specs if spec.nad is not None]
+    networks = [network_dependency(spec.network.fq_name) for spec in specs]
     return PodWaitsError(reason, message, *dict.fromkeys([*nads, *networks, namespace_dependency(pod.namespace)]))
 
 
-def clash(reason: Reason, message: str, drafts: Sequence[InterfaceDraft], *, pod: Pod) -> MappingError:
+def conflicting(reason: Reason, message: str, specs: Sequence[InterfaceSpec], *, pod: Pod) -> MappingError:
     """Returns the error of a pod whose drafts cannot be in one network: what names one NAD always is."""
-    if len({draft.nad for draft in drafts}) == 1:
+    if len({spec.nad for spec in specs}) == 1:
         return PodRefusedError(reason, message)
-    return unfit(reason, message, *drafts, pod=pod)
+    return unsatisfiable(reason, message, *specs, pod=pod)

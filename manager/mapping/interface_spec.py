@@ -5,7 +5,7 @@ import msgspec
 from contrail_config.objects import DefaultGateway, VirtualNetwork
 
 
-class InterfaceDraft(msgspec.Struct, frozen=True):
+class InterfaceSpec(msgspec.Struct, frozen=True):
     """What a pod's request makes of one interface; its index is its position in the list.
 
     `chosen`: the pod itself chose the network, not its namespace or the configuration. `wishes` are addresses, at most
@@ -15,7 +15,7 @@ class InterfaceDraft(msgspec.Struct, frozen=True):
 
     network: VirtualNetwork
     chosen: bool = True
-    wishes: tuple[str, ...] = ()
+    requested_addresses: tuple[str, ...] = ()
     mac: str | None = None
     default_route: tuple[str, ...] | None = None
     nad: str | None = None

@@ -11,7 +11,7 @@ from contrail_config.addressing.notation import family_of, parse_address
 from contrail_config.addressing.subnet import subnet_bounds
 from contrail_config.objects import Subnet, VirtualNetwork
 from manager.parsing.cidr_table import CidrTable
-from manager.parsing.quoting import listed
+from manager.parsing.quoting import summarized
 
 bounds_of = lru_cache(maxsize=8192)(subnet_bounds)  # asked again for each pod
 
@@ -29,12 +29,12 @@ def gateway_families(network: VirtualNetwork) -> frozenset[int]:
     return _gateway_families(network.subnets)
 
 
-def room(network: VirtualNetwork, *, family: int, enough: int) -> int:
+def capacity(network: VirtualNetwork, *, family: int, enough: int) -> int:
     """Number of addresses of the family that the network can give; counted no further than to what is enough."""
     return _room(network.subnets, family, enough)
 
 
-def never_given(network: VirtualNetwork, address: str) -> str | None:
+def address_problem(network: VirtualNetwork, address: str) -> str | None:
     """Why the network can never give the address; None if it can, taken now or not."""
     family = family_of(address)
     if family not in families(network):
@@ -45,7 +45,7 @@ def never_given(network: VirtualNetwork, address: str) -> str | None:
     return bounds_of(subnet).never_given(parse_address(address, family=family))
 
 
-def unfit_gateway(network: VirtualNetwork, address: str) -> str | None:
+def gateway_problem(network: VirtualNetwork, address: str) -> str | None:
     """Why the address cannot be a gateway of an interface in the network; None if it can.
 
     An address that is excluded or that is the gateway already is never given, and fits; the broadcast address does not.
@@ -57,7 +57,7 @@ def unfit_gateway(network: VirtualNetwork, address: str) -> str | None:
     return bare.reserved.get(parse_address(address, family=family_of(address)))
 
 
-def first_and_last(cidr: str) -> tuple[int, int]:
+def cidr_bounds(cidr: str) -> tuple[int, int]:
     """The bounds of a CIDR in canonical form, as ints."""
     address, _, length = cidr.partition("/")
     family = family_of(cidr)
@@ -71,7 +71,7 @@ def same_subnet(address: str, other: str, *, prefix_length: int) -> bool:
 
 
 def _in_no_subnet(network: VirtualNetwork) -> str:
-    return f"it is in no subnet of the network ({listed([subnet.cidr for subnet in network.subnets])})"
+    return f"it is in no subnet of the network ({summarized([subnet.cidr for subnet in network.subnets])})"
 
 
 @lru_cache(maxsize=_NETWORKS)

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 
 from manager.manifests.debounce import Debounce
-from manager.manifests.decoding import Found, decode_document
+from manager.manifests.decoding import ManifestObject, decode_document
 from manager.manifests.documents import read_documents
-from manager.manifests.errors import UnsettledError, UnusableError
-from manager.manifests.inventory import Inventory, View
+from manager.manifests.errors import FileChangedError, InvalidManifestError
+from manager.manifests.folder_scan import Signature, Snapshot, read, scan
+from manager.manifests.inventory import FolderState, Inventory
 from manager.manifests.problems import ManifestReason, file_problem
-from manager.manifests.scanning import Signature, Snapshot, read, scan
 from manager.source import Problem
 
 _SHARE_OF_TIME = 4  # a scan is followed by as many times its length without one
@@ -41,7 +41,7 @@ class ManifestFolder:
         self.gather = settle
         """Seconds for which changes are gathered before the next scan, so that scans never fill the time."""
 
-    def refresh(self) -> View | None:
+    def refresh(self) -> FolderState | None:
         """Reads what changed and has come to rest. None if nothing did."""
         started = self._clock()
         self._retry_failed(started)
@@ -84,14 +84,14 @@ class ManifestFolder:
                 self._inventory.remove(path)
             else:
                 self._inventory.put(path, *self._read(path, signature))
-        except UnsettledError:
+        except FileChangedError:
             return
         self._settling.take(path)
 
-    def _read(self, path: str, signature: Signature) -> tuple[list[Found], list[Problem]]:
+    def _read(self, path: str, signature: Signature) -> tuple[list[ManifestObject], list[Problem]]:
         try:
             documents = read_documents(read(self._folder, path, signature), is_json=path.endswith(".json"))
-        except UnusableError as error:
+        except InvalidManifestError as error:
             return [], [file_problem(path, ManifestReason.INVALID, str(error))]
         except OSError as error:
             self._failed[path] = self._clock()
@@ -101,7 +101,9 @@ class ManifestFolder:
             for position, document in enumerate(documents, 1)
             for result in decode_document(document, path=path, position=position, node=self._node)
         ]
-        return [one for one in results if isinstance(one, Found)], [one for one in results if isinstance(one, Problem)]
+        return [one for one in results if isinstance(one, ManifestObject)], [
+            one for one in results if isinstance(one, Problem)
+        ]
 
     def _retry_failed(self, now: float) -> None:
         """A file that the disk refused is read again with the next rescan: its signature need not tell of the cure."""
@@ -109,11 +111,11 @@ class ManifestFolder:
             del self._failed[path]
             self._settling.drop(path)
 
-    def _view(self, snapshot: Snapshot) -> View:
+    def _view(self, snapshot: Snapshot) -> FolderState:
         view = self._inventory.view()
         unreadable = [self._unreadable(path, reason) for path, reason in sorted(snapshot.unreadable.items())]
         complete = view.complete and self._settling.at_rest and not unreadable
-        return View(view.objects, (*unreadable, *view.problems), complete)
+        return FolderState(view.objects, (*unreadable, *view.problems), complete)
 
     def _unreadable(self, path: str, reason: str) -> Problem:
         what = f"(the folder {self._folder}) {reason}" if path == "." else reason
