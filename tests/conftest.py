@@ -11,6 +11,13 @@ from contrail_config.embedded.store import SqliteStore
 from tests.support.netns import Netns
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups the tests that load or measure the whole machine: of one group, pytest-xdist runs one at a time."""
+    for item in items:
+        if item.get_closest_marker("machine"):
+            item.add_marker(pytest.mark.xdist_group("machine"))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def folders_of_this_run(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Has folders that tests make by themselves stand in the run's own, which pytest removes if the run was killed."""
