@@ -7,13 +7,13 @@ with the end of the new list.
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from agent_api.virtual_machine_index import VirtualMachineIndex
 from contrail_config.errors import StoreError
+from contrail_config.kube.backoff import Backoff
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Change, ChangeType
 
@@ -41,15 +41,14 @@ class VirtualMachineWatch:
         self._store = store
         self._node = node
         self._machines = machines
-        self._first_pause = first_pause
-        self._failures = 0
+        self._backoff = Backoff(first=2 * first_pause, longest=LONGEST_PAUSE)
         self.problem: str | None = "the machines are not listed yet"
 
     async def follow(self) -> None:
         """Follows until it is cancelled."""
         while True:
             await self._follow_once()
-            await asyncio.sleep(self._pause())
+            await asyncio.sleep(self._backoff.next_pause())
 
     async def _follow_once(self) -> None:
         try:
@@ -57,7 +56,6 @@ class VirtualMachineWatch:
             self.problem = "the store ended the watch"
         except StoreError as error:
             self.problem = f"the store cannot be watched: {error}"
-        self._failures += 1
         log.warning("%s", self.problem)
 
     async def _watch(self) -> None:
@@ -70,9 +68,5 @@ class VirtualMachineWatch:
 
     def _synced(self) -> None:
         self.problem = None
-        self._failures = 0
+        self._backoff.reset()
         log.info("%d machines of node %s listed", len(self._machines), self._node)
-
-    def _pause(self) -> float:
-        bound = min(LONGEST_PAUSE, self._first_pause * 2.0 ** min(self._failures, 16))
-        return random.uniform(bound / 2, bound)  # noqa: S311 - jitter needs no secrecy

@@ -1,17 +1,14 @@
-"""Addresses to listen on: `HOST:PORT`, an IPv6 host in brackets, port 0 for any free one."""
+"""Listen addresses: `HOST:PORT`, an IPv6 host in brackets, port 0 for any free port.
 
-import os
+Imports the standard library only: the node daemon, which loads neither aiohttp nor msgspec, parses its addresses here.
+"""
+
 import re
 from typing import NamedTuple
 
-from aiohttp import web
+from contrail_service.errors import ConfigurationError
 
-from contrail_service.errors import ConfigurationError, ListenError
-
-_ADDRESS = re.compile(r"^(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<host>[^\[\]:/\s]+)):(?P<port>\d{1,5})$")
-
-
-_BACKLOG = 1024  # a node that boots starts its pods all at once
+_ADDRESS = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.%]+)\]|(?P<host>[^\[\]:/\s]+)):(?P<port>[0-9]{1,5})")
 
 
 class ListenAddress(NamedTuple):
@@ -26,30 +23,13 @@ class ListenAddress(NamedTuple):
 
 
 def parse_listen(text: str, *, key: str) -> ListenAddress:
-    """Returns the address of a setting; `key` names it in errors. Raises ConfigurationError."""
-    match = _ADDRESS.match(text)
+    """Returns the address of a setting; `key` names the setting in errors. Raises ConfigurationError."""
+    match = _ADDRESS.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
-        raise ConfigurationError(f"{key}: {text!r} is no HOST:PORT, such as 127.0.0.1:8083 or [::1]:8083")
+        raise ConfigurationError(f"{key}: {text[:200]!r} is not HOST:PORT, such as 127.0.0.1:8083 or [::1]:8083")
     return ListenAddress(match["v6"] or match["host"], int(match["port"]))
 
 
 def parse_optional_listen(text: str | None, *, key: str) -> ListenAddress | None:
-    """The same for a setting that may be absent: None then. Raises ConfigurationError."""
+    """The same for an optional setting: None if it is absent."""
     return None if text is None else parse_listen(text, key=key)
-
-
-async def serve_tcp(runner: web.AppRunner, address: ListenAddress) -> ListenAddress:
-    """Serves a set-up application there and returns the address with the port really taken. Raises ListenError."""
-    site = web.TCPSite(runner, address.host, address.port, backlog=_BACKLOG)
-    try:
-        await site.start()
-    except OSError as error:
-        raise ListenError(f"cannot listen on {address}: {_words(error)}") from error
-    bound: tuple[str, int] = runner.addresses[-1][:2]
-    return ListenAddress(address.host, bound[1])
-
-
-def _words(error: OSError) -> str:
-    """The system's own words: asyncio puts others round them, with the address once more."""
-    number = error.errno or 0
-    return os.strerror(number) if number > 0 else error.strerror or str(error)

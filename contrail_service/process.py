@@ -9,12 +9,12 @@ import asyncio
 import gc
 import logging
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable, Coroutine
 
 from contrail_service.errors import RestartError, ServiceError
+from contrail_service.file_limit import raise_file_limit
 
 STOP_GRACE = 4.5
 """Seconds from the signal to the end of the process, whatever still runs."""
@@ -30,7 +30,7 @@ def run_service(service: Callable[[], Coroutine[None, None, None]], *, program: 
 
     0: stopped by a signal, 1: died, or has to be started anew, 2: could not start as configured.
     """
-    _raise_file_limit()
+    raise_file_limit()
     _collect_garbage_seldom()
     try:
         asyncio.run(_until_signal(service()))
@@ -42,12 +42,6 @@ def run_service(service: Callable[[], Coroutine[None, None, None]], *, program: 
         print(f"{program}: {refusal}", file=sys.stderr)  # noqa: T201 - the last message, and no line of the log
         return EXIT_FAILED if isinstance(refusal, RestartError) else EXIT_WRONG_USE
     return 0
-
-
-def _raise_file_limit() -> None:
-    """Takes as many open files as the process may have: each client is one, and shells start processes with 1024."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _collect_garbage_seldom() -> None:

@@ -11,11 +11,12 @@ work has. Not promised: an order between different keys, beyond that free slots 
 import asyncio
 import contextvars
 import logging
-import random
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
+
+from contrail_config.kube.backoff import Backoff
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class WorkQueue(Generic[K]):
         self._queued: set[K] = set()  # what `_waiting` holds
         self._busy: dict[K, asyncio.Task[None]] = {}
         self._again: set[K] = set()  # added while being worked on
-        self._failures: dict[K, int] = {}
+        self._failures: dict[K, Backoff] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._pauses = 0
         self._closed = False
@@ -134,9 +135,8 @@ class WorkQueue(Generic[K]):
             self._end(key)
 
     def _retry(self, key: K, error: Exception) -> None:
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        delay = min(FIRST_RETRY * 2 ** min(failures, 16), LONGEST_RETRY) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
+        backoff = self._failures.setdefault(key, Backoff(first=FIRST_RETRY, longest=LONGEST_RETRY))
+        delay = backoff.next_pause()
         trace = None if isinstance(error, self._passing) else error
         log.warning("%s is tried again in %.1f s: %s", key, delay, error, exc_info=trace)
         self.add_later(key, delay)

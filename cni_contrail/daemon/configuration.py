@@ -13,27 +13,27 @@ point reads it; the daemon's own keys stand over it. Two keys are about the daem
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cni_contrail.daemon.errors import DaemonConfigurationError
 from cni_contrail.errors import PluginError
 from cni_contrail.settings import Settings, read_section, reject_unsupported_settings, settings_of
+from contrail_service.errors import ConfigurationError
+from contrail_service.listen import ListenAddress, parse_listen
 from contrail_yaml.errors import YamlError
 from contrail_yaml.file import read_yaml
 
 DEFAULT_SOCKET = "/run/contrail/cni.sock"
 
 _LONGEST_SOCKET = 107  # bytes, of a path in a socket's address
-_LISTEN = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[0-9A-Za-z.-]+)):(?P<port>[0-9]{1,5})")
 
 
 class DaemonConfiguration(NamedTuple):
     """`settings` by key, as `cni_contrail.settings.read_section` returned them; `metrics_listen` None: not served."""
 
     socket: str = DEFAULT_SOCKET
-    metrics_listen: tuple[str, int] | None = None
+    metrics_listen: ListenAddress | None = None
     settings: Mapping[str, Any] = {}
 
 
@@ -88,11 +88,11 @@ def _socket(value: object, path: str) -> str:
     return value
 
 
-def _listen(value: object, path: str) -> tuple[str, int]:
-    match = _LISTEN.fullmatch(value) if isinstance(value, str) else None
-    if match is None or int(match["port"]) > 65535:
-        raise DaemonConfigurationError(f"{path}: metrics-listen must be HOST:PORT, not {_shown(value)}")
-    return match["v6"] or match["host"], int(match["port"])
+def _listen(value: object, path: str) -> ListenAddress:
+    try:
+        return parse_listen(value if isinstance(value, str) else _shown(value), key=f"{path}: metrics-listen")
+    except ConfigurationError as error:
+        raise DaemonConfigurationError(str(error)) from error
 
 
 def _shown(value: object) -> str:

@@ -6,7 +6,6 @@ import contextlib
 import gc
 import math
 import os
-import resource
 import signal
 
 from cni_contrail.commands import add, check, delete, garbage_collect, unrecorded, vrouter_agent  # noqa: F401 - the first call needs them too
@@ -22,6 +21,7 @@ from cni_contrail.daemon.workers import Workers
 from cni_contrail.errors import PluginError
 from cni_contrail.node_file import NODE_FILE, NODE_FILE_VARIABLE
 from cni_contrail.settings import node_settings
+from contrail_service.file_limit import raise_file_limit
 
 _MOST_REQUESTS = 640
 _DRAINING = 4.0  # seconds for what is under way when the daemon is told to stop
@@ -44,7 +44,7 @@ class Daemon:
         For the node-wide file raises `PluginError`, or `ConfigurationError` for what it sets and is not served yet.
         """
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)  # threads inherit that, and none is interrupted
-        _raise_file_limit()
+        raise_file_limit()  # a call opens half a dozen
         node = self._node()
         ensure_supported(node.settings, os.environ.get(NODE_FILE_VARIABLE) or NODE_FILE)  # its own were looked at
         log = node.log
@@ -82,9 +82,3 @@ class Daemon:
         except PluginError as error:
             return error.message
         return ""
-
-
-def _raise_file_limit() -> None:
-    """Takes as many open files as the process may have: a call takes half a dozen, and shells give 1024."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
+from tenacity import AsyncRetrying, TryAgain, retry_if_exception_type, wait_random_exponential
 
-from contrail_config.kube.backoff import Backoff
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeError, KubeExistsError, KubeNotFoundError, KubeUnavailableError
 from contrail_config.kube.resource import Metadata, Resource
@@ -66,15 +66,19 @@ async def ensure_crd(client: KubeClient, name: str, body: Any, *, deadline: floa
     Raises KubeError, KubeUnavailableError if that takes longer than `deadline` seconds.
     """
     problem = "no answer"
-    backoff = Backoff(first=0.02, longest=2.0)
+
+    async def poll() -> str:
+        nonlocal problem
+        definition = await _get_or_make(client, name, body)
+        problem = _problem_of(definition)
+        if definition is None or problem:
+            raise TryAgain
+        return definition.metadata.uid
+
+    wait = wait_random_exponential(multiplier=0.02, max=2.0, min=0.01)
     try:
         async with asyncio.timeout(deadline):
-            while True:
-                definition = await _get_or_make(client, name, body)
-                problem = _problem_of(definition)
-                if definition is not None and not problem:
-                    return definition.metadata.uid
-                await asyncio.sleep(backoff.next_pause())
+            return await AsyncRetrying(wait=wait, retry=retry_if_exception_type(TryAgain))(poll)
     except TimeoutError as error:
         said = f"CustomResourceDefinition {name} is not established after {deadline:g} s: {problem}"
         raise KubeUnavailableError(said) from error

@@ -10,13 +10,13 @@ nobody writes any more.
 import contextlib
 
 import msgspec
+from tenacity import TryAgain
 
-from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
 from contrail_config.kubernetes.errors import as_store_error
 from contrail_config.kubernetes.kinds import CONTRAIL_NODES, ContrailNodeObject, KeptMetadata, NodeReport
-from contrail_config.kubernetes.retry_on_conflict import attempts
+from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
 
 
 class NodeReports:
@@ -35,22 +35,24 @@ class NodeReports:
         one wrote first is its predecessor.
         """
         other = None
-        with as_store_error(f"report of node {self._node}"):
-            async for _ in attempts():
-                try:
-                    self._kept = await self._put(report)
-                except (KubeConflictError, KubeExistsError):
-                    self._kept = await self._find()
-                    if self._begun and self._kept is not None and self._kept.status.instance != report.instance:
-                        other = self._kept.status.instance
-                except KubeNotFoundError:
-                    if self._kept is None:
-                        raise  # not even the kind is there
-                    self._kept = None
-                else:
-                    self._begun = True
-                    return other
-        raise StoreUnavailableError(f"the report of node {self._node} was changed by others at each attempt to write")
+        what = f"report of node {self._node}"
+        with as_store_error(what):
+            async for attempt in retry_on_conflict(what, KubeConflictError, KubeExistsError):
+                with attempt:
+                    try:
+                        self._kept = await self._put(report)
+                    except (KubeConflictError, KubeExistsError):
+                        self._kept = await self._find()
+                        if self._begun and self._kept is not None and self._kept.status.instance != report.instance:
+                            other = self._kept.status.instance
+                        raise
+                    except KubeNotFoundError as error:
+                        if self._kept is None:
+                            raise  # the kind itself is not served
+                        self._kept = None
+                        raise TryAgain from error
+        self._begun = True
+        return other
 
     async def _put(self, report: NodeReport) -> ContrailNodeObject:
         if self._kept is None:

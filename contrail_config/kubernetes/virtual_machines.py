@@ -17,9 +17,10 @@ of the cluster, which is worth more than those cores at a rate that such cluster
 hundred nodes the label is the cheaper way as well.
 """
 
+import contextlib
 from typing import NamedTuple
 
-from contrail_config.errors import ConflictError, NotFoundError, StoreUnavailableError
+from contrail_config.errors import ConflictError, NotFoundError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
 from contrail_config.kube.selector import EVERYTHING, Selector
@@ -32,7 +33,7 @@ from contrail_config.kubernetes.kinds import (
     succeed,
     virtual_machine_object,
 )
-from contrail_config.kubernetes.retry_on_conflict import attempts
+from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
 from contrail_config.objects import VirtualMachine, virtual_machine_name
 
 
@@ -61,16 +62,10 @@ class VirtualMachineClient:
         self._refuse_elsewhere(machine)
         if machine.uuid not in self._known:
             self._note(machine, sure=False)
-        async for _ in attempts():
-            try:
+        async for attempt in retry_on_conflict(f"machine {machine.name}"):
+            with attempt:
                 await self._write(machine)
-            except KubeConflictError as error:
-                met = error
-            else:
-                self._note(machine)
-                return
-        problem = f"machine {machine.name} was changed by others at each attempt to write: {met}"
-        raise StoreUnavailableError(problem) from met
+        self._note(machine)
 
     async def get(self, uuid: str) -> VirtualMachine:
         """The machine. Raises NotFoundError."""
@@ -89,12 +84,13 @@ class VirtualMachineClient:
 
     async def delete(self, uuid: str) -> tuple[str, ...]:
         """Deletes the machine if it is there, and returns the interfaces that it has or had: until `forget`."""
-        async for _ in attempts():
-            found = await self._find(uuid)
-            if found is None or await self._delete(found):
-                known = self._known.get(uuid)
-                return known.interfaces if known else ()
-        raise StoreUnavailableError(f"machine {uuid} was changed by others at each attempt to delete it")
+        async for attempt in retry_on_conflict(f"machine {uuid}"):
+            with attempt:
+                found = await self._find(uuid)
+                if found is not None:
+                    await self._delete(found)
+        known = self._known.get(uuid)
+        return known.interfaces if known else ()
 
     def forget(self, uuid: str) -> None:
         """What the machine had is freed."""
@@ -155,16 +151,11 @@ class VirtualMachineClient:
             self._note(found)
             raise ConflictError(f"machine {found.name} is there already, as another manager wrote it")
 
-    async def _delete(self, found: VirtualMachineObject) -> bool:
-        """Deletes the machine that was found; False if that has to be looked at again."""
+    async def _delete(self, found: VirtualMachineObject) -> None:
+        """Deletes the object if it still exists. Raises KubeConflictError if another one has its name by now."""
         spec = found.spec
-        try:
+        with contextlib.suppress(KubeNotFoundError):
             await self._client.delete(VIRTUAL_MACHINES, spec.pod, namespace=spec.namespace, uid=found.metadata.uid)
-        except KubeNotFoundError:
-            return True
-        except KubeConflictError:
-            return False  # perhaps another one is there
-        return True
 
     async def _find(self, uuid: str) -> VirtualMachineObject | None:
         known = self._known.get(uuid)

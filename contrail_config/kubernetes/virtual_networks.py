@@ -13,9 +13,10 @@ that a subnet which two managers use and remove at the same moment is kept.
 """
 
 import msgspec
+from tenacity import TryAgain
 
 from contrail_config.addressing.pool import AddressPool
-from contrail_config.errors import ConflictError, InUseError, NotFoundError, StoreError, StoreUnavailableError
+from contrail_config.errors import ConflictError, InUseError, NotFoundError, StoreError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
 from contrail_config.kube.object_cache import Change
@@ -33,7 +34,7 @@ from contrail_config.kubernetes.kinds import (
     virtual_network_object,
 )
 from contrail_config.kubernetes.network_cache import NetworkCache
-from contrail_config.kubernetes.retry_on_conflict import attempts
+from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
 from contrail_config.objects import VirtualNetwork
 
 
@@ -77,32 +78,26 @@ class VirtualNetworkClient:
         """
         async with self._clerk.lock:
             await self._clerk.read_doubtful()
-            async for _ in attempts():
-                try:
+            async for attempt in retry_on_conflict(
+                f"network {network.name}", KubeConflictError, KubeExistsError, KubeNotFoundError
+            ):
+                with attempt:
                     await self._drop_abandoned()
                     kept = await self._put(network)
-                except (KubeConflictError, KubeExistsError, KubeNotFoundError) as error:
-                    met = error
-                else:
-                    self._known.take(kept)
-                    return kept.spec
-        problem = f"network {network.name} was changed by others at each attempt to write: {met}"
-        raise StoreUnavailableError(problem) from met
+            self._known.take(kept)
+            return kept.spec
 
     async def delete(self, uuid: str) -> None:
         """Deletes the network, if it is there. Raises InUseError while an address of it is given."""
         async with self._clerk.lock:
-            async for _ in attempts():
-                found = await self._read(uuid)
-                if found is None:
-                    self._known.forget(uuid)
-                    return
-                if await self._is_used(uuid):
-                    raise InUseError(f"network {found.spec.name} cannot go: interfaces still have addresses in it")
-                if await self._delete(found):
-                    self._known.forget(uuid)
-                    return
-        raise StoreUnavailableError(f"network {uuid} was changed by others at each attempt to delete it")
+            async for attempt in retry_on_conflict(f"network {uuid}"):
+                with attempt:
+                    found = await self._read(uuid)
+                    if found is not None and await self._is_used(uuid):
+                        raise InUseError(f"network {found.spec.name} cannot go: interfaces still have addresses in it")
+                    if found is not None and not await self._delete(found):
+                        raise TryAgain
+            self._known.forget(uuid)
 
     async def delete_retired(self, uuid: str) -> None:
         """Deletes the network if it is retired and nobody has an address of it."""

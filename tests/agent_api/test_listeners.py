@@ -18,7 +18,8 @@ from agent_api.node_agent import NodeAgent
 from agent_api.unix_socket import serve_unix
 from contrail_config.embedded.store import SqliteStore
 from contrail_service.errors import ListenError
-from contrail_service.listen import ListenAddress, serve_tcp
+from contrail_service.listen import ListenAddress
+from contrail_service.serving import serve_tcp
 from tests.agent_api.conftest import StartAgent
 from tests.support.agent import DEADLINE, ServedAgent, port_of, until
 from tests.support.machines import NODE, SAMPLE_VM, SAMPLE_VMI

@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry
 from agent_api.application import agent_application, agent_runner
 from agent_api.node_agent import NodeAgent
 from contrail_config.embedded.store import SqliteStore
-from contrail_service.listen import ListenAddress, serve_tcp
+from contrail_service.listen import ListenAddress
+from contrail_service.serving import serve_tcp
 from contrail_service.pages import status_routes
 from tests.agent_api.conftest import Settle
 from tests.support.agent import ServedAgent, instance_port_of, port_of

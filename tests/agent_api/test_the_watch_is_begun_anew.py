@@ -133,11 +133,20 @@ async def test_a_closed_store_is_said_in_readiness(store: SqliteStore, tmp_path:
             assert answer.status == 200  # what is known stays served
 
 
-def test_pauses_double_up_to_a_cap_and_are_jittered() -> None:
-    watch = VirtualMachineWatch(ScriptedStore(), node=NODE, machines=VirtualMachineIndex())
-    for failures, bound in ((1, 0.2), (2, 0.4), (5, 3.2), (7, 10.0), (10_000, 10.0)):
-        watch._failures = failures
-        pauses = {watch._pause() for _ in range(50)}
-        assert all(bound / 2 <= pause <= bound for pause in pauses)
-        assert len(pauses) > 1
+async def test_pauses_double_up_to_a_cap_and_are_jittered(monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10.0, 10.0]
+    pauses: list[float] = []
+
+    async def record(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) % len(bounds) == 0:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(asyncio, "sleep", record)
+    for _ in range(10):
+        store = ScriptedStore(*[([], StoreUnavailableError("locked"))] * len(bounds))
+        with pytest.raises(asyncio.CancelledError):
+            await VirtualMachineWatch(store, node=NODE, machines=VirtualMachineIndex()).follow()
+    assert all(bound / 2 <= pause <= bound for bound, pause in zip(bounds * 10, pauses, strict=True))
+    assert len(set(pauses[:: len(bounds)])) > 1
     assert virtual_machine_watch.LONGEST_PAUSE == 10.0

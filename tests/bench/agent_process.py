@@ -18,7 +18,8 @@ from agent_api.node_agent import NodeAgent
 from agent_api.unix_socket import serve_unix
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
-from contrail_service.listen import ListenAddress, serve_tcp
+from contrail_service.listen import ListenAddress
+from contrail_service.serving import serve_tcp
 from tests.bench.agent_vm_cfg import INTERFACES, PODS, resident_kib
 from tests.support.machines import NODE, make_machine, pod_interface
 

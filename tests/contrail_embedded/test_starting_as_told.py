@@ -46,7 +46,7 @@ def test_what_embedded_needs_is_named(tmp_path: Path, missing: str) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"listen": "8083"}, "--listen: '8083' is no HOST:PORT"),
+        ({"listen": "8083"}, "--listen: '8083' is not HOST:PORT"),
         ({"listen": "192.0.2.1:8083"}, "cannot listen on 192.0.2.1:8083"),
         ({"manifests": "/absent/folder"}, "/absent/folder"),
         ({"data-dir": "/dev/null/data"}, "/dev/null/data"),
@@ -70,7 +70,7 @@ def test_an_option_that_cannot_be_is_named(tmp_path: Path, given: dict[str, str]
         ),
         ("store: {kind: kubernetes}", "the machines of all pods that no manifest is of would be deleted"),
         ("store: {kind: vnc, url: http://127.0.0.1:8082}", "store.kind: vnc is not supported yet"),
-        ("listen: nowhere", "listen: 'nowhere' is no HOST:PORT"),
+        ("listen: nowhere", "listen: 'nowhere' is not HOST:PORT"),
     ],
 )
 def test_a_wrong_configuration_is_named_with_file_and_key(tmp_path: Path, text: str, said: str) -> None:

@@ -1,10 +1,13 @@
 """Addresses to listen on are read strictly, and one that is taken is named."""
 
+import re
+
 import pytest
 from aiohttp import web
 
 from contrail_service.errors import ConfigurationError, ListenError
-from contrail_service.listen import ListenAddress, parse_listen, serve_tcp
+from contrail_service.listen import ListenAddress, parse_listen
+from contrail_service.serving import serve_tcp
 
 
 @pytest.mark.parametrize(
@@ -20,9 +23,11 @@ def test_host_and_port_are_read_and_written_alike(text: str, address: ListenAddr
     assert str(address) == text
 
 
-@pytest.mark.parametrize("text", ["", "8083", ":8083", "::1:8083", "host:", "host:99999", "host:1x", "http://host:1"])
+@pytest.mark.parametrize(
+    "text", ["", "8083", ":8083", "::1:8083", "host:", "host:99999", "host:1x", "host:1\n", "http://host:1"]
+)
 def test_anything_else_is_refused_with_key_and_value(text: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"^listen: '.*' is no HOST:PORT"):
+    with pytest.raises(ConfigurationError, match=rf"^listen: {re.escape(repr(text))} is not HOST:PORT"):
         parse_listen(text, key="listen")
 
 

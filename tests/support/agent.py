@@ -15,7 +15,8 @@ from agent_api.node_agent import NodeAgent
 from agent_api.request_bodies import RequestBodyReader
 from agent_api.unix_socket import serve_unix
 from agent_api.virtual_machine_watch import WatchedStore
-from contrail_service.listen import ListenAddress, serve_tcp
+from contrail_service.listen import ListenAddress
+from contrail_service.serving import serve_tcp
 from contrail_service.pages import status_routes
 from tests.support.machines import NODE
 

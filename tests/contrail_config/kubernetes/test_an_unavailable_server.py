@@ -86,11 +86,13 @@ async def test_a_namespace_that_is_gone_is_not_found(manager: KubernetesStore, s
 async def test_a_machine_that_is_never_as_it_was_read_says_what_was_met(
     manager: KubernetesStore, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("contrail_config.kubernetes.retry_on_conflict._LIMIT", 2)
+    monkeypatch.setattr("contrail_config.kubernetes.retry_on_conflict._ATTEMPTS", 2)
     machine = make_machine()
     await manager.put_virtual_machine(machine)
     server.faults.conflicts = True
-    with pytest.raises(StoreUnavailableError, match=r"at each attempt to write: PUT .*: 409 Conflict"):
+    with pytest.raises(
+        StoreUnavailableError, match=r"changed by other writers in each of 2 attempts: PUT .*: 409 Conflict"
+    ):
         await manager.put_virtual_machine(msgspec.structs.replace(machine, node="worker-9"))
 
 
