@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from aiohttp import web
@@ -20,6 +20,8 @@ from aiohttp.http import HttpProcessingError
 
 from agent_api.errors import BadRequestError, OverloadedError
 from agent_api.values import key_of, wrong_value
+from contrail_yaml.duplicate_keys import unique_keys
+from contrail_yaml.errors import DuplicateKeyError
 
 LARGEST_BODY = 1024 * 1024
 """Bytes; a larger one is answered with 413."""
@@ -95,11 +97,13 @@ def decode_body(body: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Returns what the body holds, its texts not checked yet. Raises BadRequestError."""
     try:
         decoded = decoder.decode(body)
-        _twins.decode(body.decode())
+        _unique_keys.decode(body.decode())
     except msgspec.ValidationError as error:
         raise BadRequestError(_key_first(str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadRequestError(f"the body is not JSON: {error}") from error
+    except DuplicateKeyError as error:
+        raise BadRequestError(str(error)) from error
     except RecursionError as error:
         raise BadRequestError("the body is nested too deeply") from error
     return decoded
@@ -126,15 +130,8 @@ def check_items(items: S | Sequence[S], *, unique: str, find_wrong: Callable[[S]
     return list(items)
 
 
-def _refuse_twins(pairs: list[tuple[str, Any]]) -> None:
-    """Refuses an object that has a key twice: which of the two is meant nobody can tell."""
-    keys = [key for key, _ in pairs]
-    if len(set(keys)) < len(keys):
-        twin = next(key for key in keys if keys.count(key) > 1)
-        raise BadRequestError(f"{twin[:80]}: comes twice in one object")
-
-
-_twins = json.JSONDecoder(object_pairs_hook=_refuse_twins, parse_int=str, parse_float=str)
+# msgspec lets the last of several equal keys win; numbers stay text, since only keys are checked
+_unique_keys = json.JSONDecoder(object_pairs_hook=unique_keys, parse_int=str, parse_float=str)
 
 
 def _key_first(message: str) -> str:

@@ -60,7 +60,7 @@ def read_node_file(environment: Mapping[str, str], check: Check) -> Mapping[str,
 def _read(path: str) -> Mapping[str, Any]:
     try:
         with open(path, "rb") as file:
-            document = json.loads(file.read(), object_pairs_hook=_each_key_once)
+            document = json.loads(file.read(), object_pairs_hook=_unique_keys)
     except FileNotFoundError:  # it went just now
         return {}
     except (OSError, ValueError, RecursionError) as error:
@@ -70,12 +70,16 @@ def _read(path: str) -> Mapping[str, Any]:
     return document
 
 
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """What an operator sets twice is set by mistake, of which JSON itself would let the last one win in silence."""
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Returns the object; raises `ValueError` for a duplicate key, of which `json` would let the last one win.
+
+    `contrail_yaml.duplicate_keys` has the same rule for all other programs: this module is on the path of ADD, which
+    imports the standard library only.
+    """
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(f"key {key} is given twice: {json.dumps(values[key])} and {json.dumps(value)}")
+            raise ValueError(f"duplicate key {key}: {json.dumps(values[key])} and {json.dumps(value)}")
         values[key] = value
     return values
 

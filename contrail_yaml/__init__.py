@@ -1,4 +1,5 @@
-"""YAML that people wrote, read the same way wherever a program of ours starts: configuration, kubeconfig, manifests.
+"""YAML files that people write, read by the same rules in every program: configuration, kubeconfig, manifests.
 
-It stands alone, below everything else of ours: the daemon of the plugin shares nothing but this with manager and agent.
+Imports no other package of the project: the plugin's daemon uses this one and shares little else with manager and
+agent.
 """

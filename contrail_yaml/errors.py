@@ -1,13 +1,13 @@
-"""Why a YAML file cannot be used.
+"""Errors of reading YAML and JSON that people write.
 
 YamlError
- └─ EqualKeysError  a key is given twice in one mapping
+ └─ DuplicateKeyError  a mapping has a key twice
 """
 
 
 class YamlError(Exception):
-    """One line for people; it names the file where one was read."""
+    """One line for people; it names the file if one was read."""
 
 
-class EqualKeysError(YamlError):
-    """The message names the key's path and both lines."""
+class DuplicateKeyError(YamlError, ValueError):
+    """The message names the key, in YAML with its path and both lines. A ValueError, as `json` decoders raise."""

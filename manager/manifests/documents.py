@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 import yaml
 
-from contrail_yaml.equal_keys import refuse_equal_keys
-from contrail_yaml.errors import EqualKeysError
+from contrail_yaml.duplicate_keys import reject_duplicate_keys, unique_keys
+from contrail_yaml.errors import DuplicateKeyError
 from manager.manifests.errors import InvalidManifestError
 from manager.parsing.errors import BadValueError
 from manager.parsing.json_text import parse_json
-from manager.parsing.quoting import quoted
 
 MAX_DEPTH = 100
 """Levels of nesting; Kubernetes' own objects have about 20."""
@@ -36,18 +35,9 @@ def read_documents(content: bytes, *, is_json: bool) -> list[Any]:
 
 def _read_json(text: str) -> list[Any]:
     try:
-        return [parse_json(text, make_object=_each_key_once)] if text.strip() else []
+        return [parse_json(text, make_object=unique_keys)] if text.strip() else []
     except BadValueError as error:
         raise InvalidManifestError(str(error)) from error
-
-
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in values:
-            raise ValueError(f"{quoted(key)} is given twice")
-        values[key] = value
-    return values
 
 
 def _read_yaml(text: str) -> list[Any]:
@@ -55,7 +45,7 @@ def _read_yaml(text: str) -> list[Any]:
         return list(yaml.load_all(text, Loader=_Loader))
     except yaml.MarkedYAMLError as error:
         raise InvalidManifestError(_explain(error)) from error
-    except EqualKeysError as error:
+    except DuplicateKeyError as error:
         raise InvalidManifestError(f"is no valid YAML: {error}") from error
     except (yaml.YAMLError, ValueError, KeyError) as error:  # the latter two where an explicit tag does not fit
         raise InvalidManifestError(f"is no valid YAML: {' '.join(str(error).split())}") from error
@@ -100,7 +90,7 @@ class _Loader(yaml.CSafeLoader):
         """Makes a document's values, of which each alias has a part."""
         if self._has_aliases:
             _measure(node, {})
-        refuse_equal_keys(node)
+        reject_duplicate_keys(node)
         return super().construct_document(node)
 
 

@@ -167,7 +167,7 @@ class TestKeys:
         text = json.dumps([GOOD[page]])
         key = A_NAME[page]
         twice = text.replace(f'"{key}"', f'"{key}": "other", "{key}"', 1).encode()
-        assert await refused(served, page, twice) == f"{key}: comes twice in one object"
+        assert await refused(served, page, twice) == f"{key}: duplicate key"
 
     async def test_that_say_of_one_thing_two_ways_are_named(self, served: ServedAgent, page: str) -> None:
         key = {"POST /vm": "vmi-uuid", "POST /port": "id"}.get(page, "interface")

@@ -11,8 +11,8 @@ from agent_api.application import agent_application, agent_runner
 from agent_api.node_agent import NodeAgent
 from contrail_config.embedded.store import SqliteStore
 from contrail_service.listen import ListenAddress
-from contrail_service.serving import serve_tcp
 from contrail_service.pages import status_routes
+from contrail_service.serving import serve_tcp
 from tests.agent_api.conftest import Settle
 from tests.support.agent import ServedAgent, instance_port_of, port_of
 from tests.support.machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_machine, sample_interface

@@ -85,9 +85,9 @@ def test_one_that_is_being_written_is_read_each_time(read: Reader) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"mtu": 1400, "mode": "thick", "mtu": 1500}', "key mtu is given twice: 1400 and 1500"),
-        ('{"mode": "thick", "mode": "thick"}', 'key mode is given twice: "thick" and "thick"'),
-        ('{"mode": {"nad": null, "nad": []}}', "key nad is given twice: null and []"),
+        ('{"mtu": 1400, "mode": "thick", "mtu": 1500}', "duplicate key mtu: 1400 and 1500"),
+        ('{"mode": "thick", "mode": "thick"}', 'duplicate key mode: "thick" and "thick"'),
+        ('{"mode": {"nad": null, "nad": []}}', "duplicate key nad: null and []"),
     ],
 )
 def test_one_that_says_a_thing_twice_is_refused(read: Reader, text: str, said: str) -> None:

@@ -47,10 +47,10 @@ def test_a_key_without_a_value_has_its_default(file: Path) -> None:
         ("store: {max-size: many}\n", "store.max-size: Expected `int`, got `str`"),
         ("subnets: [10.0.0.0/8, 5]\n", "subnets[1]: Expected `str`, got `int`"),
         ("- a\n- b\n", "a mapping of keys is needed, not list"),
-        ("store:\n  kind: a\n  max-size: 1\n  kind: b\n", "store.kind is given twice, in line 2 and in line 4"),
-        ("cluster-name: 2026-13-45\n", "is not YAML"),
-        ("cluster-name: [unclosed\n", "is not YAML"),
-        ("!!python/object/apply:os.system ['true']\n", "is not YAML"),
+        ("store:\n  kind: a\n  max-size: 1\n  kind: b\n", "store.kind: duplicate key, in line 2 and in line 4"),
+        ("cluster-name: 2026-13-45\n", "not valid YAML"),
+        ("cluster-name: [unclosed\n", "not valid YAML"),
+        ("!!python/object/apply:os.system ['true']\n", "not valid YAML"),
     ],
 )
 def test_what_does_not_fit_is_named_with_the_path_of_its_key(file: Path, text: str, said: str) -> None:
@@ -69,5 +69,5 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_text_is_named(file: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigurationError, match="is not UTF-8 text"):
+    with pytest.raises(ConfigurationError, match="not UTF-8 text"):
         load_configuration(str(file), _Schema)

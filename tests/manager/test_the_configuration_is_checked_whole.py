@@ -124,7 +124,7 @@ def test_the_pod_network_is_what_its_section_says(path: Path) -> None:
         ("listen: 8083", "listen: Expected `str`"),
         ("listen: nowhere", "listen: 'nowhere' is not HOST:PORT"),
         ("metrics-listen: 0.0.0.0", "metrics-listen: '0.0.0.0' is not HOST:PORT"),
-        ("a: b: c", "is not YAML"),
+        ("a: b: c", "not valid YAML"),
         ("[]", "a mapping of keys is needed"),
     ],
 )

@@ -16,8 +16,8 @@ from agent_api.request_bodies import RequestBodyReader
 from agent_api.unix_socket import serve_unix
 from agent_api.virtual_machine_watch import WatchedStore
 from contrail_service.listen import ListenAddress
-from contrail_service.serving import serve_tcp
 from contrail_service.pages import status_routes
+from contrail_service.serving import serve_tcp
 from tests.support.machines import NODE
 
 DEADLINE = 10.0  # seconds for any answer

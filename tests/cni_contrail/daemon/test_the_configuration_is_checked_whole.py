@@ -10,6 +10,7 @@ import pytest
 
 from cni_contrail.daemon.configuration import DEFAULT_SOCKET, DaemonConfiguration, load_daemon_configuration
 from cni_contrail.daemon.errors import DaemonConfigurationError
+from contrail_service.listen import ListenAddress
 from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.callers import ShimAndDaemon
 from tests.support.plugin import Plugin, PodSandbox
@@ -29,7 +30,7 @@ def test_all_keys_may_be_left_out(tmp_path: Path) -> None:
 def test_its_keys_are_the_daemons_and_the_plugins(tmp_path: Path) -> None:
     text = "socket: /run/x.sock\nmetrics-listen: '[::1]:9100'\nmode: thick\nmtu: 9000\nlog-level: debug\n"
     assert load(tmp_path, text) == DaemonConfiguration(
-        "/run/x.sock", ("::1", 9100), {"mode": "thick", "mtu": 9000, "log-level": "debug"}
+        "/run/x.sock", ListenAddress("::1", 9100), {"mode": "thick", "mtu": 9000, "log-level": "debug"}
     )
 
 
@@ -46,10 +47,10 @@ def test_its_keys_are_the_daemons_and_the_plugins(tmp_path: Path) -> None:
         ("mode: 2026-01-01", "mode must be"),
         ("- mode", "a mapping of keys is needed"),
         ("1: x", "a mapping of keys is needed"),
-        ("mode: thick\nmtu: 1400\nmode: delegated", "mode is given twice, in line 1 and in line 3"),
+        ("mode: thick\nmtu: 1400\nmode: delegated", "mode: duplicate key, in line 1 and in line 3"),
         ("vif-type: macvlan", 'vif-type "macvlan" is not supported yet'),
-        ("mode: [", "is not YAML"),
-        ("mode: !!python/object:os.system x", "is not YAML"),
+        ("mode: [", "not valid YAML"),
+        ("mode: !!python/object:os.system x", "not valid YAML"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -24,7 +24,7 @@ def problem_in(events: list[SourceEvent]) -> Problem:
     [
         ("bad.yaml", "a: b: c", "line 1, column 5: mapping values are not allowed"),
         ("bad.yaml", pod("web") + "---\nkind: [", "line 13, column 1: "),
-        ("bad.yaml", "kind: Pod\nkind: Pod\n", "kind is given twice, in line 1 and in line 2"),
+        ("bad.yaml", "kind: Pod\nkind: Pod\n", "kind: duplicate key, in line 1 and in line 2"),
         ("bad.yaml", "a: !!python/object/apply:os.system [id]", "could not determine a constructor"),
         ("bad.yaml", b"\xff\xfe\x00", "is no UTF-8 text: byte 0 is wrong"),
         ("bad.yaml", "a: \x07", "control characters are not allowed"),

@@ -107,11 +107,11 @@ async def test_when_it_is_used(tmp_path: Path, written: Any, problem: str) -> No
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda file: file.write_text("a: [b"), "is not YAML: while parsing"),
-        (lambda file: file.write_bytes(b"a: \xff"), "is not UTF-8 text"),
+        (lambda file: file.write_text("a: [b"), "not valid YAML: while parsing"),
+        (lambda file: file.write_bytes(b"a: \xff"), "not UTF-8 text"),
         (
             lambda file: file.write_text("users:\n- name: a\n  user: {token: x,\n    token: y}"),
-            "users[0].user.token is given twice, in line 3 and in line 4",
+            "users[0].user.token: duplicate key, in line 3 and in line 4",
         ),
         (lambda file: file.mkdir(), "Is a directory"),
     ],

@@ -53,13 +53,13 @@ def test_an_empty_one_holds_nothing(file: Path, text: str) -> None:
 def test_what_is_no_yaml_is_one_line(file: Path, text: str, said: str) -> None:
     file.write_text(text)
     message = refusal(file)
-    assert message.startswith("is not YAML: ")
+    assert message.startswith("not valid YAML: ")
     assert said in message
 
 
 def test_one_that_is_no_text_is_named(file: Path) -> None:
     file.write_bytes(b"a: \xff")
-    assert refusal(file) == "is not UTF-8 text"
+    assert refusal(file) == "not UTF-8 text"
 
 
 def test_one_that_is_not_there_is_named(file: Path) -> None:

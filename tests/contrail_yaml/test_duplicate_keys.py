@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrail_yaml.equal_keys import refuse_equal_keys
-from contrail_yaml.errors import EqualKeysError, YamlError
+from contrail_yaml.duplicate_keys import reject_duplicate_keys
+from contrail_yaml.errors import DuplicateKeyError, YamlError
 from contrail_yaml.file import read_yaml
 
 KEYS = st.text(min_size=1, max_size=3)
@@ -29,18 +29,18 @@ def composed(text: str) -> yaml.Node:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: 1\nb: 2\na: 3\n", "a is given twice, in line 1 and in line 3"),
-        ("a:\n  b: 1\n  c: 2\n  b: 1\n", "a.b is given twice, in line 2 and in line 4"),
-        ("- x\n- a:\n    - b: 1\n      b: 2\n", "[1].a[0].b is given twice, in line 3 and in line 4"),
-        ("a: {b: 1, b: 2}\n", "a.b is given twice, in line 1 and in line 1"),
-        ("a: 1\n'a': 2\n", "a is given twice, in line 1 and in line 2"),
-        ("1: x\n1: y\n", "1 is given twice, in line 1 and in line 2"),
-        ("a: {b.c/d: 1,\n  b.c/d: 2}\n", 'a."b.c/d" is given twice, in line 1 and in line 2'),
-        ('"a\\nb": 1\n"a\\nb": 2\n', '"a\\nb" is given twice, in line 1 and in line 2'),
-        (f"{'k' * 99}: 1\n{'k' * 99}: 2\n", f'"{"k" * 80}" is given twice, in line 1 and in line 2'),
-        ("? [a, b]\n: {c: 1, c: 2}\n", "?.c is given twice, in line 2 and in line 2"),
-        ("a: &a {b: 1}\nc: {<<: *a, d: 1,\n  d: 2}\n", "c.d is given twice, in line 2 and in line 3"),
-        ("a: &a {b: 1, b: 2}\nc: *a\n", "a.b is given twice, in line 1 and in line 1"),
+        ("a: 1\nb: 2\na: 3\n", "a: duplicate key, in line 1 and in line 3"),
+        ("a:\n  b: 1\n  c: 2\n  b: 1\n", "a.b: duplicate key, in line 2 and in line 4"),
+        ("- x\n- a:\n    - b: 1\n      b: 2\n", "[1].a[0].b: duplicate key, in line 3 and in line 4"),
+        ("a: {b: 1, b: 2}\n", "a.b: duplicate key, in line 1 and in line 1"),
+        ("a: 1\n'a': 2\n", "a: duplicate key, in line 1 and in line 2"),
+        ("1: x\n1: y\n", "1: duplicate key, in line 1 and in line 2"),
+        ("a: {b.c/d: 1,\n  b.c/d: 2}\n", 'a."b.c/d": duplicate key, in line 1 and in line 2'),
+        ('"a\\nb": 1\n"a\\nb": 2\n', '"a\\nb": duplicate key, in line 1 and in line 2'),
+        (f"{'k' * 99}: 1\n{'k' * 99}: 2\n", f'"{"k" * 80}": duplicate key, in line 1 and in line 2'),
+        ("? [a, b]\n: {c: 1, c: 2}\n", "?.c: duplicate key, in line 2 and in line 2"),
+        ("a: &a {b: 1}\nc: {<<: *a, d: 1,\n  d: 2}\n", "c.d: duplicate key, in line 2 and in line 3"),
+        ("a: &a {b: 1, b: 2}\nc: *a\n", "a.b: duplicate key, in line 1 and in line 1"),
     ],
 )
 def test_one_that_is_given_twice_is_named(tmp_path: Path, text: str, said: str) -> None:
@@ -71,16 +71,16 @@ def test_what_is_no_second_time_is_taken(tmp_path: Path, text: str, value: Any) 
 
 def test_what_aliases_multiply_is_looked_at_once() -> None:
     text = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}, *a{i - 1}]\n" for i in range(1, 60))
-    refuse_equal_keys(composed(text))
+    reject_duplicate_keys(composed(text))
 
 
 def test_what_holds_itself_is_looked_at_once() -> None:
-    refuse_equal_keys(composed("&a {b: *a, c: [*a]}"))
+    reject_duplicate_keys(composed("&a {b: *a, c: [*a]}"))
 
 
 @given(TREES)
 def test_whatever_has_each_key_once_is_taken(tree: Any) -> None:
-    refuse_equal_keys(composed(yaml.safe_dump(tree, allow_unicode=True)))
+    reject_duplicate_keys(composed(yaml.safe_dump(tree, allow_unicode=True)))
 
 
 @given(st.lists(st.one_of(KEYS, st.integers(0, 5)), max_size=4), TREES, KEYS)
@@ -90,8 +90,8 @@ def test_one_that_is_given_twice_is_found_at_any_depth(way: list[str | int], tre
     node.value = [(_written(key), _written(tree)), (_written(key), _written(tree))]
     for step in reversed(way):
         node = _around(node, step)
-    with pytest.raises(EqualKeysError, match="is given twice, in line 1 and in line 1"):
-        refuse_equal_keys(node)
+    with pytest.raises(DuplicateKeyError, match="duplicate key, in line 1 and in line 1"):
+        reject_duplicate_keys(node)
 
 
 def _written(value: Any) -> yaml.Node:
