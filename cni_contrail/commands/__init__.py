@@ -1,1 +1,1 @@
-"""One module per command of the CNI specification, each a recipe; and what they share."""
+"""CNI commands: one module per command of the specification, and the steps that they share."""

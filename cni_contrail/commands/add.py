@@ -1,11 +1,14 @@
-"""ADD: attaches a pod, all its interfaces (thick) or one (delegated), all or nothing.
+"""ADD: attaches all interfaces of a pod (thick mode) or one of them (delegated mode), all or nothing.
 
-The record holds everything before the first link is made, and is marked as finished when all is done. Whatever goes
-wrong in between is undone by it; if the process is killed, the next ADD or DEL of the container does that. Where the
-agent has the list at once, all is done under one lock. Else the record is begun without it, and while the agent is
-waited for no lock is held: a DEL that comes meanwhile takes the record away, and the ADD sees it. A result that the
-runtime does not take is a failure too. What it need not wait for is done when it has the result: neighbours are told,
-and what others left is swept up.
+The record is complete before the first link is created, and is marked as finished last. An error in between is rolled
+back by it; if the process is killed, the next ADD or DEL of the container does that.
+
+If the agent has the pod's list at once, the whole ADD runs under the container's lock. Otherwise the record is written
+without interfaces, and no lock is held while the agent is polled: a DEL that comes meanwhile removes the record, and
+the ADD fails. A result that the runtime does not accept is a failure too.
+
+What the runtime need not wait for follows the result: announcing the addresses, sweeping orphaned attachments, and
+sending pending notifications.
 """
 
 from __future__ import annotations
@@ -13,59 +16,84 @@ from __future__ import annotations
 import contextlib
 
 from cni_contrail.agent.polling import AskedList, Patience
-from cni_contrail.commands.announcing import announce_attached
 from cni_contrail.commands.attach import attach_interfaces
 from cni_contrail.commands.attempt import Attempt, StartedAttempt, undo_on_error
 from cni_contrail.commands.interface_selection import select_interfaces
 from cni_contrail.commands.node import Node
 from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.commands.sweep import sweep
+from cni_contrail.errors import PluginError
 from cni_contrail.interfaces.served import ServedList
+from cni_contrail.link.announce import announce
+from cni_contrail.link.errors import LinkError
 from cni_contrail.protocol.netconf import refuse_unsupported_fields
 from cni_contrail.settings import reject_unsupported_settings
+from cni_contrail.state.records import Record
 
 
 def add(request: Request) -> str:
-    """Carries out ADD and returns its result; raises `PluginError`."""
+    """Runs ADD and returns its result; raises `PluginError`."""
     node = request.node
     refuse_unsupported_fields(request.config)
     reject_unsupported_settings(node.settings)
-    patience = _patience(node)
+    budget = _budget(node)
     with (
         open_sandbox(request) as netns,
-        contextlib.closing(AskedList(node.agent, request.virtual_machine_name, request.pod, patience)) as asked,
+        # Sent before the first lock and file: the agent works while they are taken and written.
+        contextlib.closing(AskedList(node.agent, request.virtual_machine_name, request.pod, budget)) as asked,
     ):
         with undo_on_error(request) as attempt:
-            result = _attach(request, netns, attempt, asked, patience)
+            result = _attach(request, netns, attempt, asked, budget)
             node.context.deliver(result)
-        announce_attached(request, netns, attempt)
+        _announce(request, netns, attempt)
     sweep(node, request.call.container_id)
     node.pending.send_some(node.agent)
     return result
 
 
-def _attach(request: Request, netns: int, attempt: Attempt, asked: AskedList, patience: Patience) -> str:
+def _attach(request: Request, netns: int, attempt: Attempt, asked: AskedList, budget: Patience) -> str:
     node = request.node
     with request.locked():
-        begun = attempt.begin()
+        started = attempt.start()
         with node.phase("list"):
             served = asked.come_at_once()
         if served is not None:
-            return _wire(request, netns, served, begun, patience)
-        node.attachments.write(begun.record)
+            return _attach_served(request, netns, served, started, budget)
+        node.attachments.write(started.record)
     with node.phase("list"):
         served = asked.awaited()
     with request.locked():
-        attempt.ensure_still_wanted()
-        return _wire(request, netns, served, begun, patience)
+        attempt.ensure_not_deleted()
+        return _attach_served(request, netns, served, started, budget)
 
 
-def _wire(request: Request, netns: int, served: ServedList, begun: StartedAttempt, patience: Patience) -> str:
-    return attach_interfaces(
-        request, netns, served, select_interfaces(request, served, begun.before), begun.record, patience
-    )
+def _attach_served(request: Request, netns: int, served: ServedList, started: StartedAttempt, budget: Patience) -> str:
+    selected = select_interfaces(request, served, started.previous_uuid)
+    return attach_interfaces(request, netns, served, selected, started.record, budget)
 
 
-def _patience(node: Node) -> Patience:
+def _budget(node: Node) -> Patience:
     settings = node.settings
     return Patience(settings.agent_timeout, settings.poll_timeout, node.log, node.context.interruption)
+
+
+def _announce(request: Request, netns: int, attempt: Attempt) -> None:
+    """Logs the attachment and announces its addresses to neighbours; never fails.
+
+    The runtime may have its result by now, so a DEL, and another ADD after it, may have come first: the record is read
+    again under the lock, and a different one is not announced.
+    """
+    try:
+        with request.locked():
+            record = attempt.record()
+            if record is not None:
+                _log_attached(request, record)
+                announce(netns, [each.plan for each in record.interfaces])
+    except (PluginError, LinkError) as error:
+        request.node.log.warning(f"addresses not announced: {error}")
+
+
+def _log_attached(request: Request, record: Record) -> None:
+    for each in record.interfaces:
+        addresses = " ".join(address.address for address in each.plan.addresses)
+        request.node.log.bind(vmi=each.uuid).info(f"attached {each.plan.name} {addresses}")

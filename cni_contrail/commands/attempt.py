@@ -1,4 +1,4 @@
-"""An ADD under way, as its record shows it to other calls: begun, still wanted, undone."""
+"""One attempt to ADD: started, rolled back on error, and visible to other calls through its record."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from cni_contrail.state.records import Record
 
 
 class StartedAttempt(NamedTuple):
-    """The record that was begun; `before` is the interface that an ADD which did not end had chosen, or empty."""
+    """The attempt's record without interfaces, and the uuid that an unfinished ADD had selected, or empty."""
 
     record: Record
-    before: str
+    previous_uuid: str
 
 
 class Attempt:
-    """One ADD; `name` tells it from all others. Who calls a method holds the container's lock."""
+    """One ADD, with a unique `name`. Callers of its methods hold the container's lock."""
 
     def __init__(self, request: Request, name: str) -> None:
         self.name = name
         self._request = request
-        self.is_begun = False
+        self.is_started = False
 
-    def begin(self) -> StartedAttempt:
-        """Finds that it may be made, and takes down what an earlier one left that did not end.
+    def start(self) -> StartedAttempt:
+        """Detaches what an earlier, unfinished ADD left, and returns the new record; it is not written yet.
 
-        Raises `PluginError`: 102 if the attachment is there already, 7 if the container is attached in another mode.
+        Raises `PluginError`: 102 if the attachment exists already, 7 if the container is attached in another mode.
         """
         request = self._request
         records = request.node.attachments.of_container(request.call.container_id)
-        before = _clear_unfinished(request, records)
-        _refuse_mixed_modes(request, records)
-        self.is_begun = True
+        previous_uuid = _detach_unfinished(request, records)
+        _reject_mixed_modes(request, records)
+        self.is_started = True
         record = Record(
             container_id=request.call.container_id,
             ifname=request.call.ifname,
@@ -49,56 +49,56 @@ class Attempt:
             network=request.config.name,
             host_netns=own_netns(),
         )
-        return StartedAttempt(record, before)
+        return StartedAttempt(record, previous_uuid)
 
     def record(self) -> Record | None:
-        """Its record as it is now, None if there is none: not yet, or not any more."""
+        """Returns the current record of this attempt, None before it is written and after another call removed it."""
         record = self._request.node.attachments.read(self._request.call.container_id, self._request.call.ifname)
         return record if record is not None and record.attempt == self.name else None
 
-    def ensure_still_wanted(self) -> None:
-        """Raises `TryAgainError` if a DEL, or another ADD after it, took the record away."""
+    def ensure_not_deleted(self) -> None:
+        """Raises `TryAgainError` if a DEL, or another ADD after it, removed the record."""
         if self.record() is None:
             raise TryAgainError(
-                f"attachment {self._request.call.ifname} was deleted while its interfaces were waited for"
+                f"attachment {self._request.call.ifname}: deleted while ADD was waiting for its interfaces"
             )
 
 
 @contextlib.contextmanager
 def undo_on_error(request: Request) -> Iterator[Attempt]:
-    """Takes down what the attempt has made if an error passes; nobody holds the lock then."""
+    """Yields a new attempt, and detaches what it created if the body raises; the body holds no lock at its end."""
     attempt = Attempt(request, os.urandom(8).hex())
     with owned(request.node.settings.state_dir, attempt.name):
         try:
             yield attempt
         except BaseException as error:
-            if attempt.is_begun:
+            if attempt.is_started:
                 _undo(request, attempt, error)
             raise
 
 
-def _clear_unfinished(request: Request, records: Sequence[Record]) -> str:
-    """Returns the uuid of the interface that an unfinished attempt had chosen, or empty."""
+def _detach_unfinished(request: Request, records: Sequence[Record]) -> str:
+    """Returns the uuid of the interface that an unfinished attempt had selected, or empty."""
     record = next((each for each in records if each.ifname == request.call.ifname), None)
     if record is None:
         return ""
     if record.finished:
-        raise PluginError(Code.EXISTS, f"container {record.container_id} has attachment {record.ifname} already")
-    request.node.log.warning("an earlier ADD of this attachment did not end: it is taken down and done again")
-    _take_down(request, record)
+        raise PluginError(Code.EXISTS, f"attachment {record.ifname} of container {record.container_id}: already exists")
+    request.node.log.warning("an earlier ADD of this attachment did not finish: detaching it before the retry")
+    _detach(request, record)
     return record.interfaces[0].uuid if record.interfaces else ""
 
 
-def _refuse_mixed_modes(request: Request, records: Sequence[Record]) -> None:
-    """One container is attached thick or delegated, never both; and thick only once, since it takes all there is."""
+def _reject_mixed_modes(request: Request, records: Sequence[Record]) -> None:
+    """A container is attached thick or delegated, never both, and thick only once, since that takes all interfaces."""
     others = [each for each in records if each.ifname != request.call.ifname]
     if others and (request.is_thick or others[0].thick):
         was = "thick" if others[0].thick else "delegated"
         now = "thick" if request.is_thick else "delegated"
         raise PluginError(
             Code.INVALID_CONFIG,
-            f"container {request.call.container_id} is attached already, {was}, by {others[0].ifname}: "
-            f"network {request.config.name} cannot be attached {now}",
+            f"network {request.config.name}: cannot attach container {request.call.container_id} in {now} mode: "
+            f"{others[0].ifname} is already attached in {was} mode",
         )
 
 
@@ -109,14 +109,13 @@ def _undo(request: Request, attempt: Attempt, cause: BaseException) -> None:
             if record is None:
                 return
             if isinstance(cause, PluginError) and cause.code == Code.EXISTS:
-                remove_record(
-                    request.node, record, notify=request.node.notify
-                )  # no link was made: what has the name is not ours
+                # No link was created: the link that has the name belongs to somebody else.
+                remove_record(request.node, record, notify=request.node.notify)
             else:
-                _take_down(request, record)
+                _detach(request, record)
     except PluginError as error:
-        request.node.log.error(f"{error.message}: left to DEL")
+        request.node.log.error(f"rollback failed, DEL will retry it: {error.message}")
 
 
-def _take_down(request: Request, record: Record) -> None:
+def _detach(request: Request, record: Record) -> None:
     detach(request.node, record, sandbox=request.sandbox, notify=request.node.notify)

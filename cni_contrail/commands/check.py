@@ -1,7 +1,7 @@
-"""CHECK: whether what ADD made is still there. Reads the kernel alone; no agent is asked.
+"""CHECK: compares the kernel's state with what ADD made. No agent is asked.
 
-What the result of the whole chain says goes over what this plugin made: a later one may have changed the MAC, or taken
-the default routes away.
+`prevResult`, the result of the whole chain, takes precedence over what this plugin made: a later plugin may have
+changed the MAC or removed the default routes.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def check(request: Request) -> None:
-    """Carries out CHECK; raises `PluginError` with code 105 that names every difference."""
+    """Runs CHECK; raises `PluginError` with code 105 that names every difference."""
     previous = previous_result(request.config)
     if previous is None:
-        raise PluginError(Code.INVALID_CONFIG, "CHECK needs prevResult")
+        raise PluginError(Code.INVALID_CONFIG, "prevResult: missing, CHECK requires it")
     with open_sandbox(request) as netns:
         record = _record(request)
         first, *others = [each.plan for each in record.interfaces]
@@ -42,13 +42,10 @@ def _record(request: Request) -> Record:
         with request.locked():
             record = attachments.read(call.container_id, call.ifname)
     elif not request.port_files.of_container(call.container_id):
-        raise PluginError(Code.UNKNOWN_CONTAINER, f"container {call.container_id} is not known here")
+        raise PluginError(Code.UNKNOWN_CONTAINER, f"container {call.container_id}: not found")
     if record is None or not record.finished:
-        what = "no record" if record is None else "no finished record"
-        raise PluginError(
-            Code.CHECK_FAILED,
-            f"there is {what} of attachment {call.ifname} of container {call.container_id}",
-        )
+        problem = "record not found" if record is None else "ADD did not finish"
+        raise PluginError(Code.CHECK_FAILED, f"attachment {call.ifname} of container {call.container_id}: {problem}")
     return record
 
 
@@ -61,10 +58,10 @@ def _check_interface(netns: int, plan: InterfacePlan) -> list[str]:
 
 def _expected(plan: InterfacePlan, previous: Mapping[str, Any]) -> InterfacePlan:
     listed = [each for each in previous.get("interfaces") or () if each.get("sandbox")]
-    now: Mapping[str, Any] = next((each for each in listed if each.get("name") == plan.name), {})
-    mac = now.get("mac") or plan.mac
+    current: Mapping[str, Any] = next((each for each in listed if each.get("name") == plan.name), {})
+    mac = current.get("mac") or plan.mac
     if not isinstance(mac, str):
-        raise PluginError(Code.INVALID_CONFIG, f"prevResult: mac of {plan.name} must be a string, not {mac}")
+        raise PluginError(Code.INVALID_CONFIG, f"prevResult: mac of {plan.name} must be a string, not {mac!r}")
     destinations = [route.get("dst") for route in previous.get("routes") or ()]
     return plan._replace(
         mac=mac,

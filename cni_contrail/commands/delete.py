@@ -1,7 +1,7 @@
-"""DEL: removes an attachment. Nothing that is gone already is an error, and the agent need not be there.
+"""DEL: removes an attachment. Idempotent: an object that is gone already is no error, and no agent is required.
 
-The sandbox may be gone, the call may be repeated, ADD may have been killed at any moment, or never have run. What is
-removed is what this container's own record says: a newer container of the same pod is never touched.
+The sandbox may be gone; the call may be repeated; ADD may have been killed at any moment or never have run. DEL removes
+only what this container's own record names: a newer container of the same pod is never touched.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from cni_contrail.state.records import Record
 
 
 def delete(request: Request) -> None:
-    """Carries out DEL; raises `PluginError`: 11 if another call holds the container, 104 if the kernel keeps a link."""
-    _refuse_own_netns(request)
+    """Runs DEL; raises `PluginError`: 11 if another call holds the container, 104 if the kernel keeps a link."""
+    _reject_own_netns(request)
     call, node = request.call, request.node
     sweep(node, call.container_id)
     if not node.attachments.has_container(call.container_id):
@@ -33,8 +33,8 @@ def delete(request: Request) -> None:
     node.log.info(f"detached {', '.join(each.plan.name for each in record.interfaces)}")
 
 
-def _refuse_own_netns(request: Request) -> None:
-    """A sandbox that is gone, or was never said, is no error here."""
+def _reject_own_netns(request: Request) -> None:
+    """Raises `PluginError` with code 8 only: a sandbox that is gone or not named is no error in DEL."""
     if not request.call.netns:
         return
     try:
@@ -55,30 +55,30 @@ def _read_record(request: Request) -> Record | None:
 
 
 def _delete_unrecorded(request: Request) -> None:
-    from cni_contrail.commands.unrecorded import detach_unrecorded  # it is rarely needed
+    from cni_contrail.commands.unrecorded import detach_unrecorded  # rarely needed
 
     detach_unrecorded(request)
     _delete_upstream(request)
 
 
 def _delete_upstream(request: Request) -> None:
-    """Removes what upstream's plugin made for this container, before this plugin took its place on the node.
+    """Removes what the upstream plugin created for this container before this plugin replaced it on the node.
 
-    Its taps bear no alias, and it may have called an attachment otherwise than CNI_IFNAME; so the call for the pod's
-    default network takes whatever is left.
+    Upstream's taps have no alias, and their interface name may differ from CNI_IFNAME. So DEL of the pod's default
+    network removes all of them that are left.
     """
     call, node = request.call, request.node
-    whole = request.is_thick or request.config.name == node.settings.network_name
+    everything = request.is_thick or request.config.name == node.settings.network_name
     own = request.port_files.of_container(call.container_id)
-    files = [file for file in own if whole or file.port.get("vm-ifname") == call.ifname]
+    files = [file for file in own if everything or file.port.get("vm-ifname") == call.ifname]
     if not files:
         return
     remove_host_links(node, [HostLink(_upstream_tap(file), "") for file in files])
     request.port_files.remove(files)
     if request.port_files.are_gone():
-        machine = files[0].port.get("vm-uuid", "")
-        node.notify(Notification(call.container_id, machine, "", request.port_files.directory))
-    node.log.info(f"detached {len(files)} interfaces that upstream's plugin had made")
+        vm = files[0].port.get("vm-uuid", "")
+        node.notify(Notification(call.container_id, vm, "", request.port_files.directory))
+    node.log.info(f"detached {len(files)} interfaces that the upstream plugin had created")
 
 
 def _upstream_tap(file: PortFile) -> str:

@@ -1,6 +1,6 @@
-"""Taking an attachment down by its record alone: what DEL does, and ADD with what failed or was killed half-way.
+"""Detaches an attachment by its record alone: for DEL, GC and the sweep, and for ADDs that failed or were killed.
 
-Every step can be done again, and the record goes last: a call that dies on the way is continued by the next one.
+Every step is idempotent, and the record is removed last: if a call dies on the way, the next one continues.
 """
 
 import os
@@ -18,11 +18,11 @@ from cni_contrail.state.records import Record
 
 
 def detach(node: Node, record: Record, *, sandbox: Sandbox | None, notify: Callable[[Notification], None]) -> None:
-    """Removes links, puts replaced default routes back, has the agent told, forgets the record.
+    """Removes the links, restores replaced default routes, notifies the agent and removes the record.
 
-    `sandbox` is None if the caller does not know it: at the path in the record there may be somebody else's by now.
-    Raises `PluginError` with code 104 if the kernel keeps a link, 5 if the record cannot be
-    removed; it is still there then.
+    `sandbox` is None if the caller does not know it: the path in the record may name another sandbox by now.
+    Raises `PluginError` with code 104 if the kernel keeps a link, 5 if the record cannot be removed; the record is
+    still there then.
     """
     _mark_unfinished(node, record)
     if record.interfaces:
@@ -32,30 +32,30 @@ def detach(node: Node, record: Record, *, sandbox: Sandbox | None, notify: Calla
 
 
 def remove_record(node: Node, record: Record, *, notify: Callable[[Notification], None]) -> None:
-    """Has the agent told and forgets the record, as `take_down` does; no link is touched."""
+    """Notifies the agent and removes the record; touches no link."""
     if record.interfaces:
         _release_ports(node, record, notify)
     node.attachments.remove(record)
 
 
-def _mark_unfinished(node: Node, record: Record) -> None:
-    """So that an ADD which comes after a call that died here continues it; a full disk keeps nothing from going."""
-    if record.finished:
-        try:
-            node.attachments.write(record._replace(finished=False))
-        except PluginError as error:
-            node.log.debug(error.message)
-
-
 def remove_host_links(node: Node, links: list[HostLink]) -> None:
-    """Removes those that are there and ours; raises `PluginError` with code 104."""
+    """Removes those that exist and have our alias; raises `PluginError` with code 104."""
     try:
         with node.phase("remove"):
             foreign = remove_links(links)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
     for name in foreign:
-        node.log.warning(f"link {name} bears another one's alias: it is left")
+        node.log.warning(f"link {name}: kept, its alias is not that of this attachment")
+
+
+def _mark_unfinished(node: Node, record: Record) -> None:
+    """If this call dies, the next ADD detaches the rest. Best effort: a full disk must not block the removal."""
+    if record.finished:
+        try:
+            node.attachments.write(record._replace(finished=False))
+        except PluginError as error:
+            node.log.debug(error.message)
 
 
 def _restore_defaults(node: Node, record: Record, sandbox: Sandbox | None) -> None:
@@ -64,12 +64,12 @@ def _restore_defaults(node: Node, record: Record, sandbox: Sandbox | None) -> No
     try:
         netns = sandbox.open()
     except NetnsError as error:
-        node.log.debug(f"default routes are not put back: {error}")
+        node.log.debug(f"default routes not restored: {error}")
         return
     try:
         restore_defaults(netns, record.replaced)
     except LinkError as error:
-        node.log.warning(f"default routes are not put back: {error}")
+        node.log.warning(f"default routes not restored: {error}")
     finally:
         os.close(netns)
 
@@ -80,7 +80,7 @@ def _release_ports(node: Node, record: Record, notify: Callable[[Notification], 
         own = {each.uuid for each in record.interfaces}
         files.remove(each for each in files.of_container(record.container_id) if each.port.get("vmi-uuid") in own)
         if not files.are_gone():
-            return  # a stock agent forgets all ports of the VM at once
+            return  # a Contrail vrouter agent removes all ports of the VM at once: wait for the last one
         notification = Notification(record.container_id, record.machine, "", files.directory)
     else:
         interface = "" if record.thick else record.interfaces[0].uuid

@@ -1,11 +1,12 @@
-"""GC: frees every attachment to this network that the runtime does not name as valid.
+"""GC: detaches every attachment of this network that the runtime does not list as valid.
 
-Freed is all that an attachment's record tells of: links, the record (and with it its claim on an interface), port files
-for a stock agent, the agent's ports. Spared are attachments to other networks, an attachment whose ADD is still under
-way, or that another call is at, and what was made from another network namespace, whose runtime has a list of its own.
+Removed is everything that the attachment's record names: links, the record (and with it its claim on an interface),
+port files for a Contrail vrouter agent, and the agent's ports. Kept are attachments of other networks, attachments
+whose ADD still runs or whose lock another call holds, and attachments made from another network namespace, whose
+runtime has a list of its own.
 
-Left too, since nothing tells which network it belongs to: a damaged record (named in the error), one of a version that
-did not tell the network, and the files and taps of upstream's plugin. The DEL of their container takes those down.
+Kept as well, since their network is unknown: damaged records (named in the error), and the files and taps of the
+upstream plugin. DEL of their container removes those.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from cni_contrail.state.files import file_name
 
 
 def collect(config: NetworkConfig, node: Node) -> None:
-    """Carries out GC; raises `PluginError` with all failures in one message, when it has tried everything."""
+    """Runs GC; tries every attachment, then raises one `PluginError` with all failures."""
     valid = {(file_name(container), ifname) for container, ifname in valid_attachments(config)}
     failures = []
     for container, ifname in _all_attachments(node):
         if (container, ifname) not in valid:
             try:
-                _free(node, config.name, container, ifname)
+                _collect_attachment(node, config.name, container, ifname)
             except PluginError as error:
                 failures.append(error)
     node.pending.send_all(node.agent)
@@ -42,7 +43,7 @@ def _all_attachments(node: Node) -> Iterator[tuple[str, str]]:
             yield container, ifname
 
 
-def _free(node: Node, network: str, container: str, ifname: str) -> None:
+def _collect_attachment(node: Node, network: str, container: str, ifname: str) -> None:
     try:
         with node.attachments.lock(container, patience=0):
             record = node.attachments.read(container, ifname)
@@ -52,6 +53,6 @@ def _free(node: Node, network: str, container: str, ifname: str) -> None:
                 return
             detach(node, record, sandbox=None, notify=node.pending.keep)
     except TryAgainError as error:
-        node.log.info(f"{ifname} of container {container} is spared: {error.message}")
+        node.log.info(f"attachment {ifname} of container {container}: kept: {error.message}")
     else:
-        node.log.info(f"freed {ifname} of container {container}: it is not valid any more")
+        node.log.info(f"attachment {ifname} of container {container}: detached, no longer valid")

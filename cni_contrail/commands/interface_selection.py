@@ -1,4 +1,4 @@
-"""Which interfaces an ADD makes, and how they are called in the sandbox."""
+"""Selects the interfaces that an ADD creates, and their names in the sandbox."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from cni_contrail.link.named_tuple import NamedTuple
 
 
 class SelectedInterfaces(NamedTuple):
-    """Interfaces to make with their names; the first is the one that the runtime is told of.
+    """Interfaces to create and their names; the first one is reported to the runtime.
 
-    `primary_is_ours`: index 0 of the container is attached by this plugin, by this call or an earlier one.
+    `primary_is_ours`: interface 0 of the pod is attached by this plugin, in this call or an earlier one.
     """
 
     interfaces: tuple[ServedInterface, ...]
@@ -20,10 +20,10 @@ class SelectedInterfaces(NamedTuple):
     primary_is_ours: bool
 
 
-def select_interfaces(request: Request, served: ServedList, before: str) -> SelectedInterfaces:
-    """Chooses from the pod's whole list; `before` is the interface that an ADD which did not end had, or empty.
+def select_interfaces(request: Request, served: ServedList, previous_uuid: str) -> SelectedInterfaces:
+    """Selects from the pod's whole list; `previous_uuid` is the interface that an unfinished ADD had, or empty.
 
-    Raises `PluginError` with code 7 or 103, before anything is made.
+    Raises `PluginError` with code 7 or 103, before anything is created.
     """
     ifname = request.call.ifname
     if request.is_thick:
@@ -38,7 +38,7 @@ def select_interfaces(request: Request, served: ServedList, before: str) -> Sele
         network=request.config.name,
         ifname=ifname,
         settings=request.node.settings,
-        before=before,
+        before=previous_uuid,
     )
     primary_is_ours = selected.position == 0 or any(each.finished and each.holds_primary() for each in others)
     return SelectedInterfaces((selected,), (ifname,), primary_is_ours)

@@ -1,4 +1,4 @@
-"""The node that a call is made on, as the settings describe it."""
+"""The node that a call runs on, as its settings describe it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cni_contrail.log import Log
 from cni_contrail.settings import Settings
 from cni_contrail.state.attachments import Attachments
 
-NOTIFY_TIMEOUT = 2.0  # seconds that a call waits for the agent to be told what is gone
+NOTIFY_TIMEOUT = 2.0  # seconds that DEL waits for the agent to take a notification
 
 
 class Node(NamedTuple):
-    """The properties are the parts that commands work with."""
+    """Settings, log and execution context; the properties are the parts that commands work with."""
 
     settings: Settings
     log: Log
@@ -34,14 +34,14 @@ class Node(NamedTuple):
 
     @property
     def pending(self) -> PendingNotifications:
-        """What the agent still has to be told."""
+        """Notifications that the agent has not received yet."""
         return PendingNotifications(self.settings.state_dir, self.log)
 
     def notify(self, notification: Notification) -> None:
-        """Tells the agent at once, or keeps it for later if it is away; never fails."""
+        """Notifies the agent, or queues the notification if the agent is unreachable; never fails."""
         with self.phase("tell"):
             self.pending.notify(self.agent, notification, NOTIFY_TIMEOUT)
 
     def phase(self, name: str) -> AbstractContextManager[None]:
-        """A part of the call, as `Surroundings.phase` has it."""
+        """A timed part of the call; see `ExecutionContext.phase`."""
         return self.context.phase(name)

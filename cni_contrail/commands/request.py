@@ -1,4 +1,4 @@
-"""All that a command about one attachment knows about its call before it does anything."""
+"""A checked call about one attachment, with everything that a command knows before it changes anything."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCK_TIMEOUT = 10.0  # seconds that a call waits for another call of the same co
 
 
 class Request(NamedTuple):
-    """One call, checked."""
+    """One checked call."""
 
     call: Call
     config: NetworkConfig
@@ -36,21 +36,21 @@ class Request(NamedTuple):
 
     @property
     def virtual_machine_name(self) -> str:
-        """Name of the pod's virtual machine."""
+        """Name of the pod's VirtualMachine."""
         return virtual_machine_name(self.node.settings.cluster_name, self.pod)
 
     @property
     def sandbox(self) -> Sandbox:
-        """The sandbox at CNI_NETNS, open or not."""
+        """The sandbox at CNI_NETNS, opened by the shim or not yet opened."""
         return self.node.context.sandbox(self.call.netns)
 
     @property
     def port_files(self) -> PortFiles:
-        """Upstream's files of the pod's ports."""
+        """The pod's port files, which a Contrail vrouter agent reads."""
         return PortFiles(self.node.settings.config_dir, self.virtual_machine_name)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Holds the container's lock; raises `TryAgainError` if another call has held it for too long."""
+        """Holds the container's lock; raises `TryAgainError` if another call holds it for over LOCK_TIMEOUT."""
         return self.node.attachments.lock(self.call.container_id, LOCK_TIMEOUT)
 
 
@@ -58,8 +58,8 @@ class Request(NamedTuple):
 def open_sandbox(request: Request) -> Iterator[int]:
     """Opens CNI_NETNS and yields its descriptor.
 
-    Raises `PluginError` with code 4 if it is no network namespace, 8 if it is the one that the plugin itself is in:
-    before anything is touched there, where the reference library looks only afterwards.
+    Raises `PluginError` with code 4 if it is no network namespace, 8 if it is the plugin's own one. That is checked
+    before anything changes there; the reference library checks it only afterwards.
     """
     try:
         netns = request.sandbox.open()
@@ -68,7 +68,7 @@ def open_sandbox(request: Request) -> Iterator[int]:
     try:
         if is_own_netns(netns) and not request.call.own_netns_allowed:
             path = request.call.netns
-            raise PluginError(Code.OWN_NETNS, f"CNI_NETNS {path} is the network namespace of the plugin itself")
+            raise PluginError(Code.OWN_NETNS, f"CNI_NETNS: {path} is the plugin's own network namespace")
         yield netns
     finally:
         os.close(netns)

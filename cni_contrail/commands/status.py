@@ -1,9 +1,9 @@
-"""STATUS: whether an ADD could be served now. Nothing is changed by it, and nothing made.
+"""STATUS: reports whether an ADD could be served now. It changes nothing.
 
-Error 50: the configuration asks for nothing wrong, but no ADD could be served: the agent is not reachable, is not ready
-(`/readyz`), or no record could be written. Error 51: the agent's own reasons speak of its ports; while it does not know
-them, what is attached may not be connected either. A stock agent has no page `/readyz`: that it says so shows that it
-lives. A configuration that no ADD would be served with is answered as ADD answers it.
+Error 50: no ADD could be served, though the configuration is valid: the agent is unreachable or not ready (`/readyz`),
+or the state directory is not writable. Error 51: the agent's reasons are about its ports; until it has restored them,
+attached pods may have no connectivity either. A Contrail vrouter agent has no `/readyz`; its 404 proves that it runs.
+A configuration that ADD rejects gets the same error as from ADD.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from cni_contrail.protocol.netconf import NetworkConfig, refuse_unsupported_fiel
 from cni_contrail.settings import reject_unsupported_settings
 from cni_contrail.state.files import why_unwritable
 
-_PATIENCE = 0.25  # seconds for the agent: runtimes ask every 500 ms
-_ABOUT_ATTACHED = "ports"  # the word in the agent's reasons
+_AGENT_TIMEOUT = 0.25  # seconds: runtimes call STATUS every 500 ms
+_PORTS_REASON = "ports"  # a word that the agent's reasons contain while its ports are not restored
 
 
 def status(config: NetworkConfig, node: Node) -> None:
-    """Carries out STATUS; raises `PluginError` with code 50 or 51 and the reasons."""
+    """Runs STATUS; raises `PluginError` with code 50 or 51 and the reasons."""
     refuse_unsupported_fields(config)
     ensure_ready(node)
 
 
 def ensure_ready(node: Node) -> None:
-    """Raises `PluginError` if the node could serve no ADD, whatever its configuration: 50, 51, 2 for its settings."""
+    """Raises `PluginError` if the node could serve no ADD of any network: 50, 51, or 2 for its settings."""
     reject_unsupported_settings(node.settings)
     if problem := why_unwritable(node.settings.state_dir):
-        raise PluginError(Code.UNAVAILABLE, f"state-dir {node.settings.state_dir} cannot be written: {problem}")
+        raise PluginError(Code.UNAVAILABLE, f"state-dir {node.settings.state_dir}: not writable: {problem}")
     if reasons := _reasons(node):
-        code = Code.LIMITED if any(_ABOUT_ATTACHED in reason for reason in reasons) else Code.UNAVAILABLE
-        raise PluginError(code, f"agent at {node.agent.endpoint} is not ready: {'; '.join(reasons)}")
+        code = Code.LIMITED if any(_PORTS_REASON in reason for reason in reasons) else Code.UNAVAILABLE
+        raise PluginError(code, f"agent at {node.agent.endpoint}: not ready: {'; '.join(reasons)}")
 
 
 def _reasons(node: Node) -> list[str]:
     try:
-        return node.agent.unreadiness(Deadline(_PATIENCE))
+        return node.agent.unreadiness(Deadline(_AGENT_TIMEOUT))
     except PluginError as error:
         raise PluginError(Code.UNAVAILABLE, error.message) from error

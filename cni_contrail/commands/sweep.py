@@ -1,12 +1,12 @@
-"""Frees attachments whose sandbox is gone, for which no DEL came: a runtime may forget, or die.
+"""Sweep of orphaned attachments: their sandbox is gone, and the runtime never called DEL (it forgot, or crashed).
 
-Each ADD and DEL looks at a few containers besides its own, the next ones by name; since container IDs are random, all
-get their turn. It is given up at the first sign of life: a host end that is there, a sandbox that still exists, an ADD
-under way. What an ADD in another network namespace made is none of ours: several nodes in namespaces may share a
-`state-dir`, and the links of the others are not to be seen from here.
+Each ADD and DEL looks at a few other containers, the next ones by name; container IDs are random, so all are looked at
+in time. Any sign of life keeps an attachment: an existing host end, an existing sandbox, an ADD that still runs.
+Attachments made from another network namespace are kept too: several nodes in namespaces may share a `state-dir`, and
+their links are not visible from here.
 
-Not promised: where the number of a sandbox that is gone was given to one that is not ours, its attachment waits for
-that one's end, for DEL or for GC.
+Not guaranteed: if the kernel reuses the netns ID of a sandbox that is gone for a foreign one, the attachment is kept
+until that one ends, or until DEL or GC.
 """
 
 from __future__ import annotations
@@ -21,22 +21,19 @@ from cni_contrail.link.netns_ids import netns_exists
 from cni_contrail.state.files import file_name
 from cni_contrail.state.records import Record
 
-_CONTAINERS = 4  # that one call looks at: a quarter of a millisecond
+_CONTAINERS_PER_CALL = 4  # a quarter of a millisecond
 
 
 def sweep(node: Node, container: str) -> None:
-    """Frees what is gone of the containers behind this one; never fails. The agent is told by who sends next."""
+    """Detaches orphans of the next containers after this one, and queues the notifications; never fails."""
     names = _containers(node)
     following = [name for name in names if name > container] + [name for name in names if name < container]
-    for name in following[:_CONTAINERS]:
+    for name in following[:_CONTAINERS_PER_CALL]:
         _try_container(node, name)
 
 
 def sweep_all(node: Node) -> int:
-    """Frees what is gone of all containers, and returns how many attachments that were; never fails.
-
-    The agent is told by who sends next.
-    """
+    """Detaches orphans of all containers and returns their number; queues the notifications; never fails."""
     return sum(_try_container(node, name) for name in _containers(node))
 
 
@@ -44,7 +41,7 @@ def _containers(node: Node) -> list[str]:
     try:
         return node.attachments.containers()
     except PluginError as error:
-        node.log.warning(f"no attachment is looked through: {error.message}")
+        node.log.warning(f"sweep skipped: {error.message}")
         return []
 
 
@@ -52,23 +49,26 @@ def _try_container(node: Node, name: str) -> int:
     try:
         return _sweep_container(node, name)
     except (PluginError, LinkError, OSError) as error:
-        node.log.debug(f"attachments of {name} are not looked through: {error}")
+        node.log.debug(f"container {name}: sweep skipped: {error}")
         return 0
 
 
 def _sweep_container(node: Node, container: str) -> int:
     node.attachments.tidy(container)
-    if not any(_is_gone(node, record) for record in node.attachments.of_container(container)):
+    if not any(_is_orphaned(node, record) for record in node.attachments.of_container(container)):
         return 0
     with node.attachments.lock(container, patience=0):
-        gone = [record for record in node.attachments.of_container(container) if _is_gone(node, record)]
-        for record in gone:
+        # Read again: a call may have changed the records before the lock was taken.
+        orphaned = [record for record in node.attachments.of_container(container) if _is_orphaned(node, record)]
+        for record in orphaned:
             detach(node, record, sandbox=None, notify=node.pending.keep)
-            node.log.warning(f"freed {record.ifname} of container {record.container_id}: its sandbox is gone")
-    return len(gone)
+            node.log.warning(
+                f"attachment {record.ifname} of container {record.container_id}: detached, its sandbox is gone"
+            )
+    return len(orphaned)
 
 
-def _is_gone(node: Node, record: Record) -> bool:
+def _is_orphaned(node: Node, record: Record) -> bool:
     return (
         record.host_netns == own_netns()
         and not _has_links(record)
@@ -82,14 +82,14 @@ def _has_links(record: Record) -> bool:
 
 
 def _has_sandbox(node: Node, record: Record) -> bool:
-    """Judged by the sandbox's number if it is known: its path may not be seen from here, or be another one's by now."""
+    """Judged by the netns ID if known: the path may be invisible from here, or name another sandbox by now."""
     if record.sandbox_id < 0:
         return is_netns(record.netns)
-    return netns_exists(record.sandbox_id) and not _is_of_another(node, record)
+    return netns_exists(record.sandbox_id) and not _id_is_reused(node, record)
 
 
-def _is_of_another(node: Node, record: Record) -> bool:
-    """Whether the number was given anew, to a sandbox that a living attachment of another container is in."""
+def _id_is_reused(node: Node, record: Record) -> bool:
+    """Whether the netns ID now belongs to the sandbox of another container's attachment that has links."""
     others = (name for name in node.attachments.containers() if name != file_name(record.container_id))
     return any(
         other.sandbox_id == record.sandbox_id and other.host_netns == record.host_netns and _has_links(other)

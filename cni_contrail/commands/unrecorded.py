@@ -1,6 +1,6 @@
-"""Takes down an attachment whose record is lost: damaged, or gone with the state directory.
+"""Detaches links whose record is lost: damaged, or gone with the state directory.
 
-Its links are still known by their aliases, which name container, pod and interface.
+Their aliases, which hold container, pod and interface, still identify them.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from cni_contrail.link.remove import HostLink, marked_links
 
 
 def detach_unrecorded(request: Request) -> None:
-    """Removes links that only a lost record can have told of, and has the agent told; raises `PluginError` (104)."""
-    mark = alias(request.call.container_id, request.pod, "")
-    kept = _recorded(request)
-    lost = [link for link in _links(mark) if link.host_name not in kept and _is_of_call(request, link)]
-    if not lost:
+    """Removes the container's links that no record names, and notifies the agent; raises `PluginError` (104)."""
+    prefix = alias(request.call.container_id, request.pod, "")
+    recorded = _recorded_links(request)
+    unrecorded = [link for link in _links(prefix) if link.host_name not in recorded and _is_of_call(request, link)]
+    if not unrecorded:
         return
-    remove_host_links(request.node, lost)
-    for link in lost:
-        _have_agent_told(request, link.alias.removeprefix(mark))
+    remove_host_links(request.node, unrecorded)
+    for link in unrecorded:
+        _queue_notification(request, link.alias.removeprefix(prefix))
     request.node.pending.send_some(request.node.agent)
-    request.node.log.warning(f"detached {', '.join(link.host_name for link in lost)}, of which no record was left")
+    request.node.log.warning(f"detached {', '.join(link.host_name for link in unrecorded)}: the record was lost")
 
 
-def _links(mark: str) -> list[HostLink]:
+def _links(prefix: str) -> list[HostLink]:
     try:
-        return marked_links(mark)
+        return marked_links(prefix)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
 
@@ -42,7 +42,7 @@ def _is_of_call(request: Request, link: HostLink) -> bool:
     return request.is_thick or link.host_name == host_name(request.call.container_id, request.call.ifname)
 
 
-def _recorded(request: Request) -> set[str]:
+def _recorded_links(request: Request) -> set[str]:
     """Host ends of the container's other attachments."""
     names: set[str] = set()
     for ifname in request.node.attachments.ifnames(request.call.container_id):
@@ -52,7 +52,8 @@ def _recorded(request: Request) -> set[str]:
     return names
 
 
-def _have_agent_told(request: Request, interface: str) -> None:
-    machine = request.pod.uid  # what our agent calls the VM; a stock one gets what it gets when the device is gone
-    if UUID.fullmatch(machine) and UUID.fullmatch(interface):
-        request.node.pending.keep(Notification(request.call.container_id, machine, interface, ""))
+def _queue_notification(request: Request, interface: str) -> None:
+    # Our agent uses the pod's UID as the VM's uuid. A Contrail vrouter agent notices by itself that the device is gone.
+    vm = request.pod.uid
+    if UUID.fullmatch(vm) and UUID.fullmatch(interface):
+        request.node.pending.keep(Notification(request.call.container_id, vm, interface, ""))

@@ -1,11 +1,11 @@
-"""ADD with a stock agent, in the order in which upstream's plugin does it.
+"""ADD with a Contrail vrouter agent, in the order of the upstream plugin.
 
-Such an agent says addresses only of ports that it has been told of, and takes them one by one: so links are made first,
-bare, then told, and get their addresses last. It also wants a file per port, to find them when it starts again.
+This agent serves addresses only for ports that were plugged, and takes ports one by one. So links are created without
+addresses, then plugged, then configured. It also reads one file per port to restore its ports when it restarts.
 """
 
 from cni_contrail.agent.polling import Patience, await_ports, told_of
-from cni_contrail.commands.attach import configure_links, finish, form_result, make_links, plan_record, ports
+from cni_contrail.commands.attach_steps import build_result, configure_links, create_links, finish, plan_record, ports
 from cni_contrail.commands.interface_selection import SelectedInterfaces
 from cni_contrail.commands.request import Request
 from cni_contrail.interfaces.served import ServedList
@@ -13,36 +13,37 @@ from cni_contrail.state.records import Record
 
 
 def attach_with_vrouter_agent(
-    request: Request, netns: int, served: ServedList, chosen: SelectedInterfaces, begun: Record, patience: Patience
+    request: Request, netns: int, served: ServedList, selected: SelectedInterfaces, started: Record, budget: Patience
 ) -> str:
-    """Makes the chosen interfaces, tells the agent and returns the result; raises `PluginError`."""
-    bare = plan_record(request, netns, served, chosen, begun)
-    request.node.attachments.write(bare)
-    sandbox_id = make_links(request, netns, bare)
-    _plug_ports(request, bare, chosen, patience)
-    served, chosen = _with_addresses(request, served, chosen, patience)
-    record = plan_record(request, netns, served, chosen, begun)
-    result = form_result(request, chosen.interfaces[0], record)
+    """Creates, plugs and configures the selected interfaces; returns the result of ADD; raises `PluginError`."""
+    without_addresses = plan_record(request, netns, served, selected, started)
+    request.node.attachments.write(without_addresses)
+    sandbox_id = create_links(request, netns, without_addresses)
+    _plug_ports(request, without_addresses, selected, budget)
+    served, selected = _with_addresses(request, served, selected, budget)
+    record = plan_record(request, netns, served, selected, started)
+    result = build_result(request, selected.interfaces[0], record)
     request.node.attachments.write(record)
     configure_links(request, netns, record)
     finish(request, sandbox_id, record)
     return result
 
 
-def _plug_ports(request: Request, record: Record, chosen: SelectedInterfaces, patience: Patience) -> None:
+def _plug_ports(request: Request, record: Record, selected: SelectedInterfaces, budget: Patience) -> None:
+    # A notification of an earlier DEL that is still pending would unplug the new ports.
     request.node.pending.forget(record.container_id)
-    for port in ports(record, chosen.interfaces):
+    for port in ports(record, selected.interfaces):
         request.port_files.write(port)
-        with told_of(request.node.agent, port, patience) as plugged:
+        with told_of(request.node.agent, port, budget) as plugged:
             plugged()
 
 
 def _with_addresses(
-    request: Request, served: ServedList, chosen: SelectedInterfaces, patience: Patience
+    request: Request, served: ServedList, selected: SelectedInterfaces, budget: Patience
 ) -> tuple[ServedList, SelectedInterfaces]:
-    uuids = [each.uuid for each in chosen.interfaces]
-    found = await_ports(request.node.agent, served.machine, uuids, patience)
+    uuids = [each.uuid for each in selected.interfaces]
+    found = await_ports(request.node.agent, served.machine, uuids, budget)
     known = {uuid: found[uuid] for uuid in uuids}
-    everything = tuple(each._replace(addresses=known.get(each.uuid)) for each in served.interfaces)
-    selected = tuple(each._replace(addresses=known[each.uuid]) for each in chosen.interfaces)
-    return served._replace(interfaces=everything), chosen._replace(interfaces=selected)
+    listed = tuple(each._replace(addresses=known.get(each.uuid)) for each in served.interfaces)
+    attached = tuple(each._replace(addresses=known[each.uuid]) for each in selected.interfaces)
+    return served._replace(interfaces=listed), selected._replace(interfaces=attached)

@@ -166,7 +166,7 @@ class TestWhatIsNotThere:
         file = plugin.config_dir / pod.machine_name / "x"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps({"vm-id": pod.container}))
-        assert "no record" in plugin.check(pod, previous={}).failed(105)
+        assert "record not found" in plugin.check(pod, previous={}).failed(105)
 
     def test_one_whose_record_is_damaged(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
         path = plugin.record_path(pod)
@@ -180,7 +180,7 @@ class TestWhatIsNotThere:
     def test_one_whose_add_did_not_end(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
         path = plugin.record_path(pod)
         path.write_text(json.dumps({**json.loads(path.read_text()), "finished": False}))
-        assert "finished" in plugin.check(pod, previous=result).failed(105)
+        assert "ADD did not finish" in plugin.check(pod, previous=result).failed(105)
 
     def test_a_sandbox_that_is_gone(self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
         sandbox.delete()

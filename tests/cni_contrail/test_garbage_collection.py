@@ -124,7 +124,7 @@ class TestWhatIsSpared:
 
         agent.before(collect)
         plugin.add(pod, settings={"poll-timeout": 3}).succeeded()
-        assert "is spared" in collected[0]
+        assert ": kept: " in collected[0]
         assert sandbox.links() == ["eth0", "eth1"]
         assert len(agent.ports) == 2
 

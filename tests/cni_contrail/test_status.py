@@ -102,7 +102,7 @@ class TestTheStateDirectory:
     def test_one_that_is_read_only_is_50(self, agent: ScriptedAgent, plugin: Plugin, small_disk: Path) -> None:
         subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
         message = plugin.status().failed(50)
-        assert f"{small_disk}/state cannot be written: {small_disk} is read-only" in message
+        assert f"{small_disk}/state: not writable: {small_disk} is read-only" in message
 
     def test_one_that_is_full_is_50(self, agent: ScriptedAgent, plugin: Plugin, small_disk: Path) -> None:
         plugin.status().succeeded()

@@ -43,7 +43,9 @@ def test_check_tells_what_is_missing(cnitool: Cnitool, sandbox: Sandbox) -> None
 
 def test_a_second_add_is_refused_and_harms_nothing(cnitool: Cnitool, sandbox: Sandbox) -> None:
     cnitool.add(sandbox)
-    assert "has attachment eth0 already" in cnitool.refused("add", sandbox)
+    refused = cnitool.refused("add", sandbox)
+    assert "attachment eth0 of container" in refused
+    assert "already exists" in refused
     cnitool.run("check", sandbox)
     cnitool.run("del", sandbox)
 

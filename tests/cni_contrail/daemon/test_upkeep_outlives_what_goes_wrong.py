@@ -51,4 +51,4 @@ def test_a_state_directory_that_cannot_be_read_is_told_of_and_no_more(tmp_path: 
     sweep(node, "another")
     lines = log.read_text().splitlines()
     assert len(lines) == 2
-    assert all("WARNING no attachment is looked through" in line and "File name too long" in line for line in lines)
+    assert all("WARNING sweep skipped: " in line and "File name too long" in line for line in lines)

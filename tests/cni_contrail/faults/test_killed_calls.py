@@ -92,7 +92,7 @@ def test_of_a_call_that_was_killed_while_it_waited_there_is_a_record_without_int
     kill_add("waits")
     assert plugin.node.links() == []
     assert plugin.record(pod)["interfaces"] == []
-    assert "did not end" in plugin.add(pod).succeeded().stderr
+    assert "did not finish" in plugin.add(pod).succeeded().stderr
 
 
 def test_links_that_were_made_in_part_are_made_anew(

@@ -65,8 +65,8 @@ def test_a_container_that_is_attached_whole_gets_no_single_attachment(kubelet: K
     links = interfaces(sandbox.ip)
     config = {"cniVersion": "1.0.0", "name": "blue", "type": NETWORK}
     message = call(node, sandbox.variables("ADD", "net1"), config).failed()
-    assert "is attached already, thick, by eth0" in message
-    assert "cannot be attached delegated" in message
+    assert "eth0 is already attached in thick mode" in message
+    assert "in delegated mode" in message
     assert interfaces(sandbox.ip) == links
 
 
@@ -76,6 +76,6 @@ def test_a_container_with_single_attachments_is_not_attached_whole(kubelet: Kube
     links = interfaces(sandbox.ip)
     with node.plugin_settings(mode="thick"):
         message = call(node, sandbox.variables("ADD", "eth9"), STANDALONE).failed()
-    assert "is attached already, delegated" in message
-    assert "cannot be attached thick" in message
+    assert "is already attached in delegated mode" in message
+    assert "in thick mode" in message
     assert interfaces(sandbox.ip) == links
