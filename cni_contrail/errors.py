@@ -28,8 +28,8 @@ class Code(IntEnum):
     UNAVAILABLE = 50  # STATUS: no ADD can be served
     LIMITED = 51  # STATUS: nor may what is attached be connected
 
-    AGENT_NONSENSE = 100  # the agent's answer is not what it must be: item and key are named
-    AGENT_REFUSED = 101
+    BAD_AGENT_RESPONSE = 100  # the agent's answer is not what it must be: item and key are named
+    AGENT_REJECTED = 101
     EXISTS = 102  # the attachment, or a link of its name, is there already
     INTERFACE_NAMES = 103  # two interfaces of the pod want one name, or a name that no link can have
     KERNEL = 104  # a link, address or route could not be made or removed
@@ -61,11 +61,11 @@ class UnreachableError(TryAgainError):
     """Nobody answers at the agent's address in time, or it says that it cannot answer now (503)."""
 
 
-class RefusedError(PluginError):
+class RejectedError(PluginError):
     """The agent answered with a status that is neither success nor "not there" nor "not now"."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(Code.AGENT_REFUSED, message)
+        super().__init__(Code.AGENT_REJECTED, message)
 
 
 class DamagedRecordError(PluginError):

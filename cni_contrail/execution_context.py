@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
-from cni_contrail.agent.client import AgentClient, agent_of
+from cni_contrail.agent.client import AgentClient, agent_client
 from cni_contrail.deadline import NEVER, Interruption
 from cni_contrail.log import Log
 from cni_contrail.sandbox import Sandbox
@@ -40,7 +40,7 @@ class ExecutionContext:
 
     def agent(self, settings: Settings) -> AgentClient:
         """The agent of this node."""
-        return agent_of(settings)
+        return agent_client(settings)
 
     def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 - the daemon's needs it
         """A part of a call that takes its time: `list`, `make`, `plug`, `remove` or `tell`."""

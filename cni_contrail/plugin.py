@@ -16,7 +16,7 @@ from cni_contrail.execution_context import ExecutionContext
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.log import Log
 from cni_contrail.pod import Pod, pod_of
-from cni_contrail.protocol.environment import Call, read_call, refuse_malformed_args
+from cni_contrail.protocol.environment import Call, read_call, reject_malformed_args
 from cni_contrail.protocol.netconf import LARGEST_CONFIG, NetworkConfig, read_config
 from cni_contrail.protocol.results import error_document
 from cni_contrail.protocol.versions import CURRENT, SUPPORTED, check_version, version_document
@@ -108,7 +108,7 @@ def _read_request(
         pod = _pod_if_any(call)
     else:
         settings = load_settings(config, environment, over)
-        refuse_malformed_args(call)
+        reject_malformed_args(call)
         pod = pod_of(call)
     log = context.make_log(settings.log_file, settings.log_level)
     log = log.bind(container=call.container_id, ifname=call.ifname, pod=str(pod) if pod.name else "")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from cni_contrail.agent.http import Endpoint, HttpExchange, HttpResponse
 from cni_contrail.deadline import Deadline
-from cni_contrail.errors import Code, PluginError, RefusedError, UnreachableError
+from cni_contrail.errors import Code, PluginError, RejectedError, UnreachableError
 from cni_contrail.settings import Settings
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ class AgentClient:
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
 
-    def ask_machine_config(self, machine: str, uid: str, wait: float, deadline: Deadline) -> HttpExchange:
+    def request_vm_config(self, machine: str, uid: str, wait: float, deadline: Deadline) -> HttpExchange:
         """Asks for the pod's interfaces as configured (`/vm-cfg`).
 
         Ours holds its answer for up to `wait` seconds until the list of this very pod is whole; a stock agent knows
@@ -39,15 +39,15 @@ class AgentClient:
         query = f"?wait={wait:.3f}" + (f"&uid={uid}" if uid else "")
         return HttpExchange(self.endpoint, "GET", f"/vm-cfg/{machine}{query}", b"", deadline)
 
-    def machine_config(self, asked: HttpExchange) -> list[Any] | None:
+    def read_vm_config(self, asked: HttpExchange) -> list[Any] | None:
         """The pod's interfaces; None if the agent has no list."""
         return self._list(asked)
 
-    def machine_ports(self, machine_uuid: str, deadline: Deadline) -> list[Any] | None:
+    def vm_ports(self, machine_uuid: str, deadline: Deadline) -> list[Any] | None:
         """The VM's plugged interfaces with their addresses; None until all that they need has arrived."""
         return self._list(HttpExchange(self.endpoint, "GET", f"/vm/{machine_uuid}", b"", deadline))
 
-    def ask_plug(self, ports: Port | Sequence[Port], deadline: Deadline) -> HttpExchange:
+    def request_plug(self, ports: Port | Sequence[Port], deadline: Deadline) -> HttpExchange:
         """Tells the agent of one port, or (ours only) of several, all or nothing."""
         return HttpExchange(self.endpoint, "POST", "/vm", json.dumps(ports).encode(), deadline)
 
@@ -63,7 +63,7 @@ class AgentClient:
         path = f"/vm/{machine_uuid}/{interface_uuid}" if interface_uuid else f"/vm/{machine_uuid}"
         self._answer(HttpExchange(self.endpoint, "DELETE", f"{path}?vm-id={container_id}", b"", deadline))
 
-    def unreadiness(self, deadline: Deadline) -> list[str]:
+    def not_ready_reasons(self, deadline: Deadline) -> list[str]:
         """What keeps the agent from serving; nothing: it is ready, or a stock one, which has no page about it."""
         answer = HttpExchange(self.endpoint, "GET", "/readyz", b"", deadline).answer()
         if answer.status in (200, 404):
@@ -77,9 +77,9 @@ class AgentClient:
         try:
             document = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
-            raise self._nonsense(asked, f"no JSON: {error}") from error
+            raise self._malformed(asked, f"no JSON: {error}") from error
         if not isinstance(document, list):
-            raise self._nonsense(asked, f"no list: {answer.body[:100].decode(errors='replace')}")
+            raise self._malformed(asked, f"no list: {answer.body[:100].decode(errors='replace')}")
         return document
 
     def _answer(self, asked: HttpExchange) -> HttpResponse:
@@ -90,13 +90,13 @@ class AgentClient:
         if answer.status == 503:
             raise UnreachableError(f"agent at {self.endpoint} cannot answer now: {why}")
         refused = f"{asked.method} {asked.path}"
-        raise RefusedError(f"agent at {self.endpoint} refuses {refused}: {answer.status} {why}")
+        raise RejectedError(f"agent at {self.endpoint} refuses {refused}: {answer.status} {why}")
 
-    def _nonsense(self, asked: HttpExchange, what: str) -> PluginError:
-        return PluginError(Code.AGENT_NONSENSE, f"agent at {self.endpoint} answers GET {asked.path} with {what}")
+    def _malformed(self, asked: HttpExchange, what: str) -> PluginError:
+        return PluginError(Code.BAD_AGENT_RESPONSE, f"agent at {self.endpoint} answers GET {asked.path} with {what}")
 
 
-def agent_of(settings: Settings) -> AgentClient:
+def agent_client(settings: Settings) -> AgentClient:
     """The agent that the settings name."""
     return AgentClient(Endpoint(settings.agent_socket, settings.vrouter_ip, settings.vrouter_port))
 

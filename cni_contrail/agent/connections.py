@@ -15,7 +15,7 @@ from cni_contrail.addresses import canonical_address
 from cni_contrail.deadline import Deadline
 from cni_contrail.link.named_tuple import NamedTuple
 
-WITHOUT_WAITING = int(socket.MSG_DONTWAIT)
+NONBLOCKING = int(socket.MSG_DONTWAIT)
 """For sending and receiving; a number, since joining flags of an enumeration takes longer than the call."""
 
 _LOOK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
@@ -117,7 +117,7 @@ def time_left(deadline: Deadline) -> float:
 
 def _send_at_once(connection: socket.socket, data: bytes) -> int:
     try:
-        return connection.send(data, WITHOUT_WAITING)
+        return connection.send(data, NONBLOCKING)
     except BlockingIOError:
         return 0
 

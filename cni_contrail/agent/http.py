@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import socket
 
-from cni_contrail.agent.connections import WITHOUT_WAITING, Endpoint, connect, idle_connections, send
+from cni_contrail.agent.connections import NONBLOCKING, Endpoint, connect, idle_connections, send
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, UnreachableError
 from cni_contrail.link.named_tuple import NamedTuple
@@ -48,7 +48,7 @@ class HttpExchange:
         self._failure: OSError | None = None
         self._send()
 
-    def begins_within(self, seconds: float) -> bool:
+    def responds_within(self, seconds: float) -> bool:
         """Whether the answer begins so soon, or fails; its rest has a second then, for `answer` to read."""
         if self._connection is None:
             return True
@@ -127,7 +127,9 @@ def _read_answer(stream: _Stream, endpoint: Endpoint) -> HttpResponse:
             stream.is_last = True
         return HttpResponse(int(status), _read_body(stream, headers))
     except ValueError as error:
-        raise PluginError(Code.AGENT_NONSENSE, f"what answers at {endpoint} does not speak HTTP: {error}") from error
+        raise PluginError(
+            Code.BAD_AGENT_RESPONSE, f"what answers at {endpoint} does not speak HTTP: {error}"
+        ) from error
 
 
 def _read_body(stream: _Stream, headers: dict[str, str]) -> bytes:
@@ -200,4 +202,4 @@ class _Stream:
         return self._deadline.when_readable(self._connection.fileno(), self._receive_what_is_there)
 
     def _receive_what_is_there(self) -> bytes:
-        return self._connection.recv(65536, WITHOUT_WAITING)
+        return self._connection.recv(65536, NONBLOCKING)

@@ -16,7 +16,14 @@ from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError, TryAgainError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.log import Log
-from cni_contrail.state.files import file_name, names_in, read_if_there, remove_if_there, remove_parts, write_whole
+from cni_contrail.state.files import (
+    file_name,
+    list_names,
+    read_if_exists,
+    remove_if_exists,
+    remove_partial_files,
+    write_atomically,
+)
 from cni_contrail.state.lock import locked_directory
 
 _MOST_KEPT = 4096
@@ -57,7 +64,7 @@ class PendingNotifications:
         """
         try:
             _send(agent, notification, Deadline(patience))
-            self.send_some(agent)
+            self.send_batch(agent)
         except TryAgainError as error:
             self._journal.warning(f"{error.message}: it is told later")
             self.keep(notification)
@@ -66,7 +73,7 @@ class PendingNotifications:
 
     def forget(self, container_id: str) -> None:
         """Drops what is kept about a container that is attached again; raises `TryAgainError` while it is sent."""
-        mine = [name for name in names_in(self._directory) if name.startswith(f"{file_name(container_id)}.")]
+        mine = [name for name in list_names(self._directory) if name.startswith(f"{file_name(container_id)}.")]
         if not mine:
             return
         with self._locked(_LOCK_PATIENCE):
@@ -74,7 +81,7 @@ class PendingNotifications:
                 if notification.container_id == container_id:
                     self._drop(notification)
 
-    def send_some(self, agent: AgentClient) -> None:
+    def send_batch(self, agent: AgentClient) -> None:
         """Sends what is kept, within bounds of number and time, if no other call is at it; never fails."""
         self._send_first(_SENT_AT_ONCE, agent, _LONGEST_SENDING)
 
@@ -84,33 +91,33 @@ class PendingNotifications:
 
     def count(self) -> int:
         """How many are kept."""
-        return len(names_in(self._directory))
+        return len(list_names(self._directory))
 
     def keep(self, notification: Notification) -> None:
         """Keeps it for a later call to send; never fails: what cannot be kept is logged."""
         try:
-            if len(names_in(self._directory)) >= _MOST_KEPT:
+            if len(list_names(self._directory)) >= _MOST_KEPT:
                 self._journal.error(f"{self._directory} holds {_MOST_KEPT} notifications: this one is lost")
                 return
             with self._locked(_LOCK_PATIENCE):
                 content = json.dumps(notification._asdict()).encode()
-                write_whole(os.path.join(self._directory, notification.name), content)
+                write_atomically(os.path.join(self._directory, notification.name), content)
         except PluginError as error:
             self._journal.error(f"the notification is lost: {error.message}")
 
     @contextlib.contextmanager
     def _locked(self, patience: float) -> Iterator[None]:
         with locked_directory(self._directory, patience):
-            remove_parts(self._directory)
+            remove_partial_files(self._directory)
             yield
 
     def _send_first(self, number: int, agent: AgentClient, seconds: float) -> None:
         with contextlib.suppress(PluginError):
-            if not names_in(self._directory):
+            if not list_names(self._directory):
                 return
             with self._locked(patience=0):
                 deadline = Deadline(seconds)
-                for notification in self._read(names_in(self._directory)[:number]):
+                for notification in self._read(list_names(self._directory)[:number]):
                     self._send_kept(agent, notification, deadline)
 
     def _send_kept(self, agent: AgentClient, notification: Notification, deadline: Deadline) -> None:
@@ -126,12 +133,12 @@ class PendingNotifications:
         for name in names:
             path = os.path.join(self._directory, name)
             try:
-                yield _decode(read_if_there(path) or b"")
+                yield _decode(read_if_exists(path) or b"")
             except (ValueError, TypeError, RecursionError):
-                remove_if_there(path)
+                remove_if_exists(path)
 
     def _drop(self, notification: Notification) -> None:
-        remove_if_there(os.path.join(self._directory, notification.name))
+        remove_if_exists(os.path.join(self._directory, notification.name))
 
 
 def _decode(content: bytes) -> Notification:
@@ -142,6 +149,6 @@ def _decode(content: bytes) -> Notification:
 
 
 def _send(agent: AgentClient, notification: Notification, deadline: Deadline) -> None:
-    if notification.port_directory and names_in(notification.port_directory):
+    if notification.port_directory and list_names(notification.port_directory):
         return  # the VM has ports here again
     agent.unplug(notification.machine, notification.interface, notification.container_id, deadline)

@@ -31,7 +31,7 @@ _LONGEST_ANSWER = 10.0  # seconds that an answer may take which is not held
 _GRACE = 1.0  # seconds that an answer held to the very end may be late
 
 
-class Patience:
+class PollBudget:
     """How long to wait in all, and for how long at most between two tries, both in seconds; and what ends it all."""
 
     def __init__(self, total: float, longest_pause: float, journal: Log, interruption: Interruption = NEVER) -> None:
@@ -49,7 +49,7 @@ class Patience:
         """Until when an answer may take that the agent holds back for so long."""
         return Deadline(seconds + _GRACE, self._interruption)
 
-    def until_found(self, look: Callable[[], Found | str]) -> Found:
+    def poll(self, look: Callable[[], Found | str]) -> Found:
         """Looks again and again; `look` returns a sentence while something is missing.
 
         Raises `TryAgainError` with the last sentence when the time is over.
@@ -68,19 +68,19 @@ class Patience:
         raise TryAgainError(missing)
 
 
-class AskedList:
+class InterfaceListRequest:
     """A pod's whole list of interfaces, which the agent was asked for; to be closed."""
 
-    def __init__(self, agent: AgentClient, machine: str, pod: Pod, patience: Patience) -> None:
+    def __init__(self, agent: AgentClient, machine: str, pod: Pod, patience: PollBudget) -> None:
         self._agent = agent
         self._machine = machine
         self._pod = pod
         self._patience = patience
-        self._question = _Question(self._ask)
+        self._question = _PendingRequest(self._ask)
 
-    def come_at_once(self) -> ServedList | None:
+    def result_now(self) -> ServedList | None:
         """The list if the agent need not be waited for, None else."""
-        if not self._question.begins_within(_AT_ONCE):
+        if not self._question.responds_within(_AT_ONCE):
             return None
         try:
             found = self._look()
@@ -88,9 +88,9 @@ class AskedList:
             return None
         return None if isinstance(found, str) else found
 
-    def awaited(self) -> ServedList:
+    def wait(self) -> ServedList:
         """The list when it is there."""
-        return self._patience.until_found(self._look)
+        return self._patience.poll(self._look)
 
     def close(self) -> None:
         """Hangs up if nobody wanted the answer."""
@@ -98,10 +98,10 @@ class AskedList:
 
     def _ask(self) -> HttpExchange:
         wait = min(_LONGEST_HELD, self._patience.deadline.remaining)
-        return self._agent.ask_machine_config(self._machine, self._pod.uid, wait, self._patience.answer_held_for(wait))
+        return self._agent.request_vm_config(self._machine, self._pod.uid, wait, self._patience.answer_held_for(wait))
 
     def _look(self) -> ServedList | str:
-        answer = self._agent.machine_config(self._question.take())
+        answer = self._agent.read_vm_config(self._question.take())
         if answer is None:
             asked_for = f" with uid {self._pod.uid}" if self._pod.uid else ""
             return f"agent at {self._agent.endpoint} has no interfaces for pod {self._pod} ({self._machine}){asked_for}"
@@ -111,7 +111,7 @@ class AskedList:
 
 
 @contextlib.contextmanager
-def told_of(agent: AgentClient, ports: Port | Sequence[Port], patience: Patience) -> Iterator[Callable[[], bool]]:
+def plugging(agent: AgentClient, ports: Port | Sequence[Port], patience: PollBudget) -> Iterator[Callable[[], bool]]:
     """Tells the agent of ports; what it yields returns when the agent has taken them.
 
     Tells again if the agent is away just now: the same POST twice is one. If an error passes, the answer is waited for
@@ -122,16 +122,16 @@ def told_of(agent: AgentClient, ports: Port | Sequence[Port], patience: Patience
         agent.plug(question.take())
         return True
 
-    question = _Question(lambda: agent.ask_plug(ports, patience.answer_deadline))
+    question = _PendingRequest(lambda: agent.request_plug(ports, patience.answer_deadline))
     try:
-        yield lambda: patience.until_found(tell)
+        yield lambda: patience.poll(tell)
     finally:
         if question.is_open:
             with contextlib.suppress(PluginError):
                 tell()
 
 
-class _Question:
+class _PendingRequest:
     """A request that is sent at once; `take` returns it, and later ones are sent when they are taken."""
 
     def __init__(self, ask: Callable[[], HttpExchange]) -> None:
@@ -143,9 +143,9 @@ class _Question:
         """Whether nobody has taken the first one."""
         return self._asked is not None
 
-    def begins_within(self, seconds: float) -> bool:
+    def responds_within(self, seconds: float) -> bool:
         """Whether the answer to the first one begins so soon; its rest has a second then."""
-        return self._asked is not None and self._asked.begins_within(seconds)
+        return self._asked is not None and self._asked.responds_within(seconds)
 
     def take(self) -> HttpExchange:
         asked, self._asked = self._asked, None
@@ -156,16 +156,16 @@ class _Question:
             self._asked.close()
 
 
-def await_ports(
-    agent: AgentClient, machine_uuid: str, interfaces: Collection[str], patience: Patience
+def wait_for_ports(
+    agent: AgentClient, machine_uuid: str, interfaces: Collection[str], patience: PollBudget
 ) -> Mapping[str, tuple[ServedAddress, ...]]:
     """The addresses of plugged interfaces, by their uuid, as a stock agent tells them."""
 
     def look() -> Mapping[str, tuple[ServedAddress, ...]] | str:
-        ports = read_ports(agent.machine_ports(machine_uuid, patience.answer_deadline) or ())
+        ports = read_ports(agent.vm_ports(machine_uuid, patience.answer_deadline) or ())
         missing = [uuid for uuid in interfaces if uuid not in ports]
         if missing:
             return f"agent at {agent.endpoint} has no addresses for interface {', '.join(missing)} of VM {machine_uuid}"
         return ports
 
-    return patience.until_found(look)
+    return patience.poll(look)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 
-from cni_contrail.agent.polling import AskedList, Patience
+from cni_contrail.agent.polling import InterfaceListRequest, PollBudget
 from cni_contrail.commands.attach import attach_interfaces
 from cni_contrail.commands.attempt import Attempt, StartedAttempt, undo_on_error
 from cni_contrail.commands.interface_selection import select_interfaces
@@ -26,7 +26,7 @@ from cni_contrail.errors import PluginError
 from cni_contrail.interfaces.served import ServedList
 from cni_contrail.link.announce import announce
 from cni_contrail.link.errors import LinkError
-from cni_contrail.protocol.netconf import refuse_unsupported_fields
+from cni_contrail.protocol.netconf import reject_unsupported_fields
 from cni_contrail.settings import reject_unsupported_settings
 from cni_contrail.state.records import Record
 
@@ -34,47 +34,51 @@ from cni_contrail.state.records import Record
 def add(request: Request) -> str:
     """Runs ADD and returns its result; raises `PluginError`."""
     node = request.node
-    refuse_unsupported_fields(request.config)
+    reject_unsupported_fields(request.config)
     reject_unsupported_settings(node.settings)
     budget = _budget(node)
     with (
         open_sandbox(request) as netns,
         # Sent before the first lock and file: the agent works while they are taken and written.
-        contextlib.closing(AskedList(node.agent, request.virtual_machine_name, request.pod, budget)) as asked,
+        contextlib.closing(
+            InterfaceListRequest(node.agent, request.virtual_machine_name, request.pod, budget)
+        ) as asked,
     ):
         with undo_on_error(request) as attempt:
             result = _attach(request, netns, attempt, asked, budget)
             node.context.deliver(result)
         _announce(request, netns, attempt)
     sweep(node, request.call.container_id)
-    node.pending.send_some(node.agent)
+    node.pending.send_batch(node.agent)
     return result
 
 
-def _attach(request: Request, netns: int, attempt: Attempt, asked: AskedList, budget: Patience) -> str:
+def _attach(request: Request, netns: int, attempt: Attempt, asked: InterfaceListRequest, budget: PollBudget) -> str:
     node = request.node
     with request.locked():
         started = attempt.start()
         with node.phase("list"):
-            served = asked.come_at_once()
+            served = asked.result_now()
         if served is not None:
             return _attach_served(request, netns, served, started, budget)
         node.attachments.write(started.record)
     with node.phase("list"):
-        served = asked.awaited()
+        served = asked.wait()
     with request.locked():
         attempt.ensure_not_deleted()
         return _attach_served(request, netns, served, started, budget)
 
 
-def _attach_served(request: Request, netns: int, served: ServedList, started: StartedAttempt, budget: Patience) -> str:
+def _attach_served(
+    request: Request, netns: int, served: ServedList, started: StartedAttempt, budget: PollBudget
+) -> str:
     selected = select_interfaces(request, served, started.previous_uuid)
     return attach_interfaces(request, netns, served, selected, started.record, budget)
 
 
-def _budget(node: Node) -> Patience:
+def _budget(node: Node) -> PollBudget:
     settings = node.settings
-    return Patience(settings.agent_timeout, settings.poll_timeout, node.log, node.context.interruption)
+    return PollBudget(settings.agent_timeout, settings.poll_timeout, node.log, node.context.interruption)
 
 
 def _announce(request: Request, netns: int, attempt: Attempt) -> None:

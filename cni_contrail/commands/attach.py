@@ -4,7 +4,7 @@ The list of our agent is complete, so everything is planned before anything is c
 A Contrail vrouter agent needs another order (`vrouter_agent`).
 """
 
-from cni_contrail.agent.polling import Patience, told_of
+from cni_contrail.agent.polling import PollBudget, plugging
 from cni_contrail.commands.attach_steps import build_result, create_links, finish, plan_record, ports
 from cni_contrail.commands.interface_selection import SelectedInterfaces
 from cni_contrail.commands.request import Request
@@ -13,7 +13,7 @@ from cni_contrail.state.records import Record
 
 
 def attach_interfaces(
-    request: Request, netns: int, served: ServedList, selected: SelectedInterfaces, started: Record, budget: Patience
+    request: Request, netns: int, served: ServedList, selected: SelectedInterfaces, started: Record, budget: PollBudget
 ) -> str:
     """Creates and plugs the selected interfaces and returns the result of ADD; raises `PluginError`."""
     if served.stock:
@@ -26,7 +26,7 @@ def attach_interfaces(
     # A notification of an earlier DEL that is still pending would unplug the new ports.
     request.node.pending.forget(record.container_id)
     # The request is sent before the links are created: agent and kernel work in parallel.
-    with told_of(request.node.agent, ports(record, selected.interfaces), budget) as plugged:
+    with plugging(request.node.agent, ports(record, selected.interfaces), budget) as plugged:
         sandbox_id = create_links(request, netns, record)
         with request.node.phase("plug"):
             plugged()

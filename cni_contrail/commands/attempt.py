@@ -10,8 +10,8 @@ from cni_contrail.commands.detach import detach, remove_record
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError, TryAgainError
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.link.netns import own_netns
-from cni_contrail.state.owners import owned
+from cni_contrail.link.netns import own_netns_id
+from cni_contrail.state.attempt_locks import attempt_lock
 from cni_contrail.state.records import Record
 
 
@@ -47,7 +47,7 @@ class Attempt:
             netns=request.call.netns,
             thick=request.is_thick,
             network=request.config.name,
-            host_netns=own_netns(),
+            host_netns=own_netns_id(),
         )
         return StartedAttempt(record, previous_uuid)
 
@@ -68,7 +68,7 @@ class Attempt:
 def undo_on_error(request: Request) -> Iterator[Attempt]:
     """Yields a new attempt, and detaches what it created if the body raises; the body holds no lock at its end."""
     attempt = Attempt(request, os.urandom(8).hex())
-    with owned(request.node.settings.state_dir, attempt.name):
+    with attempt_lock(request.node.settings.state_dir, attempt.name):
         try:
             yield attempt
         except BaseException as error:

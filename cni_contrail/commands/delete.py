@@ -75,7 +75,7 @@ def _delete_upstream(request: Request) -> None:
         return
     remove_host_links(node, [HostLink(_upstream_tap(file), "") for file in files])
     request.port_files.remove(files)
-    if request.port_files.are_gone():
+    if request.port_files.is_empty():
         vm = files[0].port.get("vm-uuid", "")
         node.notify(Notification(call.container_id, vm, "", request.port_files.directory))
     node.log.info(f"detached {len(files)} interfaces that the upstream plugin had created")

@@ -79,7 +79,7 @@ def _release_ports(node: Node, record: Record, notify: Callable[[Notification], 
         files = PortFiles(node.settings.config_dir, record.machine_name)
         own = {each.uuid for each in record.interfaces}
         files.remove(each for each in files.of_container(record.container_id) if each.port.get("vmi-uuid") in own)
-        if not files.are_gone():
+        if not files.is_empty():
             return  # a Contrail vrouter agent removes all ports of the VM at once: wait for the last one
         notification = Notification(record.container_id, record.machine, "", files.directory)
     else:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from cni_contrail.commands.node import Node
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.protocol.netconf import NetworkConfig, refuse_unsupported_fields
+from cni_contrail.protocol.netconf import NetworkConfig, reject_unsupported_fields
 from cni_contrail.settings import reject_unsupported_settings
-from cni_contrail.state.files import why_unwritable
+from cni_contrail.state.files import unwritable_reason
 
 _AGENT_TIMEOUT = 0.25  # seconds: runtimes call STATUS every 500 ms
 _PORTS_REASON = "ports"  # a word that the agent's reasons contain while its ports are not restored
@@ -21,14 +21,14 @@ _PORTS_REASON = "ports"  # a word that the agent's reasons contain while its por
 
 def status(config: NetworkConfig, node: Node) -> None:
     """Runs STATUS; raises `PluginError` with code 50 or 51 and the reasons."""
-    refuse_unsupported_fields(config)
+    reject_unsupported_fields(config)
     ensure_ready(node)
 
 
 def ensure_ready(node: Node) -> None:
     """Raises `PluginError` if the node could serve no ADD of any network: 50, 51, or 2 for its settings."""
     reject_unsupported_settings(node.settings)
-    if problem := why_unwritable(node.settings.state_dir):
+    if problem := unwritable_reason(node.settings.state_dir):
         raise PluginError(Code.UNAVAILABLE, f"state-dir {node.settings.state_dir}: not writable: {problem}")
     if reasons := _reasons(node):
         code = Code.LIMITED if any(_PORTS_REASON in reason for reason in reasons) else Code.UNAVAILABLE
@@ -37,6 +37,6 @@ def ensure_ready(node: Node) -> None:
 
 def _reasons(node: Node) -> list[str]:
     try:
-        return node.agent.unreadiness(Deadline(_AGENT_TIMEOUT))
+        return node.agent.not_ready_reasons(Deadline(_AGENT_TIMEOUT))
     except PluginError as error:
         raise PluginError(Code.UNAVAILABLE, error.message) from error

@@ -14,7 +14,7 @@ from cni_contrail.errors import Code, DamagedRecordError, PluginError
 from cni_contrail.interfaces.fields import UUID
 from cni_contrail.interfaces.names import alias, host_name
 from cni_contrail.link.errors import LinkError
-from cni_contrail.link.remove import HostLink, marked_links
+from cni_contrail.link.remove import HostLink, links_by_alias_prefix
 
 
 def detach_unrecorded(request: Request) -> None:
@@ -27,13 +27,13 @@ def detach_unrecorded(request: Request) -> None:
     remove_host_links(request.node, unrecorded)
     for link in unrecorded:
         _queue_notification(request, link.alias.removeprefix(prefix))
-    request.node.pending.send_some(request.node.agent)
+    request.node.pending.send_batch(request.node.agent)
     request.node.log.warning(f"detached {', '.join(link.host_name for link in unrecorded)}: the record was lost")
 
 
 def _links(prefix: str) -> list[HostLink]:
     try:
-        return marked_links(prefix)
+        return links_by_alias_prefix(prefix)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
 

@@ -4,7 +4,7 @@ This agent serves addresses only for ports that were plugged, and takes ports on
 addresses, then plugged, then configured. It also reads one file per port to restore its ports when it restarts.
 """
 
-from cni_contrail.agent.polling import Patience, await_ports, told_of
+from cni_contrail.agent.polling import PollBudget, plugging, wait_for_ports
 from cni_contrail.commands.attach_steps import build_result, configure_links, create_links, finish, plan_record, ports
 from cni_contrail.commands.interface_selection import SelectedInterfaces
 from cni_contrail.commands.request import Request
@@ -13,7 +13,7 @@ from cni_contrail.state.records import Record
 
 
 def attach_with_vrouter_agent(
-    request: Request, netns: int, served: ServedList, selected: SelectedInterfaces, started: Record, budget: Patience
+    request: Request, netns: int, served: ServedList, selected: SelectedInterfaces, started: Record, budget: PollBudget
 ) -> str:
     """Creates, plugs and configures the selected interfaces; returns the result of ADD; raises `PluginError`."""
     without_addresses = plan_record(request, netns, served, selected, started)
@@ -29,20 +29,20 @@ def attach_with_vrouter_agent(
     return result
 
 
-def _plug_ports(request: Request, record: Record, selected: SelectedInterfaces, budget: Patience) -> None:
+def _plug_ports(request: Request, record: Record, selected: SelectedInterfaces, budget: PollBudget) -> None:
     # A notification of an earlier DEL that is still pending would unplug the new ports.
     request.node.pending.forget(record.container_id)
     for port in ports(record, selected.interfaces):
         request.port_files.write(port)
-        with told_of(request.node.agent, port, budget) as plugged:
+        with plugging(request.node.agent, port, budget) as plugged:
             plugged()
 
 
 def _with_addresses(
-    request: Request, served: ServedList, selected: SelectedInterfaces, budget: Patience
+    request: Request, served: ServedList, selected: SelectedInterfaces, budget: PollBudget
 ) -> tuple[ServedList, SelectedInterfaces]:
     uuids = [each.uuid for each in selected.interfaces]
-    found = await_ports(request.node.agent, served.machine, uuids, budget)
+    found = wait_for_ports(request.node.agent, served.machine, uuids, budget)
     known = {uuid: found[uuid] for uuid in uuids}
     listed = tuple(each._replace(addresses=known.get(each.uuid)) for each in served.interfaces)
     attached = tuple(each._replace(addresses=known[each.uuid]) for each in selected.interfaces)

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 
 from cni_contrail.daemon.errors import SocketError
-from cni_contrail.state.files import make_private_directory
+from cni_contrail.state.files import create_private_directory
 
 _ROOT = 0
 _WRITABLE_BY_OTHERS = 0o022
@@ -31,7 +31,7 @@ def bound_socket(path: str) -> Iterator[socket.socket]:
 def _locked(path: str) -> int:
     """Returns the lock beside the socket, by which one daemon alone has it. The file stays: removing it would race."""
     directory = os.path.dirname(path)
-    make_private_directory(directory)
+    create_private_directory(directory)
     found = os.stat(directory)
     if found.st_uid != _ROOT or found.st_mode & _WRITABLE_BY_OTHERS:
         raise SocketError(f"socket {path} cannot be made: others than root may write to {directory}")

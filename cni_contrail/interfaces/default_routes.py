@@ -23,7 +23,7 @@ def default_routes(
     routes: dict[str, tuple[DefaultRoute, ...]] = {}
     for family in (4, 6):
         able = [each for each in interfaces if each.addresses is None or each.gateway(family)]
-        askers = [each for each in able if each.asks_for_default(family)]
+        askers = [each for each in able if each.requests_default(family)]
         owner = askers[0] if askers else _fallback(able, interfaces) if primary_is_ours else None
         if owner is not None and (gateway := owner.gateway(family)) is not None:
             routes[owner.uuid] = (*routes.get(owner.uuid, ()), DefaultRoute(gateway, asked=bool(askers)))
@@ -31,4 +31,4 @@ def default_routes(
 
 
 def _fallback(able: Sequence[ServedInterface], interfaces: Sequence[ServedInterface]) -> ServedInterface | None:
-    return able[0] if able and not interfaces[0].refuses_default else None
+    return able[0] if able and not interfaces[0].disables_default else None

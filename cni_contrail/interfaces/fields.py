@@ -27,15 +27,15 @@ class Fields:
     def __init__(self, item: Any, position: int) -> None:
         self._position = position
         if not isinstance(item, dict):
-            raise PluginError(Code.AGENT_NONSENSE, f"agent's item {position} must be an object, not {_quote(item)}")
+            raise PluginError(Code.BAD_AGENT_RESPONSE, f"agent's item {position} must be an object, not {_quote(item)}")
         self._item = item
         self.annotations = self._read_annotations()
 
-    def nonsense(self, key: str, must_be: str) -> PluginError:
+    def malformed(self, key: str, must_be: str) -> PluginError:
         """The error that names item and key."""
         value = _quote(self._item.get(key))
         who = f"agent's item {self._position} ({_quote(self._item.get('id'))})"
-        return PluginError(Code.AGENT_NONSENSE, f"{who}: {key} must be {must_be}, not {value}")
+        return PluginError(Code.BAD_AGENT_RESPONSE, f"{who}: {key} must be {must_be}, not {value}")
 
     def has(self, key: str) -> bool:
         """Whether the key is there."""
@@ -49,14 +49,14 @@ class Fields:
         """A MAC address, lower-case."""
         value = self._item.get(key)
         if not isinstance(value, str) or not _MAC.fullmatch(value.lower()):
-            raise self.nonsense(key, "a MAC address")
+            raise self.malformed(key, "a MAC address")
         return value.lower()
 
     def number(self, key: str, lowest: int, highest: int) -> int:
         """A whole number within bounds."""
         value = self._item.get(key)
         if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-            raise self.nonsense(key, f"a whole number from {lowest} to {highest}")
+            raise self.malformed(key, f"a whole number from {lowest} to {highest}")
         return value
 
     def address(self, key: str, family: int | None) -> str:
@@ -64,7 +64,7 @@ class Fields:
         value = self._item.get(key)
         address = canonical_address(value) if isinstance(value, str) else None
         if address is None or family not in (None, family_of(address)):
-            raise self.nonsense(key, f"an IPv{family} address" if family else "an address")
+            raise self.malformed(key, f"an IPv{family} address" if family else "an address")
         return address
 
     def address_or_none(self, key: str, family: int | None) -> str | None:
@@ -78,25 +78,25 @@ class Fields:
         """A list of `{"dst": CIDR, "gw": address}`, `gw` absent for on-link; empty if the key is absent."""
         value = self._item.get(key, [])
         if not isinstance(value, list):
-            raise self.nonsense(key, "a list of routes")
+            raise self.malformed(key, "a list of routes")
         return tuple(self._route(key, each) for each in value)
 
     def index(self) -> tuple[int, int]:
         """Position and number of interfaces, of the annotation `index`."""
         match = _INDEX.fullmatch(self.annotations["index"])
         if not match or int(match[1]) >= int(match[2]):
-            raise self.nonsense("annotations", "right about index: <position>/<number>")
+            raise self.malformed("annotations", "right about index: <position>/<number>")
         return int(match[1]), int(match[2])
 
     def _read_annotations(self) -> dict[str, str]:
         """Annotations come as strings `{key:value}`; the value may hold anything, colons too."""
         value = self._item.get("annotations", [])
         if not isinstance(value, list):
-            raise self.nonsense("annotations", "a list of strings {key:value}")
+            raise self.malformed("annotations", "a list of strings {key:value}")
         annotations = {}
         for each in value:
             if not isinstance(each, str) or not (each.startswith("{") and each.endswith("}")) or ":" not in each:
-                raise self.nonsense("annotations", "a list of strings {key:value}")
+                raise self.malformed("annotations", "a list of strings {key:value}")
             key, _, text = each[1:-1].partition(":")
             annotations[key] = text
         return annotations
@@ -104,18 +104,18 @@ class Fields:
     def _route(self, key: str, route: Any) -> Route:
         destination = canonical_cidr(route.get("dst")) if isinstance(route, dict) else None
         if destination is None:
-            raise self.nonsense(key, "a list of routes with dst, a CIDR, and perhaps gw, an address")
+            raise self.malformed(key, "a list of routes with dst, a CIDR, and perhaps gw, an address")
         if route.get("gw") is None:
             return Route(destination, None)
         gateway = canonical_address(route["gw"])
         if gateway is None or family_of(gateway) != family_of(destination):
-            raise self.nonsense(key, f"right about {destination}: gw an address of its family")
+            raise self.malformed(key, f"right about {destination}: gw an address of its family")
         return Route(destination, gateway)
 
     def _matching(self, key: str, pattern: re.Pattern[str], must_be: str) -> str:
         value = self._item.get(key)
         if not isinstance(value, str) or not pattern.fullmatch(value):
-            raise self.nonsense(key, must_be)
+            raise self.malformed(key, must_be)
         return value
 
 

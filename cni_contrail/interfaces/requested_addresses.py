@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def refuse_unmet_wishes(interface: ServedInterface, config: NetworkConfig, call: Call) -> None:
+def reject_unmet_requests(interface: ServedInterface, config: NetworkConfig, call: Call) -> None:
     """Raises `PluginError` with code 7 that says both values."""
     mac = _wish(config, call, "mac", "MAC")
     if mac is not None and (not isinstance(mac, str) or mac.lower().replace("-", ":") != interface.mac):

@@ -53,12 +53,12 @@ class ServedInterface(NamedTuple):
     def __str__(self) -> str:
         return f"{self.position} ({self.annotations.get('nad') or self.annotations.get('network')}, {self.uuid})"
 
-    def asks_for_default(self, family: int) -> bool:
+    def requests_default(self, family: int) -> bool:
         """Whether the annotation `default-gw` wants the default route of that family here."""
         return family in _DEFAULT_GATEWAY[self.annotations.get("default-gw", "none")]
 
     @property
-    def refuses_default(self) -> bool:
+    def disables_default(self) -> bool:
         """Whether the annotation says that the default routes go nowhere."""
         return self.annotations.get("default-gw") == "none"
 
@@ -107,7 +107,7 @@ def read_list(items: Sequence[Any]) -> ServedList:
     machines = [each.uuid("vm-uuid") for each in fields]
     for each, machine in zip(fields, machines, strict=True):
         if machine != machines[0]:
-            raise each.nonsense("vm-uuid", f"{machines[0]}, as in the item before")
+            raise each.malformed("vm-uuid", f"{machines[0]}, as in the item before")
     indexed = [each for each in fields if "index" in each.annotations]
     return ServedList(
         interfaces=tuple(sorted([_interface(each, machines[0], stock=stock) for each in indexed], key=_position)),
@@ -126,7 +126,7 @@ def read_ports(items: Sequence[Any]) -> dict[str, tuple[ServedAddress, ...]]:
 def _interface(fields: Fields, machine: str, *, stock: bool) -> ServedInterface:
     position, total = fields.index()
     if fields.annotations.get("default-gw", "none") not in _DEFAULT_GATEWAY:
-        raise fields.nonsense("annotations", f"right about default-gw: one of {', '.join(_DEFAULT_GATEWAY)}")
+        raise fields.malformed("annotations", f"right about default-gw: one of {', '.join(_DEFAULT_GATEWAY)}")
     return ServedInterface(
         uuid=fields.uuid("id"),
         machine=machine,

@@ -1,1 +1,1 @@
-"""Links, addresses and routes in the kernel: what ADD makes and DEL removes."""
+"""Links, addresses and routes in the kernel: created by ADD, removed by DEL, compared by CHECK."""

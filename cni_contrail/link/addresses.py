@@ -1,4 +1,4 @@
-"""IP addresses as bytes, and the message that gives one to a link.
+"""IP addresses in network byte order, and the request that adds one to a link.
 
 Sources: rtnetlink(7), linux/if_addr.h.
 """
@@ -9,14 +9,16 @@ import functools
 import socket
 import struct
 
-from cni_contrail.link.links import End
+from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import CREATE, EXCLUSIVE, Message, Request, attribute, attributes, number
 from cni_contrail.link.plan import Address
 
 _RTM_NEWADDR = 20
 _HEADER = struct.Struct("=BBBBi")  # struct ifaddrmsg: family, prefix length, flags, scope, link index
-_NO_DAD = 0x02  # IFA_F_NODAD: whoever gave out the address knows that nobody else has it
-IPV6_ADDRESSES = 9  # RTNLGRP_IPV6_IFADDR: notifications of addresses
+# IFA_F_NODAD: no duplicate address detection, which would make the address unusable for a second or more. The allocator
+# of the address guarantees that it is unique.
+_NO_DAD = 0x02
+IPV6_ADDRESSES = 9  # RTNLGRP_IPV6_IFADDR: multicast group of IPv6 address notifications
 _IFA_ADDRESS = 1
 _IFA_LOCAL = 2
 _IFA_BROADCAST = 4
@@ -25,39 +27,40 @@ _LONGEST_WITH_BROADCAST = 30  # RFC 3021: in a /31 both addresses are hosts
 
 
 Subnet = tuple[int, int, int]
-"""Family, prefix length, and what the bits of the prefix are as a number."""
+"""Family, prefix length, and the bits of the prefix as a number."""
 
 
-@functools.lru_cache(maxsize=64)  # a plan says an address several times
+@functools.lru_cache(maxsize=64)  # each address of a plan is packed several times
 def packed(text: str) -> tuple[int, bytes]:
-    """Returns family and bytes of an address; ValueError if it is none."""
+    """Returns family and bytes of an address; raises ValueError if the text is not an address."""
     family = socket.AF_INET6 if ":" in text else socket.AF_INET
     try:
         return family, socket.inet_pton(family, text)
     except (OSError, ValueError) as error:
-        raise ValueError(f"{text!r} is no IP address") from error
+        raise ValueError(f"{text!r} is not an IP address") from error
 
 
 def packed_with_length(address: Address) -> tuple[int, bytes]:
-    """Returns family and bytes; ValueError if the address or its prefix length is none."""
+    """Returns family and bytes; raises ValueError if the address or its prefix length is invalid."""
     family, local = packed(address.address)
     check_length(address.prefix_length, local)
     return family, local
 
 
 def check_length(length: int, address: bytes) -> None:
-    """Raises ValueError if the address has not so many bits."""
+    """Raises ValueError if the prefix length exceeds the bits of the address."""
     bits = 8 * len(address)
     if not 0 <= length <= bits:
-        raise ValueError(f"{length} is no prefix length of an address of {bits} bits")
+        raise ValueError(f"{length} is not a prefix length of an address of {bits} bits")
 
 
-def add_address(end: End, address: Address) -> Request:
-    """Asks for the link to have the address, with its broadcast address if the subnet has one.
+def add_address(end: LinkRef, address: Address) -> Request:
+    """Requests to add the address to the link, with a broadcast address if the subnet has one.
 
-    An IPv6 address serves at once, without duplicate address detection.
+    An IPv6 address is usable at once, without duplicate address detection.
     """
     family, local = packed_with_length(address)
+    # On a link that is not point-to-point both attributes are the local address (linux/if_addr.h).
     parts = [attribute(_IFA_LOCAL, local), attribute(_IFA_ADDRESS, local)]
     length = address.prefix_length
     if family == socket.AF_INET and length <= _LONGEST_WITH_BROADCAST:
@@ -69,21 +72,21 @@ def add_address(end: End, address: Address) -> Request:
     return Request(_RTM_NEWADDR, CREATE | EXCLUSIVE, body, f"{end.name}: add address {address.address}/{length}")
 
 
-def ready_address(notification: Message) -> bytes | None:
-    """Reads which address a notification says to be ready; None if it says something else."""
+def parse_ready_address(notification: Message) -> bytes | None:
+    """Returns the address that a notification reports as usable, None if it reports something else."""
     if notification.kind != _RTM_NEWADDR:
         return None
     return attributes(notification.body[_HEADER.size :]).get(_IFA_ADDRESS)
 
 
 def subnet_of(address: Address) -> Subnet:
-    """The subnet that the address is in."""
+    """Returns the subnet of the address."""
     family, local = packed(address.address)
     return family, address.prefix_length, _prefix(local, address.prefix_length)
 
 
 def covers(network: Address, address: bytes) -> bool:
-    """Tells whether the address is in the subnet of the other one."""
+    """Returns whether `address` is in the subnet of `network`."""
     _, local = packed(network.address)
     length = network.prefix_length
     return len(local) == len(address) and _prefix(local, length) == _prefix(address, length)

@@ -1,12 +1,12 @@
-"""Tells the neighbours which MAC address has the addresses now: an address may have been another pod's before.
+"""Announces the addresses of new interfaces to their neighbours, whose caches may still map them to another pod's MAC.
 
-The kernel itself writes the announcements, when the MAC of the link is set to what it is: for each IPv4 address an ARP
-request with the address as sender and as target (RFC 5227, section 2.3: hosts update their caches by a request as by a
-reply, and more of them look at requests), for each IPv6 address an unsolicited neighbour advertisement with the
-override flag. `make_interfaces` has turned this on for the link (`arp_notify`, `ndisc_notify`).
+The kernel itself sends the announcements when the MAC of a link is set, even to the value it already has: for each IPv4
+address an ARP request with the address as sender and target (RFC 5227, section 2.3: hosts update their caches from a
+request as from a reply, and more hosts process requests), for each IPv6 address an unsolicited neighbour advertisement
+with the override flag. `make_interfaces` enables this on the link (`arp_notify`, `ndisc_notify`).
 
-A packet socket could send the same frames, but closing one waits for an RCU grace period: 9 ms, more than the whole
-of making the interface.
+A packet socket could send the same frames, but closing it waits for an RCU grace period: 9 ms, longer than creating
+the whole interface.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 
-from cni_contrail.link.exchange import route_socket_in
+from cni_contrail.link.exchange import open_route_socket
 from cni_contrail.link.links import set_mac
 from cni_contrail.link.plan import InterfacePlan
 
 
 def announce(netns_fd: int, plans: Sequence[InterfacePlan]) -> None:
-    """Announces the addresses of all interfaces that are still there.
+    """Announces the addresses of all interfaces that still exist.
 
-    Raises NetnsError if the sandbox cannot be entered, KernelError if the kernel refuses for another reason than that
-    the link is gone.
+    Raises NetnsError if the sandbox cannot be entered, KernelError for any rejection other than a missing link.
     """
-    with route_socket_in(netns_fd) as sandbox:
-        refusals = sandbox.carry_out([set_mac(plan) for plan in plans])
-    for refusal in refusals.values():
-        if refusal.errno != errno.ENODEV:
-            raise refusal
+    with open_route_socket(netns_fd) as sandbox:
+        errors = sandbox.execute([set_mac(plan) for plan in plans])
+    for error in errors.values():
+        if error.errno != errno.ENODEV:
+            raise error

@@ -1,21 +1,21 @@
-"""Why an interface could not be made, removed or read.
+"""Errors of creating, removing or reading an interface.
 
     LinkError
-    ├── KernelError      the kernel refused a request, or did not answer
-    ├── LinkExistsError  a name that the plan gives to a link is taken
-    ├── NetnsError       no network namespace there, or it cannot be entered
+    ├── KernelError      the kernel rejected a request, or did not answer
+    ├── LinkExistsError  a link name of the plan is already taken
+    ├── NetnsError       not a network namespace, or it cannot be entered
     └── SysctlError      a kernel setting cannot be written
 
-Every message names what was tried (interface and step) and the cause in the kernel's words.
+Every message names the interface, the failed step, and the kernel's own error text.
 """
 
 
 class LinkError(Exception):
-    """An interface could not be made, removed or read."""
+    """An interface could not be created, removed or read."""
 
 
 class KernelError(LinkError):
-    """The kernel refused a request: `errno` is its error number, `what` the request in words."""
+    """The kernel rejected a request: `errno` is its error number, `what` describes the request."""
 
     def __init__(self, what: str, errno: int, reason: str) -> None:
         super().__init__(f"{what}: {reason}")
@@ -24,17 +24,17 @@ class KernelError(LinkError):
 
 
 class LinkExistsError(LinkError):
-    """A link of this name exists already, on `side` "host" or "sandbox". It has been left as it was."""
+    """A link of this name already exists, on `side` "host" or "sandbox". It is left unchanged."""
 
     def __init__(self, interface: str, name: str, side: str) -> None:
-        super().__init__(f"{interface}: a link named {name} exists already ({side} side)")
+        super().__init__(f"{interface}: link {name} already exists ({side} side)")
         self.name = name
         self.side = side
 
 
 class NetnsError(LinkError):
-    """The path or descriptor is no network namespace, or the process may not enter it."""
+    """The path or descriptor is not a network namespace, or the process may not enter it."""
 
 
 class SysctlError(LinkError):
-    """A kernel setting is not there or cannot be written; the message names its key and its path."""
+    """A kernel setting does not exist or cannot be written; the message contains its key and its path."""

@@ -1,8 +1,8 @@
-"""A conversation with the kernel's rtnetlink: requests out in one datagram, refusals and answers back.
+"""rtnetlink socket: sends requests in one datagram and returns answers and errors.
 
-The kernel does the work within the system call that sends, so that the answers are there when it returns, and one
-acknowledgement is enough for a whole datagram (see `message.datagram`). Refusals come with the kernel's own words
-(NETLINK_EXT_ACK). The receive time-out is there so that nothing waits for ever if an answer is lost.
+The kernel processes a datagram within the system call that sends it, so the answers are ready when `send` returns, and
+one acknowledgement is enough for a whole datagram (see `message.datagram`). Errors carry the kernel's own explanation
+(NETLINK_EXT_ACK). The receive timeout bounds the wait if an answer is lost.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from types import TracebackType
 from cni_contrail.link import message
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.message import Message, Request
-from cni_contrail.link.netns import Inside
-from cni_contrail.link.refusal import refusal
+from cni_contrail.link.netns import InNetns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,34 +27,41 @@ if TYPE_CHECKING:
 _NETLINK_ROUTE = 0
 _SOL_NETLINK = 270
 _NETLINK_ADD_MEMBERSHIP = 1
-_NETLINK_CAP_ACK = 10  # refusals do not quote the whole request
-_NETLINK_EXT_ACK = 11  # refusals say why in words
-_NOTIFICATION = 0  # its sequence number
+_NETLINK_CAP_ACK = 10  # errors quote only the header of the request, not all of it
+_NETLINK_EXT_ACK = 11  # errors carry an explanation in words
+_NOTIFICATION = 0  # sequence number of messages that answer no request
 _TIMEOUT_S = 5
 _RECEIVE_BYTES = 65536  # the kernel sends at most 32 KiB at once
 
-# Each refusal takes about 1 KiB of the socket's receive buffer, 208 KiB by default: so many are never too many.
+# Each error takes about 1 KiB of the socket's receive buffer, 208 KiB by default. A full buffer would drop answers.
 _REQUESTS_AT_ONCE = 128
 _DUMP_ATTEMPTS = 10
 
+# struct nlmsgerr and its attributes, see netlink(7)
+_ACK_TLVS = 0x200  # NLM_F_ACK_TLVS: attributes follow
+_ERROR_CODE = struct.Struct("=i")  # negative error number
+_QUOTED_HEADER = 16  # bytes of the request behind the code: its header, and no more thanks to NETLINK_CAP_ACK
+_ERROR_TEXT = 1  # NLMSGERR_ATTR_MSG
+
 
 class RouteSocket:
-    """An rtnetlink socket in the network namespace that the calling thread was in when it was opened.
+    """An rtnetlink socket. It stays in the network namespace that the calling thread was in when it was opened.
 
-    Not for use by several threads at once.
+    Not thread-safe.
     """
 
-    __slots__ = ("_heard", "_sequence", "_socket")
+    __slots__ = ("_notifications", "_sequence", "_socket")
 
     def __init__(self) -> None:
-        self._heard: list[Message] = []
+        self._notifications: list[Message] = []
         self._sequence = 1
         try:
             self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_ROUTE)
         except OSError as error:
-            raise failure("open a netlink socket", error) from error
+            raise kernel_error("open a netlink socket", error) from error
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_CAP_ACK, 1)
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_EXT_ACK, 1)
+        # Not `settimeout`: that makes the socket non-blocking and costs a poll(2) for each receive.
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", _TIMEOUT_S, 0))
 
     def __enter__(self) -> Self:
@@ -66,59 +72,59 @@ class RouteSocket:
     ) -> None:
         self._socket.close()
 
-    def carry_out(self, requests: Sequence[Request]) -> dict[int, KernelError]:
-        """Has all requests carried out, in order, and returns those refused: position to refusal.
+    def execute(self, requests: Sequence[Request]) -> dict[int, KernelError]:
+        """Executes all requests in order and returns the errors by position.
 
-        A refusal does not stop the requests behind it. Raises KernelError if the kernel does not answer: then nobody
-        knows what was done.
+        An error does not stop the requests behind it. Raises KernelError if the kernel does not answer: it is then
+        unknown which requests were executed.
         """
-        return self._ask(requests)[1]
+        return self._exchange(requests)[1]
 
-    def carry_out_all(self, requests: Sequence[Request]) -> None:
-        """Has all requests carried out; raises the first refusal as KernelError."""
-        refusals = self._ask(requests)[1]
-        if refusals:
-            raise refusals[min(refusals)]
+    def execute_all(self, requests: Sequence[Request]) -> None:
+        """Executes all requests; raises the first error as KernelError, after all of them were tried."""
+        errors = self._exchange(requests)[1]
+        if errors:
+            raise errors[min(errors)]
 
-    def carry_out_all_and_get(self, requests: Sequence[Request], question: Request) -> bytes:
-        """As `carry_out_all`, and returns the body of the answer to what is asked behind them."""
-        answers, refusals = self._ask([*requests, question])
-        if refusals:
-            raise refusals[min(refusals)]
+    def execute_all_and_get(self, requests: Sequence[Request], query: Request) -> bytes:
+        """As `execute_all`, then executes `query` in the same datagram and returns the body of its answer."""
+        answers, errors = self._exchange([*requests, query])
+        if errors:
+            raise errors[min(errors)]
         return answers[len(requests)]
 
     def get(self, requests: Sequence[Request]) -> list[bytes | KernelError]:
-        """Asks for one object per request; returns the body of each answer, or its refusal."""
-        answers, refusals = self._ask(requests)
-        return [refusals[position] if position in refusals else answers[position] for position in range(len(requests))]
+        """Asks for one object per request; returns the body of each answer, or its error."""
+        answers, errors = self._exchange(requests)
+        return [errors[position] if position in errors else answers[position] for position in range(len(requests))]
 
     def dump(self, request: Request) -> list[bytes]:
-        """Asks for all objects of a kind, again if they changed meanwhile; returns the bodies of the answers."""
+        """Lists all objects of a kind and returns the bodies of the answers; retries if they change meanwhile."""
         for _ in range(_DUMP_ATTEMPTS):
             bodies = self._dump_once(request)
             if bodies is not None:
                 return bodies
         raise KernelError(request.what, errno.EINTR, f"changed during each of {_DUMP_ATTEMPTS} attempts to read them")
 
-    def listen(self, group: int) -> None:
-        """Has the kernel send the notifications of a group from now on."""
+    def subscribe(self, group: int) -> None:
+        """Subscribes to the notifications of a multicast group."""
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_ADD_MEMBERSHIP, group)
 
-    def heard(self, what: str) -> Iterator[Message]:
-        """Yields the notifications since `listen`, and waits for more; KernelError if that takes longer than 5 s."""
+    def notifications(self, what: str) -> Iterator[Message]:
+        """Yields the notifications since `subscribe` and waits for more; raises KernelError after 5 s."""
         deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
-            yield from self._heard
-            self._heard = list(message.messages(self._receive(what)))
-        raise _silence(what)
+            yield from self._notifications
+            self._notifications = list(message.messages(self._receive(what)))
+        raise _timed_out(what)
 
     def fileno(self) -> int:
         """Returns the socket's descriptor."""
         return self._socket.fileno()
 
-    def _ask(self, requests: Sequence[Request]) -> tuple[dict[int, bytes], dict[int, KernelError]]:
+    def _exchange(self, requests: Sequence[Request]) -> tuple[dict[int, bytes], dict[int, KernelError]]:
         answers: dict[int, bytes] = {}
-        refusals: dict[int, KernelError] = {}
+        errors: dict[int, KernelError] = {}
         for start in range(0, len(requests), _REQUESTS_AT_ONCE):
             part = requests[start : start + _REQUESTS_AT_ONCE]
             first = self._send(part)
@@ -126,12 +132,12 @@ class RouteSocket:
             for answer in self._until_answered(last, part[-1].what):
                 position = answer.sequence - first
                 if not 0 <= position < len(part):
-                    continue
+                    continue  # late answer to an earlier exchange that timed out
                 if answer.kind != message.ERROR:
                     answers[start + position] = answer.body
-                elif (refused := refusal(answer, part[position].what)) is not None:
-                    refusals[start + position] = refused
-        return answers, refusals
+                elif (error := _parse_error(answer, part[position].what)) is not None:
+                    errors[start + position] = error
+        return answers, errors
 
     def _dump_once(self, request: Request) -> list[bytes] | None:
         sequence = self._send([request])
@@ -140,11 +146,12 @@ class RouteSocket:
         for answer in self._until_answered(sequence, request.what):
             if answer.sequence != sequence:
                 continue
+            # Any part of the dump may carry the flag. Read on to the end, or the rest would precede the next answer.
             interrupted = interrupted or bool(answer.flags & message.DUMP_INTERRUPTED)
             if answer.kind not in (message.ERROR, message.DONE):
                 bodies.append(answer.body)
-            elif (refused := refusal(answer, request.what)) is not None:
-                raise refused
+            elif (error := _parse_error(answer, request.what)) is not None:
+                raise error
         return None if interrupted else bodies
 
     def _send(self, requests: Sequence[Request]) -> int:
@@ -153,15 +160,15 @@ class RouteSocket:
         try:
             self._socket.send(message.datagram(requests, first))
         except OSError as error:
-            raise failure(requests[0].what, error) from error
+            raise kernel_error(requests[0].what, error) from error
         return first
 
     def _until_answered(self, last: int, what: str) -> Iterator[Message]:
-        """Yields messages up to and including the one that ends the answer to request `last`."""
+        """Yields messages up to and including the final answer to request `last`; keeps notifications for later."""
         while True:
             for answer in message.messages(self._receive(what)):
                 if answer.sequence == _NOTIFICATION:
-                    self._heard.append(answer)
+                    self._notifications.append(answer)
                     continue
                 yield answer
                 if answer.sequence == last and answer.kind in (message.ERROR, message.DONE):
@@ -170,22 +177,41 @@ class RouteSocket:
     def _receive(self, what: str) -> bytes:
         try:
             return self._socket.recv(_RECEIVE_BYTES)
-        except BlockingIOError as error:
-            raise _silence(what) from error
+        except BlockingIOError as error:  # SO_RCVTIMEO expired
+            raise _timed_out(what) from error
         except OSError as error:
-            raise failure(what, error) from error
+            raise kernel_error(what, error) from error
 
 
-def route_socket_in(netns_fd: int) -> RouteSocket:
+def open_route_socket(netns_fd: int) -> RouteSocket:
     """Opens an rtnetlink socket in the network namespace `netns_fd`; raises NetnsError."""
-    with Inside(netns_fd):
+    with InNetns(netns_fd):
         return RouteSocket()
 
 
-def _silence(what: str) -> KernelError:
+def kernel_error(what: str, error: OSError) -> KernelError:
+    """Converts the failure of a system call to a KernelError of the request."""
+    return KernelError(what, error.errno or 0, os.strerror(error.errno or 0))
+
+
+def _timed_out(what: str) -> KernelError:
     return KernelError(what, errno.ETIMEDOUT, f"the kernel did not answer within {_TIMEOUT_S} s")
 
 
-def failure(what: str, error: OSError) -> KernelError:
-    """Returns a system call's failure as what it means for the request."""
-    return KernelError(what, error.errno or 0, os.strerror(error.errno or 0))
+def _parse_error(answer: Message, what: str) -> KernelError | None:
+    """Returns the error in an NLMSG_ERROR or NLMSG_DONE, None if the request `what` succeeded."""
+    (code,) = _ERROR_CODE.unpack_from(answer.body)
+    if code >= 0:  # 0 is an acknowledgement
+        return None
+    reason = os.strerror(-code)
+    text = message.attributes(answer.body[_error_attributes_at(answer) :]).get(_ERROR_TEXT)
+    if text is not None:
+        reason += " (" + text.rstrip(b"\0").decode() + ")"
+    return KernelError(what, -code, reason)
+
+
+def _error_attributes_at(answer: Message) -> int:
+    if not answer.flags & _ACK_TLVS:
+        return len(answer.body)
+    # NLMSG_DONE has the code alone; only NLMSG_ERROR quotes the request.
+    return _ERROR_CODE.size + (_QUOTED_HEADER if answer.kind == message.ERROR else 0)

@@ -1,64 +1,65 @@
-"""Makes the interfaces of a pod, all or nothing.
+"""Creates the interfaces of a pod, all or nothing.
 
-All interfaces go through each step together, since a step costs the kernel one exchange however many there are:
+All interfaces go through each step together, since a step costs one kernel exchange however many interfaces there are:
 
-1. Host: veth pairs, the other end straight in the sandbox, in the order of the plans, so that the indexes have it too.
-2. Host: sysctls, then alias and up. The host end is up first, so that the sandbox end has its carrier, and sends,
-   the moment it is up itself.
-3. Sandbox: sysctls; then links up, addresses, and when these are all there, routes. Then both ends and all addresses
-   are waited for until they serve.
-4. Sandbox: default routes, the only thing that may touch what other plugins made; so nothing can fail behind them.
+1. Host: creates the veth pairs, with the other end directly in the sandbox, in the order of the plans, so that the link
+   indexes have the same order.
+2. Host: sets sysctls, then alias and up. The host end is up first, so that the sandbox end has a carrier, and can send,
+   as soon as it is up itself.
+3. Sandbox: sets sysctls; then sets links up and adds addresses, and behind all addresses the routes. Then waits until
+   both ends and all addresses are usable.
+4. Sandbox: installs default routes, the only step that may change what other plugins created. It is the last one, so
+   that no later failure can leave their routes replaced.
 
-The calling thread is in the host's network namespace and is there again afterwards.
+The calling thread is in the host's network namespace, before and after.
 """
 
 from __future__ import annotations
 
 import errno
+import socket
 from collections.abc import Iterator, Sequence
 
 from cni_contrail.link import links
-from cni_contrail.link.addresses import add_address
-from cni_contrail.link.defaults import take_defaults
+from cni_contrail.link.addresses import IPV6_ADDRESSES, add_address, packed, packed_with_length, parse_ready_address
+from cni_contrail.link.defaults import install_defaults
 from cni_contrail.link.errors import KernelError, LinkError, LinkExistsError
-from cni_contrail.link.exchange import RouteSocket, route_socket_in
-from cni_contrail.link.links import End
-from cni_contrail.link.lookup import index_of
+from cni_contrail.link.exchange import RouteSocket, open_route_socket
+from cni_contrail.link.links import LinkRef
+from cni_contrail.link.lookup import index_of, refresh_carrier
 from cni_contrail.link.message import Request
-from cni_contrail.link.netns import Inside
-from cni_contrail.link.netns_ids import found_id, get_id
+from cni_contrail.link.netns import InNetns
+from cni_contrail.link.netns_ids import parse_id, request_id
 from cni_contrail.link.plan import InterfacePlan
-from cni_contrail.link.plan_check import check_plan
-from cni_contrail.link.readiness import Readiness
 from cni_contrail.link.remove import delete_links
-from cni_contrail.link.routes import add_route
+from cni_contrail.link.routes import add_route, packed_destination
 from cni_contrail.link.sysctls import Sysctls
 
 
 def make_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir: str = "/proc/sys") -> int:
-    """Makes all interfaces of the plans between the host's namespace and the sandbox `netns_fd`, or none.
+    """Creates all interfaces of the plans between the host's namespace and the sandbox `netns_fd`, or none.
 
-    Returns by which number the sandbox is known in the host's namespace, now that links lead there (`netns_ids`).
+    Returns the namespace ID by which the host's namespace now knows the sandbox (see `netns_ids`).
 
-    Raises LinkExistsError if a name is taken on either side (that link is left as it was), SysctlError, NetnsError,
-    KernelError or LinkError; the message names interface, step and cause. Whatever it made is unmade then.
+    Raises LinkExistsError if a name is taken on either side (that link is left unchanged), SysctlError, NetnsError,
+    KernelError or LinkError; the message names interface, step and cause. Whatever was created is deleted again.
     """
     sysctls = _checked(plans, sysctl_dir)
     with RouteSocket() as host:
         _create(host, netns_fd, plans)
         try:
-            number = _finish_host_ends(host, netns_fd, plans, sysctls)
+            sandbox_id = _finish_host_ends(host, netns_fd, plans, sysctls)
             _finish_sandbox_ends(host, netns_fd, plans, sysctls)
         except BaseException as error:
-            _unmake(host, plans, error)
+            _delete(host, plans, error)
             raise
-    return number
+    return sandbox_id
 
 
 def configure_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysctl_dir: str = "/proc/sys") -> None:
-    """Gives interfaces that were made bare their addresses and routes, where these are known only afterwards.
+    """Adds addresses and routes to interfaces that were created without, where these are known only later.
 
-    Raises as `make_interfaces` does, but undoes nothing: removing the links is left to the caller.
+    Raises as `make_interfaces` does, but undoes nothing: the caller removes the links.
     """
     sysctls = _checked(plans, sysctl_dir)
     with RouteSocket() as host:
@@ -66,78 +67,128 @@ def configure_interfaces(netns_fd: int, plans: Sequence[InterfacePlan], *, sysct
 
 
 def _checked(plans: Sequence[InterfacePlan], sysctl_dir: str) -> Sysctls:
-    """Finds what can be wrong before anything is made."""
+    """Rejects invalid plans before anything is created; raises LinkError."""
     sysctls = Sysctls(sysctl_dir)
     for plan in plans:
-        check_plan(plan)
+        _check_encoding(plan)
         sysctls.check(plan)
     return sysctls
 
 
+def _check_encoding(plan: InterfacePlan) -> None:
+    """Raises LinkError, with interface and value, if a value cannot be encoded; the kernel judges its meaning."""
+    try:
+        links.packed_name(plan.name)
+        links.packed_name(plan.host_name)
+        links.packed_alias(plan.alias)
+        links.packed_mac(plan.mac)
+        links.packed_mtu(plan.mtu)
+        for address in plan.addresses:
+            packed_with_length(address)
+        for route in plan.routes:
+            packed_destination(route.destination)
+            if route.gateway is not None:
+                packed(route.gateway)
+        for default in plan.defaults:
+            packed(default.gateway)
+    except ValueError as error:
+        raise LinkError(f"{plan.name}: {error}") from error
+
+
 def _create(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan]) -> None:
-    refusals = host.carry_out([links.create_pair(plan, netns_fd) for plan in plans])
-    if not refusals:
+    errors = host.execute([links.create_pair(plan, netns_fd) for plan in plans])
+    if not errors:
         return
-    first = min(refusals)
-    error = _explained(refusals[first], plans[first], host, netns_fd)
-    _unmake(host, [plan for position, plan in enumerate(plans) if position not in refusals], error)
+    first = min(errors)
+    error = _explained(errors[first], plans[first], host, netns_fd)
+    # The names of the rejected ones may belong to others, so only what was created is deleted.
+    _delete(host, [plan for position, plan in enumerate(plans) if position not in errors], error)
     raise error
 
 
-def _explained(refusal: KernelError, plan: InterfacePlan, host: RouteSocket, netns_fd: int) -> LinkError:
-    """Finds out which of the two names is taken, if that is what the kernel says."""
-    if refusal.errno != errno.EEXIST:
-        return refusal
+def _explained(error: KernelError, plan: InterfacePlan, host: RouteSocket, netns_fd: int) -> LinkError:
+    """Returns which of the two names is taken: EEXIST does not say."""
+    if error.errno != errno.EEXIST:
+        return error
     if index_of(host, plan.host_name) is not None:
         return LinkExistsError(plan.name, plan.host_name, "host")
-    with route_socket_in(netns_fd) as sandbox:
+    with open_route_socket(netns_fd) as sandbox:
         taken = index_of(sandbox, plan.name) is not None
-    return LinkExistsError(plan.name, plan.name, "sandbox") if taken else refusal
+    return LinkExistsError(plan.name, plan.name, "sandbox") if taken else error
 
 
 def _finish_host_ends(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> int:
-    """Returns the number of the sandbox."""
-    sysctls.settle_host_ends(plans)
-    settling = [links.set_host_end(plan, ipv6=sysctls.has_ipv6(plan)) for plan in plans]
-    return found_id(host.carry_out_all_and_get(settling, get_id(netns_fd)))
+    """Returns the namespace ID of the sandbox."""
+    sysctls.configure_host_ends(plans)
+    requests = [links.set_host_end(plan, ipv6=sysctls.supports_ipv6(plan)) for plan in plans]
+    return parse_id(host.execute_all_and_get(requests, request_id(netns_fd)))
 
 
 def _finish_sandbox_ends(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> None:
-    with Inside(netns_fd):
-        sysctls.settle_sandbox_ends(plans)
+    with InNetns(netns_fd):
+        # Both need the thread in the sandbox: sysctl files and sockets belong to the namespace of who opens them.
+        sysctls.configure_sandbox_ends(plans)
         sandbox = RouteSocket()
     with sandbox:
         ends = [(_end(sandbox, plan), plan) for plan in plans]
-        readiness = Readiness(sandbox, plans)
-        sandbox.carry_out_all([*_links_and_addresses(ends), *_routes(ends)])
+        readiness = _Readiness(sandbox, plans)
+        sandbox.execute_all([*_links_and_addresses(ends), *_routes(ends)])
         readiness.wait(host)
-        take_defaults(sandbox, ends)
+        install_defaults(sandbox, ends)
 
 
-def _end(sandbox: RouteSocket, plan: InterfacePlan) -> End:
+def _end(sandbox: RouteSocket, plan: InterfacePlan) -> LinkRef:
     index = index_of(sandbox, plan.name)
     if index is None:
-        raise LinkError(f"{plan.name}: somebody removed it from the sandbox while it was made")
-    return End(plan.name, index)
+        raise LinkError(f"{plan.name}: removed from the sandbox by another process while it was created")
+    return LinkRef(plan.name, index)
 
 
-def _links_and_addresses(ends: Sequence[tuple[End, InterfacePlan]]) -> Iterator[Request]:
+def _links_and_addresses(ends: Sequence[tuple[LinkRef, InterfacePlan]]) -> Iterator[Request]:
     for end, plan in ends:
         yield links.set_sandbox_end(end)
         for address in plan.addresses:
             yield add_address(end, address)
 
 
-def _routes(ends: Sequence[tuple[End, InterfacePlan]]) -> Iterator[Request]:
+def _routes(ends: Sequence[tuple[LinkRef, InterfacePlan]]) -> Iterator[Request]:
     for end, plan in ends:
         for route in plan.routes:
             yield add_route(end, route, plan.addresses)
 
 
-def _unmake(host: RouteSocket, plans: Sequence[InterfacePlan], cause: BaseException) -> None:
-    """Deletes the links of the plans, all made by us; raises LinkError with both causes if that fails too."""
+class _Readiness:
+    """Waits for the work that the kernel does after it has acknowledged a request.
+
+    - A link counts as down for up to a second after its carrier came (see `lookup.refresh_carrier`).
+    - An IPv6 address exists at once, but a kernel worker adds the route by which packets to it are received. Then the
+      kernel sends a notification of the address: usually some 20 us later, more where many pods start at once.
+
+    Create it before the addresses are added: it subscribes to the notifications, which are sent only once.
+    """
+
+    def __init__(self, sandbox: RouteSocket, plans: Sequence[InterfacePlan]) -> None:
+        self._sandbox = sandbox
+        self._plans = plans
+        addresses = [packed(address.address) for plan in plans for address in plan.addresses]
+        self._pending: set[bytes | None] = {local for family, local in addresses if family == socket.AF_INET6}
+        if self._pending:
+            sandbox.subscribe(IPV6_ADDRESSES)
+
+    def wait(self, host: RouteSocket) -> None:
+        """Returns when all links and addresses are usable; raises KernelError after 5 s."""
+        for plan in self._plans:
+            refresh_carrier(self._sandbox, plan.name)
+            refresh_carrier(host, plan.host_name)
+        notifications = self._sandbox.notifications("wait for IPv6 addresses")
+        while self._pending:
+            self._pending.discard(parse_ready_address(next(notifications)))
+
+
+def _delete(host: RouteSocket, plans: Sequence[InterfacePlan], cause: BaseException) -> None:
+    """Deletes the links of the plans, all created by us; raises LinkError with both causes if that fails too."""
     try:
         indexes = [(plan.host_name, index_of(host, plan.host_name)) for plan in plans]
-        delete_links(host, [End(name, index) for name, index in indexes if index is not None])
+        delete_links(host, [LinkRef(name, index) for name, index in indexes if index is not None])
     except KernelError as error:
-        raise LinkError(f"{cause}; nor could it be undone: {error}") from cause
+        raise LinkError(f"{cause}; cleanup failed too: {error}") from cause

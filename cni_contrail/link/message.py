@@ -1,6 +1,6 @@
-"""Netlink messages as bytes: a header, a fixed part that depends on the kind, and attributes.
+"""Netlink message encoding: a header, a fixed part that depends on the message type, and attributes.
 
-Sources: netlink(7), rtnetlink(7), linux/netlink.h. Numbers are in the machine's byte order, addresses in the network's;
+Sources: netlink(7), rtnetlink(7), linux/netlink.h. Numbers are in host byte order, addresses in network byte order;
 every attribute is padded to 4 bytes.
 """
 
@@ -11,27 +11,27 @@ from collections.abc import Iterator, Sequence
 
 from cni_contrail.link.named_tuple import NamedTuple
 
-EXCLUSIVE = 0x200  # NLM_F_EXCL: an error if it exists already
+EXCLUSIVE = 0x200  # NLM_F_EXCL: EEXIST if it already exists
 CREATE = 0x400  # NLM_F_CREATE
-APPEND = 0x800  # NLM_F_APPEND: behind what is there
-DUMP = 0x300  # NLM_F_DUMP: all of them
-DUMP_INTERRUPTED = 0x10  # NLM_F_DUMP_INTR: changed meanwhile, so not to be trusted
+APPEND = 0x800  # NLM_F_APPEND: behind existing ones
+DUMP = 0x300  # NLM_F_DUMP (NLM_F_ROOT | NLM_F_MATCH): all objects
+DUMP_INTERRUPTED = 0x10  # NLM_F_DUMP_INTR: objects changed meanwhile, so the dump may be inconsistent
 
-ERROR = 2  # NLMSG_ERROR: a refusal, or with code 0 an acknowledgement
+ERROR = 2  # NLMSG_ERROR: an error, or with code 0 an acknowledgement
 DONE = 3  # NLMSG_DONE: end of a dump
 
 _REQUEST = 0x01
 _ACKNOWLEDGE = 0x04
-_NESTED = 0x8000
+_NESTED = 0x8000  # NLA_F_NESTED: in the type of an attribute that holds attributes
 
 _HEADER = struct.Struct("=IHHII")  # length, kind, flags, sequence number, port
 _ATTRIBUTE = struct.Struct("=HH")  # length, kind
 _U32 = struct.Struct("=I")
-_NUMBER = struct.Struct("=HHI")  # an attribute that is one
+_NUMBER = struct.Struct("=HHI")  # a whole attribute with a 32-bit value: packed at once, as there are many
 
 
 class Request(NamedTuple):
-    """One message to the kernel before it is numbered; `what` says in errors what it was for."""
+    """One message to the kernel, not yet numbered; `what` names it in error messages."""
 
     kind: int
     flags: int
@@ -49,7 +49,7 @@ class Message(NamedTuple):
 
 
 def padded(length: int) -> int:
-    """Returns the length with padding."""
+    """Returns the length rounded up to 4 bytes."""
     return (length + 3) & ~3
 
 
@@ -60,38 +60,38 @@ def attribute(kind: int, value: bytes) -> bytes:
 
 
 def number(kind: int, value: int) -> bytes:
-    """Returns an attribute that holds an unsigned 32-bit number; ValueError if it does not fit."""
+    """Returns an attribute with an unsigned 32-bit value; raises ValueError if it does not fit."""
     if not 0 <= value < 1 << 32:
-        raise ValueError(f"{value} is no unsigned 32-bit number")
+        raise ValueError(f"{value} is not an unsigned 32-bit number")
     return _NUMBER.pack(_NUMBER.size, kind, value)
 
 
 def nested(kind: int, *attributes: bytes) -> bytes:
-    """Returns an attribute that holds attributes."""
+    """Returns an attribute that contains attributes."""
     return attribute(kind | _NESTED, b"".join(attributes))
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """Reads a sequence of attributes: kind to value."""
+    """Parses a sequence of attributes: type to value."""
     found = {}
     position = 0
     while position + _ATTRIBUTE.size <= len(data):
         length, kind = _ATTRIBUTE.unpack_from(data, position)
         found[kind & ~_NESTED] = data[position + _ATTRIBUTE.size : position + length]
-        position += padded(max(length, _ATTRIBUTE.size))
+        position += padded(max(length, _ATTRIBUTE.size))  # a malformed length must not stop the loop from advancing
     return found
 
 
 def unpack_number(value: bytes) -> int:
-    """Reads the value of an attribute that holds an unsigned 32-bit number."""
+    """Parses the value of an attribute with an unsigned 32-bit value."""
     return int(_U32.unpack(value)[0])
 
 
 def datagram(requests: Sequence[Request], first: int) -> bytes:
-    """Returns the requests as one datagram, numbered from `first`, of which the last asks for an acknowledgement.
+    """Returns the requests as one datagram, numbered from `first`; only the last requests an acknowledgement.
 
-    The kernel works a datagram off in order, all of it even if a message is refused, and reports refusals whether or
-    not an acknowledgement was asked for. So when the last one is acknowledged, what was not refused has been done.
+    The kernel processes all messages of a datagram in order, even if one fails, and reports errors whether or not an
+    acknowledgement was requested. When the last one is answered, every request without an error has been executed.
     """
     parts = []
     last = len(requests) - 1
@@ -103,7 +103,7 @@ def datagram(requests: Sequence[Request], first: int) -> bytes:
 
 
 def messages(data: bytes) -> Iterator[Message]:
-    """Reads the messages of one datagram."""
+    """Parses the messages of one datagram."""
     position = 0
     while position + _HEADER.size <= len(data):
         length, kind, flags, sequence, _port = _HEADER.unpack_from(data, position)

@@ -1,9 +1,9 @@
-"""Network namespaces by descriptor, and moving the calling thread into one for a moment.
+"""Network namespaces: opens and checks them, and moves the calling thread into one for a moment.
 
-A namespace belongs to a thread, not to the process, and a socket stays in the namespace in which it was opened. So
-whoever has business in a sandbox moves its own thread there, opens a socket (and writes sysctls, whose files show the
-namespace of the thread that opens them), and moves back at once; other threads never notice. A thread that cannot move
-back would do the next pod's work in this pod's namespace: then the process ends.
+A network namespace belongs to a thread, not to the process, and a socket stays in the namespace in which it was opened.
+To work in a sandbox, a thread enters it, opens a socket (and writes sysctls, whose files show the namespace of the
+thread that opens them), and returns at once; other threads are not affected. A thread that cannot return would do the
+next pod's work in this pod's namespace, so the process exits instead.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CLONE_NEWNET = 0x40000000
 _NS_GET_NSTYPE = 0xB703  # ioctl_ns(2)
 _OWN = "/proc/thread-self/ns/net"
-_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe at the path must not hold us up
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe must not block
 
 if sys.version_info >= (3, 12):
 
@@ -34,7 +34,7 @@ else:
 
     @functools.cache
     def _libc() -> Any:
-        import ctypes  # takes 2 ms, so only where it must be
+        import ctypes  # takes 2 ms: only interpreters before 3.12 need it
 
         return ctypes.CDLL(None, use_errno=True), ctypes.get_errno
 
@@ -44,8 +44,8 @@ else:
             raise OSError(get_errno(), os.strerror(get_errno()))
 
 
-class Inside:
-    """`with Inside(fd):` the calling thread is in the network namespace `fd`; nothing may be awaited meanwhile.
+class InNetns:
+    """`with InNetns(fd):` moves the calling thread into the network namespace `fd`; do not `await` inside.
 
     Raises NetnsError if the thread cannot enter. If it cannot return, the process exits with status 70.
     """
@@ -59,12 +59,12 @@ class Inside:
         try:
             self._home = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
-            raise NetnsError(f"own network namespace cannot be opened: {error.strerror}") from error
+            raise NetnsError(f"own network namespace: cannot open: {error.strerror}") from error
         try:
             _setns(self._target)
         except OSError as error:
             os.close(self._home)
-            raise NetnsError(f"network namespace cannot be entered: {error.strerror}") from error
+            raise NetnsError(f"network namespace: cannot enter: {error.strerror}") from error
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -73,14 +73,14 @@ class Inside:
             _setns(self._home)
         except OSError as stuck:
             os.write(2, f"cannot return from a sandbox's network namespace: {stuck.strerror}\n".encode())
-            os._exit(os.EX_SOFTWARE)
+            os._exit(os.EX_SOFTWARE)  # no handler may run in the wrong namespace
         os.close(self._home)
 
 
 def open_netns(path: str) -> int:
-    """Opens the network namespace at `path` and returns its descriptor, which is the caller's to close.
+    """Opens the network namespace at `path` and returns its descriptor, which the caller closes.
 
-    Raises NetnsError if there is nothing at the path, or something else than a network namespace.
+    Raises NetnsError if the path does not exist or is not a network namespace.
     """
     try:
         fd = os.open(path, _OPEN_FLAGS)
@@ -90,21 +90,21 @@ def open_netns(path: str) -> int:
 
 
 def checked_netns(fd: int, path: str) -> int:
-    """Returns the descriptor if it is a network namespace; else closes it and raises NetnsError."""
+    """Returns the descriptor if it is a network namespace; otherwise closes it and raises NetnsError."""
     if not _is_netns(fd):
         os.close(fd)
-        raise NetnsError(f"{path} is no network namespace")
+        raise NetnsError(f"{path} is not a network namespace")
     return fd
 
 
 def cannot_be_opened(path: str, error: OSError | ValueError) -> NetnsError:
-    """Returns a failure to open the path as what it means for the call."""
+    """Converts a failure to open the path to a NetnsError."""
     reason = error.strerror if isinstance(error, OSError) else error
-    return NetnsError(f"network namespace {path} cannot be opened: {reason}")
+    return NetnsError(f"network namespace {path}: cannot open: {reason}")
 
 
 def is_netns(path: str) -> bool:
-    """Tells whether there is a network namespace at the path."""
+    """Returns whether there is a network namespace at the path."""
     try:
         os.close(open_netns(path))
     except NetnsError:
@@ -113,12 +113,12 @@ def is_netns(path: str) -> bool:
 
 
 def is_own_netns(fd: int) -> bool:
-    """Tells whether the descriptor is the network namespace that the calling thread is in."""
+    """Returns whether the descriptor is the network namespace that the calling thread is in."""
     return os.path.samestat(os.fstat(fd), os.stat(_OWN))
 
 
-def own_netns() -> str:
-    """Returns what tells the network namespace of the calling thread from all others that exist."""
+def own_netns_id() -> str:
+    """Returns the device and inode of the calling thread's network namespace, unique among all that exist."""
     here = os.stat(_OWN)
     return f"{here.st_dev}:{here.st_ino}"
 
@@ -126,5 +126,5 @@ def own_netns() -> str:
 def _is_netns(fd: int) -> bool:
     try:
         return fcntl.ioctl(fd, _NS_GET_NSTYPE) == _CLONE_NEWNET
-    except OSError:  # whatever it is, it does not know what kind of namespace it is
+    except OSError:  # not a namespace file
         return False

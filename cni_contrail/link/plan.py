@@ -1,6 +1,7 @@
-"""What one attachment shall be in the kernel: worked out whole before anything is made.
+"""Interface plans: the desired state of one attachment in the kernel, complete before anything is created.
 
-Plain tuples, since this module is on the path of ADD, where import time is latency.
+Plain tuples, since this module is on the path of ADD, where import time is latency. The record of an attachment stores
+plans by these field names.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from cni_contrail.link.named_tuple import NamedTuple
 
 
 class Address(NamedTuple):
-    """An address with its prefix length; IPv4 or IPv6 by its form.
+    """An IPv4 or IPv6 address with its prefix length.
 
-    `metric` is that of the route to its subnet, 0 for what the kernel takes: 0 for IPv4, 256 for IPv6.
+    `metric` applies to the route to its subnet; 0 means the kernel's default: 0 for IPv4, 256 for IPv6.
     """
 
     address: str
@@ -20,7 +21,7 @@ class Address(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A route through the interface: `destination` a CIDR, `gateway` an address, or None for on-link."""
+    """A route through the interface: `destination` is a CIDR, `gateway` an address, or None for on-link."""
 
     destination: str
     gateway: str | None
@@ -29,8 +30,8 @@ class Route(NamedTuple):
 class DefaultRoute(NamedTuple):
     """A default route of one family through the interface.
 
-    `asked`: an annotation asked for it, so it replaces an existing default route of the sandbox, which is recorded and
-    put back by DEL; otherwise it is created exclusively.
+    `asked`: an annotation requests it, so it replaces an existing default route of the sandbox, which is recorded and
+    restored by DEL; otherwise it is created exclusively.
     """
 
     gateway: str
@@ -38,7 +39,7 @@ class DefaultRoute(NamedTuple):
 
 
 class InterfacePlan(NamedTuple):
-    """One interface: its sandbox end `name`, its host end `host_name`, both with `mtu` (bytes)."""
+    """One interface: the sandbox end `name` and the host end `host_name`, both with `mtu` (bytes)."""
 
     name: str
     host_name: str
@@ -51,9 +52,10 @@ class InterfacePlan(NamedTuple):
 
 
 class ReplacedRoute(NamedTuple):
-    """A default route of the sandbox that an asked-for one replaced: what DEL puts back.
+    """A default route of the sandbox that a requested one replaced; DEL restores it.
 
-    `family` is AF_INET or AF_INET6; `gateway` None for on-link; `onlink`: the gateway is in no subnet of the interface.
+    `family` is AF_INET or AF_INET6; `gateway` is None for on-link; `onlink`: the gateway is in no subnet of the
+    interface.
     """
 
     family: int

@@ -1,17 +1,17 @@
-"""Messages about routes of the main table.
+"""rtnetlink requests about routes of the main table.
 
 Sources: rtnetlink(7), linux/rtnetlink.h.
 
-How a route goes in:
+How a route is added:
 
-- A gateway outside the subnets of its interface (an address with /32 or /128, a point-to-point link) is taken to be on
-  the link: RTNH_F_ONLINK. A host route to it would do too, but it would draw the traffic of other interfaces to that
-  address.
-- Two interfaces may bring the same route (one network joined twice, overlapping networks). Both get theirs, the first
-  is in force, the next ones stand behind it. IPv4: NLM_F_APPEND. IPv6 would make one multipath route of two of the
-  same metric, and spread connections over both interfaces; so there each interface has a metric of its own, 1024 (what
-  ip-route(8) gives) and its index.
-- A default route gets what ip-route(8) gives, metric 0 for IPv4 and 1024 for IPv6, and is made exclusively.
+- A gateway outside the subnets of its interface (an address with /32 or /128, a point-to-point link) is assumed to be
+  on the link: RTNH_F_ONLINK. A host route to it would work too, but would also attract the traffic of other interfaces
+  to that address.
+- Two interfaces may have the same route (one network joined twice, overlapping networks). Both are added, and the first
+  takes precedence. IPv4: NLM_F_APPEND. IPv6 would merge two routes of the same metric into one multipath route and
+  spread connections over both interfaces, so each interface gets a metric of its own: 1024 (the default of ip-route(8))
+  plus its index.
+- A default route has the metric that ip-route(8) uses, 0 for IPv4 and 1024 for IPv6, and is created exclusively.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import struct
 from collections.abc import Iterator
 
 from cni_contrail.link.addresses import check_length, covers, packed
-from cni_contrail.link.links import End
+from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import (
     APPEND,
     CREATE,
@@ -48,7 +48,7 @@ _VIA = struct.Struct("=H")  # struct rtvia: family; then the address
 
 _MAIN_TABLE = 254  # RT_TABLE_MAIN
 _STATIC = 4  # RTPROT_STATIC
-_UNIVERSE, _LINK, _ANY_SCOPE = 0, 253, 255
+_UNIVERSE, _LINK, _ANY_SCOPE = 0, 253, 255  # RT_SCOPE_...; 255 (NOWHERE) matches every scope in a deletion
 _UNICAST = 1  # RTN_UNICAST
 _ONLINK = 4  # RTNH_F_ONLINK
 
@@ -65,15 +65,15 @@ _ADDRESS_BYTES = {socket.AF_INET: 4, socket.AF_INET6: 16}
 
 
 class _Hop(NamedTuple):
-    """Where a route leads: through a link, to a gateway or directly."""
+    """Next hop of a route: the link, and the gateway unless the destination is on-link."""
 
     ifindex: int
     gateway: str | None
     onlink: bool
 
 
-class FoundDefault(NamedTuple):
-    """A default route of the kernel's main table; one of several hops is found once for each."""
+class DefaultRouteEntry(NamedTuple):
+    """A default route of the kernel's main table; a multipath route has one entry per hop."""
 
     family: int
     ifindex: int
@@ -82,64 +82,64 @@ class FoundDefault(NamedTuple):
     onlink: bool
 
 
-def default_metric(family: int) -> int:
-    """Returns the metric of the default routes that we make."""
+def default_route_metric(family: int) -> int:
+    """Returns the metric of the default routes that this plugin adds."""
     return _IPV6_METRIC if family == socket.AF_INET6 else 0
 
 
 def packed_destination(destination: str) -> tuple[int, bytes, int]:
-    """Returns family, bytes and prefix length of a network, `10.1.0.0/16`; ValueError if it is none."""
+    """Returns family, bytes and prefix length of a network, `10.1.0.0/16`; raises ValueError if it is malformed."""
     network, _, length = destination.partition("/")
     family, packed_network = packed(network)
     if not length.isdecimal():
-        raise ValueError(f"{destination!r} is no network with a prefix length")
+        raise ValueError(f"{destination!r} is not a network with a prefix length")
     check_length(int(length), packed_network)
     return family, packed_network, int(length)
 
 
-def add_route(end: End, route: Route, addresses: tuple[Address, ...]) -> Request:
-    """Asks for a route through the link, behind an equal one; `addresses` are those of the link."""
+def add_route(end: LinkRef, route: Route, addresses: tuple[Address, ...]) -> Request:
+    """Requests to add a route through the link, behind an equal one; `addresses` are those of the link."""
     family, network, length = packed_destination(route.destination)
-    hop = _Hop(end.ifindex, route.gateway, _beyond(route.gateway, addresses))
+    hop = _Hop(end.ifindex, route.gateway, _outside_subnets(route.gateway, addresses))
     metric = _IPV6_METRIC + end.ifindex if family == socket.AF_INET6 else 0
-    body = _header(family, length, hop) + attribute(_RTA_DST, network) + _where(family, hop, metric)
+    body = _header(family, length, hop) + attribute(_RTA_DST, network) + _next_hop(family, hop, metric)
     what = f"{end.name}: add route {route.destination}" + (f" via {route.gateway}" if route.gateway else "")
     return Request(_RTM_NEWROUTE, CREATE | APPEND, body, what)
 
 
-def add_default(end: End, default: DefaultRoute, addresses: tuple[Address, ...]) -> Request:
-    """Asks for a default route through the link, to be refused if there is one of its metric."""
+def add_default_route(end: LinkRef, default: DefaultRoute, addresses: tuple[Address, ...]) -> Request:
+    """Requests to add a default route through the link; the kernel rejects it if one of its metric exists (EEXIST)."""
     family, _ = packed(default.gateway)
-    hop = _Hop(end.ifindex, default.gateway, _beyond(default.gateway, addresses))
-    body = _header(family, 0, hop) + _where(family, hop, default_metric(family))
+    hop = _Hop(end.ifindex, default.gateway, _outside_subnets(default.gateway, addresses))
+    body = _header(family, 0, hop) + _next_hop(family, hop, default_route_metric(family))
     return Request(_RTM_NEWROUTE, CREATE | EXCLUSIVE, body, f"{end.name}: add default route via {default.gateway}")
 
 
-def put_back(route: FoundDefault) -> Request:
-    """Asks for a default route that was there before.
+def restore_default_route(route: DefaultRouteEntry) -> Request:
+    """Requests to add a default route that existed before.
 
-    Several of one metric come back in the given order: IPv4 one behind the other, IPv6 as one multipath route.
+    Several of one metric are restored in the given order: IPv4 one behind the other, IPv6 as one multipath route.
     """
     hop = _Hop(route.ifindex, route.gateway, route.onlink)
-    body = _header(route.family, 0, hop) + _where(route.family, hop, route.metric)
-    return Request(_RTM_NEWROUTE, CREATE | APPEND, body, f"put back default route via {route.gateway or 'its link'}")
+    body = _header(route.family, 0, hop) + _next_hop(route.family, hop, route.metric)
+    return Request(_RTM_NEWROUTE, CREATE | APPEND, body, f"restore default route via {route.gateway or 'its link'}")
 
 
-def delete_default(route: FoundDefault) -> Request:
-    """Asks for a default route to be deleted."""
+def delete_default_route(route: DefaultRouteEntry) -> Request:
+    """Requests to delete a default route."""
     hop = _Hop(route.ifindex, route.gateway, route.onlink)
     header = _HEADER.pack(route.family, 0, 0, 0, _MAIN_TABLE, 0, _ANY_SCOPE, _UNICAST, 0)
     what = f"delete default route via {route.gateway or 'its link'}"
-    return Request(_RTM_DELROUTE, 0, header + _where(route.family, hop, route.metric), what)
+    return Request(_RTM_DELROUTE, 0, header + _next_hop(route.family, hop, route.metric), what)
 
 
 def dump_routes(family: int = socket.AF_UNSPEC) -> Request:
-    """Asks for all routes of a family, or of both; the answers are for `found_defaults`."""
+    """Requests all routes of a family, or of both; `parse_default_routes` reads the answers."""
     return Request(_RTM_GETROUTE, DUMP, _HEADER.pack(family, 0, 0, 0, 0, 0, 0, 0, 0), "read routes")
 
 
-def found_defaults(body: bytes) -> Iterator[FoundDefault]:
-    """Reads one answer to `dump_routes`: yields the route's hops if it is a default route of the main table."""
+def parse_default_routes(body: bytes) -> Iterator[DefaultRouteEntry]:
+    """Parses one answer to `dump_routes`: yields the hops if it is a unicast default route of the main table."""
     family, length, source_length, tos, table, _, _, kind, flags = _HEADER.unpack_from(body)
     if family not in _ADDRESS_BYTES or (length, source_length, tos, kind) != (0, 0, 0, _UNICAST):
         return
@@ -148,11 +148,11 @@ def found_defaults(body: bytes) -> Iterator[FoundDefault]:
         return
     metric = _number(found, _RTA_PRIORITY, 0)
     for hop in _hops(found, flags):
-        yield FoundDefault(family, hop.ifindex, hop.gateway, metric, hop.onlink)
+        yield DefaultRouteEntry(family, hop.ifindex, hop.gateway, metric, hop.onlink)
 
 
-def _beyond(gateway: str | None, addresses: tuple[Address, ...]) -> bool:
-    """Tells whether a gateway is in none of the subnets; every link has the link-local one of IPv6."""
+def _outside_subnets(gateway: str | None, addresses: tuple[Address, ...]) -> bool:
+    """Returns whether a gateway is outside all subnets; fe80::/10 is a subnet of every link."""
     if gateway is None:
         return False
     family, wanted = packed(gateway)
@@ -161,21 +161,22 @@ def _beyond(gateway: str | None, addresses: tuple[Address, ...]) -> bool:
 
 
 def _header(family: int, length: int, hop: _Hop) -> bytes:
+    # As ip-route(8) does: only an IPv4 route without a gateway has link scope; IPv6 has no route scopes.
     scope = _LINK if hop.gateway is None and family == socket.AF_INET else _UNIVERSE
     flags = _ONLINK if hop.onlink else 0
     return _HEADER.pack(family, length, 0, 0, _MAIN_TABLE, _STATIC, scope, _UNICAST, flags)
 
 
-def _where(family: int, hop: _Hop, metric: int) -> bytes:
-    where = number(_RTA_OIF, hop.ifindex)
+def _next_hop(family: int, hop: _Hop, metric: int) -> bytes:
+    encoded = number(_RTA_OIF, hop.ifindex)
     if metric:
-        where += number(_RTA_PRIORITY, metric)
+        encoded += number(_RTA_PRIORITY, metric)
     if hop.gateway is None:
-        return where
-    of, gateway = packed(hop.gateway)
-    if of == family:
-        return where + attribute(_RTA_GATEWAY, gateway)
-    return where + attribute(_RTA_VIA, _VIA.pack(of) + gateway)  # IPv4 by way of an IPv6 gateway
+        return encoded
+    gateway_family, gateway = packed(hop.gateway)
+    if gateway_family == family:
+        return encoded + attribute(_RTA_GATEWAY, gateway)
+    return encoded + attribute(_RTA_VIA, _VIA.pack(gateway_family) + gateway)  # an IPv4 route with an IPv6 gateway
 
 
 def _hops(found: dict[int, bytes], flags: int) -> Iterator[_Hop]:

@@ -69,7 +69,7 @@ def read_call(environment: Mapping[str, str]) -> Call:
     )
 
 
-def refuse_malformed_args(call: Call) -> None:
+def reject_malformed_args(call: Call) -> None:
     """Raises `PluginError` with code 4 for an element of CNI_ARGS that is neither K=V nor empty."""
     if call.malformed_arg:
         raise PluginError(Code.INVALID_ENVIRONMENT, "CNI_ARGS must be K=V;K=V", f"{call.malformed_arg} has no =")

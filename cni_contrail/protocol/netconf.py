@@ -55,7 +55,7 @@ def object_at(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value
 
 
-def refuse_unsupported_fields(config: NetworkConfig) -> None:
+def reject_unsupported_fields(config: NetworkConfig) -> None:
     """Raises `PluginError` with code 2 for address management and masquerading: addresses come from the agent alone."""
     for key in ("ipam", "ipMasq"):
         value = config.document.get(key)

@@ -14,7 +14,7 @@ from cni_contrail.addresses import family_of
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.protocol.netconf import NetworkConfig
-from cni_contrail.protocol.versions import allows_chains, tells_mtu
+from cni_contrail.protocol.versions import has_mtu, supports_chaining
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def previous_result(config: NetworkConfig) -> Mapping[str, Any] | None:
 
 def success_document(config: NetworkConfig, attached: AttachmentResult) -> str:
     """Answers ADD; raises `PluginError` with code 7 for what the configuration's version cannot express."""
-    form = _with_lists if allows_chains(config.version) else _without_lists
+    form = _with_lists if supports_chaining(config.version) else _without_lists
     return json.dumps({"cniVersion": config.version, **form(config, attached)})
 
 
@@ -85,7 +85,7 @@ def error_document(error: PluginError, version: str) -> str:
 def _with_lists(config: NetworkConfig, attached: AttachmentResult) -> dict[str, Any]:
     previous = previous_result(config) or {}
     before = {key: list(previous.get(key) or ()) for key in _LISTS}
-    mtu = {"mtu": attached.mtu} if tells_mtu(config.version) else {}
+    mtu = {"mtu": attached.mtu} if has_mtu(config.version) else {}
     host_end = {"name": attached.host_name, **mtu}
     sandbox_end = {"name": attached.name, "mac": attached.mac, **mtu, "sandbox": attached.sandbox}
     position = len(before["interfaces"]) + 1

@@ -35,12 +35,12 @@ def check_version(command: str, version: str) -> None:
         )
 
 
-def allows_chains(version: str) -> bool:
+def supports_chaining(version: str) -> bool:
     """Whether results of that (supported) version have lists, and can be passed to the next plugin (from 0.3.0 on)."""
     return _parts(version) >= (0, 3, 0)
 
 
-def tells_mtu(version: str) -> bool:
+def has_mtu(version: str) -> bool:
     """Whether interfaces in results of that (supported) version have an MTU (from 1.1.0 on)."""
     return _parts(version) >= (1, 1, 0)
 

@@ -9,17 +9,17 @@ from collections.abc import Iterator
 
 from cni_contrail.errors import DamagedRecordError, TryAgainError
 from cni_contrail.log import Log
+from cni_contrail.state.attempt_locks import is_attempt_running
 from cni_contrail.state.files import (
+    create_private_directory,
     file_name,
-    make_private_directory,
-    names_in,
-    read_if_there,
-    remove_if_there,
-    remove_parts,
-    write_whole,
+    list_names,
+    read_if_exists,
+    remove_if_exists,
+    remove_partial_files,
+    write_atomically,
 )
 from cni_contrail.state.lock import locked_directory
-from cni_contrail.state.owners import is_owned
 from cni_contrail.state.records import Record, decode_record, encode_record
 
 _SUFFIX = ".json"
@@ -38,12 +38,12 @@ class Attachments:
         """Holds the container's lock, waiting for it for up to `patience` seconds."""
         directory = self._directory(container)
         with locked_directory(directory, patience):
-            remove_parts(directory)
+            remove_partial_files(directory)
             yield
 
     def containers(self) -> list[str]:
         """Names of all containers, sorted."""
-        return [name for name in names_in(self.state_dir) if not name.startswith(".")]
+        return [name for name in list_names(self.state_dir) if not name.startswith(".")]
 
     def has_container(self, container: str) -> bool:
         """Whether there is anything about the container."""
@@ -51,7 +51,7 @@ class Attachments:
 
     def ifnames(self, container: str) -> list[str]:
         """CNI_IFNAMEs of the container's attachments."""
-        names = names_in(self._directory(container))
+        names = list_names(self._directory(container))
         return [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
 
     def of_container(self, container: str) -> list[Record]:
@@ -62,23 +62,23 @@ class Attachments:
     def read(self, container: str, ifname: str) -> Record | None:
         """The record of one attachment, None if there is none; raises `DamagedRecordError`."""
         path = self._path(container, ifname)
-        data = read_if_there(path)
+        data = read_if_exists(path)
         try:
             return None if data is None else decode_record(data)
         except ValueError as error:
             raise DamagedRecordError(path, str(error)) from error
 
-    def is_being_made(self, record: Record) -> bool:
+    def is_in_progress(self, record: Record) -> bool:
         """Whether the ADD that wrote the record still runs."""
-        return is_owned(self.state_dir, record.attempt)
+        return is_attempt_running(self.state_dir, record.attempt)
 
     def write(self, record: Record) -> None:
         """Writes a record over what is there."""
-        write_whole(self._path(record.container_id, record.ifname), encode_record(record))
+        write_atomically(self._path(record.container_id, record.ifname), encode_record(record))
 
     def remove(self, record: Record) -> None:
         """Forgets an attachment."""
-        remove_if_there(self._path(record.container_id, record.ifname))
+        remove_if_exists(self._path(record.container_id, record.ifname))
 
     def tidy(self, container: str) -> None:
         """Removes what killed calls left of a container that has no attachment, unless another call is at it."""
@@ -91,11 +91,11 @@ class Attachments:
         path = self._path(container, ifname)
         aside = os.path.join(self.state_dir, _DAMAGED, f"{file_name(container)}.{ifname}{_SUFFIX}")
         try:
-            make_private_directory(os.path.dirname(aside))
+            create_private_directory(os.path.dirname(aside))
             os.rename(path, aside)
         except OSError as failure:
             self._journal.error(f"{damaged.message}: cannot be set aside, {failure.strerror}")
-            remove_if_there(path)
+            remove_if_exists(path)
         else:
             self._journal.error(f"{damaged.message}: set aside as {aside}")
 

@@ -10,7 +10,7 @@ _DIGEST = 65  # characters, with the point before it
 _PART = ".part"
 
 
-def write_whole(path: str, data: bytes) -> None:
+def write_atomically(path: str, data: bytes) -> None:
     """Writes a file by atomic rename, with the directories above it; raises `PluginError` with code 5.
 
     Two processes may not write the same path at the same time: callers hold a lock.
@@ -39,21 +39,21 @@ def _create(path: str) -> int:
     try:
         return os.open(path, flags, 0o600)
     except FileNotFoundError:
-        make_private_directory(os.path.dirname(path))
+        create_private_directory(os.path.dirname(path))
         return os.open(path, flags, 0o600)
 
 
-def make_private_directory(path: str) -> None:
+def create_private_directory(path: str) -> None:
     """Makes a directory, and those above it, for root alone; what is there already stays as it is. Raises `OSError`."""
     with contextlib.suppress(FileExistsError):
         try:
             os.mkdir(path, 0o700)
         except FileNotFoundError:
-            make_private_directory(os.path.dirname(path))
+            create_private_directory(os.path.dirname(path))
             os.mkdir(path, 0o700)
 
 
-def why_unwritable(directory: str) -> str | None:
+def unwritable_reason(directory: str) -> str | None:
     """Says what keeps files from being written below a directory, which may not be there yet; None if nothing does."""
     while not os.path.lexists(directory):
         directory = os.path.dirname(directory)
@@ -68,7 +68,7 @@ def why_unwritable(directory: str) -> str | None:
     return None
 
 
-def read_if_there(path: str) -> bytes | None:
+def read_if_exists(path: str) -> bytes | None:
     """Reads a file, None if there is none; raises `PluginError` with code 5."""
     try:
         with open(path, "rb", buffering=0) as file:
@@ -79,7 +79,7 @@ def read_if_there(path: str) -> bytes | None:
         raise PluginError(Code.IO_FAILURE, f"{path} cannot be read: {error.strerror}") from error
 
 
-def names_in(directory: str) -> list[str]:
+def list_names(directory: str) -> list[str]:
     """Names in a directory, sorted; none if it is not there; raises `PluginError` with code 5."""
     try:
         return sorted(os.listdir(directory))
@@ -89,14 +89,14 @@ def names_in(directory: str) -> list[str]:
         raise PluginError(Code.IO_FAILURE, f"{directory} cannot be read: {error.strerror}") from error
 
 
-def remove_parts(directory: str) -> None:
+def remove_partial_files(directory: str) -> None:
     """Removes what killed calls had begun to write; the caller holds the lock of those that write here."""
-    for name in names_in(directory):
+    for name in list_names(directory):
         if name.endswith(_PART):
-            remove_if_there(os.path.join(directory, name))
+            remove_if_exists(os.path.join(directory, name))
 
 
-def remove_if_there(path: str) -> None:
+def remove_if_exists(path: str) -> None:
     """Removes a file; one that is gone is no error; raises `PluginError` with code 5."""
     try:
         os.unlink(path)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, TryAgainError
-from cni_contrail.state.files import make_private_directory
+from cni_contrail.state.files import create_private_directory
 
 _FIRST_PAUSE = 0.005  # seconds
 _LONGEST_PAUSE = 0.1
@@ -57,7 +57,7 @@ def _try(path: str) -> int | None:
 def _open(path: str) -> int | None:
     """The descriptor of the directory; None if another call removed it just now."""
     try:
-        make_private_directory(path)
+        create_private_directory(path)
     except OSError as error:
         raise PluginError(Code.IO_FAILURE, f"{path} cannot be made: {error.strerror}") from error
     try:

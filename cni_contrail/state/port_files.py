@@ -13,7 +13,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.state.files import names_in, read_if_there, remove_if_there, remove_parts, write_whole
+from cni_contrail.state.files import (
+    list_names,
+    read_if_exists,
+    remove_if_exists,
+    remove_partial_files,
+    write_atomically,
+)
 from cni_contrail.state.lock import locked_directory
 
 _LOCK_PATIENCE = 3.0  # seconds; it is held for a moment only
@@ -35,11 +41,11 @@ class PortFiles:
     def write(self, port: Mapping[str, str]) -> None:
         """Writes the file of a port over that of an earlier container; raises `PluginError` with code 5."""
         with self._locked():
-            write_whole(os.path.join(self.directory, port["vmi-uuid"]), json.dumps(port, indent="\t").encode())
+            write_atomically(os.path.join(self.directory, port["vmi-uuid"]), json.dumps(port, indent="\t").encode())
 
     def all(self) -> list[PortFile]:
         """All files that are ports; others are not ours to judge."""
-        paths = [os.path.join(self.directory, name) for name in names_in(self.directory)]
+        paths = [os.path.join(self.directory, name) for name in list_names(self.directory)]
         return [PortFile(path, port) for path in paths if (port := _read_port(path)) is not None]
 
     def of_container(self, container_id: str) -> list[PortFile]:
@@ -51,16 +57,16 @@ class PortFiles:
         if os.path.isdir(self.directory):
             with self._locked():
                 for file in files:
-                    remove_if_there(file.path)
+                    remove_if_exists(file.path)
 
-    def are_gone(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether no attachment of the VM is left on this node."""
-        return not names_in(self.directory)
+        return not list_names(self.directory)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         with locked_directory(self.directory, _LOCK_PATIENCE):
-            remove_parts(self.directory)
+            remove_partial_files(self.directory)
             yield
 
 
@@ -68,7 +74,7 @@ def _read_port(path: str) -> Mapping[str, str] | None:
     if os.path.isdir(path):
         return None
     try:
-        document = json.loads(read_if_there(path) or b"")
+        document = json.loads(read_if_exists(path) or b"")
     except (ValueError, RecursionError):
         return None  # upstream's plugin was killed while it wrote
     return document if isinstance(document, dict) else None

@@ -206,9 +206,9 @@ async def test_our_plugin_asks_in_this_form(listed: ServedAgent, seen_by_pages: 
 
     def attach_and_detach() -> None:
         agent = PluginsAgent(Endpoint(str(listed.socket), "", 0))
-        asked: HttpExchange = agent.ask_machine_config(MACHINE.name, MACHINE.uuid, 3.0, deadline)
-        assert agent.machine_config(asked) is not None
-        agent.plug(agent.ask_plug([port_of(SAMPLE_VM, SAMPLE_VMI)], deadline))
+        asked: HttpExchange = agent.request_vm_config(MACHINE.name, MACHINE.uuid, 3.0, deadline)
+        assert agent.read_vm_config(asked) is not None
+        agent.plug(agent.request_plug([port_of(SAMPLE_VM, SAMPLE_VMI)], deadline))
         agent.unplug(SAMPLE_VM, "", CONTAINER, deadline)
         agent.unplug(SAMPLE_VM, SAMPLE_VMI, CONTAINER, deadline)
         idle_connections.close()

@@ -94,7 +94,7 @@ DAMAGES: dict[str, tuple[Damage, list[str]]] = {
     "the host end's MTU": (lambda pod, node: node.ip("link", "set", node.links()[0], "mtu", "1300"), ["MTU of 1300"]),
     "the alias": (lambda pod, node: node.ip("link", "set", node.links()[0], "alias", "x"), ["alias 'x'"]),
     "a route": (lambda pod, node: pod.ip("route", "del", "10.9.0.0/16"), ["10.9.0.0/16", "10.1.0.9"]),
-    "the pairing": (exchange_host_ends, ["two ends of one pair"]),
+    "the pairing": (exchange_host_ends, ["two ends of one veth pair"]),
     "the name": (lambda pod, node: rename(pod, "eth1", "other"), ["eth1"]),
     "the default route": (lambda pod, node: pod.ip("route", "del", "default"), ["default"]),
 }

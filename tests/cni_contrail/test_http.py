@@ -114,7 +114,7 @@ def test_an_agent_that_does_not_close_is_not_waited_for(serve: Server) -> None:
 def test_what_is_not_http_is_named_with_its_address(serve: Server, parts: tuple[bytes, ...]) -> None:
     with pytest.raises(PluginError) as caught:
         ask(serve(*parts))
-    assert caught.value.code == Code.AGENT_NONSENSE
+    assert caught.value.code == Code.BAD_AGENT_RESPONSE
     assert serve.path in caught.value.message
 
 

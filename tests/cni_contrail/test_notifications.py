@@ -58,10 +58,10 @@ def test_one_that_is_away_is_told_later(
     for container in ("c1", "c2"):
         pending.notify(client, of(container), 1)
     assert kept(state) == [f"c1.{MACHINE}.json", f"c2.{MACHINE}.json"]
-    pending.send_some(client)
+    pending.send_batch(client)
     assert len(kept(state)) == 2
     with OurAgent(agent_socket) as agent:
-        pending.send_some(client)
+        pending.send_batch(client)
         assert [seen.query["vm-id"] for seen in agent.seen] == ["c1", "c2"]
     assert not (state / ".pending").exists()
 
@@ -72,9 +72,9 @@ def test_only_so_many_are_told_by_one_call(
     for number in range(20):
         pending.notify(client, of(f"c{number:02}"), 1)
     with OurAgent(agent_socket) as agent:
-        pending.send_some(client)
+        pending.send_batch(client)
         assert len(agent.seen) == 16
-        pending.send_some(client)
+        pending.send_batch(client)
         assert len(agent.seen) == 20
     assert kept(state) == []
 
@@ -87,7 +87,7 @@ def test_only_so_long_is_spent_on_it(
     with OurAgent(agent_socket) as agent:
         agent.stall("DELETE")
         begin = time.monotonic()
-        pending.send_some(client)
+        pending.send_batch(client)
         assert time.monotonic() - begin < 2
     assert len(kept(state)) == 3
 
@@ -99,7 +99,7 @@ def test_one_refusal_does_not_hold_up_the_others(
         pending.notify(client, of(f"c{number}"), 1)
     with OurAgent(agent_socket) as agent:
         agent.before(lambda seen: Reply(400, {"error": "what?"}) if seen.query["vm-id"] == "c1" else None)
-        pending.send_some(client)
+        pending.send_batch(client)
         assert len(agent.seen) == 3
     assert kept(state) == []
     assert "what?" in (tmp_path / "log").read_text()
@@ -111,7 +111,7 @@ def test_a_damaged_one_is_dropped(
     (state / ".pending").mkdir(parents=True)
     for number, content in enumerate(("", "{", "[]", '{"container_id": "c1"}')):
         (state / ".pending" / f"{number}.json").write_text(content)
-    pending.send_some(client)
+    pending.send_batch(client)
     assert agent.seen == []
     assert kept(state) == []
 
@@ -125,7 +125,7 @@ def test_two_calls_do_not_tell_the_same(
     held = os.open(state / ".pending", os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     try:
-        pending.send_some(client)
+        pending.send_batch(client)
     finally:
         os.close(held)
     assert agent.seen == []

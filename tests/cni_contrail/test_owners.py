@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.state.owners import is_owned, owned
+from cni_contrail.state.attempt_locks import attempt_lock, is_attempt_running
 
 attempts = st.binary(min_size=8, max_size=8).map(bytes.hex)
 
 OWNER = """
 import sys
-from cni_contrail.state.owners import owned
+from cni_contrail.state.attempt_locks import owned
 with owned(sys.argv[1], sys.argv[2]):
     print("owned", flush=True)
     sys.stdin.read()
@@ -41,20 +41,20 @@ def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 @given(attempts, attempts)
 def test_an_attempt_is_owned_while_it_runs_and_no_other_is(tmp_path: Path, attempt: str, other: str) -> None:
     directory = str(tmp_path)
-    assert not is_owned(directory, attempt)
-    with owned(directory, attempt):
-        assert is_owned(directory, attempt)
-        assert is_owned(directory, other) == (int(other, 16) >> 2 == int(attempt, 16) >> 2)
-    assert not is_owned(directory, attempt)
+    assert not is_attempt_running(directory, attempt)
+    with attempt_lock(directory, attempt):
+        assert is_attempt_running(directory, attempt)
+        assert is_attempt_running(directory, other) == (int(other, 16) >> 2 == int(attempt, 16) >> 2)
+    assert not is_attempt_running(directory, attempt)
 
 
 def test_another_process_sees_it_and_it_ends_with_its_process(
     tmp_path: Path, other_process: subprocess.Popen[str]
 ) -> None:
-    assert is_owned(str(tmp_path), "05".rjust(16, "0"))
+    assert is_attempt_running(str(tmp_path), "05".rjust(16, "0"))
     other_process.kill()
     other_process.wait(10)
-    assert not is_owned(str(tmp_path), "05".rjust(16, "0"))
+    assert not is_attempt_running(str(tmp_path), "05".rjust(16, "0"))
 
 
 def test_threads_of_one_process_own_each_their_own(tmp_path: Path) -> None:
@@ -64,40 +64,40 @@ def test_threads_of_one_process_own_each_their_own(tmp_path: Path) -> None:
     held = threading.Event()
 
     def hold() -> None:
-        with owned(directory, first):
+        with attempt_lock(directory, first):
             held.set()
             release.wait(10)
 
     thread = threading.Thread(target=hold)
     thread.start()
     assert held.wait(10)
-    with owned(directory, second):
-        assert is_owned(directory, first)
-        assert is_owned(directory, second)
-    assert is_owned(directory, first)
-    assert not is_owned(directory, second)
+    with attempt_lock(directory, second):
+        assert is_attempt_running(directory, first)
+        assert is_attempt_running(directory, second)
+    assert is_attempt_running(directory, first)
+    assert not is_attempt_running(directory, second)
     release.set()
     thread.join(10)
-    assert not is_owned(directory, first)
+    assert not is_attempt_running(directory, first)
 
 
 def test_it_is_no_matter_to_who_locks_the_directory(tmp_path: Path) -> None:
     descriptor = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
-        with owned(str(tmp_path), "a" * 16):
-            assert is_owned(str(tmp_path), "a" * 16)
+        with attempt_lock(str(tmp_path), "a" * 16):
+            assert is_attempt_running(str(tmp_path), "a" * 16)
     finally:
         os.close(descriptor)
 
 
 def test_nothing_is_left_of_it(tmp_path: Path) -> None:
-    with owned(str(tmp_path / "state"), "a" * 16):
+    with attempt_lock(str(tmp_path / "state"), "a" * 16):
         pass
     assert list((tmp_path / "state").iterdir()) == []
 
 
 def test_a_directory_that_cannot_be_made_is_named() -> None:
-    with pytest.raises(PluginError, match="/proc/none cannot be made") as caught, owned("/proc/none", "a" * 16):
+    with pytest.raises(PluginError, match="/proc/none cannot be made") as caught, attempt_lock("/proc/none", "a" * 16):
         pass
     assert caught.value.code == Code.IO_FAILURE

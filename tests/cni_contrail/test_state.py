@@ -15,7 +15,7 @@ from cni_contrail.errors import Code, DamagedRecordError, PluginError, TryAgainE
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route
 from cni_contrail.log import Log
 from cni_contrail.state.attachments import Attachments
-from cni_contrail.state.files import file_name, write_whole
+from cni_contrail.state.files import file_name, write_atomically
 from cni_contrail.state.lock import locked_directory
 from cni_contrail.state.records import AttachedInterface, Record, decode_record, encode_record
 
@@ -132,7 +132,7 @@ class TestFiles:
     def test_a_file_is_replaced_whole_and_nothing_else_is_left(self, tmp_path: Path) -> None:
         path = tmp_path / "a" / "b"
         for content in (b"first", b"second", b""):
-            write_whole(str(path), content)
+            write_atomically(str(path), content)
             assert path.read_bytes() == content
         assert [each.name for each in path.parent.iterdir()] == ["b"]
 
@@ -143,7 +143,7 @@ class TestFiles:
         path.write_bytes(b"old")
         monkeypatch.setattr(os, "rename", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(PluginError, match="No space left on device") as caught:
-            write_whole(str(path), b"new")
+            write_atomically(str(path), b"new")
         assert caught.value.code == Code.IO_FAILURE
         assert str(path) in caught.value.message
         assert path.read_bytes() == b"old"

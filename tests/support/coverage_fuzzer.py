@@ -48,7 +48,7 @@ class Calls:
         self.answer = http.HttpResponse(404, b"")
         setattr(http.HttpExchange, "answer", lambda _: self.answer)  # noqa: B010 - nobody is there to be asked
 
-    def carry_out(self, command: str, stdin: bytes, args: str = "") -> None:
+    def execute(self, command: str, stdin: bytes, args: str = "") -> None:
         """One call, and the DEL that a runtime makes after it."""
         answer = self._respond(command, stdin, args)
         if answer.output:
@@ -86,14 +86,14 @@ def target(name: str, calls: Calls) -> Callable[[bytes], None]:
     """What one input of a target does."""
 
     def standard_input(data: bytes) -> None:
-        calls.carry_out(COMMANDS[data[0] % len(COMMANDS)] if data else "ADD", data[1:])
+        calls.execute(COMMANDS[data[0] % len(COMMANDS)] if data else "ADD", data[1:])
 
     def arguments(data: bytes) -> None:
-        calls.carry_out(COMMANDS[len(data) % len(COMMANDS)], config(), os.fsdecode(data.replace(b"\0", b"")))
+        calls.execute(COMMANDS[len(data) % len(COMMANDS)], config(), os.fsdecode(data.replace(b"\0", b"")))
 
     def answers(data: bytes) -> None:
         calls.answer = http.HttpResponse(200, data)
-        calls.carry_out("ADD", config())
+        calls.execute("ADD", config())
 
     def wire(data: bytes) -> None:
         setattr(http, "connect", lambda *_: Connection(data))  # noqa: B010 - all that is asked of it

@@ -92,7 +92,7 @@ def _run(order: Order, streams: list[int]) -> None:
         os.dup2(stream, standard)
     os.environ.clear()
     os.environ.update(order.environment)
-    plugin_netns.Inside(os.open(order.netns, os.O_RDONLY)).__enter__()
+    plugin_netns.InNetns(os.open(order.netns, os.O_RDONLY)).__enter__()
     if order.daemon is not None:
         _die_in_first_call(order.kill_at)
         _tell_of_ends()
@@ -115,12 +115,12 @@ def _kill(pids: Iterable[int]) -> None:
 
 
 def _die_in_first_call(number: int) -> None:
-    carry_out = ConnectionHandler._carry_out
+    execute = ConnectionHandler._carry_out
 
     def first(*arguments: Any) -> Any:
-        ConnectionHandler._carry_out = carry_out  # type: ignore[method-assign]  # the point of it
+        ConnectionHandler._carry_out = execute  # type: ignore[method-assign]  # the point of it
         _die_at(number)
-        return carry_out(*arguments)
+        return execute(*arguments)
 
     if number:
         ConnectionHandler._carry_out = first  # type: ignore[method-assign, assignment]  # the point of it

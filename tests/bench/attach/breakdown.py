@@ -20,14 +20,14 @@ from typing import Any
 from cni_contrail.execution_context import ExecutionContext
 from cni_contrail.link import links
 from cni_contrail.link.addresses import add_address
-from cni_contrail.link.exchange import RouteSocket, route_socket_in
-from cni_contrail.link.links import End
+from cni_contrail.link.exchange import RouteSocket, open_route_socket
+from cni_contrail.link.links import LinkRef
 from cni_contrail.link.lookup import index_of
 from cni_contrail.link.message import Request, datagram
 from cni_contrail.link.netns import open_netns
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.remove import HostLink, remove_links
-from cni_contrail.link.routes import add_default
+from cni_contrail.link.routes import add_default_route
 from cni_contrail.log import Log
 from cni_contrail.plugin import respond
 from cni_contrail.state.attachments import Attachments
@@ -140,15 +140,15 @@ def _kernel_alone(plan: InterfacePlan) -> float:
     sandbox = Netns("bench")
     netns = open_netns(sandbox.path)
     try:
-        with RouteSocket() as host, route_socket_in(netns) as inside:
+        with RouteSocket() as host, open_route_socket(netns) as inside:
             seconds = _exchange(host, [links.create_pair(plan, netns)])
             seconds += _exchange(host, [links.set_host_end(plan, ipv6=True)])
             index = index_of(inside, plan.name)
             assert index is not None
-            end = End(plan.name, index)
+            end = LinkRef(plan.name, index)
             addresses = [add_address(end, address) for address in plan.addresses]
             seconds += _exchange(inside, [links.set_sandbox_end(end), *addresses])
-            seconds += _exchange(inside, [add_default(end, default, plan.addresses) for default in plan.defaults])
+            seconds += _exchange(inside, [add_default_route(end, default, plan.addresses) for default in plan.defaults])
         remove_links([HostLink(plan.host_name, plan.alias)])
     finally:
         os.close(netns)

@@ -34,7 +34,7 @@ class TestBefore:
         serve_pod(agent)
         sandbox.delete()
         message = plugin.add(pod).failed(4)
-        assert message == f"CNI_NETNS: network namespace {pod.netns} cannot be opened: No such file or directory"
+        assert message == f"CNI_NETNS: network namespace {pod.netns}: cannot open: No such file or directory"
         assert agent.seen == []
         nothing_is_left()
 
@@ -46,7 +46,7 @@ class TestBefore:
         path = Path(pod.netns)
         path.touch()
         try:
-            assert plugin.add(pod).failed(4) == f"CNI_NETNS: {pod.netns} is no network namespace"
+            assert plugin.add(pod).failed(4) == f"CNI_NETNS: {pod.netns} is not a network namespace"
             plugin.delete(pod).succeeded()
         finally:
             path.unlink()

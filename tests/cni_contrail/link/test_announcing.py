@@ -28,7 +28,7 @@ class Wire:
             self.socket.bind((name, 3))
         self.socket.settimeout(0.2)
 
-    def heard(self) -> list[bytes]:
+    def notifications(self) -> list[bytes]:
         """The frames that have come."""
         frames = []
         deadline = time.monotonic() + 5
@@ -40,10 +40,12 @@ class Wire:
         return frames
 
     def arp(self) -> list[bytes]:
-        return [frame for frame in self.heard() if frame[12:14] == ARP]
+        return [frame for frame in self.notifications() if frame[12:14] == ARP]
 
     def advertisements(self) -> list[bytes]:
-        return [frame for frame in self.heard() if frame[12:14] == IPV6 and frame[54] == NEIGHBOUR_ADVERTISEMENT]
+        return [
+            frame for frame in self.notifications() if frame[12:14] == IPV6 and frame[54] == NEIGHBOUR_ADVERTISEMENT
+        ]
 
 
 @pytest.fixture

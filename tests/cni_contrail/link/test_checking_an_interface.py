@@ -61,17 +61,17 @@ def test_interfaces_on_one_subnet_are_told_apart(make: Make, differences: Check)
 
 SPOILT = [
     ("link set eth0 down", "eth0 is down."),
-    ("link set eth0 down", "eth0 does not have the route to 10.100.0.0/16 by way of 10.0.0.1."),
+    ("link set eth0 down", "eth0 does not have the route to 10.100.0.0/16 via 10.0.0.1."),
     (
         "link set eth0 address 02:00:00:00:00:99",
-        "eth0 has the MAC address 02:00:00:00:00:99 and not 02:00:5e:10:00:00.",
+        "eth0 has the MAC address 02:00:00:00:00:99 instead of 02:00:5e:10:00:00.",
     ),
     ("link set eth0 mtu 1501", "eth0 has an MTU of 1501, more than 1500."),
     ("addr del 10.0.0.5/24 dev eth0", "eth0 does not have the address 10.0.0.5/24."),
     ("addr del fd00::5/64 dev eth0", "eth0 does not have the address fd00::5/64."),
-    ("route del 10.100.0.0/16", "eth0 does not have the route to 10.100.0.0/16 by way of 10.0.0.1."),
-    ("route del default", "The sandbox has no IPv4 default route, neither by eth0 nor otherwise."),
-    ("-6 route del default", "The sandbox has no IPv6 default route, neither by eth0 nor otherwise."),
+    ("route del 10.100.0.0/16", "eth0 does not have the route to 10.100.0.0/16 via 10.0.0.1."),
+    ("route del default", "The sandbox has no IPv4 default route, through eth0 or any other interface."),
+    ("-6 route del default", "The sandbox has no IPv6 default route, through eth0 or any other interface."),
 ]
 
 
@@ -93,8 +93,11 @@ def test_an_interface_that_was_renamed_is_missing(make: Make, differences: Check
 
 SPOILT_ON_THE_HOST = [
     ("link set tapplan0 down", ["tapplan0 is down."]),
-    ("link set tapplan0 alias mine", ["tapplan0 has the alias 'mine' and not 'contrail 0123456789ab default/pod 0'."]),
-    ("link set tapplan0 mtu 1400", ["tapplan0 has an MTU of 1400 and not 1500."]),
+    (
+        "link set tapplan0 alias mine",
+        ["tapplan0 has the alias 'mine' instead of 'contrail 0123456789ab default/pod 0'."],
+    ),
+    ("link set tapplan0 mtu 1400", ["tapplan0 has an MTU of 1400 instead of 1500."]),
     (
         "link del tapplan0",
         ["The host end tapplan0 of eth0 does not exist.", "eth0 does not exist in the sandbox."],
@@ -150,13 +153,15 @@ def test_a_default_route_that_another_interface_had_first_is_no_difference(make:
 def test_an_unreachable_default_is_no_default_route(make: Make, differences: Check, sandbox: Netns) -> None:
     make(interface_plan())
     sandbox.ip("route", "replace", "unreachable", "default")
-    assert differences(interface_plan()) == ["The sandbox has no IPv4 default route, neither by eth0 nor otherwise."]
+    assert differences(interface_plan()) == [
+        "The sandbox has no IPv4 default route, through eth0 or any other interface."
+    ]
 
 
 def test_ends_of_different_pairs_are_told(make: Make, differences: Check) -> None:
     make(interface_plan(0), interface_plan(1))
     crossed = interface_plan(0, host_name="tapplan1", alias=interface_plan(1).alias)
-    assert differences(crossed) == ["eth0 and tapplan1 are not the two ends of one pair."]
+    assert differences(crossed) == ["eth0 and tapplan1 are not the two ends of one veth pair."]
 
 
 def test_an_end_of_the_right_index_in_another_sandbox_is_told(
@@ -169,7 +174,7 @@ def test_an_end_of_the_right_index_in_another_sandbox_is_told(
     sandbox.ip("link", "del", "eth0")
     node.ip(*pair("tapplan0", hosts, "eth0", ours, other_sandbox))
     sandbox.ip(*pair("eth0", ours, "tapplan0", hosts, other_node))
-    assert "eth0 and tapplan0 are not the two ends of one pair." in differences(interface_plan())
+    assert "eth0 and tapplan0 are not the two ends of one veth pair." in differences(interface_plan())
 
 
 def pair(name: str, index: str, peer: str, peer_index: str, netns: Netns) -> list[str]:
@@ -180,23 +185,23 @@ def pair(name: str, index: str, peer: str, peer_index: str, netns: Netns) -> lis
 def test_a_link_of_another_kind_is_told(make: Make, differences: Check, node: Netns) -> None:
     make(interface_plan())
     found = differences(interface_plan(host_name="lo", mtu=65536, alias=""))
-    assert "lo is a link of kind None and not veth." in found
+    assert "lo is a link of kind None instead of veth." in found
 
 
 def test_a_failed_duplicate_address_detection_is_told(
     make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(interface_plan())
-    look = check._look
+    look = check._observe
 
-    def dad_failed(netns_fd: int, plan: InterfacePlan) -> check._Seen:
+    def dad_failed(netns_fd: int, plan: InterfacePlan) -> check._Observed:
         seen = look(netns_fd, plan)
         for address in seen.addresses:
             address["flags"] |= 0x08
         return seen
 
-    monkeypatch.setattr(check, "_look", dad_failed)
-    sentence = "eth0 may not use fd00::5: another host has it (duplicate address detection)."
+    monkeypatch.setattr(check, "_observe", dad_failed)
+    sentence = "eth0 cannot use fd00::5: another host has it (duplicate address detection)."
     assert sentence in differences(interface_plan())
 
 
@@ -204,16 +209,16 @@ def test_a_listing_that_the_kernel_cut_short_once_is_no_difference(
     make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(interface_plan())
-    look = check._look
+    look = check._observe
     looks = 0
 
-    def cut_short(netns_fd: int, plan: InterfacePlan) -> check._Seen:
+    def cut_short(netns_fd: int, plan: InterfacePlan) -> check._Observed:
         nonlocal looks
         looks += 1
         seen = look(netns_fd, plan)
         return seen._replace(routes=[]) if looks == 1 else seen
 
-    monkeypatch.setattr(check, "_look", cut_short)
+    monkeypatch.setattr(check, "_observe", cut_short)
     assert differences(interface_plan()) == []
     assert looks == 2
 
@@ -231,7 +236,7 @@ def test_a_link_that_the_kernel_does_not_show_is_an_error_and_no_difference(
 
     make(interface_plan())
     monkeypatch.setattr(pyroute2.IPRoute, "link", refuse, raising=False)
-    with pytest.raises(KernelError, match=r"^eth0: read it: Operation not permitted$"):
+    with pytest.raises(KernelError, match=r"^eth0: read the interface: Operation not permitted$"):
         differences(interface_plan())
 
 

@@ -59,5 +59,5 @@ def test_one_that_is_gone_is_told(make: Make, configure: Configure) -> None:
 
 def test_nonsense_is_refused_first(make: Make, configure: Configure, sandbox: Netns) -> None:
     make(bare_plan(0))
-    with pytest.raises(LinkError, match=r"^eth0: 'none' is no IP address$"):
+    with pytest.raises(LinkError, match=r"^eth0: 'none' is not an IP address$"):
         configure(interface_plan(0, addresses=(Address("none", 24),)))

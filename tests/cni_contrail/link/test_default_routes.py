@@ -6,12 +6,12 @@ from collections.abc import Callable
 import pytest
 
 from cni_contrail.link import routes
-from cni_contrail.link.defaults import default_routes, restore_defaults
+from cni_contrail.link.defaults import read_default_routes, restore_defaults
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.message import Request
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route
 from cni_contrail.link.remove import HostLink, remove_links
-from cni_contrail.link.routes import FoundDefault
+from cni_contrail.link.routes import DefaultRouteEntry
 from tests.cni_contrail.link.conftest import Make
 from tests.support.interface_plans import bare_plan, interface_plan
 from tests.support.kernel_state import defaults
@@ -143,7 +143,7 @@ def test_default_routes_are_read_with_all_that_is_needed_to_put_them_back(
     family = {4: socket.AF_INET, 6: socket.AF_INET6}[version]
     other_default(version)
     other_default(version, "metric", "2000")
-    assert default_routes(netns_fd) == (
+    assert read_default_routes(netns_fd) == (
         ReplacedRoute(family, GATEWAY[version], "other0", COMMON_METRIC[version]),
         ReplacedRoute(family, GATEWAY[version], "other0", 2000),
     )
@@ -154,7 +154,7 @@ def test_a_default_route_without_a_gateway_and_one_beyond_the_subnet_are_read(
 ) -> None:
     sandbox.ip("route", "add", "default", "dev", other)
     sandbox.ip("route", "add", "default", "via", "169.254.1.1", "dev", other, "onlink", "metric", "7")
-    assert default_routes(netns_fd) == (
+    assert read_default_routes(netns_fd) == (
         ReplacedRoute(socket.AF_INET, None, other, 0),
         ReplacedRoute(socket.AF_INET, "169.254.1.1", other, 7, onlink=True),
     )
@@ -167,7 +167,7 @@ def test_what_is_no_default_route_of_the_main_table_is_not_read(sandbox: Netns, 
     sandbox.ip("-6", "route", "add", "unreachable", "default", "metric", "9000")
     sandbox.ip("-6", "route", "add", "default", "from", "fd09::/64", "via", GATEWAY[6], "dev", other)
     sandbox.ip("route", "add", "0.0.0.0/1", "via", GATEWAY[4], "dev", other)
-    assert default_routes(netns_fd) == ()
+    assert read_default_routes(netns_fd) == ()
 
 
 def replace_and_remove(make: Make, node: Netns, version: int) -> None:
@@ -183,11 +183,11 @@ def test_a_replaced_default_route_can_be_put_back(
     make: Make, node: Netns, sandbox: Netns, netns_fd: int, other_default: Callable[..., None], version: int
 ) -> None:
     other_default(version)
-    before = default_routes(netns_fd)
+    before = read_default_routes(netns_fd)
     replace_and_remove(make, node, version)
-    assert default_routes(netns_fd) == ()
+    assert read_default_routes(netns_fd) == ()
     restore_defaults(netns_fd, before)
-    assert default_routes(netns_fd) == before
+    assert read_default_routes(netns_fd) == before
 
 
 @BOTH
@@ -196,11 +196,11 @@ def test_a_replaced_multipath_default_route_can_be_put_back_in_its_order(
 ) -> None:
     hops = [word for last in ("2", "3") for word in ("nexthop", "via", GATEWAY[version][:-1] + last, "dev", other)]
     sandbox.ip(f"-{version}", "route", "add", "default", *hops)
-    before = default_routes(netns_fd)
+    before = read_default_routes(netns_fd)
     assert len(before) == 2
     replace_and_remove(make, node, version)
     restore_defaults(netns_fd, before)
-    assert default_routes(netns_fd) == before
+    assert read_default_routes(netns_fd) == before
 
 
 def test_a_default_route_beyond_the_subnet_or_by_way_of_ipv6_can_be_put_back(
@@ -209,11 +209,11 @@ def test_a_default_route_beyond_the_subnet_or_by_way_of_ipv6_can_be_put_back(
     sandbox.ip("route", "append", "default", "via", "169.254.1.1", "dev", other, "onlink")
     sandbox.ip("route", "append", "default", "via", "inet6", "fe80::1", "dev", other)
     sandbox.ip("route", "append", "default", "dev", other)
-    before = default_routes(netns_fd)
+    before = read_default_routes(netns_fd)
     assert len(before) == 3
     replace_and_remove(make, node, 4)
     restore_defaults(netns_fd, before)
-    assert default_routes(netns_fd) == before
+    assert read_default_routes(netns_fd) == before
 
 
 def test_what_was_not_replaced_is_not_put_back_a_second_time(
@@ -221,19 +221,19 @@ def test_what_was_not_replaced_is_not_put_back_a_second_time(
 ) -> None:
     other_default(4, "proto", "dhcp")
     other_default(6, "proto", "ra")
-    before = default_routes(netns_fd)
+    before = read_default_routes(netns_fd)
     restore_defaults(netns_fd, before)
-    assert default_routes(netns_fd) == before
+    assert read_default_routes(netns_fd) == before
 
 
 def test_a_route_whose_interface_is_gone_is_not_put_back(sandbox: Netns, netns_fd: int) -> None:
     restore_defaults(netns_fd, [ReplacedRoute(socket.AF_INET, "10.9.0.1", "other0", 0)])
-    assert default_routes(netns_fd) == ()
+    assert read_default_routes(netns_fd) == ()
 
 
 def test_a_route_that_cannot_be_put_back_is_told(sandbox: Netns, netns_fd: int, other: str) -> None:
     sandbox.ip("link", "set", other, "down")
-    with pytest.raises(KernelError, match=r"^put back default route via 10\.9\.0\.1: Network is (down|unreachable)"):
+    with pytest.raises(KernelError, match=r"^restore default route via 10\.9\.0\.1: Network is (down|unreachable)"):
         restore_defaults(netns_fd, [ReplacedRoute(socket.AF_INET, "10.9.0.1", other, 0)])
 
 
@@ -242,12 +242,12 @@ def test_a_failure_puts_the_replaced_default_route_back_at_once(
     make: Make, sandbox: Netns, netns_fd: int, other_default: Callable[..., None], version: int
 ) -> None:
     other_default(version)
-    before = default_routes(netns_fd)
+    before = read_default_routes(netns_fd)
     plan = with_default(version, asked=True)
     multicast = {4: "224.0.0.1", 6: "ff02::1"}[version]
     with pytest.raises(KernelError, match=f"^eth0: add default route via {multicast}: "):
         make(plan._replace(defaults=(DefaultRoute(multicast, asked=True),)))
-    assert default_routes(netns_fd) == before
+    assert read_default_routes(netns_fd) == before
 
 
 def test_a_failure_in_one_family_puts_the_other_familys_back_too(
@@ -255,11 +255,11 @@ def test_a_failure_in_one_family_puts_the_other_familys_back_too(
 ) -> None:
     other_default(4)
     other_default(6)
-    before = default_routes(netns_fd)
+    before = read_default_routes(netns_fd)
     wanted = (DefaultRoute("10.0.0.1", asked=True), DefaultRoute("ff02::1", asked=True))
     with pytest.raises(KernelError, match=r"^eth0: add default route via ff02::1: "):
         make(interface_plan(defaults=wanted))
-    assert default_routes(netns_fd) == before
+    assert read_default_routes(netns_fd) == before
     assert sandbox.links() == ["other0"]
 
 
@@ -276,10 +276,10 @@ def test_a_default_route_that_will_not_give_way_is_told_and_ours_is_not_made(
     other_default(4)
     before = defaults(sandbox, version=4)
 
-    def delete_nonsense(route: FoundDefault) -> Request:
+    def delete_nonsense(route: DefaultRouteEntry) -> Request:
         return Request(kind=0x7FE, flags=0, body=bytes(12), what="delete default route")
 
-    monkeypatch.setattr(routes, "delete_default", delete_nonsense)
+    monkeypatch.setattr(routes, "delete_default_route", delete_nonsense)
     with pytest.raises(KernelError, match=r"^delete default route: Operation not supported"):
         make(with_default(4, asked=True))
     assert defaults(sandbox, version=4) == before

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from cni_contrail.link import exchange, links, message, routes
-from cni_contrail.link.addresses import IPV6_ADDRESSES, add_address, ready_address
+from cni_contrail.link.addresses import IPV6_ADDRESSES, add_address, parse_ready_address
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.links import End
+from cni_contrail.link.links import LinkRef
 from cni_contrail.link.lookup import index_of
 from cni_contrail.link.message import Request
 from cni_contrail.link.plan import Address, Route
@@ -31,29 +31,29 @@ def kernel(node: Netns) -> Iterator[RouteSocket]:
 
 
 @pytest.fixture
-def left(kernel: RouteSocket) -> End:
+def left(kernel: RouteSocket) -> LinkRef:
     index = index_of(kernel, "left")
     assert index is not None
-    return End("left", index)
+    return LinkRef("left", index)
 
 
-def test_what_was_not_refused_has_been_done(kernel: RouteSocket, left: End, node: Netns) -> None:
+def test_what_was_not_refused_has_been_done(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
     wanted = [Address("10.0.0.5", 24), Address("10.0.0.5", 24), Address("10.0.0.6", 24)]
-    refusals = kernel.carry_out([add_address(left, address) for address in wanted])
+    refusals = kernel.execute([add_address(left, address) for address in wanted])
     assert list(refusals) == [1]
     assert str(refusals[1]).startswith("left: add address 10.0.0.5/24: File exists")
     assert address_texts(node, "left") == ["10.0.0.5/24", "10.0.0.6/24"]
 
 
-def test_the_first_refusal_is_the_one_raised(kernel: RouteSocket, left: End) -> None:
+def test_the_first_refusal_is_the_one_raised(kernel: RouteSocket, left: LinkRef) -> None:
     wanted = [add_address(left, Address(text, 24)) for text in ("10.0.0.5", "224.0.0.5", "10.0.0.5")]
     with pytest.raises(KernelError, match=r"10\.0\.0\.5/24: File exists"):
-        kernel.carry_out_all([wanted[0], wanted[2], wanted[0]])
+        kernel.execute_all([wanted[0], wanted[2], wanted[0]])
 
 
-def test_a_refusal_has_the_kernels_own_words(kernel: RouteSocket, left: End) -> None:
+def test_a_refusal_has_the_kernels_own_words(kernel: RouteSocket, left: LinkRef) -> None:
     with pytest.raises(KernelError) as caught:
-        kernel.carry_out_all([routes.add_route(left, Route("10.1.2.3/16", None), ())])
+        kernel.execute_all([routes.add_route(left, Route("10.1.2.3/16", None), ())])
     assert caught.value.errno == errno.EINVAL
     assert str(caught.value).startswith("left: add route 10.1.2.3/16: Invalid argument (Invalid prefix")
 
@@ -64,30 +64,32 @@ def test_a_refusal_without_words_has_the_error_numbers_meaning(kernel: RouteSock
     assert (refusal.errno, str(refusal)) == (errno.ENODEV, "find link nowhere: No such device")
 
 
-def test_answers_and_refusals_keep_the_order_of_the_questions(kernel: RouteSocket, left: End) -> None:
+def test_answers_and_refusals_keep_the_order_of_the_questions(kernel: RouteSocket, left: LinkRef) -> None:
     first, second, third = kernel.get([links.get("left"), links.get("nowhere"), links.get("lo")])
     assert not isinstance(first, KernelError)
     assert isinstance(second, KernelError)
     assert not isinstance(third, KernelError)
-    assert (links.found(first).ifindex, links.found(third).ifindex) == (left.ifindex, 1)
+    assert (links.parse_link(first).ifindex, links.parse_link(third).ifindex) == (left.ifindex, 1)
 
 
-def test_more_refusals_than_the_receive_buffer_holds_are_all_told(kernel: RouteSocket, left: End) -> None:
-    kernel.carry_out_all([add_address(left, Address("10.0.0.5", 24))])
-    refusals = kernel.carry_out([add_address(left, Address("10.0.0.5", 24))] * 1000)
+def test_more_refusals_than_the_receive_buffer_holds_are_all_told(kernel: RouteSocket, left: LinkRef) -> None:
+    kernel.execute_all([add_address(left, Address("10.0.0.5", 24))])
+    refusals = kernel.execute([add_address(left, Address("10.0.0.5", 24))] * 1000)
     assert list(refusals) == list(range(1000))
     assert {refusal.errno for refusal in refusals.values()} == {errno.EEXIST}
 
 
 def test_nothing_to_do_asks_nothing(kernel: RouteSocket) -> None:
-    assert kernel.carry_out([]) == {}
+    assert kernel.execute([]) == {}
     assert kernel.get([]) == []
 
 
-def test_a_listing_holds_all_even_if_it_takes_several_datagrams(kernel: RouteSocket, left: End, node: Netns) -> None:
+def test_a_listing_holds_all_even_if_it_takes_several_datagrams(
+    kernel: RouteSocket, left: LinkRef, node: Netns
+) -> None:
     node.ip("link", "set", "left", "up")
     wanted = [Route(f"10.{number // 250}.{number % 250}.0/24", None) for number in range(2000)]
-    kernel.carry_out_all([routes.add_route(left, route, ()) for route in wanted])
+    kernel.execute_all([routes.add_route(left, route, ()) for route in wanted])
     assert len(kernel.dump(routes.dump_routes())) >= 2000
 
 
@@ -143,37 +145,37 @@ def test_an_answer_that_never_comes_is_not_waited_for(node: Netns, monkeypatch: 
         RouteSocket() as kernel,
         pytest.raises(KernelError, match="did not answer within 1 s") as caught,
     ):
-        kernel.carry_out_all([links.get("lo")])
+        kernel.execute_all([links.get("lo")])
     assert caught.value.errno == errno.ETIMEDOUT
     assert time.monotonic() - started < 3
 
 
-def test_notifications_that_come_among_the_answers_are_kept(kernel: RouteSocket, left: End, node: Netns) -> None:
+def test_notifications_that_come_among_the_answers_are_kept(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
     node.ip("link", "set", "left", "up")
-    kernel.listen(IPV6_ADDRESSES)
-    kernel.carry_out_all([add_address(left, Address("fd00::5", 64)), add_address(left, Address("fd00::6", 64))])
+    kernel.subscribe(IPV6_ADDRESSES)
+    kernel.execute_all([add_address(left, Address("fd00::5", 64)), add_address(left, Address("fd00::6", 64))])
     kernel.dump(routes.dump_routes())
-    heard = kernel.heard("hear")
-    addresses = {ready_address(next(heard)) for _ in range(2)}
+    notifications = kernel.notifications("hear")
+    addresses = {parse_ready_address(next(notifications)) for _ in range(2)}
     assert addresses == {socket.inet_pton(socket.AF_INET6, text) for text in ("fd00::5", "fd00::6")}
 
 
-def test_other_notifications_say_nothing_of_addresses(kernel: RouteSocket, left: End, node: Netns) -> None:
+def test_other_notifications_say_nothing_of_addresses(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
     node.ip("link", "set", "left", "up")
-    kernel.listen(IPV6_ADDRESSES)
-    kernel.carry_out_all([add_address(left, Address("fd00::5", 64))])
-    heard = kernel.heard("hear")
-    assert ready_address(next(heard)) is not None
+    kernel.subscribe(IPV6_ADDRESSES)
+    kernel.execute_all([add_address(left, Address("fd00::5", 64))])
+    notifications = kernel.notifications("hear")
+    assert parse_ready_address(next(notifications)) is not None
     node.ip("addr", "del", "fd00::5/64", "dev", "left")
-    assert ready_address(next(heard)) is None
+    assert parse_ready_address(next(notifications)) is None
 
 
 def test_a_notification_that_never_comes_is_not_waited_for(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "_TIMEOUT_S", 1)
     with node.inside(), RouteSocket() as kernel:
-        kernel.listen(IPV6_ADDRESSES)
+        kernel.subscribe(IPV6_ADDRESSES)
         with pytest.raises(KernelError, match=r"^hear: the kernel did not answer within 1 s$"):
-            next(kernel.heard("hear"))
+            next(kernel.notifications("hear"))
 
 
 def test_notifications_that_never_end_are_not_listened_to_for_ever(
@@ -183,15 +185,15 @@ def test_notifications_that_never_end_are_not_listened_to_for_ever(
     monkeypatch.setattr(exchange, "_TIMEOUT_S", 0.1)
     monkeypatch.setattr(RouteSocket, "_receive", lambda *_: noise)
     with pytest.raises(KernelError, match=r"^hear: the kernel did not answer within 0\.1 s$"):
-        list(kernel.heard("hear"))
+        list(kernel.notifications("hear"))
 
 
-def test_answers_to_others_are_passed_over(kernel: RouteSocket, left: End) -> None:
+def test_answers_to_others_are_passed_over(kernel: RouteSocket, left: LinkRef) -> None:
     """A late answer to a question that was given up must not be taken for this one's."""
     kernel._socket.send(message.datagram([links.get("lo")], 77_000))
     (answer,) = kernel.get([links.get("left")])
     assert not isinstance(answer, KernelError)
-    assert links.found(answer).ifindex == left.ifindex
+    assert links.parse_link(answer).ifindex == left.ifindex
     kernel._socket.send(message.datagram([links.get("lo")], 78_000))
     assert len(kernel.dump(routes.dump_routes())) > 0
 

@@ -7,7 +7,7 @@ import pytest
 from cni_contrail.link import lookup
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.lookup import index_of, name_of, settle_carrier
+from cni_contrail.link.lookup import index_of, name_of, refresh_carrier
 from tests.support.kernel_state import link, link_local
 from tests.support.netns import Netns
 
@@ -37,16 +37,16 @@ def test_a_carrier_that_came_is_acted_on(kernel: RouteSocket, node: Netns) -> No
     for end in ("left", "right"):
         node.ip("link", "set", end, "up")
     for end in ("left", "right"):
-        settle_carrier(kernel, end)
+        refresh_carrier(kernel, end)
         assert link(node, end)["operstate"] == "UP"
         assert len(link_local(node, end)) == 1
 
 
 def test_a_link_that_is_gone_has_nothing_to_settle(kernel: RouteSocket) -> None:
-    settle_carrier(kernel, "nowhere")
+    refresh_carrier(kernel, "nowhere")
 
 
 def test_another_failure_is_told(kernel: RouteSocket) -> None:
     nowhere = lookup._WITH_POINTER.pack(b"left", 0)
-    with pytest.raises(KernelError, match=r"^settle link left: Bad address$"):
-        lookup._ask(kernel, lookup._SIOCETHTOOL, nowhere, "settle link left")
+    with pytest.raises(KernelError, match=r"^refresh carrier of link left: Bad address$"):
+        lookup._ioctl(kernel, lookup._SIOCETHTOOL, nowhere, "refresh carrier of link left")

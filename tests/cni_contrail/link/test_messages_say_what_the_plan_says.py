@@ -12,10 +12,10 @@ from pyroute2.netlink.rtnl.rtmsg import rtmsg
 
 from cni_contrail.link import links, message, routes
 from cni_contrail.link.addresses import add_address
-from cni_contrail.link.links import End
+from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import Request
 from cni_contrail.link.plan import Address, DefaultRoute, Route
-from cni_contrail.link.routes import FoundDefault
+from cni_contrail.link.routes import DefaultRouteEntry
 from tests.support.interface_plans import interface_plan
 
 REQUEST, ACKNOWLEDGE = 0x1, 0x4
@@ -28,7 +28,7 @@ indexes = some.integers(1, (1 << 31) - 1)
 names = some.from_regex(r"[A-Za-z0-9_.-]{1,15}", fullmatch=True).filter(lambda name: name not in ("all", "default"))
 aliases = some.text(some.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60)
 macs = some.binary(min_size=6, max_size=6).map(lambda mac: mac.hex(":"))
-ends = some.builds(End, names, indexes)
+ends = some.builds(LinkRef, names, indexes)
 ipv4 = some.ip_addresses(v=4)
 ipv6 = some.ip_addresses(v=6)
 ips = ipv4 | ipv6
@@ -97,7 +97,7 @@ def test_a_host_end(host_name: str, alias: str, ipv6: bool) -> None:
 
 
 @given(ends)
-def test_a_sandbox_end(end: End) -> None:
+def test_a_sandbox_end(end: LinkRef) -> None:
     fields, attributes = decoded(links.set_sandbox_end(end), ifinfmsg)
     assert fields == link_fields(type_=19, flags_=REQUEST | ACKNOWLEDGE, index=end.ifindex, flags=UP, change=UP)
     assert list(attributes) == ["IFLA_AF_SPEC"]  # the library does not decode what is set for IPv4
@@ -111,7 +111,7 @@ def test_an_announcement(name: str, mac: str) -> None:
 
 
 @given(ends)
-def test_a_deletion(end: End) -> None:
+def test_a_deletion(end: LinkRef) -> None:
     fields, attributes = decoded(links.delete(end), ifinfmsg)
     assert fields == link_fields(type_=17, flags_=REQUEST | ACKNOWLEDGE, index=end.ifindex)
     assert attributes == {}
@@ -131,7 +131,7 @@ def test_a_question_for_all_links() -> None:
 
 
 @given(ends, some.integers(0, (1 << 31) - 1))
-def test_a_group_of_links_and_its_deletion(end: End, group: int) -> None:
+def test_a_group_of_links_and_its_deletion(end: LinkRef, group: int) -> None:
     fields, attributes = decoded(links.set_group(end, group), ifinfmsg)
     assert fields == link_fields(type_=19, flags_=REQUEST | ACKNOWLEDGE, index=end.ifindex)
     assert attributes == {"IFLA_GROUP": group}
@@ -141,7 +141,7 @@ def test_a_group_of_links_and_its_deletion(end: End, group: int) -> None:
 
 
 @given(ends, addresses())
-def test_an_address(end: End, address: Address) -> None:
+def test_an_address(end: LinkRef, address: Address) -> None:
     fields, attributes = decoded(add_address(end, address), ifaddrmsg)
     interface = ipaddress.ip_interface(f"{address.address}/{address.prefix_length}")
     is_ipv6 = interface.version == 6
@@ -200,7 +200,7 @@ def with_ips(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(ends, networks(), some.none() | ips, some.lists(addresses(), max_size=3).map(tuple))
-def test_a_route(end: End, network: Any, gateway: Any, own: tuple[Address, ...]) -> None:
+def test_a_route(end: LinkRef, network: Any, gateway: Any, own: tuple[Address, ...]) -> None:
     end = end._replace(ifindex=end.ifindex >> 1)  # the metric of IPv6 is the index and more, in 32 bits
     route = Route(str(network), None if gateway is None else str(gateway))
     fields, attributes = decoded(routes.add_route(end, route, own), rtmsg)
@@ -221,8 +221,8 @@ def test_a_route(end: End, network: Any, gateway: Any, own: tuple[Address, ...])
 
 
 @given(ends, ips, some.lists(addresses(), max_size=3).map(tuple), some.booleans())
-def test_a_default_route(end: End, gateway: Any, own: tuple[Address, ...], asked: bool) -> None:
-    fields, attributes = decoded(routes.add_default(end, DefaultRoute(str(gateway), asked), own), rtmsg)
+def test_a_default_route(end: LinkRef, gateway: Any, own: tuple[Address, ...], asked: bool) -> None:
+    fields, attributes = decoded(routes.add_default_route(end, DefaultRoute(str(gateway), asked), own), rtmsg)
     flags = 4 if is_beyond(gateway, own) else 0
     assert fields == route_fields(gateway.version, flags=flags, type_=24, flags_=EXCLUSIVELY)
     metric = 1024 if gateway.version == 6 else 0
@@ -230,12 +230,12 @@ def test_a_default_route(end: End, gateway: Any, own: tuple[Address, ...], asked
 
 
 @some.composite
-def found_defaults(draw: some.DrawFn) -> FoundDefault:
+def parse_default_routes(draw: some.DrawFn) -> DefaultRouteEntry:
     family = draw(some.sampled_from([socket.AF_INET, socket.AF_INET6]))
     gateway = draw(some.none() | (ips if family == socket.AF_INET else ipv6))
     metric = draw(some.integers(1 if family == socket.AF_INET6 else 0, (1 << 32) - 1))
     onlink = gateway is not None and draw(some.booleans())
-    return FoundDefault(family, draw(indexes), None if gateway is None else as_read(gateway), metric, onlink)
+    return DefaultRouteEntry(family, draw(indexes), None if gateway is None else as_read(gateway), metric, onlink)
 
 
 def as_read(ip: Any) -> str:
@@ -243,9 +243,9 @@ def as_read(ip: Any) -> str:
     return socket.inet_ntop(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, ip.packed)
 
 
-@given(found_defaults())
-def test_a_default_route_that_is_put_back(route: FoundDefault) -> None:
-    fields, attributes = decoded(routes.put_back(route), rtmsg)
+@given(parse_default_routes())
+def test_a_default_route_that_is_put_back(route: DefaultRouteEntry) -> None:
+    fields, attributes = decoded(routes.restore_default_route(route), rtmsg)
     on_link = route.gateway is None and route.family == socket.AF_INET
     assert fields == route_fields(
         6 if route.family == socket.AF_INET6 else 4,
@@ -258,22 +258,24 @@ def test_a_default_route_that_is_put_back(route: FoundDefault) -> None:
     assert with_ips(attributes) == hop(route.family, route.ifindex, gateway, route.metric)
 
 
-@given(found_defaults())
-def test_a_default_route_that_is_deleted(route: FoundDefault) -> None:
-    fields, attributes = decoded(routes.delete_default(route), rtmsg)
+@given(parse_default_routes())
+def test_a_default_route_that_is_deleted(route: DefaultRouteEntry) -> None:
+    fields, attributes = decoded(routes.delete_default_route(route), rtmsg)
     version = 6 if route.family == socket.AF_INET6 else 4
     assert fields == route_fields(version, proto=0, scope=255, type_=25, flags_=REQUEST | ACKNOWLEDGE)
     gateway = None if route.gateway is None else ipaddress.ip_address(route.gateway)
     assert with_ips(attributes) == hop(route.family, route.ifindex, gateway, route.metric)
 
 
-@given(found_defaults())
-def test_a_default_route_that_is_put_back_would_be_read_as_what_it_was(route: FoundDefault) -> None:
-    assert list(routes.found_defaults(routes.put_back(route).body)) == [route]
+@given(parse_default_routes())
+def test_a_default_route_that_is_put_back_would_be_read_as_what_it_was(route: DefaultRouteEntry) -> None:
+    assert list(routes.parse_default_routes(routes.restore_default_route(route).body)) == [route]
 
 
 @given(ends, addresses(), some.integers(1, 20))
-def test_a_datagram_is_its_messages_numbered_and_the_last_acknowledged(end: End, address: Address, count: int) -> None:
+def test_a_datagram_is_its_messages_numbered_and_the_last_acknowledged(
+    end: LinkRef, address: Address, count: int
+) -> None:
     requests = [add_address(end, address)] * count
     read = list(message.messages(message.datagram(requests, 100)))
     assert [each.sequence for each in read] == list(range(100, 100 + count))
@@ -289,7 +291,7 @@ def test_reading_ends_whatever_the_bytes(data: bytes) -> None:
     message.attributes(data)
     default = routes.dump_routes().body
     header = bytes([socket.AF_INET]) + default[1:4] + bytes([254, 4, 0, 1]) + default[8:]
-    list(routes.found_defaults(header + message.attribute(MULTIPATH, bytes(8) + data)))
+    list(routes.parse_default_routes(header + message.attribute(MULTIPATH, bytes(8) + data)))
 
 
 @given(some.dictionaries(some.integers(1, 0x3FFF), some.binary(max_size=50), max_size=8))
@@ -305,4 +307,4 @@ def test_the_answer_for_a_link_is_read(alias: str, ifindex: int) -> None:
     answer["index"] = ifindex
     answer["attrs"] = [("IFLA_IFNAME", "tap0"), ("IFLA_IFALIAS", alias), ("IFLA_MTU", 1500), ("IFLA_GROUP", 7)]
     answer.encode()
-    assert links.found(bytes(answer.data[16:])) == (ifindex, "tap0", alias, 7)
+    assert links.parse_link(bytes(answer.data[16:])) == (ifindex, "tap0", alias, 7)

@@ -17,7 +17,7 @@ def occupy(netns: Netns, name: str) -> None:
 def test_a_host_name_that_is_taken_is_told(make: Make, node: Netns, sandbox: Netns) -> None:
     occupy(node, "tapplan1")
     before = everything(node), everything(sandbox)
-    with pytest.raises(LinkExistsError, match=r"^eth1: a link named tapplan1 exists already \(host side\)$") as caught:
+    with pytest.raises(LinkExistsError, match=r"^eth1: link tapplan1 already exists \(host side\)$") as caught:
         make(interface_plan(0), interface_plan(1), interface_plan(2))
     assert (caught.value.name, caught.value.side) == ("tapplan1", "host")
     assert (everything(node), everything(sandbox)) == before
@@ -26,7 +26,7 @@ def test_a_host_name_that_is_taken_is_told(make: Make, node: Netns, sandbox: Net
 def test_a_sandbox_name_that_is_taken_is_told(make: Make, node: Netns, sandbox: Netns) -> None:
     occupy(sandbox, "eth1")
     before = everything(node), everything(sandbox)
-    with pytest.raises(LinkExistsError, match=r"^eth1: a link named eth1 exists already \(sandbox side\)$") as caught:
+    with pytest.raises(LinkExistsError, match=r"^eth1: link eth1 already exists \(sandbox side\)$") as caught:
         make(interface_plan(0), interface_plan(1), interface_plan(2))
     assert (caught.value.name, caught.value.side) == ("eth1", "sandbox")
     assert (everything(node), everything(sandbox)) == before

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from cni_contrail.link.errors import NetnsError
-from cni_contrail.link.netns import Inside, is_own_netns, open_netns
+from cni_contrail.link.netns import InNetns, is_own_netns, open_netns
 from tests.support.netns import Netns
 
 
-def own_netns() -> str:
+def own_netns_id() -> str:
     return os.readlink("/proc/thread-self/ns/net")
 
 
@@ -36,47 +36,47 @@ def test_a_namespace_is_opened_by_the_path_of_a_process_in_it() -> None:
 
 
 def test_a_path_with_nothing_there_is_told() -> None:
-    message = r"^network namespace /run/netns/gone cannot be opened: No such file or directory$"
+    message = r"^network namespace /run/netns/gone: cannot open: No such file or directory$"
     with pytest.raises(NetnsError, match=message):
         open_netns("/run/netns/gone")
 
 
 def test_a_path_that_is_none_is_told() -> None:
-    with pytest.raises(NetnsError, match=r"^network namespace .* cannot be opened: embedded null byte$"):
+    with pytest.raises(NetnsError, match=r"^network namespace .*: cannot open: embedded null byte$"):
         open_netns("/run/netns/\0")
 
 
 def test_an_empty_path_is_told() -> None:
-    with pytest.raises(NetnsError, match=r"^network namespace  cannot be opened: No such file or directory$"):
+    with pytest.raises(NetnsError, match=r"^network namespace : cannot open: No such file or directory$"):
         open_netns("")
 
 
 def test_a_file_is_no_network_namespace(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(NetnsError, match=f"^{file} is no network namespace$"):
+    with pytest.raises(NetnsError, match=f"^{file} is not a network namespace$"):
         open_netns(str(file))
 
 
 def test_a_folder_is_no_network_namespace(tmp_path: Path) -> None:
-    with pytest.raises(NetnsError, match=f"^{tmp_path} is no network namespace$"):
+    with pytest.raises(NetnsError, match=f"^{tmp_path} is not a network namespace$"):
         open_netns(str(tmp_path))
 
 
 def test_a_device_is_no_network_namespace() -> None:
-    with pytest.raises(NetnsError, match=r"^/dev/null is no network namespace$"):
+    with pytest.raises(NetnsError, match=r"^/dev/null is not a network namespace$"):
         open_netns("/dev/null")
 
 
 def test_a_pipe_is_no_network_namespace_and_holds_nobody_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(NetnsError, match=r"pipe is no network namespace$"):
+    with pytest.raises(NetnsError, match=r"pipe is not a network namespace$"):
         open_netns(str(tmp_path / "pipe"))
 
 
 @pytest.mark.parametrize("kind", ["mnt", "uts", "ipc", "pid", "user"])
 def test_a_namespace_of_another_kind_is_no_network_namespace(kind: str) -> None:
-    with pytest.raises(NetnsError, match=f"^/proc/self/ns/{kind} is no network namespace$"):
+    with pytest.raises(NetnsError, match=f"^/proc/self/ns/{kind} is not a network namespace$"):
         open_netns(f"/proc/self/ns/{kind}")
 
 
@@ -102,47 +102,47 @@ except NetnsError as error:
 """
     (tmp_path / "closed").touch(mode=0o600)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
-    assert done.stdout.strip().endswith("cannot be opened: Permission denied")
+    assert done.stdout.strip().endswith("cannot open: Permission denied")
 
 
 def test_a_thread_is_in_the_namespace_during_its_visit_and_back_afterwards(sandbox: Netns, netns_fd: int) -> None:
-    home = own_netns()
-    with Inside(netns_fd):
-        assert own_netns() != home
+    home = own_netns_id()
+    with InNetns(netns_fd):
+        assert own_netns_id() != home
         assert is_own_netns(netns_fd)
-    assert own_netns() == home
+    assert own_netns_id() == home
 
 
 def test_a_thread_is_back_after_an_error_too(netns_fd: int) -> None:
-    home = own_netns()
+    home = own_netns_id()
 
     def fail() -> None:
-        with Inside(netns_fd):
+        with InNetns(netns_fd):
             raise KeyError("in there")
 
     with pytest.raises(KeyError):
         fail()
-    assert own_netns() == home
+    assert own_netns_id() == home
 
 
 def test_a_visit_leaves_no_descriptor_open(netns_fd: int) -> None:
-    with Inside(netns_fd):
+    with InNetns(netns_fd):
         pass
     before = os.listdir("/proc/self/fd")
-    with Inside(netns_fd):
+    with InNetns(netns_fd):
         pass
     assert os.listdir("/proc/self/fd") == before
 
 
 def test_what_is_no_network_namespace_cannot_be_entered(tmp_path: Path) -> None:
-    home = own_netns()
+    home = own_netns_id()
     fd = os.open(tmp_path, os.O_RDONLY)
     try:
-        with pytest.raises(NetnsError, match=r"^network namespace cannot be entered: Invalid argument$"), Inside(fd):
+        with pytest.raises(NetnsError, match=r"^network namespace: cannot enter: Invalid argument$"), InNetns(fd):
             pass
     finally:
         os.close(fd)
-    assert own_netns() == home
+    assert own_netns_id() == home
 
 
 def test_a_thread_that_cannot_return_ends_the_process(sandbox: Netns) -> None:
@@ -152,7 +152,7 @@ sys.path[:] = {sys.path!r}
 from cni_contrail.link import netns
 fd = netns.open_netns({sandbox.path!r})
 try:
-    with netns.Inside(fd) as visit:
+    with netns.InNetns(fd) as visit:
         def refuse(fd):
             raise PermissionError(1, "Operation not permitted")
         netns._setns = refuse

@@ -21,16 +21,16 @@ REFUSED = [
     (
         "a multicast MAC",
         {"mac": "01:00:5e:00:00:01"},
-        r"eth2: make the link with MAC 01:00:5e:00:00:01 and MTU 1500: Cannot assign requested address",
+        r"eth2: create the link with MAC 01:00:5e:00:00:01 and MTU 1500: Cannot assign requested address",
     ),
-    ("an MTU above the maximum", {"mtu": 70000}, r"eth2: make the link with MAC \S+ and MTU 70000: Invalid argument"),
+    ("an MTU above the maximum", {"mtu": 70000}, r"eth2: create the link with MAC \S+ and MTU 70000: Invalid argument"),
     (
         "an MTU below the minimum",
         {"mtu": 60, "addresses": ()},
-        r"eth2: make the link with MAC \S+ and MTU 60: Invalid argument",
+        r"eth2: create the link with MAC \S+ and MTU 60: Invalid argument",
     ),
-    ("a name that is too long", {"name": "name-of-16-chars"}, r"name-of-16-chars: make the link with .*: "),
-    ("a name that is none", {"name": "with space"}, r"with space: make the link with .*: Invalid argument"),
+    ("a name that is too long", {"name": "name-of-16-chars"}, r"name-of-16-chars: create the link with .*: "),
+    ("a name that is none", {"name": "with space"}, r"with space: create the link with .*: Invalid argument"),
     ("an alias that is too long", {"alias": "x" * 300}, r"eth2: set host link tapplan2 up: "),
     (
         "an address twice",
@@ -109,7 +109,7 @@ def test_a_setting_of_the_sandbox_that_cannot_be_written_leaves_nothing(
     def refuse(self: Sysctls, plans: Sequence[InterfacePlan]) -> None:
         raise SysctlError(f"{plans[0].name}: refused")
 
-    monkeypatch.setattr(Sysctls, "settle_sandbox_ends", refuse)
+    monkeypatch.setattr(Sysctls, "configure_sandbox_ends", refuse)
     with pytest.raises(SysctlError, match=r"^eth0: refused"):
         make(*four())
     assert (node.links(), sandbox.links()) == ([], [])
@@ -121,8 +121,8 @@ def test_a_link_that_vanishes_meanwhile_takes_the_others_with_it(
     def remove_one(self: Sysctls, plans: Sequence[InterfacePlan]) -> None:
         sandbox.ip("link", "del", "eth1")
 
-    monkeypatch.setattr(Sysctls, "settle_sandbox_ends", remove_one)
-    with pytest.raises(LinkError, match=r"^eth1: somebody removed it from the sandbox"):
+    monkeypatch.setattr(Sysctls, "configure_sandbox_ends", remove_one)
+    with pytest.raises(LinkError, match=r"^eth1: removed from the sandbox by another process"):
         make(*four())
     assert (node.links(), sandbox.links()) == ([], [])
 
@@ -140,7 +140,7 @@ def test_an_interrupt_leaves_nothing(make: Make, node: Netns, sandbox: Netns, mo
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(making, "take_defaults", interrupt)
+    monkeypatch.setattr(making, "install_defaults", interrupt)
     with pytest.raises(KeyboardInterrupt):
         make(*four())
     assert (node.links(), sandbox.links()) == ([], [])
@@ -151,7 +151,7 @@ def test_what_cannot_be_undone_is_told_with_the_cause(make: Make, node: Netns, m
         raise KernelError("delete link tapplan0", errno.EBUSY, "Device or resource busy")
 
     monkeypatch.setattr(making, "delete_links", refuse)
-    with pytest.raises(LinkError, match=r"^eth1: .*; nor could it be undone: delete link tapplan0: Device or res"):
+    with pytest.raises(LinkError, match=r"^eth1: .*; cleanup failed too: delete link tapplan0: Device or res"):
         make(interface_plan(0), interface_plan(1, mac="01:00:5e:00:00:01"))
     assert node.links() == ["tapplan0"]
 
@@ -160,9 +160,9 @@ def test_a_default_route_that_cannot_be_put_back_is_told_with_the_cause(
     make: Make, sandbox: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
-        raise KernelError("put back default route via 10.9.0.1", errno.EPERM, "Operation not permitted")
+        raise KernelError("restore default route via 10.9.0.1", errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(defaults, "_put_back", refuse)
-    with pytest.raises(LinkError, match=r"via ff02::1: .*; nor could the default route before it be put back: put"):
+    monkeypatch.setattr(defaults, "_restore", refuse)
+    with pytest.raises(LinkError, match=r"via ff02::1: .*; restoring the previous default route failed too: restore"):
         make(interface_plan(defaults=(DefaultRoute("ff02::1", asked=True),)))
     assert sandbox.links() == []

@@ -8,7 +8,7 @@ import pytest
 from cni_contrail.link import remove
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.links import End
+from cni_contrail.link.links import LinkRef
 from cni_contrail.link.message import Request
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.remove import HostLink, remove_links
@@ -83,7 +83,7 @@ def test_a_link_that_goes_between_looking_and_deleting_is_no_error(
     make(interface_plan())
     delete_links = remove.delete_links
 
-    def too_late(host: RouteSocket, ends: Sequence[End]) -> None:
+    def too_late(host: RouteSocket, ends: Sequence[LinkRef]) -> None:
         node.ip("link", "del", "tapplan0")
         delete_links(host, ends)
 
@@ -97,7 +97,7 @@ def test_a_link_that_took_the_name_between_looking_and_deleting_stays(
     make(interface_plan())
     delete_links = remove.delete_links
 
-    def replaced(host: RouteSocket, ends: Sequence[End]) -> None:
+    def replaced(host: RouteSocket, ends: Sequence[LinkRef]) -> None:
         node.ip("link", "del", "tapplan0")
         node.ip("link", "add", "tapplan0", "type", "veth", "peer", "name", "newer")
         delete_links(host, ends)

@@ -10,7 +10,7 @@ import pytest
 from cni_contrail.link.errors import KernelError, NetnsError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.make import make_interfaces
-from cni_contrail.link.netns import Inside, open_netns
+from cni_contrail.link.netns import InNetns, open_netns
 from tests.support.interface_plans import interface_plan
 from tests.support.netns import Netns
 
@@ -31,14 +31,14 @@ def test_a_socket_cannot_be_opened() -> None:
 
 
 def test_a_namespace_cannot_be_opened(sandbox: Netns) -> None:
-    with no_descriptor_free(), pytest.raises(NetnsError, match=r"cannot be opened: Too many open files$"):
+    with no_descriptor_free(), pytest.raises(NetnsError, match=r"cannot open: Too many open files$"):
         open_netns(sandbox.path)
 
 
 def test_a_namespace_cannot_be_entered(netns_fd: int) -> None:
     home = os.readlink("/proc/thread-self/ns/net")
-    message = r"^own network namespace cannot be opened: Too many open files$"
-    with no_descriptor_free(), pytest.raises(NetnsError, match=message), Inside(netns_fd):
+    message = r"^own network namespace: cannot open: Too many open files$"
+    with no_descriptor_free(), pytest.raises(NetnsError, match=message), InNetns(netns_fd):
         pass
     assert os.readlink("/proc/thread-self/ns/net") == home
 

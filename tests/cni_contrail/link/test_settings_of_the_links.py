@@ -87,7 +87,7 @@ def test_a_setting_that_is_not_there_is_named_with_key_and_path(make: Make, tmp_
 
 
 def test_a_folder_without_settings_is_named(make: Make, tmp_path: Path) -> None:
-    with pytest.raises(SysctlError, match=f"^{tmp_path} holds no kernel settings: {tmp_path}/net is not there$"):
+    with pytest.raises(SysctlError, match=f"^{tmp_path}: no kernel settings: {tmp_path}/net not found$"):
         make(interface_plan(), sysctl_dir=str(tmp_path))
 
 

@@ -27,13 +27,13 @@ PLANS = [bare_plan(position) for position in range(4)]
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """All that the kernel is asked to carry out."""
     requests: list[Request] = []
-    carry_out = RouteSocket.carry_out
+    execute = RouteSocket.execute
 
     def note(self: RouteSocket, these: Sequence[Request]) -> dict[int, KernelError]:
         requests.extend(these)
-        return carry_out(self, these)
+        return execute(self, these)
 
-    monkeypatch.setattr(RouteSocket, "carry_out", note)
+    monkeypatch.setattr(RouteSocket, "execute", note)
     return requests
 
 
@@ -96,7 +96,7 @@ def test_a_link_that_takes_the_number_when_ours_have_it_stays(
     group = their_group(node)
     set_group = links.set_group
 
-    def too(end: links.End, number: int) -> Request:
+    def too(end: links.LinkRef, number: int) -> Request:
         if end.name == PLANS[-1].host_name:
             add_foreign(node, group)
         return set_group(end, number)
@@ -118,7 +118,7 @@ def test_one_that_goes_meanwhile_is_no_error(make: Make, node: Netns, monkeypatc
     make(*PLANS)
     set_group = links.set_group
 
-    def without_the_first(end: links.End, number: int) -> Request:
+    def without_the_first(end: links.LinkRef, number: int) -> Request:
         if end.name == PLANS[0].host_name:
             node.ip("link", "delete", end.name)
         return set_group(end, number)
@@ -156,7 +156,7 @@ def test_where_the_kernel_refuses_groups_they_go_one_by_one(
     make: Make, node: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(*PLANS)
-    monkeypatch.setattr(links, "delete_group", lambda group: links.delete(links.End("none", 0x7FFFFFF)))
+    monkeypatch.setattr(links, "delete_group", lambda group: links.delete(links.LinkRef("none", 0x7FFFFFF)))
     remove_in(node)
     assert node.links() == []
 

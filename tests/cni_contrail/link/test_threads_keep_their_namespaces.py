@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from cni_contrail.link.announce import announce
-from cni_contrail.link.defaults import default_routes
+from cni_contrail.link.defaults import read_default_routes
 from cni_contrail.link.make import make_interfaces
 from cni_contrail.link.netns import open_netns
 from cni_contrail.link.plan import InterfacePlan
@@ -37,7 +37,7 @@ def test_twenty_threads_make_interfaces_in_twenty_sandboxes(node: Netns, make_ne
                 start.wait(timeout=30)
                 make_interfaces(fd, plans_of(pod))
                 announce(fd, plans_of(pod))
-                assert default_routes(fd) == ()
+                assert read_default_routes(fd) == ()
             finally:
                 os.close(fd)
             assert os.readlink("/proc/thread-self/ns/net") == before

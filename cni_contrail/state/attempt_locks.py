@@ -15,13 +15,13 @@ import struct
 from collections.abc import Iterator
 
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.state.files import make_private_directory
+from cni_contrail.state.files import create_private_directory
 
 _LOCK = struct.Struct("@hhqqi4x")  # struct flock: type, whence, start, length, process
 
 
 @contextlib.contextmanager
-def owned(state_dir: str, attempt: str) -> Iterator[None]:
+def attempt_lock(state_dir: str, attempt: str) -> Iterator[None]:
     """Marks the attempt (16 hexadecimal digits) as one that runs; raises `PluginError` with code 5."""
     try:
         descriptor = _open(state_dir)
@@ -38,11 +38,11 @@ def _open(state_dir: str) -> int:
     try:
         return os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
-        make_private_directory(state_dir)
+        create_private_directory(state_dir)
         return os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY)
 
 
-def is_owned(state_dir: str, attempt: str) -> bool:
+def is_attempt_running(state_dir: str, attempt: str) -> bool:
     """Whether the attempt still runs."""
     descriptor = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY)
     try:
