@@ -19,9 +19,9 @@ attempts = st.binary(min_size=8, max_size=8).map(bytes.hex)
 
 OWNER = """
 import sys
-from cni_contrail.state.attempt_locks import owned
-with owned(sys.argv[1], sys.argv[2]):
-    print("owned", flush=True)
+from cni_contrail.state.attempt_locks import attempt_lock
+with attempt_lock(sys.argv[1], sys.argv[2]):
+    print("locked", flush=True)
     sys.stdin.read()
 """
 
@@ -32,7 +32,7 @@ def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", OWNER, str(tmp_path), "05".rjust(16, "0")]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
-    assert process.stdout.readline() == "owned\n"
+    assert process.stdout.readline() == "locked\n"
     yield process
     process.communicate(timeout=10)
 
