@@ -11,9 +11,9 @@ from cni_contrail.commands.interface_selection import SelectedInterfaces
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.planning import plan_interfaces
-from cni_contrail.interfaces.requested_addresses import refuse_unmet_wishes
+from cni_contrail.interfaces.requested_addresses import reject_unmet_requests
 from cni_contrail.interfaces.served import ServedInterface, ServedList
-from cni_contrail.link.defaults import default_routes
+from cni_contrail.link.defaults import read_default_routes
 from cni_contrail.link.errors import LinkError, LinkExistsError
 from cni_contrail.link.make import configure_interfaces, make_interfaces
 from cni_contrail.link.plan import InterfacePlan, ReplacedRoute
@@ -54,7 +54,7 @@ def build_result(request: Request, primary: ServedInterface, record: Record) -> 
 
     Raises `PluginError` if the result has no form in the configuration's version, or a requested address is not served.
     """
-    refuse_unmet_wishes(primary, request.config, request.call)
+    reject_unmet_requests(primary, request.config, request.call)
     plan = record.interfaces[0].plan
     addresses = primary.addresses or ()
     servers = list(dict.fromkeys(each.dns for each in addresses if each.dns))
@@ -128,6 +128,6 @@ def _routes_to_replace(netns: int, plans: Sequence[InterfacePlan]) -> tuple[Repl
     if not asked:
         return ()
     try:
-        return tuple(each for each in default_routes(netns) if each.family in asked)
+        return tuple(each for each in read_default_routes(netns) if each.family in asked)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
