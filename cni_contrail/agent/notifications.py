@@ -1,7 +1,7 @@
-"""Notifications that the agent was not there for: kept as files, and sent again by later calls that find it there.
+"""Pending notifications: detach notifications that could not reach the agent, kept as files and resent by later calls.
 
-Each is bound to the container that it is about, so that it can come late without harm: our agent frees only what that
-container still owns, and towards a stock agent, which knows no owners, it waits until no port file of the VM is left.
+Each names the container that it is about, so that it may arrive late: our agent releases only what that container still
+owns. The Contrail vrouter agent knows no owners, so for it a notification is dropped if the VM has port files again.
 """
 
 from __future__ import annotations
@@ -26,107 +26,112 @@ from cni_contrail.state.files import (
 )
 from cni_contrail.state.lock import locked_directory
 
-_MOST_KEPT = 4096
-_SENT_AT_ONCE = 16
-_LONGEST_SENDING = 1.0  # seconds
-_LONGEST_SENDING_OF_ALL = 10.0
-_LOCK_PATIENCE = 3.0  # seconds; longer than one sending
+_MAX_PENDING = 4096
+_BATCH_SIZE = 16
+_BATCH_TIMEOUT = 1.0  # seconds
+_SEND_ALL_TIMEOUT = 10.0
+_LOCK_TIMEOUT = 3.0  # seconds; longer than sending a batch
 
 
 class Notification(NamedTuple):
-    """An interface, or with an empty `interface` all of the VM, is no longer the container's.
+    """The container no longer owns this interface of the VM, or with an empty `interface` any of them.
 
-    `port_directory`: where the port files of the VM lie that a stock agent must outlive; empty for ours.
+    `port_directory`: for the Contrail vrouter agent the directory of the VM's port files; empty for our agent.
     """
 
     container_id: str
-    machine: str
+    vm_uuid: str
     interface: str
     port_directory: str
 
     @property
     def name(self) -> str:
-        """Of the file that keeps it."""
-        return f"{file_name(self.container_id)}.{self.interface or self.machine}.json"
+        """Name of its file."""
+        return f"{file_name(self.container_id)}.{self.interface or self.vm_uuid}.json"
 
 
 class PendingNotifications:
-    """The queue of one node, below its `state-dir`."""
+    """The pending notifications of one node, below its `state-dir`."""
 
-    def __init__(self, state_dir: str, journal: Log) -> None:
+    def __init__(self, state_dir: str, log: Log) -> None:
         self._directory = os.path.join(state_dir, ".pending")
-        self._journal = journal
+        self._log = log
 
-    def notify(self, agent: AgentClient, notification: Notification, patience: float) -> None:
-        """Tells the agent within `patience` (seconds), and what was kept too; or keeps it for later.
+    def notify(self, agent: AgentClient, notification: Notification, timeout: float) -> None:
+        """Sends the notification within `timeout` (seconds), then a batch of pending ones; enqueues it on failure.
 
-        Never fails: what can neither be told nor kept is logged.
+        Never fails: a notification that can neither be sent nor stored is logged.
         """
         try:
-            _send(agent, notification, Deadline(patience))
+            _send(agent, notification, Deadline(timeout))
             self.send_batch(agent)
         except TryAgainError as error:
-            self._journal.warning(f"{error.message}: it is told later")
-            self.keep(notification)
+            self._log.warning(f"{error.message}: the notification is retried later")
+            self.enqueue(notification)
         except PluginError as error:
-            self._journal.error(error.message)
+            self._log.error(error.message)
 
-    def forget(self, container_id: str) -> None:
-        """Drops what is kept about a container that is attached again; raises `TryAgainError` while it is sent."""
-        mine = [name for name in list_names(self._directory) if name.startswith(f"{file_name(container_id)}.")]
-        if not mine:
+    def discard(self, container_id: str) -> None:
+        """Drops the pending notifications about a container that is attached again.
+
+        Raises `TryAgainError` if another call is sending them.
+        """
+        own = [name for name in list_names(self._directory) if name.startswith(f"{file_name(container_id)}.")]
+        if not own:
             return
-        with self._locked(_LOCK_PATIENCE):
-            for notification in self._read(mine):
+        with self._locked(_LOCK_TIMEOUT):
+            for notification in self._read(own):
                 if notification.container_id == container_id:
                     self._drop(notification)
 
     def send_batch(self, agent: AgentClient) -> None:
-        """Sends what is kept, within bounds of number and time, if no other call is at it; never fails."""
-        self._send_first(_SENT_AT_ONCE, agent, _LONGEST_SENDING)
+        """Sends up to 16 pending notifications within 1 s, unless another call is sending; never fails."""
+        self._send_pending(_BATCH_SIZE, agent, _BATCH_TIMEOUT)
 
     def send_all(self, agent: AgentClient) -> None:
-        """Sends all that is kept, if no other call is at it and the agent answers within 10 s; never fails."""
-        self._send_first(_MOST_KEPT, agent, _LONGEST_SENDING_OF_ALL)
+        """Sends all pending notifications within 10 s, unless another call is sending; never fails."""
+        self._send_pending(_MAX_PENDING, agent, _SEND_ALL_TIMEOUT)
 
     def count(self) -> int:
-        """How many are kept."""
+        """Returns the number of pending notifications."""
         return len(list_names(self._directory))
 
-    def keep(self, notification: Notification) -> None:
-        """Keeps it for a later call to send; never fails: what cannot be kept is logged."""
+    def enqueue(self, notification: Notification) -> None:
+        """Stores the notification for a later call to send; never fails: one that cannot be stored is logged."""
         try:
-            if len(list_names(self._directory)) >= _MOST_KEPT:
-                self._journal.error(f"{self._directory} holds {_MOST_KEPT} notifications: this one is lost")
+            if len(list_names(self._directory)) >= _MAX_PENDING:
+                self._log.error(
+                    f"{self._directory}: full, {_MAX_PENDING} notifications are pending: dropping this notification"
+                )
                 return
-            with self._locked(_LOCK_PATIENCE):
-                content = json.dumps(notification._asdict()).encode()
-                write_atomically(os.path.join(self._directory, notification.name), content)
+            with self._locked(_LOCK_TIMEOUT):
+                write_atomically(os.path.join(self._directory, notification.name), _encode(notification))
         except PluginError as error:
-            self._journal.error(f"the notification is lost: {error.message}")
+            self._log.error(f"dropping a notification: {error.message}")
 
     @contextlib.contextmanager
-    def _locked(self, patience: float) -> Iterator[None]:
-        with locked_directory(self._directory, patience):
+    def _locked(self, timeout: float) -> Iterator[None]:
+        with locked_directory(self._directory, timeout):
             remove_partial_files(self._directory)
             yield
 
-    def _send_first(self, number: int, agent: AgentClient, seconds: float) -> None:
+    def _send_pending(self, number: int, agent: AgentClient, seconds: float) -> None:
         with contextlib.suppress(PluginError):
             if not list_names(self._directory):
                 return
-            with self._locked(patience=0):
+            with self._locked(timeout=0):
                 deadline = Deadline(seconds)
                 for notification in self._read(list_names(self._directory)[:number]):
-                    self._send_kept(agent, notification, deadline)
+                    self._send_one(agent, notification, deadline)
 
-    def _send_kept(self, agent: AgentClient, notification: Notification, deadline: Deadline) -> None:
+    def _send_one(self, agent: AgentClient, notification: Notification, deadline: Deadline) -> None:
         try:
             _send(agent, notification, deadline)
         except TryAgainError:
             raise
         except PluginError as error:
-            self._journal.error(error.message)
+            # The agent would reject it again, so it must not block those behind it.
+            self._log.error(error.message)
         self._drop(notification)
 
     def _read(self, names: list[str]) -> Iterator[Notification]:
@@ -134,21 +139,29 @@ class PendingNotifications:
             path = os.path.join(self._directory, name)
             try:
                 yield _decode(read_if_exists(path) or b"")
-            except (ValueError, TypeError, RecursionError):
+            except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
                 remove_if_exists(path)
 
     def _drop(self, notification: Notification) -> None:
         remove_if_exists(os.path.join(self._directory, notification.name))
 
 
+def _encode(notification: Notification) -> bytes:
+    document = notification._asdict()
+    document["machine"] = document.pop("vm_uuid")  # the key in the file
+    return json.dumps(document).encode()
+
+
 def _decode(content: bytes) -> Notification:
-    notification = Notification(**json.loads(content))
+    document = json.loads(content)
+    document["vm_uuid"] = document.pop("machine")
+    notification = Notification(**document)
     if not all(isinstance(value, str) for value in notification):
-        raise ValueError("a notification holds text")
+        raise ValueError("all values of a notification are strings")
     return notification
 
 
 def _send(agent: AgentClient, notification: Notification, deadline: Deadline) -> None:
     if notification.port_directory and list_names(notification.port_directory):
-        return  # the VM has ports here again
-    agent.unplug(notification.machine, notification.interface, notification.container_id, deadline)
+        return  # the VM has ports again: an unplug would remove all of them
+    agent.unplug(notification.vm_uuid, notification.interface, notification.container_id, deadline)

@@ -16,7 +16,7 @@ def attach_interfaces(
     request: Request, netns: int, served: ServedList, selected: SelectedInterfaces, started: Record, budget: PollBudget
 ) -> str:
     """Creates and plugs the selected interfaces and returns the result of ADD; raises `PluginError`."""
-    if served.stock:
+    if served.vrouter_agent:
         from cni_contrail.commands.vrouter_agent import attach_with_vrouter_agent  # few nodes need it
 
         return attach_with_vrouter_agent(request, netns, served, selected, started, budget)
@@ -24,7 +24,7 @@ def attach_interfaces(
     result = build_result(request, selected.interfaces[0], record)
     request.node.attachments.write(record)
     # A notification of an earlier DEL that is still pending would unplug the new ports.
-    request.node.pending.forget(record.container_id)
+    request.node.pending.discard(record.container_id)
     # The request is sent before the links are created: agent and kernel work in parallel.
     with plugging(request.node.agent, ports(record, selected.interfaces), budget) as plugged:
         sandbox_id = create_links(request, netns, record)

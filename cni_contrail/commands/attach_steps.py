@@ -38,9 +38,9 @@ def plan_record(
         primary_is_ours=selected.primary_is_ours,
     )
     return started._replace(
-        stock=served.stock,
-        machine=served.machine,
-        machine_name=request.virtual_machine_name,
+        vrouter_agent=served.vrouter_agent,
+        vm_uuid=served.vm_uuid,
+        vm_name=request.virtual_machine_name,
         interfaces=tuple(
             AttachedInterface(interface.uuid, interface.position, plan)
             for interface, plan in zip(selected.interfaces, plans, strict=True)
@@ -105,8 +105,8 @@ def ports(record: Record, interfaces: Sequence[ServedInterface]) -> list[dict[st
         {
             "time": time.strftime("%Y-%m-%d %H:%M:%S %z"),
             "vm-id": record.container_id,
-            "vm-uuid": record.machine,
-            "vm-name": record.machine_name,
+            "vm-uuid": record.vm_uuid,
+            "vm-name": record.vm_name,
             "host-ifname": attached.plan.host_name,
             "vm-ifname": attached.plan.name,
             "vm-namespace": record.netns,

@@ -50,7 +50,7 @@ def _read_record(request: Request) -> Record | None:
     try:
         return attachments.read(call.container_id, call.ifname)
     except DamagedRecordError as error:
-        attachments.set_aside(error, call.container_id, call.ifname)
+        attachments.quarantine(error, call.container_id, call.ifname)
         return None
 
 

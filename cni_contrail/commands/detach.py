@@ -75,14 +75,14 @@ def _restore_defaults(node: Node, record: Record, sandbox: Sandbox | None) -> No
 
 
 def _release_ports(node: Node, record: Record, notify: Callable[[Notification], None]) -> None:
-    if record.stock:
-        files = PortFiles(node.settings.config_dir, record.machine_name)
+    if record.vrouter_agent:
+        files = PortFiles(node.settings.config_dir, record.vm_name)
         own = {each.uuid for each in record.interfaces}
         files.remove(each for each in files.of_container(record.container_id) if each.port.get("vmi-uuid") in own)
         if not files.is_empty():
             return  # a Contrail vrouter agent removes all ports of the VM at once: wait for the last one
-        notification = Notification(record.container_id, record.machine, "", files.directory)
+        notification = Notification(record.container_id, record.vm_uuid, "", files.directory)
     else:
         interface = "" if record.thick else record.interfaces[0].uuid
-        notification = Notification(record.container_id, record.machine, interface, "")
+        notification = Notification(record.container_id, record.vm_uuid, interface, "")
     notify(notification)

@@ -38,20 +38,20 @@ def collect(config: NetworkConfig, node: Node) -> None:
 
 def _all_attachments(node: Node) -> Iterator[tuple[str, str]]:
     for container in node.attachments.containers():
-        node.attachments.tidy(container)
+        node.attachments.remove_leftovers(container)
         for ifname in node.attachments.ifnames(container):
             yield container, ifname
 
 
 def _collect_attachment(node: Node, network: str, container: str, ifname: str) -> None:
     try:
-        with node.attachments.lock(container, patience=0):
+        with node.attachments.lock(container, timeout=0):
             record = node.attachments.read(container, ifname)
             if record is None or (record.network, record.host_netns) != (network, own_netns_id()):
                 return
             if node.attachments.is_in_progress(record):
                 return
-            detach(node, record, sandbox=None, notify=node.pending.keep)
+            detach(node, record, sandbox=None, notify=node.pending.enqueue)
     except TryAgainError as error:
         node.log.info(f"attachment {ifname} of container {container}: kept: {error.message}")
     else:

@@ -38,7 +38,7 @@ def select_interfaces(request: Request, served: ServedList, previous_uuid: str) 
         network=request.config.name,
         ifname=ifname,
         settings=request.node.settings,
-        before=previous_uuid,
+        previous=previous_uuid,
     )
     primary_is_ours = selected.position == 0 or any(each.finished and each.holds_primary() for each in others)
     return SelectedInterfaces((selected,), (ifname,), primary_is_ours)

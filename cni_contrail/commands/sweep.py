@@ -54,14 +54,14 @@ def _try_container(node: Node, name: str) -> int:
 
 
 def _sweep_container(node: Node, container: str) -> int:
-    node.attachments.tidy(container)
+    node.attachments.remove_leftovers(container)
     if not any(_is_orphaned(node, record) for record in node.attachments.of_container(container)):
         return 0
-    with node.attachments.lock(container, patience=0):
+    with node.attachments.lock(container, timeout=0):
         # Read again: a call may have changed the records before the lock was taken.
         orphaned = [record for record in node.attachments.of_container(container) if _is_orphaned(node, record)]
         for record in orphaned:
-            detach(node, record, sandbox=None, notify=node.pending.keep)
+            detach(node, record, sandbox=None, notify=node.pending.enqueue)
             node.log.warning(
                 f"attachment {record.ifname} of container {record.container_id}: detached, its sandbox is gone"
             )

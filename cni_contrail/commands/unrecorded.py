@@ -56,4 +56,4 @@ def _queue_notification(request: Request, interface: str) -> None:
     # Our agent uses the pod's UID as the VM's uuid. A Contrail vrouter agent notices by itself that the device is gone.
     vm = request.pod.uid
     if UUID.fullmatch(vm) and UUID.fullmatch(interface):
-        request.node.pending.keep(Notification(request.call.container_id, vm, interface, ""))
+        request.node.pending.enqueue(Notification(request.call.container_id, vm, interface, ""))

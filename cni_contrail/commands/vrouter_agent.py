@@ -31,7 +31,7 @@ def attach_with_vrouter_agent(
 
 def _plug_ports(request: Request, record: Record, selected: SelectedInterfaces, budget: PollBudget) -> None:
     # A notification of an earlier DEL that is still pending would unplug the new ports.
-    request.node.pending.forget(record.container_id)
+    request.node.pending.discard(record.container_id)
     for port in ports(record, selected.interfaces):
         request.port_files.write(port)
         with plugging(request.node.agent, port, budget) as plugged:
@@ -42,7 +42,7 @@ def _with_addresses(
     request: Request, served: ServedList, selected: SelectedInterfaces, budget: PollBudget
 ) -> tuple[ServedList, SelectedInterfaces]:
     uuids = [each.uuid for each in selected.interfaces]
-    found = wait_for_ports(request.node.agent, served.machine, uuids, budget)
+    found = wait_for_ports(request.node.agent, served.vm_uuid, uuids, budget)
     known = {uuid: found[uuid] for uuid in uuids}
     listed = tuple(each._replace(addresses=known.get(each.uuid)) for each in served.interfaces)
     attached = tuple(each._replace(addresses=known[each.uuid]) for each in selected.interfaces)

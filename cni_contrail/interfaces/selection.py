@@ -24,7 +24,7 @@ def select_interface(
     network: str,
     ifname: str,
     settings: Settings,
-    before: str = "",
+    previous: str = "",
 ) -> ServedInterface:
     """The interface for attachment `ifname` to `network`; `held` maps uuids to the attachments that have them.
 
@@ -37,7 +37,7 @@ def select_interface(
     if not candidates:
         raise _none_left(served, fitting, held, nad=settings.nad, network=network)
     for each in candidates:
-        if each.uuid == before:
+        if each.uuid == previous:
             return each
     for each in candidates:
         if _foreseen(each, served) == ifname:
@@ -55,12 +55,12 @@ def _fits(interface: ServedInterface, served: ServedList, network: str, settings
         return True
     if settings.nad:
         return interface.annotations.get("nad") == settings.nad
-    return interface.annotations.get("network" if served.stock else "config-name") == network
+    return interface.annotations.get("network" if served.vrouter_agent else "config-name") == network
 
 
 def _foreseen(interface: ServedInterface, served: ServedList) -> str | None:
     """The CNI_IFNAME with which the interface shall be called for, None if nobody says."""
-    asked_by = "interface" if served.stock else "attachment"
+    asked_by = "interface" if served.vrouter_agent else "attachment"
     return interface.annotations.get(asked_by) or (_PRIMARY if interface.position == 0 else None)
 
 

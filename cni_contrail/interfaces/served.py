@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _OUR_KEYS = ("ip-address", "v6-ip-address", "mtu")
-_STOCK_V6_PREFIX_LENGTH = 64  # a stock agent tells none
+_VROUTER_AGENT_V6_PREFIX_LENGTH = 64  # a stock agent tells none
 _DEFAULT_GATEWAY = {"true": (4, 6), "ipv4": (4,), "ipv6": (6,), "none": ()}
 _NAMED_AT_MOST = 8
 
@@ -40,7 +40,7 @@ class ServedInterface(NamedTuple):
     """
 
     uuid: str
-    machine: str
+    vm_uuid: str
     network: str
     mac: str
     position: int
@@ -72,15 +72,15 @@ class ServedList(NamedTuple):
 
     interfaces: tuple[ServedInterface, ...]
     unindexed: tuple[str, ...]
-    machine: str
-    stock: bool
+    vm_uuid: str
+    vrouter_agent: bool
 
     def missing(self, pod_uid: str) -> str | None:
         """Says what is missing for this to be the whole list of the pod, None if nothing is."""
         if not self.interfaces and not self.unindexed:
             return "the list of interfaces is empty"
-        if self.stock and UUID.fullmatch(pod_uid) and self.machine != pod_uid:
-            return f"the interfaces are still those of pod uid {self.machine}, not of {pod_uid}"
+        if self.vrouter_agent and UUID.fullmatch(pod_uid) and self.vm_uuid != pod_uid:
+            return f"the interfaces are still those of pod uid {self.vm_uuid}, not of {pod_uid}"
         if self.unindexed:
             return f"interface {', '.join(self.unindexed)} bears no index yet"
         return self._gap()
@@ -103,39 +103,40 @@ class ServedList(NamedTuple):
 def read_list(items: Sequence[Any]) -> ServedList:
     """Reads the answer to `/vm-cfg`; raises `PluginError` with code 100 for nonsense."""
     fields = [Fields(item, position) for position, item in enumerate(items)]
-    stock = not any(each.has(key) for each in fields for key in _OUR_KEYS)
-    machines = [each.uuid("vm-uuid") for each in fields]
-    for each, machine in zip(fields, machines, strict=True):
-        if machine != machines[0]:
-            raise each.malformed("vm-uuid", f"{machines[0]}, as in the item before")
+    vrouter_agent = not any(each.has(key) for each in fields for key in _OUR_KEYS)
+    vm_uuids = [each.uuid("vm-uuid") for each in fields]
+    for each, vm_uuid in zip(fields, vm_uuids, strict=True):
+        if vm_uuid != vm_uuids[0]:
+            raise each.malformed("vm-uuid", f"{vm_uuids[0]}, as in the item before")
     indexed = [each for each in fields if "index" in each.annotations]
+    interfaces = [_interface(each, vm_uuids[0], vrouter_agent=vrouter_agent) for each in indexed]
     return ServedList(
-        interfaces=tuple(sorted([_interface(each, machines[0], stock=stock) for each in indexed], key=_position)),
+        interfaces=tuple(sorted(interfaces, key=_position)),
         unindexed=tuple(each.uuid("id") for each in fields if "index" not in each.annotations),
-        machine=machines[0] if machines else "",
-        stock=stock,
+        vm_uuid=vm_uuids[0] if vm_uuids else "",
+        vrouter_agent=vrouter_agent,
     )
 
 
 def read_ports(items: Sequence[Any]) -> dict[str, tuple[ServedAddress, ...]]:
     """Reads a stock agent's answer to `GET /vm`: addresses by interface uuid; raises code 100 for nonsense."""
     fields = [Fields(item, position) for position, item in enumerate(items)]
-    return {each.uuid("id"): _addresses(each, v6_prefix_length=_STOCK_V6_PREFIX_LENGTH) for each in fields}
+    return {each.uuid("id"): _addresses(each, v6_prefix_length=_VROUTER_AGENT_V6_PREFIX_LENGTH) for each in fields}
 
 
-def _interface(fields: Fields, machine: str, *, stock: bool) -> ServedInterface:
+def _interface(fields: Fields, vm_uuid: str, *, vrouter_agent: bool) -> ServedInterface:
     position, total = fields.index()
     if fields.annotations.get("default-gw", "none") not in _DEFAULT_GATEWAY:
         raise fields.malformed("annotations", f"right about default-gw: one of {', '.join(_DEFAULT_GATEWAY)}")
     return ServedInterface(
         uuid=fields.uuid("id"),
-        machine=machine,
+        vm_uuid=vm_uuid,
         network=fields.uuid("vn-id"),
         mac=fields.mac("mac-address"),
         position=position,
         total=total,
         annotations=fields.annotations,
-        addresses=None if stock else _addresses(fields, v6_prefix_length=None),
+        addresses=None if vrouter_agent else _addresses(fields, v6_prefix_length=None),
         mtu=fields.number("mtu", 68, 65535) if fields.has("mtu") else None,
         routes=fields.routes("routes"),
     )

@@ -29,15 +29,15 @@ _DAMAGED = ".damaged"
 class Attachments:
     """The records below one `state-dir`. All methods raise `PluginError` with code 5 if the directory fails."""
 
-    def __init__(self, state_dir: str, journal: Log) -> None:
+    def __init__(self, state_dir: str, log: Log) -> None:
         self.state_dir = state_dir
-        self._journal = journal
+        self._log = log
 
     @contextlib.contextmanager
-    def lock(self, container: str, patience: float) -> Iterator[None]:
+    def lock(self, container: str, timeout: float) -> Iterator[None]:
         """Holds the container's lock, waiting for it for up to `patience` seconds."""
         directory = self._directory(container)
-        with locked_directory(directory, patience):
+        with locked_directory(directory, timeout):
             remove_partial_files(directory)
             yield
 
@@ -80,13 +80,13 @@ class Attachments:
         """Forgets an attachment."""
         remove_if_exists(self._path(record.container_id, record.ifname))
 
-    def tidy(self, container: str) -> None:
+    def remove_leftovers(self, container: str) -> None:
         """Removes what killed calls left of a container that has no attachment, unless another call is at it."""
         if not self.ifnames(container):
-            with contextlib.suppress(TryAgainError), self.lock(container, patience=0):
+            with contextlib.suppress(TryAgainError), self.lock(container, timeout=0):
                 pass
 
-    def set_aside(self, damaged: DamagedRecordError, container: str, ifname: str) -> None:
+    def quarantine(self, damaged: DamagedRecordError, container: str, ifname: str) -> None:
         """Takes a damaged record out of the way, and keeps it for people if that can be done."""
         path = self._path(container, ifname)
         aside = os.path.join(self.state_dir, _DAMAGED, f"{file_name(container)}.{ifname}{_SUFFIX}")
@@ -94,10 +94,10 @@ class Attachments:
             create_private_directory(os.path.dirname(aside))
             os.rename(path, aside)
         except OSError as failure:
-            self._journal.error(f"{damaged.message}: cannot be set aside, {failure.strerror}")
+            self._log.error(f"{damaged.message}: cannot be set aside, {failure.strerror}")
             remove_if_exists(path)
         else:
-            self._journal.error(f"{damaged.message}: set aside as {aside}")
+            self._log.error(f"{damaged.message}: set aside as {aside}")
 
     def _directory(self, container: str) -> str:
         return f"{self.state_dir}/{file_name(container)}"

@@ -14,13 +14,13 @@ _LONGEST_PAUSE = 0.1
 
 
 @contextlib.contextmanager
-def locked_directory(path: str, patience: float) -> Iterator[None]:
+def locked_directory(path: str, timeout: float) -> Iterator[None]:
     """Holds the lock of a directory, which is made if it is not there, and removed at the end if it is empty then.
 
     Raises `TryAgainError` if another call holds it for longer than `patience` (seconds), `PluginError` with code 5 if
     the directory cannot be made.
     """
-    descriptor = _locked(path, patience)
+    descriptor = _locked(path, timeout)
     try:
         yield
     finally:
@@ -29,12 +29,12 @@ def locked_directory(path: str, patience: float) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _locked(path: str, patience: float) -> int:
-    for _ in Deadline(patience).tries(_FIRST_PAUSE, _LONGEST_PAUSE):
+def _locked(path: str, timeout: float) -> int:
+    for _ in Deadline(timeout).tries(_FIRST_PAUSE, _LONGEST_PAUSE):
         descriptor = _try(path)
         if descriptor is not None:
             return descriptor
-    raise TryAgainError(f"another call has held {path} for {patience:g} s")
+    raise TryAgainError(f"another call has held {path} for {timeout:g} s")
 
 
 def _try(path: str) -> int | None:

@@ -22,7 +22,7 @@ from cni_contrail.state.files import (
 )
 from cni_contrail.state.lock import locked_directory
 
-_LOCK_PATIENCE = 3.0  # seconds; it is held for a moment only
+_LOCK_TIMEOUT = 3.0  # seconds; it is held for a moment only
 
 
 class PortFile(NamedTuple):
@@ -35,8 +35,8 @@ class PortFile(NamedTuple):
 class PortFiles:
     """The files of one VM."""
 
-    def __init__(self, config_dir: str, machine_name: str) -> None:
-        self.directory = os.path.join(config_dir, machine_name)
+    def __init__(self, config_dir: str, vm_name: str) -> None:
+        self.directory = os.path.join(config_dir, vm_name)
 
     def write(self, port: Mapping[str, str]) -> None:
         """Writes the file of a port over that of an earlier container; raises `PluginError` with code 5."""
@@ -65,7 +65,7 @@ class PortFiles:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        with locked_directory(self.directory, _LOCK_PATIENCE):
+        with locked_directory(self.directory, _LOCK_TIMEOUT):
             remove_partial_files(self.directory)
             yield
 

@@ -1,7 +1,7 @@
-"""The record of one attachment: all that DEL, CHECK and the next ADD of the container need to know of it.
+"""Record of one attachment: everything that DEL, CHECK and the next ADD of the container need to know about it.
 
-Begun before the agent is asked; whole before the first link is made, so that whatever a killed ADD leaves can be found;
-`finished` last.
+ADD writes it without interfaces if it has to wait for the agent; completely before the first link is created, so that
+everything a killed ADD leaves behind can be found; and with `finished` last.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_VERSION = 2
-_VERSIONS = (1, 2)  # what is read; records of version 1 do not tell network and host_netns
+_VERSION = 2  # of the file format; no other version is read
 
-_KINDS = {"addresses": Address, "routes": Route, "defaults": DefaultRoute}  # what the lists of a plan hold
+# Keys of the file are the field names, except these.
+_KEYS = {"vm_uuid": "machine", "vm_name": "machine_name", "vrouter_agent": "stock"}
+_FIELDS = {key: field for field, key in _KEYS.items()}
+
+_PLAN_LISTS = {"addresses": Address, "routes": Route, "defaults": DefaultRoute}  # types of their elements
 
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 
 
 class AttachedInterface(NamedTuple):
-    """An interface of the attachment: its uuid and position at the agent, and what it was planned to be."""
+    """An interface of the attachment: its uuid and position in the agent's list, and its plan."""
 
     uuid: str
     position: int
@@ -35,13 +38,13 @@ class AttachedInterface(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One attachment. `machine` is the VM's uuid, `machine_name` its name; `netns` is CNI_NETNS as it was given.
+    """One attachment. `netns` is CNI_NETNS as the runtime passed it.
 
-    `attempt` is of the ADD that wrote it; `state.owners` tells whether that still runs. Without interfaces, nothing has
-    been made or told yet. `stock`: the agent is a stock one, which forgets all ports of a VM at once and wants files
-    for them. `replaced` are the default routes that stood before asked-for ones took their place. `network` is the name
-    of the network configuration, `host_netns` the identity of the namespace where the host ends are, `sandbox_id` the
-    number of the sandbox there, -1 if it is not known (`link.netns_ids`).
+    `attempt` identifies the ADD that wrote it; `state.attempt_locks` says whether that ADD still runs. Without
+    interfaces, nothing has been created and the agent knows no port yet. `vrouter_agent`: the agent is the Contrail
+    vrouter agent, which removes all ports of a VM at once and needs a file per port. `replaced` are the default routes
+    that requested ones replaced. `network` is the name of the network configuration, `host_netns` the identity of the
+    namespace of the host ends, `sandbox_id` the ID of the sandbox there, -1 if it is unknown (`link.netns_ids`).
     """
 
     container_id: str
@@ -49,9 +52,9 @@ class Record(NamedTuple):
     attempt: str
     netns: str
     thick: bool
-    stock: bool = False
-    machine: str = ""
-    machine_name: str = ""
+    vrouter_agent: bool = False
+    vm_uuid: str = ""
+    vm_name: str = ""
     interfaces: tuple[AttachedInterface, ...] = ()
     replaced: tuple[ReplacedRoute, ...] = ()
     finished: bool = False
@@ -60,28 +63,29 @@ class Record(NamedTuple):
     sandbox_id: int = -1
 
     def holds_primary(self) -> bool:
-        """Whether index 0 of the pod is attached by it."""
+        """Whether this attachment includes index 0 of the pod."""
         return any(each.position == 0 for each in self.interfaces)
 
 
 def encode_record(record: Record) -> bytes:
-    """Forms the file's content."""
-    others = {"version": _VERSION, **record._asdict(), "replaced": [each._asdict() for each in record.replaced]}
+    """Returns the content of the record's file."""
+    others = {"version": _VERSION, **{_KEYS.get(field, field): value for field, value in record._asdict().items()}}
+    others["replaced"] = [each._asdict() for each in record.replaced]
     del others["interfaces"]
     return f'{json.dumps(others)[:-1]}, "interfaces": {_encoded(record.interfaces)}}}'.encode()
 
 
-@functools.lru_cache(maxsize=4)  # an ADD writes them twice
+@functools.lru_cache(maxsize=4)  # an ADD writes the same interfaces twice, and encoding them is most of the work
 def _encoded(interfaces: tuple[AttachedInterface, ...]) -> str:
     return json.dumps(_interface_documents(interfaces))
 
 
 def decode_record(data: bytes) -> Record:
-    """Reads the file's content; raises `ValueError` if it is no record of a version that is read."""
+    """Parses the content of a record's file; raises `ValueError` if it is malformed or of another version."""
     try:
         return _record(json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"no record: {error}") from error
+        raise ValueError(f"not a record: {error}") from error
 
 
 def _interface_documents(interfaces: tuple[AttachedInterface, ...]) -> list[dict[str, Any]]:
@@ -89,30 +93,31 @@ def _interface_documents(interfaces: tuple[AttachedInterface, ...]) -> list[dict
 
 
 def _plan_document(plan: InterfacePlan) -> dict[str, Any]:
-    lists = {key: [each._asdict() for each in getattr(plan, key)] for key in _KINDS}
+    lists = {key: [each._asdict() for each in getattr(plan, key)] for key in _PLAN_LISTS}
     return {**plan._asdict(), **lists}
 
 
 def _record(document: dict[str, Any]) -> Record:
-    if (version := document.pop("version")) not in _VERSIONS:
-        raise ValueError(f"version {version}")
+    if (version := document.pop("version")) != _VERSION:
+        raise ValueError(f"unsupported version {version}, expected {_VERSION}")
     _check_shape(document, _SHAPE, "")
     if not _ATTEMPT.fullmatch(document["attempt"]):
         raise ValueError("attempt is not 16 hexadecimal digits")
     interfaces = tuple(_interface(each) for each in document.pop("interfaces"))
     replaced = tuple(ReplacedRoute(**each) for each in document.pop("replaced"))
-    return Record(**document, interfaces=interfaces, replaced=replaced)
+    fields = {_FIELDS.get(key, key): value for key, value in document.items()}
+    return Record(**fields, interfaces=interfaces, replaced=replaced)
 
 
 def _interface(document: Mapping[str, Any]) -> AttachedInterface:
     plan = dict(document["plan"])
-    for key, kind in _KINDS.items():
+    for key, kind in _PLAN_LISTS.items():
         plan[key] = tuple(kind(**each) for each in plan[key])
     return AttachedInterface(document["uuid"], document["position"], InterfacePlan(**plan))
 
 
 def _check_shape(value: Any, shape: Any, where: str) -> None:
-    """Raises TypeError where a value is of another type than in `shape`, in which None stands for text or null."""
+    """Raises TypeError where a value has another type than in `shape`, in which None means string or null."""
     kind: Any = (str, type(None)) if shape is None else type(shape)
     if not isinstance(value, kind):
         raise TypeError(f"{where} is {type(value).__name__}")
@@ -125,6 +130,7 @@ def _check_shape(value: Any, shape: Any, where: str) -> None:
 
 
 _PLAN = InterfacePlan("", "", "", "", 0, (Address("", 0),), (Route("", None),), (DefaultRoute("", asked=False),))
+# Derived from the types themselves, so that it cannot differ from them.
 _SHAPE = json.loads(
     encode_record(
         Record(

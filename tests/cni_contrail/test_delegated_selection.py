@@ -27,12 +27,12 @@ def vmis_in(*nads: str) -> list[Vmi]:
 
 
 def select(
-    vmis: list[Vmi], network: str, ifname: str, held: dict[str, str] | None = None, nad: str = "", before: str = ""
+    vmis: list[Vmi], network: str, ifname: str, held: dict[str, str] | None = None, nad: str = "", previous: str = ""
 ) -> int:
     """Position of the interface that is chosen."""
     settings = Settings(nad=nad)
     return select_interface(
-        served_list(vmis), held or {}, network=network, ifname=ifname, settings=settings, before=before
+        served_list(vmis), held or {}, network=network, ifname=ifname, settings=settings, previous=previous
     ).position
 
 
@@ -126,8 +126,8 @@ class TestTheChoice:
 
     def test_an_attachment_keeps_what_it_had_before(self) -> None:
         vmis = vmis_in("demo/a", "demo/a")
-        assert select(vmis, "a", "other", before=vmis[2].uuid) == 2
-        assert select(vmis, "a", "other", held={vmis[2].uuid: "net2"}, before=vmis[2].uuid) == 1
+        assert select(vmis, "a", "other", previous=vmis[2].uuid) == 2
+        assert select(vmis, "a", "other", held={vmis[2].uuid: "net2"}, previous=vmis[2].uuid) == 1
 
     def test_a_stock_agent_says_the_bare_name_and_the_requested_interface(self) -> None:
         vmis = vmis_in("red/a", "blue/b=x", "blue/b=x")

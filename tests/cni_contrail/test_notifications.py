@@ -141,20 +141,20 @@ class TestForgetting:
     def test_a_container_that_comes_again_takes_its_own_along(
         self, three: None, pending: PendingNotifications, state: Path
     ) -> None:
-        pending.forget("c1")
+        pending.discard("c1")
         assert kept(state) == [f"c1.x.{MACHINE}.json"]
-        pending.forget("c9")
+        pending.discard("c9")
         assert len(kept(state)) == 1
 
     def test_while_they_are_being_sent_it_waits(
         self, three: None, pending: PendingNotifications, state: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(module, "_LOCK_PATIENCE", 0.1)
+        monkeypatch.setattr(module, "_LOCK_TIMEOUT", 0.1)
         held = os.open(state / ".pending", os.O_RDONLY)
         fcntl.flock(held, fcntl.LOCK_EX)
         try:
             with pytest.raises(TryAgainError):
-                pending.forget("c1")
+                pending.discard("c1")
         finally:
             os.close(held)
 
@@ -168,13 +168,13 @@ class TestBounds:
         tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(module, "_MOST_KEPT", 2)
+        monkeypatch.setattr(module, "_MAX_PENDING", 2)
         for number in range(3):
             pending.notify(client, of(f"c{number}"), 1)
         assert len(kept(state)) == 2
-        assert "lost" in (tmp_path / "log").read_text()
+        assert "dropping a notification" in (tmp_path / "log").read_text()
 
     def test_a_queue_that_cannot_be_written_is_logged_and_no_error(self, client: AgentClient, tmp_path: Path) -> None:
         log = tmp_path / "log"
         PendingNotifications("/proc/none", Log(str(log))).notify(client, of("c1"), 1)
-        assert "lost" in log.read_text()
+        assert "dropping a notification" in log.read_text()

@@ -127,7 +127,7 @@ def _attachments(node: BenchNode) -> Attachments:
 def _write(node: BenchNode, record: Record) -> float:
     """Both writes of an ADD: what shall be made, and that it is."""
     state = _attachments(node)
-    with state.lock(record.container_id, patience=1):
+    with state.lock(record.container_id, timeout=1):
         began = time.perf_counter()
         state.write(record._replace(finished=False))
         state.write(record)

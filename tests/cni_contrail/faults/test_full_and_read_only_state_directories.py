@@ -113,7 +113,7 @@ class TestFull:
         pod = attach(agent, "a")
         fill(small_disk)
         agent.stop()
-        assert "the notification is lost" in plugin.delete(pod).succeeded().stderr
+        assert "dropping a notification" in plugin.delete(pod).succeeded().stderr
         assert (plugin.node.links(), plugin.files()) == ([], [])
 
 
