@@ -1,4 +1,4 @@
-"""The README's tables of errors and versions, held against the code and a plugin that runs."""
+"""The tables of CNI errors and versions in `docs/`, compared with the code and with a running plugin."""
 
 import json
 import re
@@ -8,17 +8,17 @@ import pytest
 from cni_contrail.errors import Code
 from cni_contrail.protocol.versions import SUPPORTED
 from tests.support.agents import ScriptedAgent, ServePod
+from tests.support.documentation import table
 from tests.support.plugin import Outcome, Plugin, PodSandbox
-from tests.support.readme import rows
 
 
-def test_every_code_has_its_row_in_order() -> None:
-    assert [int(row[0]) for row in rows("Errors")[1:]] == sorted(Code)
-    assert all(len(row) == 3 and all(row) for row in rows("Errors"))
+def test_every_error_code_has_a_row_with_cause_and_cure_in_order() -> None:
+    assert [int(row[0]) for row in table("troubleshooting", "CNI errors")[1:]] == sorted(Code)
+    assert all(len(row) == 4 and all(row) for row in table("troubleshooting", "CNI errors"))
 
 
 def test_every_version_has_its_column() -> None:
-    assert rows("Versions")[0] == ["command", *SUPPORTED]
+    assert table("cni-conformance", "Versions")[0] == ["command", *SUPPORTED]
 
 
 @pytest.mark.parametrize("version", SUPPORTED)
@@ -26,8 +26,8 @@ def test_each_command_is_served_where_the_table_says_so_and_nowhere_else(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, version: str
 ) -> None:
     serve_pod(agent)
-    heads, *table = rows("Versions")
-    said = {command: row[heads.index(version)] for row in table for command in re.split(", ", row[0])}
+    heads, *commands = table("cni-conformance", "Versions")
+    said = {command: row[heads.index(version)] for row in commands for command in re.split(", ", row[0])}
     added = plugin.add(pod, version=version)
     served = {
         "ADD": added,

@@ -1,0 +1,57 @@
+"""The pages below `docs/`, and the tables in them, for tests that compare them with the code."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs"
+
+_HEADING = re.compile(r"^(#+) (.*)$")
+
+
+def page(name: str) -> str:
+    """The text of a page, such as `configuration`."""
+    return (PAGES / f"{name}.md").read_text()
+
+
+def section(name: str, heading: str) -> str:
+    """The text of a page below a heading, down to the next heading of any level."""
+    lines = page(name).splitlines()
+    found = [number for number, line in enumerate(lines) if _title(line) == heading]
+    assert len(found) == 1, f"{name}.md has {len(found)} headings {heading!r}"
+    return "\n".join(_until_heading(lines[found[0] + 1 :]))
+
+
+def table(name: str, heading: str) -> list[list[str]]:
+    """The rows of the first table below a heading, cell by cell; the first row is the head."""
+    lines = [line for line in section(name, heading).splitlines() if line.startswith("|")]
+    return [_cells(line) for line in lines if not line.startswith("|---")]
+
+
+def rows(name: str, heading: str) -> list[list[str]]:
+    """The same without the head."""
+    return table(name, heading)[1:]
+
+
+def code(cell: str) -> list[str]:
+    """What is in backticks in a cell."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
+
+
+def _until_heading(lines: list[str]) -> Iterator[str]:
+    fenced = False
+    for line in lines:
+        fenced ^= line.lstrip().startswith("```")
+        if not fenced and _title(line):
+            return
+        yield line
+
+
+def _title(line: str) -> str:
+    match = _HEADING.match(line)
+    return match[2] if match else ""
