@@ -68,3 +68,22 @@ def importable(name: str) -> bool:
             continue
         return all((there := getattr(there, part, None)) is not None for part in parts[length:])
     return False
+
+
+@pytest.mark.parametrize("document", [document for document in DOCUMENTS if not document.startswith("docs/")])
+def test_every_link_of_a_document_outside_the_site_leads_to_a_file_and_heading(document: str) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)", text_of(document))
+    assert not [(target, anchor) for target, anchor in links if not leads_somewhere(document, target, anchor)]
+
+
+def leads_somewhere(document: str, target: str, anchor: str) -> bool:
+    file = (ROOT / document).parent / target if target else ROOT / document
+    if not file.exists():
+        return False
+    headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE) if anchor else []
+    return not anchor or anchor.removeprefix("#") in [slug(heading) for heading in headings]
+
+
+def slug(heading: str) -> str:
+    """As the site and code hosts form anchors."""
+    return re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-")
