@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blockbuster import BlockBuster, blockbuster_ctx
+from blockbuster import BlockBuster
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.support.agent import ServedAgent, serve_agent
+from tests.support.blocking import blocking_calls_rejected
 from tests.support.machines import SAMPLE_VM, left_interface, make_machine, sample_interface
 
 StartAgent = Callable[..., Awaitable[ServedAgent]]
@@ -20,7 +21,7 @@ Settle = Callable[[], Awaitable[None]]
 
 @pytest.fixture(autouse=True)
 def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
-    with blockbuster_ctx(["agent_api", "contrail_service"]) as blockbuster:  # tests themselves may read files
+    with blocking_calls_rejected("agent_api", "contrail_service") as blockbuster:
         for function in blockbuster.functions.values():
             function.can_block_in("agent_api/ports/table.py", "_change_at_once")
         yield blockbuster

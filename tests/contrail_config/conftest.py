@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from blockbuster import BlockBuster, blockbuster_ctx
+from blockbuster import BlockBuster
 
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.store import Store
+from tests.support.blocking import blocking_calls_rejected
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.stores import STORES, OpenStore, StoreFactory
@@ -17,7 +18,7 @@ from tests.support.stores import STORES, OpenStore, StoreFactory
 @pytest.fixture(autouse=True)
 def blockbuster() -> Iterator[BlockBuster]:
     """Fails a test in which our code blocks the event loop."""
-    with blockbuster_ctx("contrail_config") as blockbuster:
+    with blocking_calls_rejected("contrail_config") as blockbuster:
         yield blockbuster
 
 

@@ -4,11 +4,12 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
-from blockbuster import BlockBuster, blockbuster_ctx
+from blockbuster import BlockBuster
 
 from contrail_config.embedded.store import SqliteStore
 from manager.configuration import ManagerConfiguration
 from manager.source import Source
+from tests.support.blocking import blocking_calls_rejected
 from tests.support.running_manager import RunningManager, running_manager
 
 Start = Callable[..., Awaitable[RunningManager]]
@@ -16,7 +17,7 @@ Start = Callable[..., Awaitable[RunningManager]]
 
 @pytest.fixture(autouse=True)
 def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
-    with blockbuster_ctx(["manager", "contrail_config", "contrail_service"]) as blockbuster:
+    with blocking_calls_rejected("manager", "contrail_config", "contrail_service") as blockbuster:
         yield blockbuster
 
 
