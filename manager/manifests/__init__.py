@@ -1,6 +1,6 @@
-"""Pods and networks from a folder of YAML and JSON manifests: what stands in for a cluster where there is none.
+"""Source of pods and networks without a cluster: a folder of YAML and JSON manifests.
 
-From the disk to the manager: `watching` wakes, `scanning` lists, `settling` waits until a file is at rest, `documents`
-and `decoding` read it, `inventory` knows which file holds which object, and `ledger` tells what changed. `source` ties
-them together.
+From the disk to the manager: `folder_watch` wakes, `folder_scan` lists, `debounce` waits until a file is stable,
+`documents` and `decoding` parse it, `inventory` maps objects to files, and `delivered_objects` reports what changed.
+`manifest_folder` and `source` tie them together.
 """

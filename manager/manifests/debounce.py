@@ -1,7 +1,7 @@
-"""When a change on disk may be taken: once the file has not changed for a while, gone files alike.
+"""Debounces changes of files: a changed, new or removed file is due once it has been stable for the quiet period.
 
-Files are taken together, when all that changed have come to rest: so a pod whose file is renamed, or that is moved from
-one file to another, was never away. A file that never comes to rest holds the others up for ten times as long at most.
+Changed files become due together, when all of them are stable, so a pod whose file is renamed, or that moves to another
+file, is never reported as gone. A file that never becomes stable delays the others by ten quiet periods at most.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,71 +9,69 @@ from typing import NamedTuple
 
 from manager.manifests.folder_scan import Signature
 
-_PATIENCE = 10  # times the time to settle
-
-
-_NO_STATE = Signature(0, 0, -1, 0, 0)
-_SHORTEST_WAIT = 0.01  # seconds
+_MAX_QUIET_PERIODS = 10
+_UNKNOWN = Signature(0, 0, -1, 0, 0)
+_MIN_WAIT = 0.01  # seconds
 
 
 class _Sighting(NamedTuple):
-    signature: Signature | None  # None: the file is gone
+    signature: Signature | None  # None: the file was removed
     since: float
 
 
 class Debounce:
-    """Compares what is on disk with what was taken. `settle` in seconds; `clock` is monotonic."""
+    """Compares the files on disk with those that were accepted. `quiet_period` in seconds; `clock` is monotonic."""
 
-    def __init__(self, settle: float, clock: Callable[[], float]) -> None:
-        self._settle = settle
+    def __init__(self, quiet_period: float, clock: Callable[[], float]) -> None:
+        self._quiet_period = quiet_period
         self._clock = clock
-        self._taken: dict[str, Signature] = {}
-        self._restless: dict[str, _Sighting] = {}
+        self._accepted: dict[str, Signature] = {}
+        self._changing: dict[str, _Sighting] = {}
 
     @property
-    def taken(self) -> Mapping[str, Signature]:
-        """Files as they were taken."""
-        return self._taken
+    def accepted(self) -> Mapping[str, Signature]:
+        """The accepted files."""
+        return self._accepted
 
     @property
-    def at_rest(self) -> bool:
-        """Whether all that is on disk is taken."""
-        return not self._restless
+    def is_stable(self) -> bool:
+        """Whether every file on disk is accepted."""
+        return not self._changing
 
     def due(self, files: Mapping[str, Signature]) -> dict[str, Signature | None]:
-        """The changed files that may be taken now, None for those that are gone; `files`: what is on disk."""
+        """Returns the changed files that may be accepted now, None for removed ones; `files` are those on disk."""
         now = self._clock()
-        changed = {path: files.get(path) for path in files.keys() | self._taken.keys()}
-        self._restless = {
+        changed = {path: files.get(path) for path in files.keys() | self._accepted.keys()}
+        self._changing = {
             path: self._sight(path, signature, now)
             for path, signature in changed.items()
-            if signature != self._taken.get(path)
+            if signature != self._accepted.get(path)
         }
-        settled = {path: s for path, s in self._restless.items() if now - s.since >= self._settle}
-        waited = max((now - sighting.since for sighting in settled.values()), default=0.0)
-        if len(settled) < len(self._restless) and waited < self._settle * _PATIENCE:
+        stable = {path: s for path, s in self._changing.items() if now - s.since >= self._quiet_period}
+        waited = max((now - sighting.since for sighting in stable.values()), default=0.0)
+        if len(stable) < len(self._changing) and waited < self._quiet_period * _MAX_QUIET_PERIODS:
             return {}
-        return {path: sighting.signature for path, sighting in sorted(settled.items())}
+        return {path: sighting.signature for path, sighting in sorted(stable.items())}
 
-    def take(self, path: str) -> None:
-        """Marks a file that was due as taken."""
-        signature = self._restless.pop(path).signature
+    def accept(self, path: str) -> None:
+        """Marks a due file as accepted."""
+        signature = self._changing.pop(path).signature
         if signature is None:
-            del self._taken[path]
+            del self._accepted[path]
         else:
-            self._taken[path] = signature
+            self._accepted[path] = signature
 
-    def drop(self, path: str) -> None:
-        """Marks a file that was taken as changed since, so that it becomes due again."""
-        self._taken[path] = _NO_STATE
+    def invalidate(self, path: str) -> None:
+        """Marks an accepted file as changed, so that it becomes due again."""
+        self._accepted[path] = _UNKNOWN
 
     def wait(self) -> float | None:
-        """Seconds until something may be due; None if all is at rest."""
-        if self.at_rest:
+        """Returns the seconds until a file may be due; None if all are stable."""
+        if self.is_stable:
             return None
-        newest = max(sighting.since for sighting in self._restless.values())
-        return max(newest + self._settle - self._clock(), _SHORTEST_WAIT)
+        newest = max(sighting.since for sighting in self._changing.values())
+        return max(newest + self._quiet_period - self._clock(), _MIN_WAIT)
 
     def _sight(self, path: str, signature: Signature | None, now: float) -> _Sighting:
-        known = self._restless.get(path)
+        known = self._changing.get(path)
         return known if known is not None and known.signature == signature else _Sighting(signature, now)

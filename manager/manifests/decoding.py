@@ -1,7 +1,7 @@
-"""From documents to the objects that the manager reads: pods, network attachment definitions and namespaces.
+"""Decoder of manifest documents: pods, network attachment definitions and namespaces.
 
-Each object is judged for itself, so one that is wrong does not take its neighbours with it. Everything else that a
-folder of manifests holds (services, deployments, ...) is passed over.
+Each object is decoded on its own, so an invalid object does not affect others in the same file. Other kinds (services,
+deployments, ...) are ignored.
 """
 
 import logging
@@ -23,109 +23,107 @@ _DEFAULT_NAMESPACE = "default"
 
 
 class ManifestObject(NamedTuple):
-    """An object as a manifest states it, its `uid` too: empty if it states none."""
+    """An object of a manifest and its location; its `uid` is empty if the manifest has none."""
 
     key: ObjectKey
-    place: ManifestLocation
+    location: ManifestLocation
     object: Pod | Nad | Namespace
 
 
 class _Kind(NamedTuple):
-    """A kind that we read: its API group, what its names look like, and how to make the object from a document."""
+    """A kind that the manager reads: its API group, its name check, and its decoder."""
 
     group: str
-    check_name: Callable[[Any], str]
-    make: Callable[[Identity, Any], Pod | Nad | Namespace]
+    validate_name: Callable[[Any], str]
+    decode: Callable[[Identity, Any], Pod | Nad | Namespace]
     namespaced: bool = True
 
 
 def decode_document(document: Any, *, path: str, position: int, node: str) -> Iterator[ManifestObject | Problem]:
-    """The objects in a document, or the problem with each. `node`: where pods run that name none."""
-    place = ManifestLocation(path, position)
+    """Yields the objects and problems in a document; `node` is the node of pods that name none."""
+    location = ManifestLocation(path, position)
     try:
         items = _items(document)
     except InvalidManifestError as error:
-        yield _unidentified(place, error)
+        yield _unidentified(location, error)
         return
     if items is None:
-        yield from _decode_object(document, place, node)
+        yield from _decode_object(document, location, node)
         return
     for number, item in enumerate(items, 1):
-        yield from _decode_object(item, place._replace(item=number), node)
+        yield from _decode_object(item, location._replace(item=number), node)
 
 
-def _decode_object(document: Any, place: ManifestLocation, node: str) -> Iterator[ManifestObject | Problem]:
+def _decode_object(document: Any, location: ManifestLocation, node: str) -> Iterator[ManifestObject | Problem]:
     try:
         kind_name, kind = _kind(document)
         if kind is None:
-            _log.debug("%s: %s is passed over", place, kind_name)
+            _log.debug("%s: %s ignored", location, kind_name)
             return
         namespace, name = _identify(document, kind)
     except (InvalidManifestError, BadValueError) as error:
-        yield _unidentified(place, error)
+        yield _unidentified(location, error)
         return
     key = (kind_name, namespace, name)
     try:
-        yield ManifestObject(key, place, kind.make(Identity(namespace, name, node), document))
+        yield ManifestObject(key, location, kind.decode(Identity(namespace, name, node), document))
     except (InvalidManifestError, BadValueError) as error:
-        yield object_problem(key, ManifestReason.INVALID, f"{place}: {error}", path=place.path)
+        yield object_problem(key, ManifestReason.INVALID, f"{location}: {error}", path=location.path)
 
 
-def _unidentified(place: ManifestLocation, error: Exception) -> Problem:
-    return file_problem(place.path, ManifestReason.INVALID, f"cannot be used: {place}: {error}")
+def _unidentified(location: ManifestLocation, error: Exception) -> Problem:
+    return file_problem(location.path, ManifestReason.INVALID, f"{location.within_file}: {error}")
 
 
 def _items(document: Any) -> list[Any] | None:
-    """The items of a `kind: List`; None if it is something else. Raises UnusableError."""
+    """Returns the items of a `kind: List`; None for any other kind. Raises InvalidManifestError."""
     if document is None:
         return []
     if not isinstance(document, dict):
-        raise InvalidManifestError(f"{quoted(document)} is no Kubernetes object")
+        raise InvalidManifestError(f"{quoted(document)} is not a Kubernetes object")
     if document.get("kind") != "List":
         return None
     items = document.get("items")
     if not isinstance(items, list):
-        raise InvalidManifestError(f"items: {quoted(items)} is no list")
+        raise InvalidManifestError(f"items: {quoted(items)} is not a list")
     return items
 
 
 def _kind(document: Any) -> tuple[str, _Kind | None]:
-    """The kind's name, and the kind if it is one of ours. Raises UnusableError.
+    """Returns the kind's name, and the kind if the manager reads it. Raises InvalidManifestError.
 
-    An API version may be left out, as the multi-network design's own example does.
+    `apiVersion` is optional: the multi-network design's own example lacks it.
     """
     if not isinstance(document, dict):
-        raise InvalidManifestError(f"{quoted(document)} is no Kubernetes object")
+        raise InvalidManifestError(f"{quoted(document)} is not a Kubernetes object")
     name, version = document.get("kind"), document.get("apiVersion", "")
     if not isinstance(name, str) or not name:
-        raise InvalidManifestError(f"kind: {quoted(name)} is no text, so this is no Kubernetes object")
+        raise InvalidManifestError(f"kind: {quoted(name)} is not a string, so this is not a Kubernetes object")
     if not isinstance(version, str):
-        raise InvalidManifestError(f"apiVersion: {quoted(version)} is no text")
+        raise InvalidManifestError(f"apiVersion: {quoted(version)} is not a string")
     if name == "List":
-        raise InvalidManifestError("kind: a List within a List")
+        raise InvalidManifestError("kind: a List must not contain a List")
     kind = _KINDS.get(name)
     group, slash, _ = version.partition("/")
-    is_ours = kind is not None and (not version or kind.group == (group if slash else ""))
-    return name, kind if is_ours else None
+    is_known = kind is not None and (not version or kind.group == (group if slash else ""))
+    return name, kind if is_known else None
 
 
 def _identify(document: Any, kind: _Kind) -> tuple[str, str]:
-    """Namespace and name. Raises UnusableError, BadValueError."""
+    """Returns namespace and name. Raises InvalidManifestError, BadValueError."""
     metadata = convert(document, NamedObject).metadata
     if not metadata.name:
         raise InvalidManifestError(_missing_name(metadata))
     try:
         namespace = namespace_name(metadata.namespace or _DEFAULT_NAMESPACE) if kind.namespaced else ""
-        return namespace, kind.check_name(metadata.name)
+        return namespace, kind.validate_name(metadata.name)
     except BadValueError as error:
         raise InvalidManifestError(f"metadata: {error}") from error
 
 
 def _missing_name(metadata: NamedMetadata) -> str:
     if metadata.generate_name:
-        return (
-            f"metadata.generateName: {quoted(metadata.generate_name)} needs an API server, here metadata.name is needed"
-        )
+        return f"metadata.generateName: {quoted(metadata.generate_name)} needs an API server: set metadata.name"
     return "metadata.name is missing"
 
 

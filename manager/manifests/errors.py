@@ -1,14 +1,14 @@
-"""What can be wrong with a folder of manifests.
+"""Errors of reading a folder of manifests.
 
 ManifestError
- ├─ FolderError      the folder is not there, or is none; also a ValueError, since a setting is wrong
- ├─ UnusableError    a file or a document cannot be used; it becomes a Problem
- └─ UnsettledError   a file changed while it was read: it is read again when it has come to rest
+ ├─ FolderError           the folder does not exist or is not a directory; also a ValueError: a setting is wrong
+ ├─ InvalidManifestError  a file or document is invalid; becomes a Problem
+ └─ FileChangedError      a file changed while it was read; it is read again when it is stable
 """
 
 
 class ManifestError(Exception):
-    """Root of everything that reading manifests raises."""
+    """Root of the errors of reading manifests."""
 
 
 class FolderError(ManifestError, ValueError):
@@ -16,7 +16,7 @@ class FolderError(ManifestError, ValueError):
 
 
 class InvalidManifestError(ManifestError):
-    """A file or document cannot be used; the message says why, not where."""
+    """A file or document is invalid; the message says why, not where."""
 
 
 class FileChangedError(ManifestError):

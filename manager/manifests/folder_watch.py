@@ -1,8 +1,8 @@
-"""Tells when to look at the folder again: when the kernel says that something changed in it, or after a while.
+"""Watch of the folder: wakes the reader when the kernel reports a change, or after a timeout.
 
-The kernel's word (inotify, through watchfiles) is a hint and no more: it may come twice, for nothing, or not at all,
-where inotify has no watches left or the folder was replaced as a whole. Then the folder is looked at every second.
-Its "Rust backend" is used as watchfiles documents it: the generators built on that take no timeout for a single wait.
+An inotify event (through watchfiles) is only a hint: it may be repeated, wrong or missing, for example when inotify
+runs out of watches or the whole folder is replaced. Without a working watch the folder is polled every second.
+watchfiles' documented Rust backend is used directly, since its generators have no timeout for a single wait.
 """
 
 import logging
@@ -16,12 +16,12 @@ from manager.manifests.errors import FolderError
 
 _log = logging.getLogger(__name__)
 
-_POLL = 1.0  # seconds between looks where nothing can be watched
-_STEP_MS = 20  # changes that follow each other this closely are reported together
+_POLL = 1.0  # seconds between scans without a working watch
+_STEP_MS = 20  # changes within this time are reported together
 
 
 class FolderWatch:
-    """A watch of a folder and all below it; all but `stop` block and are called by one thread at a time."""
+    """Recursive watch of a folder. All methods but `stop` block and must be called by one thread at a time."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -30,17 +30,17 @@ class FolderWatch:
         self._watched: tuple[int, int] | None = None
 
     def open(self) -> None:
-        """Begins to watch. Raises FolderError if the folder is not there or cannot be listed."""
+        """Starts the watch. Raises FolderError if the folder does not exist or cannot be listed."""
         try:
             if not stat.S_ISDIR(os.stat(self._folder).st_mode):
-                raise FolderError(f"{self._folder} is no folder")
+                raise FolderError(f"{self._folder}: not a directory")
             with os.scandir(self._folder):
                 self._watch(self._identity())
         except OSError as error:
-            raise FolderError(f"the folder {self._folder} cannot be read: {error.strerror}") from error
+            raise FolderError(f"{self._folder}: cannot read the folder: {error.strerror}") from error
 
     def wait(self, timeout: float, gather: float) -> None:
-        """Returns when something has changed and `gather` seconds at most have passed since, or after `timeout`."""
+        """Returns after a change, at most `gather` seconds later, or after `timeout` seconds."""
         identity = self._identity()
         if identity != self._watched:
             self._watch(identity)
@@ -50,11 +50,11 @@ class FolderWatch:
             self._await_change(self._notify, timeout, gather)
 
     def stop(self) -> None:
-        """Makes `wait` return, now and ever after."""
+        """Makes the current and every later `wait` return at once."""
         self._stopped.set()
 
     def close(self) -> None:
-        """Ends the watch."""
+        """Closes the watch."""
         if self._notify is not None:
             self._notify.close()
             self._notify = None
@@ -63,7 +63,7 @@ class FolderWatch:
         try:
             notify.watch(max(int(gather * 1000), _STEP_MS), _STEP_MS, max(int(timeout * 1000), 1), self._stopped)
         except (OSError, WatchfilesRustInternalError) as error:
-            _log.warning("%s cannot be watched, it is looked at every second: %s", self._folder, error)
+            _log.warning("%s: cannot watch the folder, polling it every second: %s", self._folder, error)
             self.close()
 
     def _watch(self, identity: tuple[int, int] | None) -> None:
@@ -72,12 +72,12 @@ class FolderWatch:
         if identity is None:
             return
         try:
-            self._notify = RustNotify([self._folder], False, False, 0, True, True)  # noqa: FBT003  # its own signature
+            self._notify = RustNotify([self._folder], False, False, 0, True, True)  # noqa: FBT003  # watchfiles' signature
         except (OSError, WatchfilesRustInternalError) as error:
-            _log.warning("%s cannot be watched, it is looked at every second: %s", self._folder, error)
+            _log.warning("%s: cannot watch the folder, polling it every second: %s", self._folder, error)
 
     def _identity(self) -> tuple[int, int] | None:
-        """Device and inode; None if the folder is not there."""
+        """Returns device and inode; None if the folder does not exist."""
         try:
             status = os.stat(self._folder)
         except OSError:

@@ -1,7 +1,7 @@
-"""Which file holds which object, and which counts where several do.
+"""Inventory of manifest files: the objects in each file, and which file counts if several define the same object.
 
-A file that cannot be used whole keeps what it gave before: half a file is no reason to take a pod's network away. What
-it kept yields to the same object in a file that can be read, so a pod can be moved out of a broken file.
+A file with an error keeps the objects that it had before, so a broken edit does not delete a pod's network. A kept
+object yields to the same object in a readable file, so a pod can be moved out of a broken file.
 """
 
 from collections import defaultdict
@@ -14,15 +14,15 @@ from manager.source import Problem
 
 
 class FileContents(NamedTuple):
-    """What a file gives; `kept` is what it gave before and cannot be read in it now."""
+    """Contents of a file; `kept` are objects that it had before and that cannot be read now."""
 
-    found: tuple[ManifestObject, ...] = ()
+    objects: tuple[ManifestObject, ...] = ()
     problems: tuple[Problem, ...] = ()
     kept: tuple[ManifestObject, ...] = ()
 
 
 class FolderState(NamedTuple):
-    """What the folder says as a whole; not `complete` if there is anything in it that cannot be read."""
+    """Objects and problems of the whole folder; not `complete` if anything in it cannot be read."""
 
     objects: Mapping[ObjectKey, ManifestObject]
     problems: tuple[Problem, ...]
@@ -34,47 +34,47 @@ class Inventory:
 
     def __init__(self) -> None:
         self._contents: dict[str, FileContents] = {}
-        self._homes: dict[ObjectKey, str] = {}
+        self._paths: dict[ObjectKey, str] = {}
 
-    def put(self, path: str, found: Iterable[ManifestObject], problems: Iterable[Problem]) -> None:
-        """Takes what was read of a file; with problems it keeps what it gave before and does not give now."""
-        contents = FileContents(tuple(found), tuple(problems))
+    def put(self, path: str, objects: Iterable[ManifestObject], problems: Iterable[Problem]) -> None:
+        """Stores the contents of a file; one with problems keeps earlier objects that are missing now."""
+        contents = FileContents(tuple(objects), tuple(problems))
         if contents.problems and (before := self._contents.get(path)):
-            now = {one.key for one in contents.found}
-            contents = contents._replace(kept=tuple(one for one in before.found + before.kept if one.key not in now))
+            now = {one.key for one in contents.objects}
+            contents = contents._replace(kept=tuple(one for one in before.objects + before.kept if one.key not in now))
         self._contents[path] = contents
 
     def remove(self, path: str) -> None:
-        """Takes note that a file is gone."""
+        """Removes a file."""
         self._contents.pop(path, None)
 
     def rename(self, old: str, new: str) -> None:
-        """Takes note that a file has another path now."""
+        """Changes the path of a file."""
         if contents := self._contents.pop(old, None):
             self._contents[new] = contents
 
-    def view(self) -> FolderState:
-        """What counts: of an object in several places that in the file which held it before, else in the first."""
+    def state(self) -> FolderState:
+        """Returns the state; of an object in several files, the file that provided it before counts, else the first."""
         contents = [self._contents[path] for path in sorted(self._contents)]
         objects: dict[ObjectKey, ManifestObject] = {}
         problems = [problem for one in contents for problem in one.problems]
-        for key, places in _by_key(found for one in contents for found in one.found).items():
-            chosen = next((one for one in places if one.place.path == self._homes.get(key)), places[0])
+        for key, definitions in _by_key(each for one in contents for each in one.objects).items():
+            chosen = next((one for one in definitions if one.location.path == self._paths.get(key)), definitions[0])
             objects[key] = chosen
-            problems += [_duplicate(one, chosen) for one in places if one is not chosen]
+            problems += [_duplicate(one, chosen) for one in definitions if one is not chosen]
         for kept in (kept for one in contents for kept in one.kept):
             objects.setdefault(kept.key, kept)
-        self._homes = {key: one.place.path for key, one in objects.items()}
+        self._paths = {key: one.location.path for key, one in objects.items()}
         return FolderState(objects, tuple(problems), complete=not any(one.problems for one in contents))
 
 
-def _by_key(found: Iterable[ManifestObject]) -> dict[ObjectKey, list[ManifestObject]]:
-    places: dict[ObjectKey, list[ManifestObject]] = defaultdict(list)
-    for one in found:
-        places[one.key].append(one)
-    return places
+def _by_key(objects: Iterable[ManifestObject]) -> dict[ObjectKey, list[ManifestObject]]:
+    definitions: dict[ObjectKey, list[ManifestObject]] = defaultdict(list)
+    for one in objects:
+        definitions[one.key].append(one)
+    return definitions
 
 
 def _duplicate(one: ManifestObject, chosen: ManifestObject) -> Problem:
-    message = f"stands in {chosen.place} and again in {one.place}: the former counts"
-    return object_problem(one.key, ManifestReason.DUPLICATE, message, path=one.place.path)
+    message = f"defined in {chosen.location} and again in {one.location}: the first location counts"
+    return object_problem(one.key, ManifestReason.DUPLICATE, message, path=one.location.path)

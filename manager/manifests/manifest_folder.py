@@ -1,6 +1,6 @@
-"""The folder as it is read: list, wait for rest, read what changed, and say what it all amounts to.
+"""Reader of the manifest folder: scan, wait until files are stable, parse what changed, and return the new state.
 
-Everything here blocks and is called by one thread at a time.
+All methods block and must be called by one thread at a time.
 """
 
 import time
@@ -8,25 +8,25 @@ from collections.abc import Callable, Mapping
 
 from manager.manifests.debounce import Debounce
 from manager.manifests.decoding import ManifestObject, decode_document
-from manager.manifests.documents import read_documents
+from manager.manifests.documents import parse_documents
 from manager.manifests.errors import FileChangedError, InvalidManifestError
 from manager.manifests.folder_scan import Signature, Snapshot, read, scan
 from manager.manifests.inventory import FolderState, Inventory
 from manager.manifests.problems import ManifestReason, file_problem
 from manager.source import Problem
 
-_SHARE_OF_TIME = 4  # a scan is followed by as many times its length without one
+_PAUSE_PER_SCAN_TIME = 4  # the pause after a scan is at least this many times as long as the scan
 
 
 class ManifestFolder:
-    """What the folder says. `settle` and `rescan` in seconds; `node`: where pods run that name none."""
+    """The folder. `quiet_period` and `rescan` are in seconds; `node` is the node of pods that name none."""
 
     def __init__(
         self,
         folder: str,
         *,
         node: str,
-        settle: float,
+        quiet_period: float,
         rescan: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -34,63 +34,64 @@ class ManifestFolder:
         self._node = node
         self._rescan = rescan
         self._clock = clock
-        self._settling = Debounce(settle, clock)
+        self._debounce = Debounce(quiet_period, clock)
         self._inventory = Inventory()
         self._failed: dict[str, float] = {}
         self._last_state: tuple[dict[str, str], bool] | None = None
-        self.gather = settle
-        """Seconds for which changes are gathered before the next scan, so that scans never fill the time."""
+        self.gather = quiet_period
+        """Seconds for which changes are gathered before the next scan; grows with the time that a scan takes."""
 
     def refresh(self) -> FolderState | None:
-        """Reads what changed and has come to rest. None if nothing did."""
+        """Reads files that changed and are stable. Returns the new state; None if nothing changed."""
         started = self._clock()
         self._retry_failed(started)
         snapshot = scan(self._folder)
-        due = self._settling.due(self._files(snapshot))
-        self.gather = max(self.gather, _SHARE_OF_TIME * (self._clock() - started))
+        due = self._debounce.due(self._files(snapshot))
+        self.gather = max(self.gather, _PAUSE_PER_SCAN_TIME * (self._clock() - started))
         self._follow_renamed(due)
         for path, signature in due.items():
-            self._take(path, signature)
-        state = (snapshot.unreadable, self._settling.at_rest)
-        if not due and (not self._settling.at_rest or state == self._last_state):
+            self._load(path, signature)
+        state = (snapshot.unreadable, self._debounce.is_stable)
+        if not due and (not self._debounce.is_stable or state == self._last_state):
             return None
         self._last_state = state
-        return self._view(snapshot)
+        return self._state(snapshot)
 
     def wait(self) -> float:
-        """Seconds until the next refresh, if nothing happens before."""
-        until_rest = self._settling.wait()
-        return self._rescan if until_rest is None else min(until_rest, self._rescan)
+        """Returns the seconds until the next refresh, unless the folder changes before."""
+        until_stable = self._debounce.wait()
+        return self._rescan if until_stable is None else min(until_stable, self._rescan)
 
     def _files(self, snapshot: Snapshot) -> dict[str, Signature]:
-        """Files as they are; those that cannot be looked at, as they were."""
-        hidden = {path: taken for path, taken in self._settling.taken.items() if snapshot.hides(path)}
+        """Returns the listed files, and files that cannot be checked in their last accepted state."""
+        hidden = {path: accepted for path, accepted in self._debounce.accepted.items() if snapshot.may_hide(path)}
         return hidden | snapshot.files
 
     def _follow_renamed(self, due: Mapping[str, Signature | None]) -> None:
-        """A file that is renamed keeps what it gave, even if it is broken at the same moment.
+        """Lets a renamed file keep its objects, even if it is broken at the same time.
 
-        An inode that was freed and given to another file looks the same; that file then keeps it until it can be read.
+        An inode that was freed and reused looks like a rename: the new file then keeps the old objects until it can be
+        read.
         """
-        taken = self._settling.taken
-        gone = {taken[path][:2]: path for path, signature in due.items() if signature is None}
+        accepted = self._debounce.accepted
+        removed = {accepted[path][:2]: path for path, signature in due.items() if signature is None}
         for path, signature in due.items():
-            if signature is not None and path not in taken and signature[:2] in gone:
-                self._inventory.rename(gone[signature[:2]], path)
+            if signature is not None and path not in accepted and signature[:2] in removed:
+                self._inventory.rename(removed[signature[:2]], path)
 
-    def _take(self, path: str, signature: Signature | None) -> None:
+    def _load(self, path: str, signature: Signature | None) -> None:
         try:
             if signature is None:
                 self._inventory.remove(path)
             else:
                 self._inventory.put(path, *self._read(path, signature))
         except FileChangedError:
-            return
-        self._settling.take(path)
+            return  # not accepted, so it becomes due again
+        self._debounce.accept(path)
 
     def _read(self, path: str, signature: Signature) -> tuple[list[ManifestObject], list[Problem]]:
         try:
-            documents = read_documents(read(self._folder, path, signature), is_json=path.endswith(".json"))
+            documents = parse_documents(read(self._folder, path, signature), is_json=path.endswith(".json"))
         except InvalidManifestError as error:
             return [], [file_problem(path, ManifestReason.INVALID, str(error))]
         except OSError as error:
@@ -101,22 +102,21 @@ class ManifestFolder:
             for position, document in enumerate(documents, 1)
             for result in decode_document(document, path=path, position=position, node=self._node)
         ]
-        return [one for one in results if isinstance(one, ManifestObject)], [
-            one for one in results if isinstance(one, Problem)
-        ]
+        objects = [result for result in results if isinstance(result, ManifestObject)]
+        return objects, [result for result in results if isinstance(result, Problem)]
 
     def _retry_failed(self, now: float) -> None:
-        """A file that the disk refused is read again with the next rescan: its signature need not tell of the cure."""
+        """Retries failed reads at the next rescan: the end of a disk error need not change the file's signature."""
         for path in [path for path, failed in self._failed.items() if now - failed >= self._rescan]:
             del self._failed[path]
-            self._settling.drop(path)
+            self._debounce.invalidate(path)
 
-    def _view(self, snapshot: Snapshot) -> FolderState:
-        view = self._inventory.view()
+    def _state(self, snapshot: Snapshot) -> FolderState:
+        state = self._inventory.state()
         unreadable = [self._unreadable(path, reason) for path, reason in sorted(snapshot.unreadable.items())]
-        complete = view.complete and self._settling.at_rest and not unreadable
-        return FolderState(view.objects, (*unreadable, *view.problems), complete)
+        complete = state.complete and self._debounce.is_stable and not unreadable
+        return FolderState(state.objects, (*unreadable, *state.problems), complete)
 
     def _unreadable(self, path: str, reason: str) -> Problem:
-        what = f"(the folder {self._folder}) {reason}" if path == "." else reason
-        return file_problem(path, ManifestReason.UNREADABLE, what)
+        problem = f"folder {self._folder} {reason}" if path == "." else reason
+        return file_problem(path, ManifestReason.UNREADABLE, problem)

@@ -1,21 +1,29 @@
-"""From a document of a known kind to the manager's own object, typed (`wire`), with the key's path in every error."""
+"""Decodes a document of a known kind into the manager's own object; errors name the path of the key.
 
+Kubernetes accepts only strings as annotation values. The multi-network design's own examples write `['10.1.1.0/24']`
+and `False` in YAML, so lists of strings, booleans and numbers are accepted too and stand for their JSON text.
+"""
+
+import json
+import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from manager import decoding
 from manager.decoding import CONFIG_HASH_KEY, ObjectMetadata
-from manager.manifests.annotations import annotation_texts
 from manager.manifests.errors import InvalidManifestError
 from manager.manifests.wire import Metadata, NadObject, NamespaceObject, PodObject
+from manager.parsing.errors import BadValueError
+from manager.parsing.quoting import quoted
 from manager.source import Nad, Namespace, Pod
 
 T = TypeVar("T")
 
 
 class Identity(NamedTuple):
-    """Which object it is, and the node where a pod runs that names none."""
+    """Name of the object; `node` is the node of a pod that names none."""
 
     namespace: str
     name: str
@@ -23,16 +31,16 @@ class Identity(NamedTuple):
 
 
 def convert(document: Any, wire: type[T]) -> T:
-    """The document as `wire`. Raises UnusableError with the key's path first."""
+    """The document as `wire`. Raises InvalidManifestError with the key's path first."""
     try:
         return msgspec.convert(document, wire)
     except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at `$.")
-        raise InvalidManifestError(f"{path.rstrip('`')}: {what}" if path else what) from error
+        problem, _, path = str(error).partition(" - at `$.")
+        raise InvalidManifestError(f"{path.rstrip('`')}: {problem}" if path else problem) from error
 
 
 def make_pod(identity: Identity, document: Any) -> Pod:
-    """Raises UnusableError, BadValueError."""
+    """Returns the pod. Raises InvalidManifestError, BadValueError."""
     pod = convert(document, PodObject)
     metadata = _resolve(identity, pod.metadata)
     config_hash = metadata.annotations.get(CONFIG_HASH_KEY)
@@ -40,13 +48,13 @@ def make_pod(identity: Identity, document: Any) -> Pod:
 
 
 def make_nad(identity: Identity, document: Any) -> Nad:
-    """Raises UnusableError, BadValueError."""
+    """Returns the NAD. Raises InvalidManifestError, BadValueError."""
     nad = convert(document, NadObject)
     return decoding.make_nad(_resolve(identity, nad.metadata), None if nad.spec is None else nad.spec.config)
 
 
 def make_namespace(identity: Identity, document: Any) -> Namespace:
-    """Raises UnusableError, BadValueError."""
+    """Returns the namespace. Raises InvalidManifestError, BadValueError."""
     return decoding.make_namespace(_resolve(identity, convert(document, NamespaceObject).metadata))
 
 
@@ -54,3 +62,19 @@ def _resolve(identity: Identity, metadata: Metadata) -> ObjectMetadata:
     """Raises BadValueError."""
     annotations = annotation_texts(metadata.annotations)
     return ObjectMetadata(identity.namespace, identity.name, metadata.uid or "", annotations)
+
+
+def annotation_texts(annotations: Mapping[str, Any] | None) -> dict[str, str]:
+    """Returns the annotations as strings. Raises BadValueError, which names key and value."""
+    return {key: _text(key, value) for key, value in (annotations or {}).items()}
+
+
+def _text(key: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    # JSON has neither NaN nor Infinity, which json.dumps would write.
+    if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return json.dumps(value)
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return json.dumps(value, ensure_ascii=False)
+    raise BadValueError(f"metadata.annotations: {key}: {quoted(value)} is not a string: put it in quotes")

@@ -1,4 +1,4 @@
-"""What is wrong in a folder of manifests, as the manager records it: on the file, or on the object in it."""
+"""Problems in a folder of manifests, reported on the file or on the object in it."""
 
 import os
 from enum import StrEnum
@@ -11,7 +11,7 @@ ObjectKey = tuple[str, str, str]
 
 
 class ManifestReason(StrEnum):
-    """Why: the disk, what is written there, or that it is written twice."""
+    """Event reasons: the file cannot be read, is invalid, or repeats an object."""
 
     UNREADABLE = "ManifestUnreadable"
     INVALID = "ManifestInvalid"
@@ -19,25 +19,29 @@ class ManifestReason(StrEnum):
 
 
 class ManifestLocation(NamedTuple):
-    """Where an object stands; documents and the items of a list are counted from 1."""
+    """Location of an object in a file; documents and list items are counted from 1."""
 
     path: str
     document: int
     item: int | None = None
 
     def __str__(self) -> str:
-        item = "" if self.item is None else f", item {self.item}"
-        return f"{printable_path(self.path)}, document {self.document}{item}"
+        return f"{printable_path(self.path)}, {self.within_file}"
+
+    @property
+    def within_file(self) -> str:
+        """The location without the path."""
+        return f"document {self.document}" + ("" if self.item is None else f", item {self.item}")
 
 
 def file_problem(path: str, reason: ManifestReason, message: str) -> Problem:
-    """A problem with a file, by its path below the folder; the message begins with it."""
+    """Returns a problem of a file; the path is relative to the folder, and the message begins with it."""
     name = printable_path(path)
-    return Problem("Manifest", "", name, "", reason, f"{name} {message}")
+    return Problem("Manifest", "", name, "", reason, f"{name}: {message}")
 
 
 def object_problem(key: ObjectKey, reason: ManifestReason, message: str, *, path: str) -> Problem:
-    """A problem with an object in that file; that of a namespace, which has no events here, is the file's."""
+    """Returns a problem of an object in that file. Namespaces have no events here, so theirs is one of the file."""
     kind, namespace, name = key
     if kind == "Namespace":
         return Problem("Manifest", "", printable_path(path), "", reason, f"Namespace {name}: {message}")
@@ -45,5 +49,5 @@ def object_problem(key: ObjectKey, reason: ManifestReason, message: str, *, path
 
 
 def printable_path(path: str) -> str:
-    """A path that can be written down: file names need not be UTF-8."""
+    """Returns a path that can be encoded: file names need not be UTF-8."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -1,7 +1,7 @@
-"""The source that reads a folder of manifests.
+"""Source that reads a folder of manifests.
 
-All work on files is done by one thread, off the event loop; the loop keeps the account of what was told. The consumer
-sets the pace: while it is busy with events, the folder is not read, and the kernel's hints wait.
+One thread does all work on files, off the event loop; the loop tracks the delivered objects. The consumer sets the
+pace: while it handles events, the folder is not read and kernel events are not fetched.
 """
 
 import asyncio
@@ -19,28 +19,27 @@ from manager.source import IdentityLog, Listed, SourceEvent
 
 
 class ManifestSource:
-    """Pods, network attachment definitions and namespaces below `folder`; pods that name no node run on `node`.
+    """Pods, network attachment definitions and namespaces below `folder`; `node` is the node of pods that name none.
 
-    `settle`: seconds for which a file must not have changed before it is taken. `rescan`: seconds after which the
-    folder is looked at without a hint.
+    `quiet_period`: seconds without a change after which a file is read. `rescan`: seconds after which the folder is
+    scanned without a kernel event.
     """
 
     def __init__(
-        self, folder: str, *, node: str, identities: IdentityLog, settle: float = 0.1, rescan: float = 10.0
+        self, folder: str, *, node: str, identities: IdentityLog, quiet_period: float = 0.1, rescan: float = 10.0
     ) -> None:
         self._folder = folder
         self._node = node
         self._identities = identities
-        self._settle = settle
+        self._quiet_period = quiet_period
         self._rescan = rescan
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[AsyncIterator[SourceEvent]]:
-        """All events, in order, until the context is left.
+        """Yields all events, in order, until the context is left.
 
-        The list is not complete while anything in the folder cannot be read; another one follows when all can. Raises
-        FolderError if the folder cannot be read at start; later that is a Problem. What the identity log raises
-        comes through.
+        `Listed` is not complete while anything in the folder cannot be read; a complete one follows. Raises FolderError
+        if the folder cannot be read at start; later, that is a Problem. Errors of the identity log propagate.
         """
         watch = FolderWatch(self._folder)
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="manifests")
@@ -55,21 +54,21 @@ class ManifestSource:
                 await stream.aclose()
                 await in_thread(watch.close)
         finally:
-            executor.shutdown(wait=False)  # nothing runs in it any more: the thread ends by itself
+            executor.shutdown(wait=False)  # idle by now: the thread ends by itself
 
     async def _stream(
         self, watch: FolderWatch, in_thread: Callable[..., Awaitable[Any]]
     ) -> AsyncGenerator[SourceEvent, None]:
-        folder = ManifestFolder(self._folder, node=self._node, settle=self._settle, rescan=self._rescan)
-        ledger = DeliveredObjects(self._identities)
-        await ledger.load()
+        folder = ManifestFolder(self._folder, node=self._node, quiet_period=self._quiet_period, rescan=self._rescan)
+        delivered = DeliveredObjects(self._identities)
+        await delivered.load()
         listed: Listed | None = None
         while True:
-            view: FolderState | None = await in_thread(folder.refresh)
-            if view is not None:
-                for event in await ledger.events(view):
+            state: FolderState | None = await in_thread(folder.refresh)
+            if state is not None:
+                for event in await delivered.events(state):
                     yield event
-                if listed is None or (view.complete and not listed.complete):
-                    listed = Listed(complete=view.complete)
+                if listed is None or (state.complete and not listed.complete):
+                    listed = Listed(complete=state.complete)
                     yield listed
             await in_thread(watch.wait, folder.wait(), folder.gather)

@@ -1,6 +1,7 @@
-"""What we read of Kubernetes' own objects: typed, so that a wrong type is found with the path of its key.
+"""Wire types of the Kubernetes objects in manifests: only the keys that the manager uses.
 
-A key without a value is as good as absent, as in Kubernetes.
+They are typed, so a value of the wrong type is reported with the path of its key. As in Kubernetes, a key without a
+value counts as absent.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ class _Wire(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class NamedMetadata(_Wire, frozen=True):
-    """What tells one object from another."""
+    """The part of the metadata that identifies an object."""
 
     name: str | None = None
     generate_name: str | None = None
@@ -23,13 +24,13 @@ class NamedMetadata(_Wire, frozen=True):
 
 
 class NamedObject(_Wire, frozen=True):
-    """Any object, as far as it tells which one it is."""
+    """Any object, reduced to its identity."""
 
     metadata: NamedMetadata = NamedMetadata()
 
 
 class Metadata(_Wire, frozen=True):
-    """What else is asked of an object's metadata; the values of annotations are judged one by one."""
+    """The rest of the metadata; annotation values may have any type here and are checked one by one."""
 
     uid: str | None = None
     annotations: dict[str, Any] | None = None

@@ -58,7 +58,9 @@ def _draft_attachments(
     Besides, the reference to another plugin's that carries `default-route`, if one does.
     """
     try:
-        selections = parse_networks(pod.annotations.get(NETWORKS_KEY, ""), namespace=pod.namespace, defer_unserved=True)
+        selections = parse_networks(
+            pod.annotations.get(NETWORKS_KEY, ""), namespace=pod.namespace, defer_unsupported=True
+        )
     except AnnotationError as error:
         raise PodRefusedError(Reason.ANNOTATION_INVALID, str(error)) from error
     check_isolation(selections, pod=pod, configuration=configuration, key=NETWORKS_KEY)

@@ -50,8 +50,8 @@ def resolve_selection(
     selection: NetworkSelection, nad: ServedNad, *, catalogue: Catalogue, key: str, attachment: str | None = None
 ) -> InterfaceSpec:
     """The draft of one interface; `key` is the annotation. Raises PodRefusedError and PodWaitsError."""
-    if selection.unserved:
-        raise PodRefusedError(Reason.ANNOTATION_INVALID, f"{key}, {selection.key}: {selection.unserved[0]}")
+    if selection.unsupported:
+        raise PodRefusedError(Reason.ANNOTATION_INVALID, f"{key}, {selection.key}: {selection.unsupported[0]}")
     return InterfaceSpec(
         network=catalogue.network(nad.network),
         requested_addresses=selection.ips,

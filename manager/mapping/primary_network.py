@@ -59,7 +59,7 @@ def _read_default_network(pod: Pod, configuration: ManagerConfiguration) -> tupl
     under_multus = configuration.meta_plugin.kind is MetaPlugin.MULTUS
     namespace = configuration.meta_plugin.namespace if under_multus else pod.namespace
     try:
-        selections = parse_networks(text, namespace=namespace, defer_unserved=True)
+        selections = parse_networks(text, namespace=namespace, defer_unsupported=True)
     except AnnotationError as error:
         raise _invalid(DEFAULT_NETWORK_KEY + str(error).removeprefix(NETWORKS_KEY)) from error
     if len(selections) > 1:

@@ -1,1 +1,1 @@
-"""Reads what users write: pod annotations and network attachment definitions. Pure functions, no store, no clock."""
+"""Parses what users write: pod annotations and network attachment definitions. Pure functions, no store, no clock."""

@@ -1,4 +1,4 @@
-"""Addresses and CIDRs as users write them, read strictly: what one tool takes and the next refuses is refused here."""
+"""Strict parsing of addresses and CIDRs: notations that only some tools accept are rejected."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
@@ -9,33 +9,33 @@ from manager.parsing.quoting import quoted
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-_NOT_FOR_INTERFACES = {
+_RESERVED = {
     ip_network("127.0.0.0/8"): "loopback",
     ip_network("224.0.0.0/4"): "multicast",
     ip_network("::1/128"): "loopback",
-    ip_network("fe80::/10"): "link-local, which every IPv6 interface has anyway",
+    ip_network("fe80::/10"): "link-local; every IPv6 interface has one anyway",
     ip_network("ff00::/8"): "multicast",
 }
 
 
 def parse_address(value: Any) -> Address:
-    """An address without prefix and without zone (`fe80::1%eth0`). Raises BadValueError."""
+    """Parses an address without prefix and without zone (`fe80::1%eth0`). Raises BadValueError."""
     try:
         return ip_address(_text(value, without="%"))
     except ValueError as error:
-        raise BadValueError(f"{quoted(value)} is no IP address") from error
+        raise BadValueError(f"{quoted(value)} is not an IP address") from error
 
 
 def parse_unicast(value: Any) -> Address:
-    """An address that an interface can have. Raises BadValueError."""
+    """Parses an address that an interface can have. Raises BadValueError."""
     address = parse_address(value)
     if address.is_unspecified or address.is_multicast or address.is_loopback:
-        raise BadValueError(f"{quoted(value)} is no address of an interface")
+        raise BadValueError(f"{quoted(value)} is not a unicast address")
     return address
 
 
 def parse_cidr(value: Any) -> Network:
-    """A CIDR with a decimal prefix length and no host bits. Raises BadValueError, which names the right one."""
+    """Parses a CIDR with a decimal prefix length and no host bits. Raises BadValueError, which names the right CIDR."""
     address, network = split_cidr(value)
     if address != network.network_address:
         raise BadValueError(f"{quoted(value)} has host bits set: write {network}")
@@ -43,31 +43,31 @@ def parse_cidr(value: Any) -> Network:
 
 
 def parse_subnet(value: Any) -> Network:
-    """A CIDR whose addresses interfaces can have. Raises BadValueError."""
+    """Parses a CIDR whose addresses interfaces can have. Raises BadValueError."""
     network = parse_cidr(value)
-    for reserved, purpose in _NOT_FOR_INTERFACES.items():
+    for reserved, purpose in _RESERVED.items():
         if network.version == reserved.version and network.overlaps(reserved):
             raise BadValueError(f"{quoted(value)} overlaps {reserved} ({purpose})")
     return network
 
 
 def split_cidr(value: Any) -> tuple[Address, Network]:
-    """Address and network of a CIDR that may have host bits (`10.1.1.5/24`). Raises BadValueError."""
+    """Returns address and network of a CIDR that may have host bits (`10.1.1.5/24`). Raises BadValueError."""
     try:
         address, _, prefix = _text(value, without="%").partition("/")
-        return ip_address(address), ip_network((address, _number(prefix)), strict=False)
+        return ip_address(address), ip_network((address, _prefix_length(prefix)), strict=False)
     except ValueError as error:
-        raise BadValueError(f"{quoted(value)} is no CIDR") from error
+        raise BadValueError(f"{quoted(value)} is not a CIDR") from error
 
 
-def _number(text: str) -> int:
-    """Digits alone: a netmask is no prefix length here, though the standard library takes one."""
+def _prefix_length(text: str) -> int:
+    """Accepts digits only: the standard library also accepts a netmask as prefix length."""
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{text!r} is no prefix length")
+        raise ValueError(f"{text!r} is not a prefix length")
     return int(text)
 
 
 def _text(value: Any, *, without: str) -> str:
     if not isinstance(value, str) or without in value:
-        raise ValueError(f"no text, or one with {without}")
+        raise ValueError(f"not a string, or a string with {without}")
     return value

@@ -1,30 +1,30 @@
-"""What users wrote wrong, one root for all of it.
+"""Errors in what users write.
 
 UserInputError
  ├─ AnnotationError  an annotation; the message names key and value
- ├─ NadError         a NetworkAttachmentDefinition; the message lists the problems in it
- └─ BadValueError    one value, named in the message; whoever knows where it stands adds the place and chains it
+ ├─ NadError         a NetworkAttachmentDefinition; the message lists its problems
+ └─ BadValueError    one value, named in the message; a caller that knows the location adds it and chains the error
 """
 
-_TOLD = 16  # problems: whoever names the definition is told them, too
+_MAX_LISTED = 16  # problems; the message is repeated in the events of every pod that refers to the NAD
 
 
 class UserInputError(Exception):
-    """Something that a user wrote cannot be used; the message is fit for an Event."""
+    """Invalid user input; the message can be used in an Event."""
 
 
 class AnnotationError(UserInputError):
-    """An annotation is malformed or asks for what cannot be."""
+    """An annotation is malformed or its request is invalid."""
 
 
 class NadError(UserInputError):
-    """A network attachment definition cannot be used; the message tells the first problems, `problems` are all."""
+    """A network attachment definition is invalid; the message lists the first problems, `problems` holds all."""
 
     def __init__(self, *problems: str) -> None:
-        more = [f"and {len(problems) - _TOLD} more"] if len(problems) > _TOLD else []
-        super().__init__("; ".join([*problems[:_TOLD], *more]))
+        more = [f"and {len(problems) - _MAX_LISTED} more"] if len(problems) > _MAX_LISTED else []
+        super().__init__("; ".join([*problems[:_MAX_LISTED], *more]))
         self.problems = problems
 
 
 class BadValueError(UserInputError):
-    """A value is not what its place takes."""
+    """A value is invalid."""

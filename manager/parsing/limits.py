@@ -1,8 +1,8 @@
-"""How much one object of a tenant may ask for.
+"""Limits on how much one tenant object may request.
 
-All objects are read in one event loop, and a leader whose loop is held up for ten seconds loses its lease; a pod costs
-what its networks list, once for each of its interfaces. So lists are bounded where nobody needs them longer, and those
-that are longer are refused before anything in them is read.
+All objects are parsed in one event loop, and a leader whose loop is blocked for ten seconds loses its lease. A pod also
+costs what its networks list, once per interface. So lists that nobody needs longer are limited, and a list above the
+limit is rejected before its items are parsed.
 """
 
 from collections.abc import Sized
@@ -10,16 +10,16 @@ from collections.abc import Sized
 from manager.parsing.errors import BadValueError
 
 MAX_LIST_ITEMS = 1024
-"""Subnets, gateways, exclusions, name servers and routes of one network attachment definition: so many of each."""
+"""Limit for each of the subnets, gateways, exclusions, name servers and routes of a network attachment definition."""
 
 MAX_EXCLUDED_CIDRS = 8 * MAX_LIST_ITEMS
-"""CIDRs that its exclusions become: a range of IPv4 addresses may be 62 of them, one of IPv6 addresses 254."""
+"""Limit for the CIDRs that the exclusions expand to: an IPv4 range may expand to 62 CIDRs, an IPv6 range to 254."""
 
 MAX_NETWORKS = 256
-"""Elements of a pod's `k8s.v1.cni.cncf.io/networks`."""
+"""Limit for the elements of a pod's `k8s.v1.cni.cncf.io/networks`."""
 
 
-def check_count(listed: Sized, what: str, *, most: int = MAX_LIST_ITEMS) -> None:
-    """Raises BadValueError, which names the bound, if more are listed; `what` is what they are, in the plural."""
-    if len(listed) > most:
-        raise BadValueError(f"{len(listed)} {what} are too many: at most {most} are served")
+def check_count(items: Sized, plural: str, *, limit: int = MAX_LIST_ITEMS) -> None:
+    """Raises BadValueError if there are more items than the limit; `plural` is what the message calls them."""
+    if len(items) > limit:
+        raise BadValueError(f"{len(items)} {plural} are too many: at most {limit} are supported")

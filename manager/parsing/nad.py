@@ -1,7 +1,7 @@
-"""A NetworkAttachmentDefinition: what network it defines, or that it is another plugin's.
+"""Parser of NetworkAttachmentDefinitions: the network that a NAD defines, or the plugin that it belongs to.
 
-Whose it is says `spec.config`; what the network is say the annotations `opencontrail.org/*`, and CNI's own keys `dns`,
-`mtu` and `routes` of the configuration. An author hears of everything that is wrong at once.
+`spec.config` names the plugin. The annotations `opencontrail.org/*` and CNI's own keys `dns`, `mtu` and `routes` in
+`spec.config` define the network. All errors of a NAD are reported at once.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ _FLAGS = {"true": True, "false": False}
 
 
 def parse_nad(nad: Nad, *, default_mtu: int) -> NetworkDefinition | ForeignDefinition:
-    """What the NAD defines. `default_mtu`: what its network has if it states none.
+    """Returns the definition. `default_mtu` is the MTU of a network that sets none.
 
-    Without `spec.config` a NAD names a file on the node's disk, which is foreign. Raises NadError with every problem.
+    A NAD without `spec.config` names a file on the node's disk, so it is foreign. Raises NadError with all problems.
     """
     if nad.config is None or not nad.config.strip():
         return ForeignDefinition(config_name=nad.name, plugin="")
@@ -34,10 +34,10 @@ def parse_nad(nad: Nad, *, default_mtu: int) -> NetworkDefinition | ForeignDefin
         raise NadError(f"spec.config: {error}") from error
     if config.own is None:
         return ForeignDefinition(config_name=config.name or nad.name, plugin=config.first_plugin)
-    return _read_own(nad, config.name or nad.name, config.own, default_mtu)
+    return _parse_own(nad, config.name or nad.name, config.own, default_mtu)
 
 
-def _read_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mtu: int) -> NetworkDefinition:
+def _parse_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mtu: int) -> NetworkDefinition:
     errors = ValidationErrors()
     subnets, reference = parse_nad_network(errors, nad.annotations)
     settings = parse_nad_settings(errors, own, nad=nad.key, subnets=subnets, default_mtu=default_mtu)
@@ -48,15 +48,15 @@ def _read_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mtu
         dns=settings.dns,
         mtu=settings.mtu,
         routes=settings.routes,
-        ip_fabric_snat=_read_flag(errors, nad.annotations, SNAT_KEY),
-        ip_fabric_forwarding=_read_flag(errors, nad.annotations, FORWARDING_KEY),
+        ip_fabric_snat=_parse_flag(errors, nad.annotations, SNAT_KEY),
+        ip_fabric_forwarding=_parse_flag(errors, nad.annotations, FORWARDING_KEY),
     )
     if errors.problems:
         raise NadError(*errors.problems)
     return definition
 
 
-def _read_flag(errors: ValidationErrors, annotations: Mapping[str, str], key: str) -> bool:
+def _parse_flag(errors: ValidationErrors, annotations: Mapping[str, str], key: str) -> bool:
     text = annotations.get(key, "false")
     flag = _FLAGS.get(text.strip().lower())
     if flag is None:

@@ -1,7 +1,7 @@
-"""What the configuration of a NAD says to our plugin about its network: CNI's own keys, and the section `contrail`.
+"""Network settings in a NAD's `spec.config`: CNI's own keys, and the section `contrail`.
 
-A plugin that serves networks from a controller must not take `spec.config` for its own data (multi-network standard
-v1.3, 4.4), so subnets stand in annotations, and addresses asked of `ipam` here are refused rather than overlooked.
+A plugin whose networks come from a controller must not use `spec.config` for its own data (multi-network standard
+v1.3, 4.4), so subnets are in annotations. A request for addresses through `ipam` is rejected rather than ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,30 +31,30 @@ class NadSettings(NamedTuple):
 def parse_nad_settings(
     errors: ValidationErrors, own: Mapping[str, Any], *, nad: str, subnets: Sequence[Subnet], default_mtu: int
 ) -> NadSettings:
-    """The settings; `own` is what the configuration says to our plugin. What is wrong goes to `findings`."""
+    """Returns the settings in `own`, the Contrail plugin's part of the configuration; adds an error per bad value."""
     for key in ("ipam", "ipMasq"):
-        errors.parse(f"{_CONFIG}, {key}", _refuse_request, own.get(key))
+        errors.parse(f"{_CONFIG}, {key}", _reject_request, own.get(key))
     section = errors.parse(f"{_CONFIG}, contrail", json_object, own.get("contrail", {})) or {}
     if section.get("nad", nad) != nad:
-        errors.add(f"{_CONFIG}, contrail.nad", f"{quoted(section['nad'])} is not this one, which is {nad}")
+        errors.add(f"{_CONFIG}, contrail.nad", f"{quoted(section['nad'])} does not match this NAD, {nad}")
     return NadSettings(
-        dns=errors.parse(f"{_CONFIG}, dns", _read_dns, own.get("dns", {})) or (),
-        mtu=_read_mtu(errors, own.get("mtu", section.get("mtu")), subnets, default_mtu),
-        routes=_read_routes(errors, own.get("routes", []), subnets),
+        dns=errors.parse(f"{_CONFIG}, dns", _parse_dns, own.get("dns", {})) or (),
+        mtu=_parse_mtu(errors, own.get("mtu", section.get("mtu")), subnets, default_mtu),
+        routes=_parse_routes(errors, own.get("routes", []), subnets),
     )
 
 
-def _read_dns(value: Any) -> tuple[str, ...]:
-    """Name servers of CNI's `dns`; its other keys are the plugin's to pass on. Raises BadValueError."""
+def _parse_dns(value: Any) -> tuple[str, ...]:
+    """Returns the name servers; the plugin passes on the other keys of CNI's `dns`. Raises BadValueError."""
     servers = json_list(json_object(value).get("nameservers") or [])
     check_count(servers, "name servers")
     return tuple(str(parse_address(server)) for server in servers)
 
 
-def _read_routes(errors: ValidationErrors, value: Any, subnets: Sequence[Subnet]) -> tuple[Route, ...]:
-    place = f"{_CONFIG}, routes"
-    entries = errors.parse(place, _route_list, value) or []
-    return parse_routes(errors, place, entries, subnets=subnets)
+def _parse_routes(errors: ValidationErrors, value: Any, subnets: Sequence[Subnet]) -> tuple[Route, ...]:
+    location = f"{_CONFIG}, routes"
+    entries = errors.parse(location, _route_list, value) or []
+    return parse_routes(errors, location, entries, subnets=subnets)
 
 
 def _route_list(value: Any) -> list[Any]:
@@ -63,14 +63,14 @@ def _route_list(value: Any) -> list[Any]:
     return entries
 
 
-def _read_mtu(errors: ValidationErrors, value: Any, subnets: Sequence[Subnet], default_mtu: int) -> int | None:
-    place = f"{_CONFIG}, mtu"
-    mtu = None if value is None else errors.parse(place, parse_mtu, value)
+def _parse_mtu(errors: ValidationErrors, value: Any, subnets: Sequence[Subnet], default_mtu: int) -> int | None:
+    location = f"{_CONFIG}, mtu"
+    mtu = None if value is None else errors.parse(location, parse_mtu, value)
     if any(":" in subnet.cidr for subnet in subnets):
-        errors.parse(place, check_ipv6_mtu, default_mtu if mtu is None else mtu)
+        errors.parse(location, check_ipv6_mtu, default_mtu if mtu is None else mtu)
     return mtu
 
 
-def _refuse_request(value: Any) -> None:
+def _reject_request(value: Any) -> None:
     if value:
-        raise BadValueError(f"{quoted(value)} cannot be had: addresses come from the agent alone")
+        raise BadValueError(f"{quoted(value)} is not supported: addresses come only from the agent")

@@ -1,4 +1,4 @@
-"""A NAD's `spec.config`: a CNI network configuration, or a list of plugins (CNI specification 1.0.0, section 1)."""
+"""Parser of a NAD's `spec.config`: a CNI network configuration or configuration list (CNI 1.0.0, section 1)."""
 
 import re
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ from manager.parsing.quoting import quoted
 
 PLUGIN = "contrail-k8s-cni"
 
-_LEAST_MTU = 68  # RFC 791
-_LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
-_LARGEST_MTU = 65535
-_LONGEST_NAME = 255  # runtimes name files by it
+_MIN_MTU = 68  # RFC 791
+_MIN_IPV6_MTU = 1280  # RFC 8200, section 5
+_MAX_MTU = 65535
+_MAX_NAME = 255  # runtimes use it as a file name
 _NETWORK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 class NetConf(NamedTuple):
-    """What is asked of a configuration here.
+    """The parts of a network configuration that the manager uses.
 
-    `name`: None if it has none. `own`: what it says to our plugin, without nulls; None if it is not for our plugin.
+    `own` is the Contrail plugin's part, without nulls; None if the configuration does not name that plugin.
     """
 
     name: str | None
@@ -29,7 +29,7 @@ class NetConf(NamedTuple):
 
 
 def parse_netconf(text: str) -> NetConf:
-    """Reads `spec.config`. Raises BadValueError for what is no configuration."""
+    """Parses `spec.config`. Raises BadValueError if it is not a network configuration."""
     config = json_object(parse_json(text))
     listed = config.get("plugins")
     plugins = [config] if listed is None else [json_object(plugin) for plugin in json_list(listed)]
@@ -42,35 +42,35 @@ def parse_netconf(text: str) -> NetConf:
 
 
 def parse_mtu(value: Any) -> int:
-    """An MTU in bytes. Raises BadValueError."""
-    if not isinstance(value, int) or isinstance(value, bool) or not _LEAST_MTU <= value <= _LARGEST_MTU:
-        raise BadValueError(f"{quoted(value)} is no MTU: a number from {_LEAST_MTU} to {_LARGEST_MTU}")
+    """Returns an MTU in bytes. Raises BadValueError."""
+    if not isinstance(value, int) or isinstance(value, bool) or not _MIN_MTU <= value <= _MAX_MTU:
+        raise BadValueError(f"{quoted(value)} is not a valid MTU: use a number from {_MIN_MTU} to {_MAX_MTU}")
     return value
 
 
 def check_ipv6_mtu(mtu: int) -> None:
-    """Raises BadValueError if IPv6 cannot work with this MTU."""
-    if mtu < _LEAST_IPV6_MTU:
-        raise BadValueError(f"{mtu} is below {_LEAST_IPV6_MTU}, the least that IPv6 needs")
+    """Raises BadValueError if the MTU is too small for IPv6."""
+    if mtu < _MIN_IPV6_MTU:
+        raise BadValueError(f"{mtu} is below {_MIN_IPV6_MTU}, the minimum MTU of IPv6")
 
 
 def _own(config: Mapping[str, Any], plugin: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The plugin's own object, and below it the keys of the list around it."""
+    """Returns the plugin's object, completed with the keys of the list around it."""
     return {key: value for key, value in {**config, **plugin}.items() if value is not None}
 
 
 def _plugin_type(plugin: Mapping[str, Any]) -> str:
     kind = plugin.get("type")
     if not isinstance(kind, str) or not kind:
-        raise BadValueError(f"{quoted(plugin)} has no plugin's name as type, but {quoted(kind)}")
+        raise BadValueError(f"{quoted(plugin)}: type {quoted(kind)} is not a plugin name")
     return kind
 
 
 def _name(config: Mapping[str, Any]) -> str | None:
     name = config.get("name")
     if name is not None and not isinstance(name, str):
-        raise BadValueError(f"name {quoted(name)} is no text")
-    if name and (len(name) > _LONGEST_NAME or not _NETWORK_NAME.fullmatch(name)):
-        form = f"at most {_LONGEST_NAME} letters and digits, then '_', '.' and '-' too"
-        raise BadValueError(f"name {quoted(name)} is no network name: {form}")
+        raise BadValueError(f"name {quoted(name)} is not a string")
+    if name and (len(name) > _MAX_NAME or not _NETWORK_NAME.fullmatch(name)):
+        form = f"use at most {_MAX_NAME} letters, digits, '_', '.' and '-', beginning with a letter or digit"
+        raise BadValueError(f"name {quoted(name)} is not a valid network name: {form}")
     return name or None

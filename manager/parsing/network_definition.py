@@ -1,4 +1,4 @@
-"""What a NetworkAttachmentDefinition defines, once parsed."""
+"""Result of parsing a NetworkAttachmentDefinition."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from contrail_config.objects import FqName, Route, Subnet
 
 
 class NetworkDefinition(msgspec.Struct, frozen=True):
-    """One of ours: `subnets` of a network of its own, or `reference` to an existing network; both is refused.
+    """A NAD of the Contrail plugin: `subnets` of its own network, or `reference` to an existing one, never both.
 
     `config_name` is `name` in `spec.config`, else the NAD's name. `mtu` None: the default.
     """
@@ -22,7 +22,7 @@ class NetworkDefinition(msgspec.Struct, frozen=True):
 
 
 class ForeignDefinition(msgspec.Struct, frozen=True):
-    """A NAD of another plugin: never served by us, but counted when attachments are numbered."""
+    """A NAD of another plugin: never served by the Contrail plugin, but counted when attachments are numbered."""
 
     config_name: str
     plugin: str

@@ -1,6 +1,6 @@
-"""The annotation `opencontrail.org/network`: a network that exists already, by its Contrail name.
+"""The annotation `opencontrail.org/network`: the Contrail name of an existing network.
 
-On a NAD it says which network the NAD stands for; on a pod or a namespace it chooses the network of index 0.
+On a NAD it makes the NAD an alias of that network; on a pod or a namespace it chooses the network of index 0.
 """
 
 from typing import Any
@@ -14,10 +14,7 @@ NETWORK_KEY = "opencontrail.org/network"
 
 
 def parse_network_annotation(text: str) -> FqName:
-    """The network's fq_name, from the annotation of a pod or namespace.
-
-    Raises AnnotationError, which names key and value.
-    """
+    """Returns the fq_name in a pod's or namespace's annotation. Raises AnnotationError, which names key and value."""
     try:
         return parse_fq_name(text)
     except BadValueError as error:
@@ -25,7 +22,7 @@ def parse_network_annotation(text: str) -> FqName:
 
 
 def parse_fq_name(text: str) -> FqName:
-    """The fq_name from a JSON object, or Python dict literal, with `domain`, `project` and `name`.
+    """Returns the fq_name in a JSON object, or Python dict literal, with `domain`, `project` and `name`.
 
     Raises BadValueError.
     """
@@ -34,10 +31,10 @@ def parse_fq_name(text: str) -> FqName:
 
 
 def _part(value: dict[str, Any], key: str) -> str:
-    """A colon would shift the parts: they are joined by colons wherever a network is named in one string."""
+    """Rejects colons: a network name in one string is its parts joined by colons."""
     if key not in value:
-        raise BadValueError(f"{quoted(value)} lacks {key}")
+        raise BadValueError(f"{quoted(value)}: {key} is missing")
     part = value[key]
     if not isinstance(part, str) or not part.strip() or ":" in part or not part.isprintable():
-        raise BadValueError(f"{key} {quoted(part)} is no part of a network's name")
+        raise BadValueError(f"{key} {quoted(part)} is not a valid part of a network name")
     return part

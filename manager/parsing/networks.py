@@ -1,37 +1,37 @@
-"""The annotation `k8s.v1.cni.cncf.io/networks`: which networks a pod wants besides the pod network, in which order.
+"""Parser of the annotation `k8s.v1.cni.cncf.io/networks`: the networks of a pod besides the pod network, in order.
 
-Read as Multus reads it, since under a meta plugin both must count the same attachments: JSON if any of `[`, `{` and
-`"` occurs, else a comma list of `[namespace/]name[@interface]`. Unlike upstream's kube-manager, which drops what it
-does not understand, everything that cannot be had is an error: a pod with fewer interfaces than asked for helps nobody.
+The syntax is that of Multus, since under a meta plugin both must count the same attachments: JSON if the text contains
+`[`, `{` or `"`, else a comma-separated list of `[namespace/]name[@interface]`. Upstream's kube-manager drops elements
+that it does not understand; here they are errors, since a pod with fewer interfaces than requested would fail later.
 
-Not judged here: whether the networks are there, and names that other attachments get by themselves (`eth1`, `net1`).
+Not checked here: whether the networks exist, and conflicts with names that are assigned by default (`eth1`, `net1`).
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from manager.parsing.element import parse_selection
 from manager.parsing.errors import AnnotationError, BadValueError
 from manager.parsing.json_text import json_list, parse_json
 from manager.parsing.limits import MAX_NETWORKS, check_count
-from manager.parsing.network_selection import NetworkSelection
+from manager.parsing.network_selection import NetworkSelection, parse_selection
 from manager.parsing.quoting import quoted
 
 NETWORKS_KEY = "k8s.v1.cni.cncf.io/networks"
 
 
-def parse_networks(text: str, *, namespace: str, defer_unserved: bool = False) -> tuple[NetworkSelection, ...]:
-    """The annotation's elements in their order; none if it is blank. `namespace` is the pod's.
+def parse_networks(text: str, *, namespace: str, defer_unsupported: bool = False) -> tuple[NetworkSelection, ...]:
+    """Returns the elements in order; none if the annotation is blank. `namespace` is the pod's.
 
-    `defer_unserved`: leaves it to the caller to refuse what is `unserved`, once it is known whose networks these are;
-    without it all are taken for ours. Raises AnnotationError, which names element, key and value.
+    `defer_unsupported`: do not reject `unsupported` requests. The caller rejects them once it knows which networks are
+    served by the Contrail plugin; another plugin may support them.
+    Raises AnnotationError, which names element, key and value.
     """
     elements = _elements(text)
-    selections = tuple(_read(element, position, namespace) for position, element in enumerate(elements, 1))
-    _refuse_shared_names(selections)
-    _refuse_second_default_route(selections)
-    if not defer_unserved:
-        _refuse_unserved(selections)
+    selections = tuple(_parse(element, position, namespace) for position, element in enumerate(elements, 1))
+    _reject_duplicate_names(selections)
+    _reject_second_default_route(selections)
+    if not defer_unsupported:
+        _reject_unsupported(selections)
     return selections
 
 
@@ -41,7 +41,7 @@ def _elements(text: str) -> Sequence[Any]:
     is_json = any(mark in text for mark in '[{"')
     try:
         elements = json_list(parse_json(text)) if is_json else text.split(",")
-        check_count(elements, "networks", most=MAX_NETWORKS)
+        check_count(elements, "networks", limit=MAX_NETWORKS)
     except BadValueError as error:
         raise AnnotationError(f"{NETWORKS_KEY}: {error}") from error
     return elements if is_json else [_short_form(item.strip(), position) for position, item in enumerate(elements, 1)]
@@ -49,41 +49,42 @@ def _elements(text: str) -> Sequence[Any]:
 
 def _short_form(item: str, position: int) -> Mapping[str, Any]:
     if not item:
-        raise _error(position, "is empty: a comma too many?")
+        raise _error(position, "is empty: remove the extra comma")
     if item.count("/") > 1 or item.count("@") > 1:
-        raise _error(position, f"{quoted(item)} is not of the form [namespace/]name[@interface]")
+        raise _error(position, f"{quoted(item)} does not have the form [namespace/]name[@interface]")
     network, _, interface = item.partition("@")
     namespace, _, name = network.rpartition("/")
     return {"namespace": namespace.strip(), "name": name.strip(), "interface": interface.strip()}
 
 
-def _read(element: Any, position: int, namespace: str) -> NetworkSelection:
+def _parse(element: Any, position: int, namespace: str) -> NetworkSelection:
     try:
         return parse_selection(element, namespace=namespace)
     except BadValueError as error:
         raise _error(position, str(error)) from error
 
 
-def _refuse_shared_names(selections: Sequence[NetworkSelection]) -> None:
+def _reject_duplicate_names(selections: Sequence[NetworkSelection]) -> None:
     first: dict[str, int] = {}
     for position, selection in enumerate(selections, 1):
         name = selection.interface
         if name is not None and first.setdefault(name, position) != position:
-            raise _error(position, f"interface: {quoted(name)} is asked for by element {first[name]} too")
+            raise _error(position, f"interface: {quoted(name)} is already requested by element {first[name]}")
 
 
-def _refuse_second_default_route(selections: Sequence[NetworkSelection]) -> None:
+def _reject_second_default_route(selections: Sequence[NetworkSelection]) -> None:
     """The standard allows the key in one element only (v1.3, 4.1)."""
     carriers = [position for position, selection in enumerate(selections, 1) if selection.default_route is not None]
     if len(carriers) > 1:
         asked = quoted(list(selections[carriers[1] - 1].default_route or ()))
-        raise _error(carriers[1], f"default-route: {asked} is one too many, element {carriers[0]} carries the key too")
+        problem = f"default-route: {asked}: element {carriers[0]} already has this key, only one element may"
+        raise _error(carriers[1], problem)
 
 
-def _refuse_unserved(selections: Sequence[NetworkSelection]) -> None:
+def _reject_unsupported(selections: Sequence[NetworkSelection]) -> None:
     for position, selection in enumerate(selections, 1):
-        if selection.unserved:
-            raise _error(position, selection.unserved[0])
+        if selection.unsupported:
+            raise _error(position, selection.unsupported[0])
 
 
 def _error(position: int, problem: str) -> AnnotationError:

@@ -1,28 +1,28 @@
-"""Values as messages show them: quoted, escaped, and cut, since a user may have written anything, of any size."""
+"""Quotes values for messages: escaped and truncated, since user input may have any content and size."""
 
 import reprlib
 from collections.abc import Sequence
 
-_LONGEST = 120
-_LONGEST_OF_ALL = 500
-_LISTED = 8
+_MAX_STRING = 120
+_MAX_TOTAL = 500
+_MAX_LISTED = 8
 
-_shortened = reprlib.Repr()
-_shortened.maxstring = _LONGEST
-_shortened.maxother = _LONGEST
-_shortened.maxlong = _LONGEST
+_repr = reprlib.Repr()
+_repr.maxstring = _MAX_STRING
+_repr.maxother = _MAX_STRING
+_repr.maxlong = _MAX_STRING
 
 
 def quoted(value: object) -> str:
-    """The value in Python's notation; long texts lose their middle, deep and long collections their rest.
+    """Returns the value in Python notation, truncated: strings in the middle, deep and long collections at the end.
 
-    Many short values in each other may still be long, and lose their end.
+    Nested collections of short values can still be long, so the result is truncated as a whole too.
     """
-    text = _shortened.repr(value)
-    return text if len(text) <= _LONGEST_OF_ALL else f"{text[: _LONGEST_OF_ALL - 3]}..."
+    text = _repr.repr(value)
+    return text if len(text) <= _MAX_TOTAL else f"{text[: _MAX_TOTAL - 3]}..."
 
 
 def summarized(values: Sequence[object]) -> str:
-    """The first of the values, as they are, and how many more there are."""
-    more = [f"and {len(values) - _LISTED} more"] if len(values) > _LISTED else []
-    return ", ".join([*map(str, values[:_LISTED]), *more])
+    """Returns the first values, unquoted, and how many more there are."""
+    more = [f"and {len(values) - _MAX_LISTED} more"] if len(values) > _MAX_LISTED else []
+    return ", ".join([*map(str, values[:_MAX_LISTED]), *more])

@@ -1,7 +1,7 @@
-"""Subnets of one network, from lists of CIDRs, gateways and exclusions, in which any value may be wrong.
+"""Subnets of one network, parsed from lists of CIDRs, gateways and exclusions; any value may be invalid.
 
-A gateway and an exclusion belong to the subnet in which they lie. A subnet without a stated gateway has the one that
-addressing gives it by default. Exclusions may be huge (half an IPv6 subnet), so they stay CIDRs, as few as cover them.
+A gateway or exclusion belongs to the subnet that contains it. A subnet without a gateway in the list has the default
+gateway. Exclusions may be huge (half an IPv6 subnet), so they are kept as the smallest set of CIDRs that covers them.
 """
 
 import itertools
@@ -21,79 +21,79 @@ from manager.parsing.validation import Setting, ValidationErrors
 def parse_subnets(
     errors: ValidationErrors, *, cidrs: Setting, gateways: Setting, excluded: Setting
 ) -> tuple[Subnet, ...]:
-    """The subnets in the order of their CIDRs. What is wrong goes to `findings`, and is left out."""
-    networks = errors.parse_each(cidrs.place, parse_subnet, cidrs.values)
-    _note_overlaps(errors, cidrs.place, networks)
+    """Returns the subnets in the order of their CIDRs, and adds an error for each invalid value, which is left out."""
+    networks = errors.parse_each(cidrs.location, parse_subnet, cidrs.values)
+    _check_overlaps(errors, cidrs.location, networks)
     if len(networks) < len(cidrs.values):
-        return ()  # where gateways and exclusions belong is not known
-    gateway_of = _read_gateways(errors, gateways, networks)
-    excluded_of = _read_exclusions(errors, excluded, networks)
+        return ()  # without all subnets, gateways and exclusions cannot be assigned
+    gateway_of = _parse_gateways(errors, gateways, networks)
+    excluded_of = _parse_exclusions(errors, excluded, networks)
     return tuple(
         Subnet(
             cidr=str(network),
             gateway=gateway_of.get(network, default_gateway(str(network))),
-            excluded=_fewest_texts(excluded_of[network]),
+            excluded=_collapsed(excluded_of[network]),
         )
         for network in networks
     )
 
 
-def _note_overlaps(errors: ValidationErrors, place: str, networks: Sequence[Network]) -> None:
-    """Among CIDRs in order of their start one that overlaps an earlier one overlaps the one that reaches furthest."""
+def _check_overlaps(errors: ValidationErrors, location: str, networks: Sequence[Network]) -> None:
+    """One pass over CIDRs sorted by start: a CIDR that overlaps any earlier one overlaps the one that ends last."""
     for version in (4, 6):
-        furthest: Network | None = None
-        for network in sorted((n for n in networks if n.version == version), key=_start_then_longest):
-            if furthest is not None and furthest.overlaps(network):
-                errors.add(place, f"{furthest} and {network} overlap")
+        last_ending: Network | None = None
+        for network in sorted((n for n in networks if n.version == version), key=_start_then_prefix_length):
+            if last_ending is not None and last_ending.overlaps(network):
+                errors.add(location, f"{last_ending} and {network} overlap")
             else:
-                furthest = network
+                last_ending = network
 
 
-def _start_then_longest(network: Network) -> tuple[int, int]:
+def _start_then_prefix_length(network: Network) -> tuple[int, int]:
     return int(network.network_address), network.prefixlen
 
 
-def _read_gateways(errors: ValidationErrors, gateways: Setting, networks: Sequence[Network]) -> dict[Network, str]:
+def _parse_gateways(errors: ValidationErrors, gateways: Setting, networks: Sequence[Network]) -> dict[Network, str]:
     gateway_of: dict[Network, str] = {}
-    homes = _Homes(networks)
+    lookup = _SubnetLookup(networks)
 
-    def read(text: str) -> None:
+    def parse(text: str) -> None:
         address = parse_unicast(text)
-        network = homes.of(address, address, text)
+        network = lookup.find(address, address, text)
         if unusable := subnet_bounds(Subnet(cidr=str(network), gateway=None)).reserved.get(int(address)):
             raise BadValueError(f"{quoted(text)} cannot be the gateway of {network}: {unusable}")
         if network in gateway_of:
-            raise BadValueError(f"{quoted(text)} is one too many: {network} has gateway {gateway_of[network]}")
+            raise BadValueError(f"{quoted(text)}: {network} already has gateway {gateway_of[network]}")
         gateway_of[network] = str(address)
 
-    errors.parse_each(gateways.place, read, gateways.values)
+    errors.parse_each(gateways.location, parse, gateways.values)
     return gateway_of
 
 
-def _read_exclusions(
+def _parse_exclusions(
     errors: ValidationErrors, excluded: Setting, networks: Sequence[Network]
 ) -> dict[Network, list[Network]]:
     excluded_of: dict[Network, list[Network]] = {network: [] for network in networks}
-    homes, left = _Homes(networks), MAX_EXCLUDED_CIDRS
+    lookup, remaining = _SubnetLookup(networks), MAX_EXCLUDED_CIDRS
 
-    def read(text: str) -> list[Network]:
+    def parse(text: str) -> list[Network]:
         first, last = _bounds(text)
-        home = excluded_of[homes.of(first, last, text)]
-        covering: list[Network] = list(itertools.islice(summarize_address_range(first, last), left + 1))
-        home += covering
+        of_subnet = excluded_of[lookup.find(first, last, text)]
+        covering: list[Network] = list(itertools.islice(summarize_address_range(first, last), remaining + 1))
+        of_subnet += covering
         return covering
 
     for text in excluded.values:
-        left -= len(errors.parse(excluded.place, read, text) or ())
-        if left < 0:
-            problem = f"the ranges up to {quoted(text)} are more than {MAX_EXCLUDED_CIDRS} CIDRs"
-            errors.add(excluded.place, problem)
+        remaining -= len(errors.parse(excluded.location, parse, text) or ())
+        if remaining < 0:
+            problem = f"the ranges up to {quoted(text)} expand to more than {MAX_EXCLUDED_CIDRS} CIDRs"
+            errors.add(excluded.location, problem)
             break
     return excluded_of
 
 
 def _bounds(text: str) -> tuple[Address, Address]:
-    """First and last address of `a`, `a/length` or `a-b`."""
+    """Returns first and last address of `a`, `a/length` or `a-b`."""
     if "/" in text:
         network = parse_cidr(text)
         return network[0], network[-1]
@@ -101,12 +101,12 @@ def _bounds(text: str) -> tuple[Address, Address]:
     low = parse_address(first.strip())
     high = parse_address(last.strip()) if dash else low
     if low.version != high.version or int(low) > int(high):
-        raise BadValueError(f"{quoted(text)} is no range from a lower to a higher address")
+        raise BadValueError(f"{quoted(text)} is not a range from a lower to a higher address")
     return low, high
 
 
-class _Homes:
-    """The subnets of a network, by the addresses in them."""
+class _SubnetLookup:
+    """Finds the subnet that contains an address range."""
 
     def __init__(self, networks: Sequence[Network]) -> None:
         self._networks = networks
@@ -114,14 +114,14 @@ class _Homes:
         for network in networks:
             self._table.add(network, network)
 
-    def of(self, first: Address, last: Address, text: str) -> Network:
-        """The subnet in which both lie; `text` is how they are written. Raises BadValueError if there is none."""
+    def find(self, first: Address, last: Address, text: str) -> Network:
+        """Returns the subnet that contains both addresses. Raises BadValueError, which quotes `text`, if none does."""
         network = self._table.find(first)
         if network is None or last not in network:
-            raise BadValueError(f"{quoted(text)} lies in none of the subnets {summarized(self._networks)}")
+            raise BadValueError(f"{quoted(text)} is in none of the subnets {summarized(self._networks)}")
         return network
 
 
-def _fewest_texts(networks: Iterable[Network]) -> tuple[str, ...]:
-    fewest = collapse_addresses(networks)  # type: ignore[type-var]  # they are of one family, which no type says
-    return tuple(str(n.network_address) if n.num_addresses == 1 else str(n) for n in fewest)
+def _collapsed(networks: Iterable[Network]) -> tuple[str, ...]:
+    collapsed = collapse_addresses(networks)  # type: ignore[type-var]  # all of one family, which the types cannot express
+    return tuple(str(n.network_address) if n.num_addresses == 1 else str(n) for n in collapsed)

@@ -1,4 +1,4 @@
-"""Everything that is wrong with one object, so that its author hears of it all at once and not one by one."""
+"""Collects all validation errors of one object, so that its author sees them all at once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
@@ -10,31 +10,31 @@ R = TypeVar("R")
 
 
 class Setting(NamedTuple):
-    """Values as a user stated them, and the place (annotation, key of a configuration) where they stand."""
+    """Values that a user wrote; `location` is the annotation or configuration key that holds them."""
 
-    place: str
+    location: str
     values: Sequence[str] = ()
 
 
 class ValidationErrors:
-    """Collects problems, each a sentence that begins with the place."""
+    """Errors of one object, each a text that begins with the location."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
 
-    def add(self, place: str, problem: str) -> None:
-        """Notes a problem."""
-        self.problems.append(f"{place}: {problem}")
+    def add(self, location: str, problem: str) -> None:
+        """Adds an error."""
+        self.problems.append(f"{location}: {problem}")
 
-    def parse(self, place: str, read: Callable[[V], R], value: V) -> R | None:
-        """What `read` makes of the value; None if it raises UserInputError, which is noted."""
+    def parse(self, location: str, parser: Callable[[V], R], value: V) -> R | None:
+        """Returns the parsed value; if the parser raises UserInputError, adds the error and returns None."""
         try:
-            return read(value)
+            return parser(value)
         except UserInputError as error:
-            self.add(place, str(error))
+            self.add(location, str(error))
             return None
 
-    def parse_each(self, place: str, read: Callable[[V], R], values: Iterable[V]) -> list[R]:
-        """What `read` makes of those values for which it does not raise UserInputError; the others are noted."""
-        results = (self.parse(place, read, value) for value in values)
+    def parse_each(self, location: str, parser: Callable[[V], R], values: Iterable[V]) -> list[R]:
+        """Returns the values that could be parsed, and adds the errors of the others."""
+        results = (self.parse(location, parser, value) for value in values)
         return [result for result in results if result is not None]

@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def source(folder: Path, store: SqliteStore) -> ManifestSource:
-    return ManifestSource(str(folder), node="node-1", identities=store, settle=0.02)
+    return ManifestSource(str(folder), node="node-1", identities=store, quiet_period=0.02)
 
 
 @pytest.fixture

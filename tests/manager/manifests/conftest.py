@@ -16,7 +16,7 @@ from manager.manifests.source import ManifestSource
 from manager.source import Applied, Listed, SourceEvent
 
 DEADLINE = 10.0
-SETTLE = 0.03
+QUIET_PERIOD = 0.03
 
 
 class Listener:
@@ -130,7 +130,7 @@ def listen(folder: Path, store: SqliteStore) -> Listen:
 
     @contextlib.asynccontextmanager
     async def listen(**options: Any) -> AsyncIterator[Listener]:
-        settings: dict[str, Any] = {"node": "worker-1", "identities": store, "settle": SETTLE} | options
+        settings: dict[str, Any] = {"node": "worker-1", "identities": store, "quiet_period": QUIET_PERIOD} | options
         async with ManifestSource(str(folder), **settings).events() as stream:
             yield Listener(stream, folder)
 

@@ -27,7 +27,7 @@ async def test_at_start_the_first_by_path_counts(folder: Path, listen: Listen) -
         name="web",
         uid=told[0].object.uid,
         reason="ManifestDuplicate",
-        message="stands in a.yaml, document 1 and again in b.yaml, document 1: the former counts",
+        message="defined in a.yaml, document 1 and again in b.yaml, document 1: the first location counts",
     )
 
 
@@ -54,7 +54,7 @@ async def test_the_same_pod_twice_in_one_file_is_told_with_the_documents(folder:
     assert summary(told) == ["Applied Nad net-a", "Applied Pod web", "Problem Pod web", "Listed"]
     assert networks_of(told[1]) == "first"
     assert isinstance(told[2], Problem)
-    assert "stands in a.yaml, document 1 and again in a.yaml, document 3" in told[2].message
+    assert "defined in a.yaml, document 1 and again in a.yaml, document 3" in told[2].message
 
 
 async def test_a_definition_twice_is_told_too(folder: Path, listen: Listen) -> None:

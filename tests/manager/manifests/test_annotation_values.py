@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from manager.manifests.annotations import annotation_texts
+from manager.manifests.objects import annotation_texts
 from manager.parsing.errors import BadValueError
 
 
@@ -35,5 +35,5 @@ def test_anything_else_is_refused_by_key_and_value(value: Any) -> None:
     with pytest.raises(BadValueError) as caught:
         annotation_texts({"good": "x", "opencontrail.org/cidr": value})
     assert (
-        str(caught.value) == f"metadata.annotations: opencontrail.org/cidr: {value!r} is no text: put quotes around it"
+        str(caught.value) == f"metadata.annotations: opencontrail.org/cidr: {value!r} is not a string: put it in quotes"
     )

@@ -9,12 +9,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manager.manifests.documents import MAX_DEPTH, read_documents
+from manager.manifests.documents import MAX_DEPTH, parse_documents
 from manager.manifests.errors import InvalidManifestError
 
 
 def read_yaml(text: str) -> list[Any]:
-    return read_documents(text.encode(), is_json=False)
+    return parse_documents(text.encode(), is_json=False)
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_aliases_and_merged_keys_are_followed() -> None:
 
 @pytest.mark.parametrize("text", ["a: 1\na: 2", "{a: 1, b: 2, a: 3}", "base: &b {x: 1}\nmore: {<<: *b, y: 1, y: 2}"])
 def test_a_key_twice_in_one_mapping_is_refused(text: str) -> None:
-    with pytest.raises(InvalidManifestError, match=r"is no valid YAML: (a|more.y): duplicate key, in line"):
+    with pytest.raises(InvalidManifestError, match=r"not valid YAML: (a|more.y): duplicate key, in line"):
         read_yaml(text)
 
 
 @pytest.mark.parametrize("text", ['{"kind": "Pod", "kind": "Pod"}', '{"a": [{"b": 1, "kind": 2, "b": 3, "kind": 4}]}'])
 def test_a_key_twice_in_one_object_of_json_is_refused(text: str) -> None:
-    with pytest.raises(InvalidManifestError, match=r"is no valid JSON: (kind|b): duplicate key"):
-        read_documents(text.encode(), is_json=True)
+    with pytest.raises(InvalidManifestError, match=r"is not valid JSON: (kind|b): duplicate key"):
+        parse_documents(text.encode(), is_json=True)
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_a_key_twice_in_one_object_of_json_is_refused(text: str) -> None:
     ids=["merged", "chained", "nested", "flow"],
 )
 def test_texts_that_would_exhaust_us_are_refused(text: str) -> None:
-    with pytest.raises(InvalidManifestError, match=r"is nested deeper than|holds more than"):
+    with pytest.raises(InvalidManifestError, match=r"nested deeper than|more than"):
         read_yaml(text)
 
 
 def test_values_are_counted_over_all_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("manager.manifests.documents.MAX_VALUES", 10)
     assert read_yaml("[1, 2, 3, 4]\n---\n[1, 2, 3, 4]")
-    with pytest.raises(InvalidManifestError, match="holds more than 10 values"):
+    with pytest.raises(InvalidManifestError, match="more than 10 values"):
         read_yaml("[1, 2, 3, 4]\n---\n[1, 2, 3, 4, 5]")
 
 
@@ -94,7 +94,7 @@ def test_nesting_is_allowed_up_to_the_limit() -> None:
 )
 def test_json_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidManifestError):
-        read_documents(text.encode(), is_json=True)
+        parse_documents(text.encode(), is_json=True)
 
 
 json_values = st.recursive(
@@ -109,7 +109,7 @@ json_values = st.recursive(
 def test_what_yaml_and_json_write_is_read_back(documents: list[Any]) -> None:
     assert read_yaml(yaml.safe_dump_all(documents, allow_unicode=True)) == documents
     for document in documents:
-        assert read_documents(json.dumps(document).encode(), is_json=True) == [document]
+        assert parse_documents(json.dumps(document).encode(), is_json=True) == [document]
 
 
 @settings(deadline=None)  # the machine may be busy
@@ -119,4 +119,4 @@ def test_what_yaml_and_json_write_is_read_back(documents: list[Any]) -> None:
 )
 def test_any_bytes_are_read_or_refused(content: bytes, is_json: bool) -> None:
     with contextlib.suppress(InvalidManifestError):
-        read_documents(content, is_json=is_json)
+        parse_documents(content, is_json=is_json)

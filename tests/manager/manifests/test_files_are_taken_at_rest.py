@@ -12,7 +12,7 @@ from manager.manifests.inventory import FolderState
 from manager.manifests.manifest_folder import ManifestFolder
 from tests.manager.manifests.conftest import pod
 
-SETTLE = 1.0
+QUIET_PERIOD = 1.0
 
 
 class Clock:
@@ -35,7 +35,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def reader(folder: Path, clock: Clock) -> ManifestFolder:
-    return ManifestFolder(str(folder), node="worker-1", settle=SETTLE, rescan=10.0, clock=clock)
+    return ManifestFolder(str(folder), node="worker-1", quiet_period=QUIET_PERIOD, rescan=10.0, clock=clock)
 
 
 Names = Callable[[FolderState | None], set[str]]
@@ -58,7 +58,7 @@ def test_an_empty_folder_has_nothing_to_wait_for(reader: ManifestFolder) -> None
 def test_a_new_file_is_taken_after_the_time_to_settle(folder: Path, reader: ManifestFolder, clock: Clock) -> None:
     (folder / "pod.yaml").write_text(pod("web"))
     assert reader.refresh() is None
-    assert reader.wait() == pytest.approx(SETTLE)
+    assert reader.wait() == pytest.approx(QUIET_PERIOD)
     clock.advance(0.9)
     assert reader.refresh() is None
     assert reader.wait() == pytest.approx(0.1)
@@ -74,7 +74,7 @@ def test_a_file_that_grows_is_not_taken_half_written(folder: Path, reader: Manif
         clock.advance(0.9)
     (folder / "pods.yaml").write_text(text)
     assert reader.refresh() is None
-    clock.advance(SETTLE)
+    clock.advance(QUIET_PERIOD)
     assert names(reader.refresh()) == {"web", "db"}
 
 
@@ -83,14 +83,14 @@ def test_a_file_that_goes_and_comes_back_in_time_was_never_away(
 ) -> None:
     (folder / "pod.yaml").write_text(pod("web"))
     reader.refresh()
-    clock.advance(SETTLE)
+    clock.advance(QUIET_PERIOD)
     reader.refresh()
     (folder / "pod.yaml").rename(folder / "pod.yaml~")
     assert reader.refresh() is None
     clock.advance(0.5)
     (folder / "pod.yaml").write_text(pod("web"))
     assert reader.refresh() is None
-    clock.advance(SETTLE)
+    clock.advance(QUIET_PERIOD)
     assert names(reader.refresh()) == {"web"}
 
 
@@ -99,7 +99,7 @@ def test_files_that_change_one_after_the_other_are_taken_together(
 ) -> None:
     (folder / "a.yaml").write_text(pod("web"))
     reader.refresh()
-    clock.advance(SETTLE)
+    clock.advance(QUIET_PERIOD)
     reader.refresh()
     (folder / "a.yaml").unlink()
     reader.refresh()
@@ -125,7 +125,7 @@ def test_a_file_that_never_comes_to_rest_holds_others_up_for_ten_times_as_long(
         seconds += 0.5
     assert names(view) == {"web"}
     assert not view.complete
-    assert seconds == pytest.approx(10 * SETTLE, abs=1.0)
+    assert seconds == pytest.approx(10 * QUIET_PERIOD, abs=1.0)
 
 
 def test_a_file_that_is_gone_again_before_it_was_taken_leaves_nothing(folder: Path, reader: ManifestFolder) -> None:
@@ -142,9 +142,9 @@ def test_a_file_that_changes_between_list_and_read_is_left_for_later(
 ) -> None:
     path = folder / "pod.yaml"
     path.write_text(pod("web"))
-    reader = ManifestFolder(str(folder), node="worker-1", settle=SETTLE, rescan=10.0, clock=clock)
+    reader = ManifestFolder(str(folder), node="worker-1", quiet_period=QUIET_PERIOD, rescan=10.0, clock=clock)
     reader.refresh()
-    clock.advance(SETTLE)
+    clock.advance(QUIET_PERIOD)
 
     def scan_then_change(folder: str) -> object:
         snapshot = scan(folder)
@@ -155,7 +155,7 @@ def test_a_file_that_changes_between_list_and_read_is_left_for_later(
         patched.setattr("manager.manifests.manifest_folder.scan", scan_then_change)
         assert names(reader.refresh()) == set()
     assert reader.refresh() is None
-    clock.advance(SETTLE)
+    clock.advance(QUIET_PERIOD)
     assert names(reader.refresh()) == {"db"}
 
 
@@ -172,6 +172,6 @@ def test_a_dropped_file_that_is_gone_meanwhile_is_due_as_gone(clock: Clock) -> N
     settling = Debounce(0.0, clock)
     state = {"a.yaml": Signature(1, 2, 3, 4, 5)}
     assert settling.due(state) == state
-    settling.take("a.yaml")
-    settling.drop("a.yaml")
+    settling.accept("a.yaml")
+    settling.invalidate("a.yaml")
     assert settling.due({}) == {"a.yaml": None}

@@ -74,7 +74,7 @@ async def test_without_watches_the_folder_is_looked_at_again_and_again(
     monkeypatch.setattr("manager.manifests.folder_watch._POLL", 0.05)
     async with listen() as events:
         await events.listed()
-        assert "is looked at every second: [Errno 28] No space left on device" in caplog.text
+        assert "polling it every second: [Errno 28] No space left on device" in caplog.text
         (folder / "pod.yaml").write_text(pod("web"))
         assert summary([await events.next()]) == ["Applied Pod web"]
 

@@ -16,7 +16,7 @@ async def test_a_folder_that_is_not_there_at_start_is_an_error(folder: Path, lis
     with pytest.raises(FolderError) as caught:
         async with listen():
             pass
-    assert str(caught.value) == f"the folder {folder} cannot be read: No such file or directory"
+    assert str(caught.value) == f"{folder}: cannot read the folder: No such file or directory"
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, ManifestError)
 
@@ -24,7 +24,7 @@ async def test_a_folder_that_is_not_there_at_start_is_an_error(folder: Path, lis
 async def test_a_file_in_place_of_the_folder_is_an_error(folder: Path, listen: Listen) -> None:
     os.rename(folder, folder.with_name("elsewhere"))
     os.mknod(folder)
-    with pytest.raises(FolderError, match="is no folder"):
+    with pytest.raises(FolderError, match="not a directory"):
         async with listen():
             pass
 
@@ -37,7 +37,7 @@ async def test_objects_stay_when_the_folder_goes_away(folder: Path, listen: List
         problem = await events.next()
         assert isinstance(problem, Problem)
         assert (problem.kind, problem.name, problem.reason) == ("Manifest", ".", "ManifestUnreadable")
-        assert problem.message == f". (the folder {folder}) cannot be read: No such file or directory"
+        assert problem.message == f".: folder {folder} cannot be read: No such file or directory"
         folder.with_name("elsewhere").rename(folder)
         assert summary(await events.all()) == []
 

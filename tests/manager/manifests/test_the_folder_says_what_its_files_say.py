@@ -31,7 +31,7 @@ class FolderMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.ticks: Iterator[int] = itertools.count()
         self.reader = ManifestFolder(
-            str(self.folder), node="n", settle=0.5, rescan=1e9, clock=lambda: float(next(self.ticks))
+            str(self.folder), node="n", quiet_period=0.5, rescan=1e9, clock=lambda: float(next(self.ticks))
         )
         self.expected: dict[str, tuple[set[str], bool]] = {}
         self.last = FolderState({}, (), complete=True)

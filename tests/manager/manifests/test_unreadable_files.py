@@ -37,7 +37,7 @@ async def test_what_is_no_regular_file_is_never_opened(make: object, folder: Pat
         told = await events.listed()
     assert summary(told) == ["Problem Manifest odd.yaml", "Listed with gaps"]
     assert isinstance(told[0], Problem)
-    assert told[0].message == "odd.yaml is no regular file"
+    assert told[0].message == "odd.yaml: not a regular file"
 
 
 async def test_a_folder_with_the_name_of_a_file_is_a_folder(folder: Path, listen: Listen) -> None:
@@ -53,7 +53,7 @@ async def test_an_error_of_the_disk_is_a_problem_and_the_file_is_tried_again(fol
         told = await events.listed()
         assert summary(told) == ["Problem Manifest pod.yaml", "Listed with gaps"]
         assert isinstance(told[0], Problem)
-        assert told[0].message == "pod.yaml cannot be read: Input/output error"
+        assert told[0].message == "pod.yaml: cannot be read: Input/output error"
         assert summary(await events.all()) == []
         (folder / "pod.yaml").unlink()
         (folder / "pod.yaml").write_text(pod("web"))

@@ -94,7 +94,7 @@ def test_a_default_network_that_is_not_there_is_waited_for() -> None:
         (make_pod(default_network="["), "v1.multus-cni.io/default-network: '\\['"),
         (make_pod(default_network="net-a,"), "v1.multus-cni.io/default-network, element 2"),
         (make_pod(network="net-a"), "opencontrail.org/network: 'net-a'"),
-        (make_pod(network='{"domain": "d", "name": "n"}'), "lacks project"),
+        (make_pod(network='{"domain": "d", "name": "n"}'), "project is missing"),
     ],
 )
 def test_a_choice_that_cannot_be_is_refused(pod: Pod, culprit: str) -> None:

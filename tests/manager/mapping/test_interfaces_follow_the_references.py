@@ -83,8 +83,8 @@ def test_a_reference_to_a_network_that_is_not_there_makes_pods_wait_for_it() -> 
 
 def test_a_nad_that_takes_no_pods_says_why() -> None:
     catalogue = make_catalogue()
-    catalogue.nads["blue/net-a"] = UnusableNad("opencontrail.org/cidr: 'x' is no CIDR")
-    with pytest.raises(PodWaitsError, match=r"blue/net-a takes no pods: opencontrail.org/cidr: 'x' is no CIDR"):
+    catalogue.nads["blue/net-a"] = UnusableNad("opencontrail.org/cidr: 'x' is not a CIDR")
+    with pytest.raises(PodWaitsError, match=r"blue/net-a takes no pods: opencontrail.org/cidr: 'x' is not a CIDR"):
         resolve_interfaces(make_pod(networks="net-a"), catalogue=catalogue, configuration=DEFAULTS)
 
 

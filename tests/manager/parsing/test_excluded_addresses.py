@@ -44,14 +44,14 @@ def test_half_an_ipv6_subnet_is_one_entry(define: Define) -> None:
 @pytest.mark.parametrize(
     ("exclude", "problem"),
     [
-        ("10.1.3.1", "'10.1.3.1' lies in none of the subnets 10.1.1.0/24, 10.1.2.0/24"),
-        ("10.1.1.200-10.1.2.5", "'10.1.1.200-10.1.2.5' lies in none of the subnets 10.1.1.0/24, 10.1.2.0/24"),
-        ("10.1.0.0/16", "'10.1.0.0/16' lies in none of the subnets 10.1.1.0/24, 10.1.2.0/24"),
-        ("10.1.1.9-10.1.1.1", "'10.1.1.9-10.1.1.1' is no range from a lower to a higher address"),
-        ("10.1.1.9-fd00::1", "'10.1.1.9-fd00::1' is no range from a lower to a higher address"),
+        ("10.1.3.1", "'10.1.3.1' is in none of the subnets 10.1.1.0/24, 10.1.2.0/24"),
+        ("10.1.1.200-10.1.2.5", "'10.1.1.200-10.1.2.5' is in none of the subnets 10.1.1.0/24, 10.1.2.0/24"),
+        ("10.1.0.0/16", "'10.1.0.0/16' is in none of the subnets 10.1.1.0/24, 10.1.2.0/24"),
+        ("10.1.1.9-10.1.1.1", "'10.1.1.9-10.1.1.1' is not a range from a lower to a higher address"),
+        ("10.1.1.9-fd00::1", "'10.1.1.9-fd00::1' is not a range from a lower to a higher address"),
         ("10.1.1.5/30", "'10.1.1.5/30' has host bits set: write 10.1.1.4/30"),
-        ("10.1.1.1-", "'' is no IP address"),
-        ("x", "'x' is no IP address"),
+        ("10.1.1.1-", "'' is not an IP address"),
+        ("x", "'x' is not an IP address"),
     ],
 )
 def test_an_exclusion_that_cannot_be_is_named(exclude: str, problem: str, problems_of: ProblemsOf) -> None:

@@ -31,7 +31,9 @@ class TestDefinitions:
     @pytest.mark.parametrize("text", [",".join(WRONG), json.dumps(WRONG)], ids=["comma list", "JSON"])
     def test_in_its_annotations(self, key: str, what: str, text: str, problems_of: ProblemsOf) -> None:
         stated = {"cidr": CIDR, key: text}
-        assert problems_of(**stated) == (f"opencontrail.org/{key}: 1025 {what} are too many: at most 1024 are served",)
+        assert problems_of(**stated) == (
+            f"opencontrail.org/{key}: 1025 {what} are too many: at most 1024 are supported",
+        )
 
     @pytest.mark.parametrize(
         ("place", "what", "text"),
@@ -42,7 +44,7 @@ class TestDefinitions:
     )
     def test_in_its_configuration(self, place: str, what: str, text: str, problems_of: ProblemsOf) -> None:
         assert problems_of(text, cidr=CIDR) == (
-            f"spec.config, {place}: 1025 {what} are too many: at most 1024 are served",
+            f"spec.config, {place}: 1025 {what} are too many: at most 1024 are supported",
         )
 
     def test_as_many_as_are_allowed_are_served(self, define: Define) -> None:
@@ -61,14 +63,15 @@ class TestDefinitions:
         few = MAX_EXCLUDED_CIDRS // 126
         (subnet,) = define(cidr="fd00::/48", exclude=",".join(ranges[:few])).subnets
         assert len(subnet.excluded) == 126 * few
-        problem = f"the ranges up to {ranges[few]!r} are more than 8192 CIDRs"
+        problem = f"the ranges up to {ranges[few]!r} expand to more than 8192 CIDRs"
         assert problems_of(cidr="fd00::/48", exclude=",".join(ranges)) == (f"opencontrail.org/exclude: {problem}",)
 
     def test_a_name_is_at_most_as_long_as_a_files(self, define: Define, problems_of: ProblemsOf) -> None:
         """Runtimes name files by it, and it stands in every interface."""
         assert define(config(name="a" * 255), cidr=CIDR).config_name == "a" * 255
         (problem,) = problems_of(config(name="a" * 256), cidr=CIDR)
-        assert problem.endswith("is no network name: at most 255 letters and digits, then '_', '.' and '-' too")
+        form = "use at most 255 letters, digits, '_', '.' and '-', beginning with a letter or digit"
+        assert problem.endswith(f"is not a valid network name: {form}")
 
 
 class TestPods:
@@ -82,7 +85,7 @@ class TestPods:
     def test_its_networks(self, text: str) -> None:
         with pytest.raises(AnnotationError) as caught:
             parse_networks(text, namespace="shop")
-        message = "k8s.v1.cni.cncf.io/networks: 257 networks are too many: at most 256 are served"
+        message = "k8s.v1.cni.cncf.io/networks: 257 networks are too many: at most 256 are supported"
         assert str(caught.value) == message
 
     @pytest.mark.parametrize("text", [",".join(["a"] * MAX_NETWORKS), json.dumps([{"name": "a"}] * MAX_NETWORKS)])

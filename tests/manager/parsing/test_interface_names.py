@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from manager.parsing.errors import AnnotationError, BadValueError
-from manager.parsing.interface_name import interface_name
+from manager.parsing.names import interface_name
 from manager.parsing.networks import parse_networks
 from tests.support.netns import Netns
 
@@ -25,7 +25,7 @@ def test_a_name_that_the_kernel_takes_is_taken(name: str, make_netns: Callable[[
 
 @pytest.mark.parametrize("name", REFUSED_BY_THE_KERNEL)
 def test_a_name_that_the_kernel_refuses_is_refused(name: str, make_netns: Callable[[str], Netns]) -> None:
-    with pytest.raises(BadValueError, match="no interface"):
+    with pytest.raises(BadValueError, match=r"(not a valid|a reserved) interface name"):
         interface_name(name)
     with pytest.raises(subprocess.CalledProcessError):
         make_netns("names").ip("link", "add", "name", name, "type", "veth", "peer", "name", "peer")
@@ -36,18 +36,18 @@ def test_a_name_that_the_kernel_refuses_is_refused(name: str, make_netns: Callab
     ["", "a%d", 'a"b', "a{b", "a}b", "a\\b", "net\u00e9", "a\u00a0b", "a\x00b", "\ud800", "x" * 10_000, 5, None, ["a"]],
 )
 def test_a_name_that_means_something_else_further_on_is_refused(value: Any) -> None:
-    with pytest.raises(BadValueError, match="is no interface name"):
+    with pytest.raises(BadValueError, match="is not a valid interface name"):
         interface_name(value)
 
 
 @pytest.mark.parametrize("name", ["eth0", "lo", "all", "default"])
 def test_a_name_that_has_a_meaning_already_is_refused(name: str) -> None:
-    with pytest.raises(BadValueError, match=f"'{name}' .* no interface can be named so"):
+    with pytest.raises(BadValueError, match=f"'{name}' is a reserved interface name: it "):
         interface_name(name)
 
 
 def test_a_name_wanted_by_two_elements_is_refused() -> None:
-    with pytest.raises(AnnotationError, match=r"element 3: interface: 'x0' is asked for by element 1 too"):
+    with pytest.raises(AnnotationError, match=r"element 3: interface: 'x0' is already requested by element 1"):
         parse_networks("net-a@x0,net-b,net-c@x0", namespace="shop")
 
 

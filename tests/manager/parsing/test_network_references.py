@@ -24,15 +24,18 @@ def test_a_definition_can_refer_to_a_network(define: Define) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ('{"domain": "d", "project": "p"}', "lacks name"),
-        ('{"project": "p", "name": "n"}', "lacks domain"),
-        ('{"domain": "d", "project": 5, "name": "n"}', "project 5 is no part of a network's name"),
-        ('{"domain": "", "project": "p", "name": "n"}', "domain '' is no part of a network's name"),
-        ('{"domain": "d", "project": "p:q", "name": "n"}', "project 'p:q' is no part of a network's name"),
-        ('{"domain": "d", "project": "p", "name": "a\\u0000b"}', "name 'a\\x00b' is no part of a network's name"),
-        ('["d", "p", "n"]', "is no JSON object"),
-        ("d:p:n", "is no valid JSON: line 1, column 1"),
-        ("", "is no valid JSON: line 1, column 1"),
+        ('{"domain": "d", "project": "p"}', "name is missing"),
+        ('{"project": "p", "name": "n"}', "domain is missing"),
+        ('{"domain": "d", "project": 5, "name": "n"}', "project 5 is not a valid part of a network name"),
+        ('{"domain": "", "project": "p", "name": "n"}', "domain '' is not a valid part of a network name"),
+        ('{"domain": "d", "project": "p:q", "name": "n"}', "project 'p:q' is not a valid part of a network name"),
+        (
+            '{"domain": "d", "project": "p", "name": "a\\u0000b"}',
+            "name 'a\\x00b' is not a valid part of a network name",
+        ),
+        ('["d", "p", "n"]', "is not a JSON object"),
+        ("d:p:n", "is not valid JSON: line 1, column 1"),
+        ("", "is not valid JSON: line 1, column 1"),
         ("{“domain”: 1}", "“ (U+201C) at line 1, column 2 is a typographic quote"),
     ],
 )
@@ -47,17 +50,17 @@ def test_a_malformed_reference_is_named(text: str, reason: str, problems_of: Pro
 def test_subnets_and_a_reference_together_are_refused(problems_of: ProblemsOf) -> None:
     (problem,) = problems_of(cidr="10.1.1.0/24", network=REFERENCE)
     assert problem.startswith("opencontrail.org/cidr '10.1.1.0/24' and opencontrail.org/network '{")
-    assert problem.endswith("only one can say which network this is")
+    assert problem.endswith("only one of them may define the network")
 
 
 def test_neither_subnets_nor_a_reference_is_refused(problems_of: ProblemsOf) -> None:
     assert problems_of() == (
-        "opencontrail.org/cidr, opencontrail.org/network: neither is there: one must say which network this is",
+        "opencontrail.org/cidr, opencontrail.org/network: missing: one of them must define the network",
     )
 
 
 @pytest.mark.parametrize("key", ["gateway", "exclude"])
 def test_what_belongs_to_subnets_is_refused_beside_a_reference(key: str, problems_of: ProblemsOf) -> None:
     assert problems_of(network=REFERENCE, **{key: "10.1.1.1"}) == (
-        f"opencontrail.org/{key}: '10.1.1.1' has no subnet to belong to: it goes with opencontrail.org/cidr",
+        f"opencontrail.org/{key}: '10.1.1.1' has no effect without opencontrail.org/cidr",
     )

@@ -27,14 +27,14 @@ def test_a_feature_that_is_not_served_is_refused_by_key_and_value(key: str) -> N
     text = annotation({"name": "net-a"}, {"name": "net-b", key: UNSERVED[key]})
     with pytest.raises(AnnotationError) as caught:
         parse_networks(text, namespace="shop")
-    message = f"k8s.v1.cni.cncf.io/networks, element 2: {key}: {quoted(UNSERVED[key])} is not served"
+    message = f"k8s.v1.cni.cncf.io/networks, element 2: {key}: {quoted(UNSERVED[key])} is not supported"
     assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("key", UNSERVED)
 @pytest.mark.parametrize("empty", [None, "", [], {}])
 def test_a_feature_that_is_stated_and_empty_asks_for_nothing(key: str, empty: Any) -> None:
-    assert parse_networks(annotation({"name": "net-a", key: empty}), namespace="shop")[0].unserved == ()
+    assert parse_networks(annotation({"name": "net-a", key: empty}), namespace="shop")[0].unsupported == ()
 
 
 def test_more_than_one_address_of_a_family_is_refused() -> None:
@@ -45,13 +45,13 @@ def test_more_than_one_address_of_a_family_is_refused() -> None:
 
 def test_whoever_knows_whose_network_it_is_can_judge_later() -> None:
     text = annotation({"name": "a", "deviceID": "x", "ips": ["10.1.1.5", "10.1.1.6"]}, {"name": "b"})
-    first, second = parse_networks(text, namespace="shop", defer_unserved=True)
-    assert first.unserved == (
-        "deviceID: 'x' is not served",
-        "ips: more than one IPv4 address (10.1.1.5, 10.1.1.6) is not served",
+    first, second = parse_networks(text, namespace="shop", defer_unsupported=True)
+    assert first.unsupported == (
+        "deviceID: 'x' is not supported",
+        "ips: more than one IPv4 address (10.1.1.5, 10.1.1.6) is not supported",
     )
     assert first.ips == ("10.1.1.5", "10.1.1.6")
-    assert second.unserved == ()
+    assert second.unsupported == ()
 
 
 @pytest.mark.parametrize("gateways", [[], ["10.1.1.1"], ["fd00::1"], ["10.1.1.1", "fd00::1"]])
@@ -67,10 +67,10 @@ def test_a_default_route_can_be_asked_for_in_either_family_or_none(gateways: lis
     [
         (["10.1.1.1", "10.1.1.2"], "more than one IPv4 gateway"),
         (["fd00::1", "10.1.1.1", "fd00::2"], "more than one IPv6 gateway"),
-        ("10.1.1.1", "'10.1.1.1' is no JSON list"),
-        (["10.1.1.0/24"], "'10.1.1.0/24' is no IP address"),
-        (["0.0.0.0"], "'0.0.0.0' is no address of an interface"),
-        ([7], "7 is no IP address"),
+        ("10.1.1.1", "'10.1.1.1' is not a JSON list"),
+        (["10.1.1.0/24"], "'10.1.1.0/24' is not an IP address"),
+        (["0.0.0.0"], "'0.0.0.0' is not a unicast address"),
+        ([7], "7 is not an IP address"),
     ],
 )
 def test_a_default_route_that_cannot_be_is_refused(gateways: Any, reason: str) -> None:
@@ -84,5 +84,5 @@ def test_only_one_element_may_carry_a_default_route(second: list[str]) -> None:
     text = annotation(
         {"name": "a", "default-route": ["10.1.1.1"]}, {"name": "b"}, {"name": "c", "default-route": second}
     )
-    with pytest.raises(AnnotationError, match=r"element 3: default-route: .* element 1 carries the key too"):
+    with pytest.raises(AnnotationError, match=r"element 3: default-route: .* element 1 already has this key"):
         parse_networks(text, namespace="shop")

@@ -39,21 +39,24 @@ def test_a_gateway_on_the_link_can_be_reached(routes: list[Any], define: Define)
 @pytest.mark.parametrize(
     ("route", "reason"),
     [
-        ({}, "{} lacks dst"),
-        ("10.0.0.0/8", "'10.0.0.0/8' is no JSON object"),
-        ({"dst": "10.2.0.0"}, "'10.2.0.0' is no CIDR"),
+        ({}, "{}: dst is missing"),
+        ("10.0.0.0/8", "'10.0.0.0/8' is not a JSON object"),
+        ({"dst": "10.2.0.0"}, "'10.2.0.0' is not a CIDR"),
         ({"dst": "10.2.0.1/16"}, "'10.2.0.1/16' has host bits set: write 10.2.0.0/16"),
-        ({"dst": "10.2.0.0/16", "gw": "x"}, "'x' is no IP address"),
-        ({"dst": "10.2.0.0/16", "gw": "fd00::1"}, "dst 10.2.0.0/16 and gw fd00::1 are of different families"),
-        ({"dst": "10.2.0.0/16", "gw": "10.3.0.1"}, "gw 10.3.0.1 lies neither in a subnet of the network"),
+        ({"dst": "10.2.0.0/16", "gw": "x"}, "'x' is not an IP address"),
+        ({"dst": "10.2.0.0/16", "gw": "fd00::1"}, "dst 10.2.0.0/16 and gw fd00::1 are of different address families"),
+        ({"dst": "10.2.0.0/16", "gw": "10.3.0.1"}, "gw 10.3.0.1 is neither in a subnet of the network"),
         ({"dst": "10.1.1.0/24"}, "dst 10.1.1.0/24 is the network's own subnet"),
-        ({"dst": "0.0.0.0/0"}, "dst 0.0.0.0/0: the default route is the pod's choice (opencontrail.org/default-gw)"),
-        ({"dst": "::/0"}, "dst ::/0: the default route is the pod's choice"),
+        (
+            {"dst": "0.0.0.0/0"},
+            "dst 0.0.0.0/0: a network must not set the default route: use opencontrail.org/default-gw on the pod",
+        ),
+        ({"dst": "::/0"}, "dst ::/0: a network must not set the default route"),
         (
             {"dst": "10.2.0.0/16", "table": 5, "mtu": 3},
             "{'dst': '10.2.0.0/16', 'mtu': 3, 'table': 5}: mtu, table is not",
         ),
-        ({"dst": "172.16.0.0/12"}, "dst 172.16.0.0/12 has a route already"),
+        ({"dst": "172.16.0.0/12"}, "dst 172.16.0.0/12 already has a route"),
     ],
 )
 def test_a_route_that_cannot_be_is_named_by_its_position(route: Any, reason: str, problems_of: ProblemsOf) -> None:
@@ -63,7 +66,7 @@ def test_a_route_that_cannot_be_is_named_by_its_position(route: Any, reason: str
 
 def test_routes_must_be_a_list(problems_of: ProblemsOf) -> None:
     text = json.dumps({"type": "contrail-k8s-cni", "routes": {"dst": "10.2.0.0/16"}})
-    assert problems_of(text, cidr="10.1.1.0/24") == ("spec.config, routes: {'dst': '10.2.0.0/16'} is no JSON list",)
+    assert problems_of(text, cidr="10.1.1.0/24") == ("spec.config, routes: {'dst': '10.2.0.0/16'} is not a JSON list",)
 
 
 def test_gateways_are_not_looked_for_in_a_network_that_is_known_by_reference(define: Define) -> None:

@@ -67,13 +67,15 @@ def test_the_mtu_in_the_section_contrail_counts_too(define: Define) -> None:
 
 @pytest.mark.parametrize("mtu", [67, 65536, "1500", 1500.0, True])
 def test_an_mtu_that_cannot_be_is_refused(mtu: Any, problems_of: ProblemsOf) -> None:
-    assert problems_of(config(mtu=mtu), **V4) == (f"spec.config, mtu: {mtu!r} is no MTU: a number from 68 to 65535",)
+    assert problems_of(config(mtu=mtu), **V4) == (
+        f"spec.config, mtu: {mtu!r} is not a valid MTU: use a number from 68 to 65535",
+    )
 
 
 def test_ipv6_needs_an_mtu_of_1280(define: Define, problems_of: ProblemsOf) -> None:
     assert define(config(mtu=1280), **V6).mtu == 1280
     assert define(config(mtu=1279), **V4).mtu == 1279
-    message = "spec.config, mtu: 1279 is below 1280, the least that IPv6 needs"
+    message = "spec.config, mtu: 1279 is below 1280, the minimum MTU of IPv6"
     assert problems_of(config(mtu=1279), **V6) == (message,)
     assert problems_of(default_mtu=1279, **V6) == (message,)
 
@@ -81,9 +83,9 @@ def test_ipv6_needs_an_mtu_of_1280(define: Define, problems_of: ProblemsOf) -> N
 @pytest.mark.parametrize(
     ("dns", "reason"),
     [
-        ({"nameservers": ["ns.example.org"]}, "'ns.example.org' is no IP address"),
-        ({"nameservers": "10.1.1.53"}, "'10.1.1.53' is no JSON list"),
-        (["10.1.1.53"], "['10.1.1.53'] is no JSON object"),
+        ({"nameservers": ["ns.example.org"]}, "'ns.example.org' is not an IP address"),
+        ({"nameservers": "10.1.1.53"}, "'10.1.1.53' is not a JSON list"),
+        (["10.1.1.53"], "['10.1.1.53'] is not a JSON object"),
     ],
 )
 def test_name_servers_must_be_addresses(dns: Any, reason: str, problems_of: ProblemsOf) -> None:
@@ -96,7 +98,7 @@ def test_other_keys_of_dns_are_left_to_the_plugin(define: Define) -> None:
 
 @pytest.mark.parametrize(("key", "value"), [("ipam", {"type": "host-local"}), ("ipMasq", True)])
 def test_addresses_cannot_be_asked_of_anyone_but_the_agent(key: str, value: Any, problems_of: ProblemsOf) -> None:
-    message = f"spec.config, {key}: {value!r} cannot be had: addresses come from the agent alone"
+    message = f"spec.config, {key}: {value!r} is not supported: addresses come only from the agent"
     assert problems_of(config(**{key: value}), **V4) == (message,)
     assert problems_of(conflist({key: value}), **V4) == (message,)
 
@@ -104,9 +106,9 @@ def test_addresses_cannot_be_asked_of_anyone_but_the_agent(key: str, value: Any,
 def test_a_configuration_must_not_name_another_definition_as_its_own(define: Define, problems_of: ProblemsOf) -> None:
     assert define(config(contrail={"nad": "shop/net-a"}), **V4) == define(**V4)
     assert problems_of(config(contrail={"nad": "shop/net-b"}), **V4) == (
-        "spec.config, contrail.nad: 'shop/net-b' is not this one, which is shop/net-a",
+        "spec.config, contrail.nad: 'shop/net-b' does not match this NAD, shop/net-a",
     )
-    assert problems_of(config(contrail=5), **V4) == ("spec.config, contrail: 5 is no JSON object",)
+    assert problems_of(config(contrail=5), **V4) == ("spec.config, contrail: 5 is not a JSON object",)
 
 
 def test_every_problem_is_listed(problems_of: ProblemsOf) -> None:

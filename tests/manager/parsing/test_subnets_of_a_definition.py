@@ -44,19 +44,19 @@ def test_a_stated_gateway_belongs_to_the_subnet_in_which_it_lies(define: Define)
     [
         ("10.1.1.5/24", "'10.1.1.5/24' has host bits set: write 10.1.1.0/24"),
         ("fd00::1/64", "'fd00::1/64' has host bits set: write fd00::/64"),
-        ("10.1.1.0", "'10.1.1.0' is no CIDR"),
-        ("10.1.1.0/255.255.255.0", "'10.1.1.0/255.255.255.0' is no CIDR"),
-        ("10.1.1.0/33", "'10.1.1.0/33' is no CIDR"),
-        ("10.1.1.0/24 10.1.2.0/24", "'10.1.1.0/24 10.1.2.0/24' is no CIDR"),
+        ("10.1.1.0", "'10.1.1.0' is not a CIDR"),
+        ("10.1.1.0/255.255.255.0", "'10.1.1.0/255.255.255.0' is not a CIDR"),
+        ("10.1.1.0/33", "'10.1.1.0/33' is not a CIDR"),
+        ("10.1.1.0/24 10.1.2.0/24", "'10.1.1.0/24 10.1.2.0/24' is not a CIDR"),
         ("224.1.0.0/16", "'224.1.0.0/16' overlaps 224.0.0.0/4 (multicast)"),
         ("127.0.0.0/24", "'127.0.0.0/24' overlaps 127.0.0.0/8 (loopback)"),
         ("0.0.0.0/0", "'0.0.0.0/0' overlaps 127.0.0.0/8 (loopback)"),
-        ("fe80::/64", "'fe80::/64' overlaps fe80::/10 (link-local, which every IPv6 interface has anyway)"),
+        ("fe80::/64", "'fe80::/64' overlaps fe80::/10 (link-local; every IPv6 interface has one anyway)"),
         ("::/64", "'::/64' overlaps ::1/128 (loopback)"),
-        ("", "'' holds no CIDR"),
-        ("[]", "'[]' holds no CIDR"),
-        ("10.1.1.0/24,", "'10.1.1.0/24,' is no list of texts, none of them empty"),
-        ("[24]", "'[24]' is no list of texts, none of them empty"),
+        ("", "'' contains no CIDR"),
+        ("[]", "'[]' contains no CIDR"),
+        ("10.1.1.0/24,", "'10.1.1.0/24,' is not a list of non-empty strings"),
+        ("[24]", "'[24]' is not a list of non-empty strings"),
     ],
 )
 def test_a_subnet_that_cannot_be_is_named(cidr: str, problem: str, problems_of: ProblemsOf) -> None:
@@ -65,7 +65,7 @@ def test_a_subnet_that_cannot_be_is_named(cidr: str, problem: str, problems_of: 
 
 def test_a_list_that_is_no_json_is_told_with_line_and_column(problems_of: ProblemsOf) -> None:
     (problem,) = problems_of(cidr="[“10.1.1.0/24”]")
-    assert problem.startswith("opencontrail.org/cidr: '[“10.1.1.0/24”]' is no valid JSON: line 1, column 2:")
+    assert problem.startswith("opencontrail.org/cidr: '[“10.1.1.0/24”]' is not valid JSON: line 1, column 2:")
     assert "“ (U+201C) at line 1, column 2 is a typographic quote" in problem
 
 
@@ -80,13 +80,13 @@ def test_subnets_that_overlap_are_both_named(problems_of: ProblemsOf) -> None:
 @pytest.mark.parametrize(
     ("gateway", "problem"),
     [
-        ("10.1.2.1", "'10.1.2.1' lies in none of the subnets 10.1.1.0/24"),
-        ("fd00::1", "'fd00::1' lies in none of the subnets 10.1.1.0/24"),
+        ("10.1.2.1", "'10.1.2.1' is in none of the subnets 10.1.1.0/24"),
+        ("fd00::1", "'fd00::1' is in none of the subnets 10.1.1.0/24"),
         ("10.1.1.0", "'10.1.1.0' cannot be the gateway of 10.1.1.0/24: it is the network address"),
         ("10.1.1.255", "'10.1.1.255' cannot be the gateway of 10.1.1.0/24: it is the broadcast address"),
-        ("10.1.1.1,10.1.1.2", "'10.1.1.2' is one too many: 10.1.1.0/24 has gateway 10.1.1.1"),
-        ("10.1.1.1/24", "'10.1.1.1/24' is no IP address"),
-        ("none", "'none' is no IP address"),
+        ("10.1.1.1,10.1.1.2", "'10.1.1.2': 10.1.1.0/24 already has gateway 10.1.1.1"),
+        ("10.1.1.1/24", "'10.1.1.1/24' is not an IP address"),
+        ("none", "'none' is not an IP address"),
     ],
 )
 def test_a_gateway_that_cannot_be_is_named(gateway: str, problem: str, problems_of: ProblemsOf) -> None:
@@ -95,7 +95,7 @@ def test_a_gateway_that_cannot_be_is_named(gateway: str, problem: str, problems_
 
 def test_gateways_and_exclusions_are_not_judged_while_the_subnets_are_unknown(problems_of: ProblemsOf) -> None:
     assert problems_of(cidr="10.1.1.0/24,x", gateway="10.9.9.9", exclude="10.9.9.9") == (
-        "opencontrail.org/cidr: 'x' is no CIDR",
+        "opencontrail.org/cidr: 'x' is not a CIDR",
     )
 
 

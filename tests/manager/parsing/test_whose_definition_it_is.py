@@ -62,17 +62,17 @@ def test_an_empty_name_counts_as_none(name: str, make_nad: MakeNad) -> None:
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ("[]", "[] is no JSON object"),
-        ("{}", "{} has no plugin's name as type, but None"),
-        ('{"type": 5}', "has no plugin's name as type, but 5"),
-        ('{"plugins": {}}', "{} is no JSON list"),
-        ('{"plugins": ["x"]}', "'x' is no JSON object"),
-        ('{"plugins": [{"name": "x"}]}', "has no plugin's name as type, but None"),
-        ('{"type": "bridge", "name": 5}', "name 5 is no text"),
-        ('{"type": "contrail-k8s-cni", "name": "a:b"}', "name 'a:b' is no network name"),
-        ('{"type": "contrail-k8s-cni", "name": "../a"}', "name '../a' is no network name"),
-        ('{"type": "contrail-k8s-cni",}', "is no valid JSON: line 1, column "),
-        ("type: contrail-k8s-cni", "is no valid JSON: line 1, column 1"),
+        ("[]", "[] is not a JSON object"),
+        ("{}", "{}: type None is not a plugin name"),
+        ('{"type": 5}', "type 5 is not a plugin name"),
+        ('{"plugins": {}}', "{} is not a JSON list"),
+        ('{"plugins": ["x"]}', "'x' is not a JSON object"),
+        ('{"plugins": [{"name": "x"}]}', "type None is not a plugin name"),
+        ('{"type": "bridge", "name": 5}', "name 5 is not a string"),
+        ('{"type": "contrail-k8s-cni", "name": "a:b"}', "name 'a:b' is not a valid network name"),
+        ('{"type": "contrail-k8s-cni", "name": "../a"}', "name '../a' is not a valid network name"),
+        ('{"type": "contrail-k8s-cni",}', "is not valid JSON: line 1, column "),
+        ("type: contrail-k8s-cni", "is not valid JSON: line 1, column 1"),
     ],
 )
 def test_what_is_no_configuration_is_refused(config: str, reason: str, make_nad: MakeNad) -> None:
