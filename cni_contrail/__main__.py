@@ -1,8 +1,8 @@
-"""Starts the plugin the fastest way: `python -I -S .../cni_contrail/__main__.py`, without what `site` looks for.
+"""Entry point of the plugin with the fastest start: `python -I -S .../cni_contrail/__main__.py`, without `site`.
 
-The process lives for one call, so it collects no garbage, and it ends at once: what it writes is written unbuffered,
-and taking an interpreter down in order costs more than the kernel's work for an interface. Only CHECK, which is not
-urgent, uses a library beyond the standard one.
+The process lives for one call. So it collects no garbage and exits without interpreter shutdown, which would cost more
+than the kernel's work for an interface; all output is unbuffered. Only CHECK, which is not urgent, needs a library
+beyond the standard one.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""What a call has from who carries it out, beside its environment and its input."""
+"""Execution context of a call, supplied by the entry point or by the daemon: log, sandbox, agent, interruption."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
 
 
 class ExecutionContext:
-    """Those of the entry point, where each call is a process of its own."""
+    """Context in the entry point, where each call is a process of its own."""
 
     @property
     def node_settings(self) -> Mapping[str, Any]:
-        """Settings for the whole node, over those of the node-wide file, by key."""
+        """Settings by key that override those of the node-wide file."""
         return {}
 
     @property
     def interruption(self) -> Interruption:
-        """What makes an ADD that waits give up."""
+        """What cancels an ADD that waits."""
         return NEVER
 
     def make_log(self, path: str = "", level: str = "info") -> Log:
-        """Where log lines go."""
+        """Returns a log that writes to the file, or to standard error if `path` is empty."""
         return Log(path, level)
 
     def sandbox(self, path: str) -> Sandbox:
-        """The call's own, at CNI_NETNS."""
+        """The sandbox at CNI_NETNS."""
         return Sandbox(path)
 
     def agent(self, settings: Settings) -> AgentClient:
         """The agent of this node."""
         return agent_client(settings)
 
-    def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 - the daemon's needs it
-        """A part of a call that takes its time: `list`, `make`, `plug`, `remove` or `tell`."""
+    def phase(self, name: str) -> AbstractContextManager[None]:  # noqa: ARG002 - overrides use it
+        """A timed part of a call: `list`, `make`, `plug`, `remove` or `tell`. The daemon measures and limits phases."""
         return contextlib.nullcontext()
 
     def deliver(self, result: str) -> None:
-        """Gives the result of an ADD to the runtime; raises `PluginError` if it is known that nobody takes it.
+        """Delivers the result of an ADD to the runtime; raises `PluginError` if the runtime is known not to accept it.
 
-        Here it is printed when the call has ended: who starts a process sees that it ended badly.
+        Here this is a no-op: the result is printed at the end, and the runtime sees how the process exits.
         """

@@ -1,7 +1,7 @@
-"""The node-wide file of settings, `/etc/contrail/cni.json`: read again when it has changed, not at each call.
+"""Node-wide settings file, `/etc/contrail/cni.json`, cached until it changes.
 
-That it has not is told by its identity, size and times. These tell every change but one of the same tick of the clock
-(4 to 10 ms) as the reading; so what was changed less than a second before it was read is read again the next time.
+A change is detected by inode, size and times. They miss a change within the same clock tick (4 to 10 ms) as the read,
+so a file that changed less than a second before it was read is not cached.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 NODE_FILE = "/etc/contrail/cni.json"
 NODE_FILE_VARIABLE = "CONTRAIL_CNI_CONFIG"
 
-_SETTLED = 1.0  # seconds since the last change
+_MIN_AGE = 1.0  # seconds since the last change
 
 
-class _Kept(NamedTuple):
-    """What was read, and how the file looked before it was."""
+class _CachedFile(NamedTuple):
+    """Parsed content, and the file's fingerprint from before it was read."""
 
-    look: tuple[int, ...]
+    fingerprint: tuple[int, ...]
     values: Mapping[str, Any]
 
 
-_kept: dict[str, _Kept] = {}
+_cache: dict[str, _CachedFile] = {}
 
 
 def read_node_file(environment: Mapping[str, str], check: Check) -> Mapping[str, Any]:
-    """Returns what `check` makes of the object in the file and of its path; nothing if the file is not there.
+    """Returns `check(object, path)` for the JSON object in the file, empty if there is no file.
 
-    Raises `PluginError` with code 7 that names the file if it holds no object, and what `check` raises.
+    Raises `PluginError` with code 7, which names the file, if it holds no object, and whatever `check` raises.
     """
     path = environment.get(NODE_FILE_VARIABLE) or NODE_FILE
     try:
@@ -48,25 +48,25 @@ def read_node_file(environment: Mapping[str, str], check: Check) -> Mapping[str,
         return {}
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
-    look = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    kept = _kept.get(path)
-    if kept is None or kept.look != look:
-        kept = _Kept(look, check(_read(path), path))
-        if status.st_ctime < time.time() - _SETTLED:
-            _kept[path] = kept
-    return kept.values
+    fingerprint = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    cached = _cache.get(path)
+    if cached is None or cached.fingerprint != fingerprint:
+        cached = _CachedFile(fingerprint, check(_read(path), path))
+        if status.st_ctime < time.time() - _MIN_AGE:
+            _cache[path] = cached
+    return cached.values
 
 
 def _read(path: str) -> Mapping[str, Any]:
     try:
         with open(path, "rb") as file:
             document = json.loads(file.read(), object_pairs_hook=_unique_keys)
-    except FileNotFoundError:  # it went just now
+    except FileNotFoundError:  # removed since the `stat`
         return {}
     except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(path, error) from error
     if not isinstance(document, dict):
-        raise PluginError(Code.INVALID_CONFIG, f"{path} must hold a JSON object")
+        raise PluginError(Code.INVALID_CONFIG, f"{path}: must hold a JSON object")
     return document
 
 
@@ -85,4 +85,4 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _unreadable(path: str, error: Exception) -> PluginError:
-    return PluginError(Code.INVALID_CONFIG, f"{path} cannot be read: {error}")
+    return PluginError(Code.INVALID_CONFIG, f"{path}: cannot be read: {error}")

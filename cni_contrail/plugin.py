@@ -1,7 +1,7 @@
-"""The plugin as a runtime starts it: environment and standard input in, one JSON document or nothing out.
+"""Plugin entry: reads environment and standard input, runs one command, writes one JSON document or nothing.
 
-What standard output holds is the whole of what a runtime learns, so nothing else is ever written there, and a bug in
-here is an answer too: error 999, with the trace in the log.
+Standard output is all that the runtime receives, so nothing else is ever written there. An unexpected exception is
+reported as error 999, with the traceback in the log.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ _ABOUT = (
     f"CNI protocol versions supported: {', '.join(SUPPORTED)}\n"
 )
 _STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR = 0, 1, 2
-_READ_AT_ONCE = 64 * 1024  # bytes; most configurations have less than 1 KiB
+_READ_SIZE = 64 * 1024  # bytes; most configurations have less than 1 KiB
 _COMMANDS = ("ADD", "CHECK", "DEL", "GC", "STATUS")
 
 
 class CommandOutput(NamedTuple):
-    """Exit status, what goes to standard output, and the code of an error."""
+    """Exit status, text for standard output, and the code of an error."""
 
     status: int
     output: str
     code: int = 0
 
     @property
-    def printed(self) -> bytes:
-        """The output as it is written."""
+    def encoded(self) -> bytes:
+        """The output as bytes, with a line feed."""
         return f"{self.output.rstrip()}\n".encode() if self.output else b""
 
 
 def main() -> int:
-    """Answers one call and returns the exit status."""
+    """Serves one call and returns the exit status."""
     _occupy_closed_descriptors()
     if not os.environ.get("CNI_COMMAND"):
         _write(_STANDARD_ERROR, _ABOUT.encode())
         return 0
-    answer = respond(os.environ, _read_standard_input)
+    output = respond(os.environ, _read_standard_input)
     try:
-        _write(_STANDARD_OUTPUT, answer.printed)
+        _write(_STANDARD_OUTPUT, output.encoded)
     except OSError as error:
-        Log().error(f"the answer cannot be delivered: {error.strerror}")
+        Log().error(f"standard output: cannot be written: {error.strerror}")
         return 1
-    return answer.status
+    return output.status
 
 
 def respond(
     environment: Mapping[str, str], read_input: Callable[[], bytes], context: ExecutionContext | None = None
 ) -> CommandOutput:
-    """Answers one call; `read_input` reads the network configuration, if the command has one."""
+    """Serves one call; `read_input` returns the network configuration and is called only if the command has one."""
     context = context or ExecutionContext()
     log = context.make_log()
     version = CURRENT
@@ -77,19 +77,19 @@ def respond(
         _check_command(call.command, config.version)
         request = _read_request(call, config, environment, context, log)
         log = request.node.log
-        return CommandOutput(0, _carry_out(request))
+        return CommandOutput(0, _run_command(request))
     except PluginError as error:
-        log.error(f"{environment.get('CNI_COMMAND')} fails with code {error.code}: {error}")
+        log.error(f"{environment.get('CNI_COMMAND')} failed with code {error.code}: {error}")
         return error_output(error, version)
-    except Exception as error:  # noqa: BLE001 - a bug must not take the answer away from the runtime
+    except Exception as error:  # noqa: BLE001 - the runtime gets a result even after a bug
         from traceback import format_exc
 
-        log.error(f"{environment.get('CNI_COMMAND')} fails by a bug: {format_exc()}")
+        log.error(f"{environment.get('CNI_COMMAND')} failed by an unexpected exception: {format_exc()}")
         return error_output(PluginError(Code.INTERNAL, f"{type(error).__name__}: {error}"), version)
 
 
 def error_output(error: PluginError, version: str = CURRENT) -> CommandOutput:
-    """The answer to a call that fails."""
+    """Returns the output of a failed call."""
     return CommandOutput(1, error_document(error, version), error.code)
 
 
@@ -102,12 +102,12 @@ def _check_command(command: str, version: str) -> None:
 def _read_request(
     call: Call, config: NetworkConfig, environment: Mapping[str, str], context: ExecutionContext, log: Log
 ) -> Request:
-    over = context.node_settings
-    if call.command == "DEL":  # what no ADD can have accepted must not keep a sandbox from being removed
-        settings = load_settings_for_removal(config, environment, over, log)
+    overrides = context.node_settings
+    if call.command == "DEL":  # DEL after a rejected ADD must succeed: its errors are ignored here
+        settings = load_settings_for_removal(config, environment, overrides, log)
         pod = _pod_if_any(call)
     else:
-        settings = load_settings(config, environment, over)
+        settings = load_settings(config, environment, overrides)
         reject_malformed_args(call)
         pod = pod_of(call)
     log = context.make_log(settings.log_file, settings.log_level)
@@ -122,8 +122,8 @@ def _pod_if_any(call: Call) -> Pod:
         return pod_of(call._replace(args={}))
 
 
-def _carry_out(request: Request) -> str:
-    """Imports one command's modules only: each call is a process, and what it does not need costs it time."""
+def _run_command(request: Request) -> str:
+    """Imports the modules of one command only: in the entry point, every import adds to the duration of the call."""
     match request.call.command:
         case "ADD":
             from cni_contrail.commands.add import add
@@ -149,18 +149,18 @@ def _carry_out(request: Request) -> str:
 
 
 def _occupy_closed_descriptors() -> None:
-    """Standard streams that the runtime closed must not become somebody else's: the next file opened would be one."""
+    """Opens standard streams that the runtime closed: otherwise the next file or socket would become one of them."""
     for descriptor in (_STANDARD_INPUT, _STANDARD_OUTPUT, _STANDARD_ERROR):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_WRONLY)  # cannot be read either, as it was
+            os.open(os.devnull, os.O_WRONLY)  # not readable either, like a closed one
 
 
 def _read_standard_input() -> bytes:
     data = b""
     try:
-        while len(data) <= LARGEST_CONFIG and (more := os.read(_STANDARD_INPUT, _READ_AT_ONCE)):
+        while len(data) <= LARGEST_CONFIG and (more := os.read(_STANDARD_INPUT, _READ_SIZE)):
             data += more
     except OSError as error:
         raise PluginError(Code.IO_FAILURE, f"error reading from stdin: {error.strerror}") from error

@@ -1,8 +1,7 @@
-"""Which pod a call is for.
+"""Identity of the pod that a call is for.
 
-Names come from CNI_ARGS; a runtime without pods (podman, `ctr`) gives none or some, and the container stands for the
-pod then. The container ID, not the name, is what attachments are kept by: a pod that is made again bears its
-predecessor's name.
+It comes from CNI_ARGS. A runtime without pods (podman, `ctr`) may omit it; then the container ID is the pod's name.
+Attachments are keyed by container ID, not by pod name: a recreated pod has the name of its predecessor.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from cni_contrail.protocol.environment import IDENTIFIER, Call
 
 
 class Pod(NamedTuple):
-    """`uid` is empty if the runtime does not tell it."""
+    """`uid` is empty if the runtime does not pass it."""
 
     namespace: str
     name: str
@@ -24,7 +23,7 @@ class Pod(NamedTuple):
 
 
 def pod_of(call: Call) -> Pod:
-    """Reads the pod's identity; raises `PluginError` with code 4 for characters that no name or uid has."""
+    """Reads the pod's identity; raises `PluginError` with code 4 for invalid characters in a name or UID."""
     args = {
         "K8S_POD_NAMESPACE": call.args.get("K8S_POD_NAMESPACE") or "default",
         "K8S_POD_NAME": call.args.get("K8S_POD_NAME") or call.container_id,
@@ -37,5 +36,5 @@ def pod_of(call: Call) -> Pod:
 
 
 def virtual_machine_name(cluster: str, pod: Pod) -> str:
-    """Name of the pod's virtual machine, by which the agent is asked."""
+    """Name of the pod's VirtualMachine, by which the agent looks up its interfaces."""
     return f"{cluster}__{pod.namespace}__{pod.name}"

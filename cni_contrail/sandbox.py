@@ -1,7 +1,7 @@
-"""The sandbox of a call: where CNI_NETNS says it is, and how it is opened.
+"""The sandbox of a call: the pod's network namespace at CNI_NETNS.
 
-The path stands in records and messages, and it means something only to who shares the mounts and processes of the
-runtime. Who does not is handed the opened sandbox, or why it could not be opened.
+Its path is valid only in the mount and PID namespaces of the runtime. The daemon, in a container, gets a descriptor
+from the shim instead, or the errno with which opening failed; the path is still used in records and messages.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from cni_contrail.link.netns import cannot_be_opened, checked_netns, open_netns
 
 
 class Sandbox(NamedTuple):
-    """`path` is CNI_NETNS; `descriptor` was opened by the caller, whose it is; `failure`: why it was not, an errno.
+    """`path` is CNI_NETNS; `descriptor` belongs to the caller; `failure` is the errno if it could not be opened.
 
-    With neither it is opened by its path.
+    Without either, the path is opened.
     """
 
     path: str
@@ -23,7 +23,7 @@ class Sandbox(NamedTuple):
     failure: int = 0
 
     def open(self) -> int:
-        """Returns a descriptor, which is the caller's to close; raises `NetnsError`."""
+        """Returns a descriptor, which the caller closes; raises `NetnsError`."""
         if self.failure:
             raise cannot_be_opened(self.path, OSError(self.failure, os.strerror(self.failure)))
         if self.descriptor is not None:

@@ -1,8 +1,8 @@
 """Settings of the plugin: section `contrail` of the network configuration, over the node-wide file, over the defaults.
 
-A NetworkAttachmentDefinition is written by a tenant and read by root. So what the node-wide file (JSON, the same keys)
-sets, a network configuration may repeat but not change, but for `mtu` and `nad`; and where the file lies, no network
-configuration can say: the environment variable CONTRAIL_CNI_CONFIG does, which the runtime's owner sets.
+A NetworkAttachmentDefinition is written by a tenant and read by root. So a network configuration may repeat but not
+change what the node-wide file (JSON, the same keys) sets, except for `mtu` and `nad`. Nor can it choose the file: the
+environment variable CONTRAIL_CNI_CONFIG does, which the owner of the runtime sets.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 _SECTION = "section contrail of the network configuration"
 _TENANT_MAY_CHANGE = ("mtu", "nad")
+_MAX_QUOTED = 200  # characters of a value in an error message
 
 
 class Settings(NamedTuple):
     """All settings, one field per key (`agent-socket` is `agent_socket`).
 
-    `mode` is `thick`, `delegated` or `auto`; `poll_timeout` is in seconds, and its product with `poll_retries` bounds
-    the whole wait for the agent; `mtu` is in bytes. Empty text: not set.
+    `mode` is `thick`, `delegated` or `auto`; `poll_timeout` is in seconds, and its product with `poll_retries` limits
+    the whole wait for the agent; `mtu` is in bytes. An empty string means not set.
     """
 
     mode: str = "auto"
@@ -50,89 +51,89 @@ class Settings(NamedTuple):
     mtu: int = 1500
     log_file: str = ""
     log_level: str = "info"
-    meta_plugin: str = ""  # upstream's; accepted, never used: who started the plugin tells nothing reliable
+    meta_plugin: str = ""  # upstream's key; accepted and ignored: the name of a meta plugin says nothing reliable
 
     @property
     def agent_timeout(self) -> float:
-        """How long to wait for the agent in all, in seconds."""
+        """Seconds to wait for the agent in total."""
         return self.poll_timeout * self.poll_retries
 
     def is_thick(self, network: str) -> bool:
-        """Whether the network configuration of that name is for all interfaces of the pod at once."""
+        """Whether the network of that name attaches all interfaces of the pod at once."""
         return self.mode == "thick" or (self.mode == "auto" and network == self.network_name)
 
 
-def load_settings(config: NetworkConfig, environment: Mapping[str, str], over: Mapping[str, Any]) -> Settings:
-    """Reads and merges all; `over` is set for the whole node too, over the file, as `read_section` returned it.
+def load_settings(config: NetworkConfig, environment: Mapping[str, str], overrides: Mapping[str, Any]) -> Settings:
+    """Reads and merges all settings; `overrides`, as `read_section` returned them, override the node-wide file.
 
-    Raises `PluginError` with code 7 that names key and value.
+    Raises `PluginError` with code 7, which names key and value.
     """
-    node = {**read_node_file(environment, read_section), **over}
+    node = {**read_node_file(environment, read_section), **overrides}
     own = read_section(object_at(config.document, "contrail"), _SECTION)
     if own.get("mode") == "auto":
-        del own["mode"]  # it leaves the choice to the node
+        del own["mode"]  # leaves the choice to the node
     for key, value in own.items():
         if key in node and node[key] != value and key not in _TENANT_MAY_CHANGE:
             raise PluginError(
                 Code.INVALID_CONFIG,
-                f"{_SECTION}: {key} is set for the whole node to {json.dumps(node[key])}, "
-                f"and may not be {json.dumps(value)}",
+                f"{_SECTION}: {key} is set node-wide to {quoted(node[key])} and must not be changed to {quoted(value)}",
             )
     return settings_of({**node, **own})
 
 
 def load_settings_for_removal(
-    config: NetworkConfig, environment: Mapping[str, str], over: Mapping[str, Any], log: Log
+    config: NetworkConfig, environment: Mapping[str, str], overrides: Mapping[str, Any], log: Log
 ) -> Settings:
-    """As `load_settings`, but for a section that no ADD can have accepted: then what the node says alone holds.
+    """As `load_settings`, but ignores a section that ADD rejects and uses the node's settings alone.
 
-    So a refused ADD can be followed by a DEL that succeeds. Raises `PluginError` with code 7 for the node-wide file.
+    So DEL after a rejected ADD succeeds. Raises `PluginError` with code 7 for the node-wide file.
     """
     try:
-        return load_settings(config, environment, over)
+        return load_settings(config, environment, overrides)
     except PluginError as error:
-        settings = node_settings(environment, over)  # if it raises, it was no error of the section
-        log.warning(f"{error.message}: going on with the node's settings")
+        settings = node_settings(environment, overrides)  # raises if the error is in the node-wide file
+        log.warning(f"{error.message}; using the node's settings")
         return settings
 
 
-def node_settings(environment: Mapping[str, str], over: Mapping[str, Any]) -> Settings:
-    """What holds for the whole node where no network configuration says more; raises `PluginError` with code 7."""
-    return settings_of({**read_node_file(environment, read_section), **over})
+def node_settings(environment: Mapping[str, str], overrides: Mapping[str, Any]) -> Settings:
+    """Returns the settings of the node without any network configuration; raises `PluginError` with code 7."""
+    return settings_of({**read_node_file(environment, read_section), **overrides})
 
 
 def reject_unsupported_settings(settings: Settings) -> None:
-    """Raises `PluginError` with code 2 for what may be set, but cannot be served yet."""
+    """Raises `PluginError` with code 2 for a valid setting that is not supported yet."""
     if settings.vif_type != "veth":
-        raise PluginError(Code.UNSUPPORTED_FIELD, f'vif-type "{settings.vif_type}" is not supported yet')
+        raise PluginError(Code.UNSUPPORTED_FIELD, f'vif-type: "{settings.vif_type}" is not supported yet')
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
-    """Settings by key, as `read_section` returned them, over the defaults."""
+    """Returns the settings for values by key, as returned by `read_section`, over the defaults."""
     return Settings(**{key.replace("-", "_"): value for key, value in values.items()})
 
 
 def read_section(section: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Checks settings by key; `where` they are goes into the `PluginError` with code 7."""
+    """Validates and normalizes settings by key; `where` names their source in the `PluginError` with code 7."""
     values = {}
     for key, value in section.items():
         if key not in _READERS:
-            raise PluginError(Code.INVALID_CONFIG, f"{where}: unknown key {key} (its value is {_shown(value)})")
+            raise PluginError(Code.INVALID_CONFIG, f"{where}: unknown key {key} with value {quoted(value)}")
         try:
             values[key] = _READERS[key](value)
         except ValueError as error:
-            message = f"{where}: {key} must be {error}, not {_shown(value)}"
+            message = f"{where}: {key} must be {error}, not {quoted(value)}"
             raise PluginError(Code.INVALID_CONFIG, message) from error
     return values
 
 
-def _shown(value: object) -> str:
-    return json.dumps(value, default=str)  # a YAML file may hold dates
+def quoted(value: object) -> str:
+    """Returns a value as JSON for an error message, at most 200 characters."""
+    return json.dumps(value, default=str)[:_MAX_QUOTED]  # `default`: a YAML file may hold dates
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("a string")  # noqa: TRY004 - a reader's one way to say what the value must be
+        raise ValueError("a string")  # noqa: TRY004 - `read_section` expects it from every reader
     return value
 
 
@@ -175,7 +176,7 @@ def _whole(lowest: int, highest: int) -> Callable[[object], int]:
 
 def _seconds(value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 3600:
-        raise ValueError("a number of seconds, above 0 and at most 3600")
+        raise ValueError("a number of seconds above 0 and at most 3600")
     return value
 
 
@@ -190,12 +191,12 @@ def _choice(*choices: str) -> Callable[[object], str]:
 
 def _mode(value: object) -> str:
     mode = _choice("auto", "k8s", "thick", "delegated")(value)
-    return "auto" if mode == "k8s" else mode  # upstream's word
+    return "auto" if mode == "k8s" else mode  # upstream's name for it
 
 
 def _log_level(value: object) -> str:
     if isinstance(value, str) and value.isascii() and value.isdigit():
-        return "info" if int(value) == 0 else "debug"  # upstream's: a verbosity
+        return "info" if int(value) == 0 else "debug"  # upstream's form: a verbosity
     return _choice(*LEVELS)(value)
 
 

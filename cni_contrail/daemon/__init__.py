@@ -1,6 +1,6 @@
-"""The node daemon, `contrail-cnid`: answers the calls that the native shim hands over.
+"""Node daemon `contrail-cnid`: serves the calls that the native shim forwards.
 
-It runs the very functions that the entry point runs (`cni_contrail.plugin.respond`), each call in a thread of its own.
-What differs is what a call has around it: the opened sandbox comes with the request, connections to the agent stay
-open, and a runtime that hangs up is noticed. `protocol` says what goes over the socket.
+It runs the same function as the entry point (`cni_contrail.plugin.respond`), one thread per call. Only the execution
+context differs: the request carries the opened sandbox, connections to the agent are kept open, and the daemon notices
+when a runtime hangs up. `protocol` describes what is sent over the socket.
 """

@@ -1,7 +1,7 @@
-"""Ending ADDs that wait: because their runtime hung up, a DEL came for the attachment, or the daemon stops.
+"""Cancellation of ADDs that wait: their runtime hung up, DEL came for the attachment, or the daemon stops.
 
-An ADD looks here whenever it waits (`cni_contrail.deadline`); one that works on links is not disturbed. What it began
-is undone by itself, as after any failure.
+An ADD checks this whenever it waits (`cni_contrail.deadline`); one that works on links is not interrupted. It rolls
+itself back, as after any failure.
 """
 
 from __future__ import annotations
@@ -18,84 +18,86 @@ from cni_contrail.errors import TryAgainError
 Attachment = tuple[str, str]
 """Container ID and CNI_IFNAME."""
 
-_NOT_MADE = -1
+_NOT_OPEN = -1
 
 
 class Cancellation(Interruption):
-    """Of one ADD. It owns a descriptor: `close` it."""
+    """Cancellation of one ADD. Owns a descriptor: call `close`."""
 
     def __init__(self, connection: ShimConnection) -> None:
         self._connection = connection
-        self._event = _NOT_MADE
+        self._event = _NOT_OPEN
         self._reason = ""
 
     @property
     def descriptors(self) -> Sequence[int]:
-        """That of the shim, and that of `cancel`: made for the first wait, since most ADDs never wait."""
-        if self._event == _NOT_MADE:
+        """The shim's connection and the event of `cancel`, opened for the first wait since most ADDs never wait."""
+        if self._event == _NOT_OPEN:
             self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-            if self._reason:  # it came before there was a descriptor to write to
+            if self._reason:  # `cancel` was called before there was an event to signal
                 os.eventfd_write(self._event, 1)
         return self._connection.fileno(), self._event
 
     def cancel(self, reason: str) -> None:
-        """Makes the ADD end with error 11 at its next wait."""
+        """Makes the ADD fail with code 11 at its next wait."""
+        # The reason is set first: whoever opens the event after this line sees it.
         self._reason = reason
-        if self._event != _NOT_MADE:
+        if self._event != _NOT_OPEN:
             os.eventfd_write(self._event, 1)
 
     def check(self) -> None:
-        """Raises `TryAgainError` if the ADD shall end."""
+        """Raises `TryAgainError` if the ADD is cancelled."""
         if self._reason:
             raise TryAgainError(self._reason)
         if self._connection.has_hung_up:
-            raise TryAgainError("the runtime does not wait for the answer any more")
+            raise TryAgainError("the runtime closed the connection")
 
     def close(self) -> None:
-        """Frees the descriptor."""
-        if self._event != _NOT_MADE:
+        """Closes the descriptor."""
+        if self._event != _NOT_OPEN:
             os.close(self._event)
 
 
 class RunningAdds:
-    """The ADDs under way, by attachment; no more than `most`."""
+    """The running ADDs by attachment; at most `limit`."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._lock = threading.Lock()
         self._running: dict[Cancellation, Attachment] = {}
         self._closing = ""
 
     @contextlib.contextmanager
-    def begun(self, attachment: Attachment, connection: ShimConnection) -> Iterator[Cancellation]:
-        """One more, for as long as it runs; raises `TryAgainError` if there are too many."""
+    def track(self, attachment: Attachment, connection: ShimConnection) -> Iterator[Cancellation]:
+        """Registers one ADD while the body runs; raises `TryAgainError` if there are too many."""
         cancellation = Cancellation(connection)
         try:
-            self._enter(attachment, cancellation)
+            self._add(attachment, cancellation)
             yield cancellation
         finally:
+            # Removed under the lock before it is closed: `cancel` must not write to a descriptor that was reused.
             with self._lock:
                 self._running.pop(cancellation, None)
             cancellation.close()
 
     def cancel(self, attachment: Attachment) -> None:
-        """A DEL came for the attachment."""
+        """Cancels the ADDs of an attachment, for which DEL came."""
         with self._lock:
             for cancellation, running in self._running.items():
                 if running == attachment:
-                    cancellation.cancel(f"attachment {attachment[1]} was deleted while its interfaces were waited for")
+                    cancellation.cancel(f"attachment {attachment[1]}: deleted while ADD was waiting for its interfaces")
 
     def close(self, reason: str) -> None:
-        """Cancels all there are and will be."""
+        """Cancels all ADDs, and rejects new ones from now on."""
         with self._lock:
             self._closing = reason
             for cancellation in self._running:
                 cancellation.cancel(reason)
 
-    def _enter(self, attachment: Attachment, cancellation: Cancellation) -> None:
+    def _add(self, attachment: Attachment, cancellation: Cancellation) -> None:
         with self._lock:
             if self._closing:
                 raise TryAgainError(self._closing)
-            if len(self._running) >= self._most:
-                raise TryAgainError(f"{self._most} ADDs are under way already")
+            if len(self._running) >= self._limit:
+                raise TryAgainError(f"too many ADDs: {self._limit} are already running")
             self._running[cancellation] = attachment

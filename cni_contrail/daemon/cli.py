@@ -16,10 +16,10 @@ from cni_contrail.node_file import NODE_FILE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the daemon; exit status 0 after SIGTERM, 2 if it cannot start as it is configured."""
+    """Runs the daemon; returns 0 after SIGTERM, 2 if it cannot start with its configuration."""
     options = _parser().parse_args(arguments)
     if os.geteuid() != 0:
-        print("contrail-cnid: only root can work on network namespaces", file=sys.stderr)
+        print("contrail-cnid: permission denied: must run as root", file=sys.stderr)
         return 2
     try:
         configuration = load_daemon_configuration(options.config) if options.config else DaemonConfiguration()
@@ -33,10 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="contrail-cnid",
-        description="Serves CNI calls that the native shim hands over. Runs as root, until SIGTERM.",
-        epilog=f"FILE has the keys of {NODE_FILE}, which is read too, and `socket` and `metrics-listen`.",
+        description="Serves the CNI calls that the native shim forwards. Runs as root, until SIGTERM.",
+        epilog=f"FILE has the keys of {NODE_FILE}, which is read as well, and `socket` and `metrics-listen`.",
     )
-    parser.add_argument("--config", metavar="FILE", help=f"the configuration, YAML; default: {NODE_FILE} alone")
+    parser.add_argument("--config", metavar="FILE", help=f"configuration file, YAML; default: {NODE_FILE} only")
     parser.add_argument("--log-format", choices=("text", "json"), default="text", help="default: text")
     version = importlib.metadata.version("contrail-multinet")
     parser.add_argument("--version", action="version", version=f"contrail-multinet {version}")

@@ -1,24 +1,23 @@
-"""The daemon's configuration: a YAML file, checked whole at start.
+"""Configuration of the daemon: a YAML file, validated as a whole at start.
 
-Keys are those of the plugin's settings, and they are set for the whole node: a network configuration may not change
-them, but for `mtu` and `nad`. The node-wide file (`cni_contrail.settings`) is read as well, at each call, as the entry
-point reads it; the daemon's own keys stand over it. Two keys are about the daemon itself.
+Its keys are those of the plugin's settings, and apply to the whole node: a network configuration may override only
+`mtu` and `nad`. The node-wide file (`cni_contrail.settings`) is read at each call as well, as in the entry point; the
+daemon's own keys take precedence over it. Two keys are about the daemon itself.
 
 | key | default | meaning |
 |---|---|---|
-| `socket` | `/run/contrail/cni.sock` | where shims find it |
-| `metrics-listen` | | HOST:PORT of `/healthz`, `/readyz` and `/metrics`; without it there are none |
+| `socket` | `/run/contrail/cni.sock` | Unix socket that shims connect to |
+| `metrics-listen` | | HOST:PORT of `/healthz`, `/readyz` and `/metrics`; not served if absent |
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cni_contrail.daemon.errors import DaemonConfigurationError
 from cni_contrail.errors import PluginError
-from cni_contrail.settings import Settings, read_section, reject_unsupported_settings, settings_of
+from cni_contrail.settings import Settings, quoted, read_section, reject_unsupported_settings, settings_of
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import ListenAddress, parse_listen
 from contrail_yaml.errors import YamlError
@@ -26,11 +25,11 @@ from contrail_yaml.file import read_yaml
 
 DEFAULT_SOCKET = "/run/contrail/cni.sock"
 
-_LONGEST_SOCKET = 107  # bytes, of a path in a socket's address
+_MAX_SOCKET_PATH = 107  # bytes: sun_path of a sockaddr_un, less the final zero
 
 
 class DaemonConfiguration(NamedTuple):
-    """`settings` by key, as `cni_contrail.settings.read_section` returned them; `metrics_listen` None: not served."""
+    """`settings` by key, as returned by `cni_contrail.settings.read_section`; `metrics_listen` None: not served."""
 
     socket: str = DEFAULT_SOCKET
     metrics_listen: ListenAddress | None = None
@@ -38,7 +37,7 @@ class DaemonConfiguration(NamedTuple):
 
 
 def load_daemon_configuration(path: str) -> DaemonConfiguration:
-    """Reads and checks the file; a key without a value has its default. Raises `ConfigurationError`."""
+    """Reads and validates the file; a key without a value has its default. Raises `DaemonConfigurationError`."""
     document = _read(path)
     given = {key: value for key, value in document.items() if value is not None}
     own = {key: given.pop(key) for key in ("socket", "metrics-listen") if key in given}
@@ -53,7 +52,7 @@ def load_daemon_configuration(path: str) -> DaemonConfiguration:
 
 
 def ensure_supported(settings: Settings, path: str) -> None:
-    """Raises `ConfigurationError` if the settings, of the file at the path, would have each ADD refused."""
+    """Raises `DaemonConfigurationError`, which names the file, if every ADD would be rejected with these settings."""
     try:
         reject_unsupported_settings(settings)
     except PluginError as error:
@@ -74,26 +73,22 @@ def _read(path: str) -> Mapping[str, Any]:
     if document is None:
         return {}
     if not isinstance(document, Mapping) or not all(isinstance(key, str) for key in document):
-        raise DaemonConfigurationError(f"{path}: a mapping of keys is needed")
+        raise DaemonConfigurationError(f"{path}: must be a mapping with string keys")
     return document
 
 
 def _socket(value: object, path: str) -> str:
     if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
-        raise DaemonConfigurationError(f"{path}: socket must be an absolute path, not {_shown(value)}")
-    if len(value.encode()) > _LONGEST_SOCKET:
+        raise DaemonConfigurationError(f"{path}: socket must be an absolute path, not {quoted(value)}")
+    if len(value.encode()) > _MAX_SOCKET_PATH:
         raise DaemonConfigurationError(
-            f"{path}: socket must be at most {_LONGEST_SOCKET} bytes long, not {_shown(value)}"
+            f"{path}: socket must be at most {_MAX_SOCKET_PATH} bytes long, not {quoted(value)}"
         )
     return value
 
 
 def _listen(value: object, path: str) -> ListenAddress:
     try:
-        return parse_listen(value if isinstance(value, str) else _shown(value), key=f"{path}: metrics-listen")
+        return parse_listen(value if isinstance(value, str) else quoted(value), key=f"{path}: metrics-listen")
     except ConfigurationError as error:
         raise DaemonConfigurationError(str(error)) from error
-
-
-def _shown(value: object) -> str:
-    return json.dumps(value, default=str)

@@ -1,4 +1,4 @@
-"""One connection from its first byte to its last."""
+"""Handler of one shim connection, from its first byte to its last."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from cni_contrail.errors import Code, PluginError
 from cni_contrail.node_file import NODE_FILE_VARIABLE
 from cni_contrail.plugin import CommandOutput, error_output, respond
 
-_MOST_ADDS = 512
+_MAX_ADDS = 512
 _ROOT = 0
 
 
 class ConnectionHandler:
-    """Serves connections, each in a thread that the caller gives."""
+    """Serves connections, each in the calling thread."""
 
     def __init__(self, context: DaemonContext) -> None:
-        self.adds = RunningAdds(_MOST_ADDS)
+        self.adds = RunningAdds(_MAX_ADDS)
         self._context = context
+        # The shim sends CNI_ variables only: which node-wide file is read is up to the daemon's own environment.
         self._environment = {key: value for key, value in os.environ.items() if key == NODE_FILE_VARIABLE}
 
     def serve(self, accepted: socket.socket) -> None:
-        """Serves one, and closes it."""
+        """Serves one connection and closes it."""
         with contextlib.closing(ShimConnection(accepted)) as connection:
             try:
-                self._refuse_others(connection)
-                received = connection.receive()
+                self._reject_non_root(connection)
+                request = connection.receive()
             except NoRequestError:
                 return
             except ProtocolError as error:
@@ -41,42 +42,42 @@ class ConnectionHandler:
             except PluginError as error:
                 self._context.make_log().error(error.message)
                 self._context.metrics.failed("", error.code)
-                connection.refuse(error_output(error).printed)
+                connection.reject(error_output(error).encoded)
             else:
-                self._answer(connection, received)
+                self._serve_request(connection, request)
 
-    def _refuse_others(self, connection: ShimConnection) -> None:
-        if connection.peer != _ROOT:
-            raise PluginError(Code.DAEMON_PROTOCOL, f"the daemon serves root alone, not user {connection.peer}")
+    def _reject_non_root(self, connection: ShimConnection) -> None:
+        if connection.peer_user != _ROOT:
+            raise PluginError(Code.DAEMON_PROTOCOL, f"permission denied: user {connection.peer_user} is not root")
 
-    def _answer(self, connection: ShimConnection, received: ShimRequest) -> None:
+    def _serve_request(self, connection: ShimConnection, request: ShimRequest) -> None:
         connection.acknowledge()
-        command = received.environment.get("CNI_COMMAND", "")
+        command = request.environment.get("CNI_COMMAND", "")
         with self._context.metrics.call(command) as measured:
-            answer = self._carry_out(connection, received, measured)
-        if answer.status:
-            self._context.metrics.failed(command, answer.code)
-        if not connection.is_answered:
-            connection.answer(answer.status, answer.printed)
+            output = self._run_call(connection, request, measured)
+        if output.status:
+            self._context.metrics.failed(command, output.code)
+        if not connection.has_responded:
+            connection.respond(output.status, output.encoded)
 
-    def _carry_out(self, connection: ShimConnection, received: ShimRequest, measured: MeasuredCall) -> CommandOutput:
+    def _run_call(self, connection: ShimConnection, request: ShimRequest, measured: MeasuredCall) -> CommandOutput:
         try:
-            with self._interruption(connection, received) as interruption:
-                context = CallContext(self._context, connection, received, measured, interruption)
-                environment = {**received.environment, **self._environment}
-                return respond(environment, lambda: received.input, context)
+            with self._interruption(connection, request) as interruption:
+                context = CallContext(self._context, connection, request, measured, interruption)
+                environment = {**request.environment, **self._environment}
+                return respond(environment, lambda: request.input, context)
         except PluginError as error:
             self._context.make_log().error(error.message)
             return error_output(error)
 
     def _interruption(
-        self, connection: ShimConnection, received: ShimRequest
+        self, connection: ShimConnection, request: ShimRequest
     ) -> contextlib.AbstractContextManager[Interruption]:
-        """That of an ADD; a DEL is one to the ADDs of its attachment."""
-        environment = received.environment
+        """Returns the cancellation of an ADD; a DEL cancels the ADDs of its attachment."""
+        environment = request.environment
         attachment = (environment.get("CNI_CONTAINERID", ""), environment.get("CNI_IFNAME", ""))
         if environment.get("CNI_COMMAND") == "ADD":
-            return self.adds.begun(attachment, connection)
+            return self.adds.track(attachment, connection)
         if environment.get("CNI_COMMAND") == "DEL":
             self.adds.cancel(attachment)
         return contextlib.nullcontext(NEVER)

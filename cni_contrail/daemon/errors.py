@@ -1,12 +1,12 @@
-"""Why the daemon does not start, or does not serve a connection.
+"""Errors for which the daemon does not start, or does not serve a connection.
 
     DaemonError
-     ├─ ConfigurationError   the configuration is refused: exit status 2
-     ├─ SocketError          the socket is not to be had: exit status 2
-     └─ ProtocolError        what came over the socket is no request
-         └─ NoRequestError   nothing came: somebody looked whether there is a daemon
+     ├─ DaemonConfigurationError   the configuration is invalid: exit status 2
+     ├─ SocketError                the socket cannot be bound: exit status 2
+     └─ ProtocolError              the bytes on the socket are not a request
+         └─ NoRequestError         the connection was closed without one: somebody probed the daemon
 
-What fails while a request is served is a `PluginError`, as for the entry point: the runtime has to be told.
+A failure while a request is served is a `PluginError`, as in the entry point: the runtime receives it.
 """
 
 
@@ -15,16 +15,16 @@ class DaemonError(Exception):
 
 
 class DaemonConfigurationError(DaemonError):
-    """File and key are named."""
+    """The message names file and key."""
 
 
 class SocketError(DaemonError):
-    """Another daemon has it, or the directory or file in its place is not what it must be."""
+    """Another daemon holds the socket, or its directory or the file in its place is not acceptable."""
 
 
 class ProtocolError(DaemonError):
-    """The connection is closed without an answer."""
+    """The connection is closed without a response."""
 
 
 class NoRequestError(ProtocolError):
-    """It was closed before the first byte."""
+    """The connection was closed before the first byte."""

@@ -1,4 +1,4 @@
-"""What a call has from the daemon: the sandbox that came with it, its cancellation, and its share of the kernel."""
+"""Execution contexts in the daemon: the shim's sandbox, cancellation, and limits of concurrent kernel work."""
 
 from __future__ import annotations
 
@@ -18,73 +18,75 @@ from cni_contrail.log import Log
 from cni_contrail.plugin import CommandOutput
 from cni_contrail.sandbox import Sandbox
 
-_AT_ONCE = {"make": 4, "remove": 16}  # calls that have the kernel work; removing is mostly waiting for RCU
-_NO_GATE: AbstractContextManager[object] = contextlib.nullcontext()
+# Concurrent calls per phase. The kernel serializes creation of links on its rtnl lock, so more would only contend for
+# it; removal mostly waits for an RCU grace period, which many calls can share.
+_CONCURRENCY = {"make": 4, "remove": 16}
+_NO_LIMIT: AbstractContextManager[object] = contextlib.nullcontext()
 
 
 class DaemonContext(ExecutionContext):
-    """Those of the daemon's own work, and what all calls share."""
+    """Context of the daemon's own work, and what all calls share."""
 
     def __init__(self, configuration: DaemonConfiguration, *, json_lines: bool) -> None:
         self._settings = configuration.settings
         self._json_lines = json_lines
         self.metrics = Metrics()
-        self._gates = {phase: threading.BoundedSemaphore(number) for phase, number in _AT_ONCE.items()}
+        self._limits = {phase: threading.BoundedSemaphore(number) for phase, number in _CONCURRENCY.items()}
 
     @property
     def node_settings(self) -> Mapping[str, Any]:
-        """Those of the daemon's configuration."""
+        """Settings of the daemon's configuration."""
         return self._settings
 
     def make_log(self, path: str = "", level: str = "info") -> Log:
-        """As the entry point's, as JSON if the daemon was told so."""
+        """Returns a log, in JSON lines if the daemon was started so."""
         return Log(path, level, json_lines=self._json_lines)
 
-    def gate(self, phase: str) -> AbstractContextManager[object]:
-        """Bounds how many calls are in a phase that is work for the kernel; others have no bound."""
-        return self._gates.get(phase) or _NO_GATE
+    def limit(self, phase: str) -> AbstractContextManager[object]:
+        """Limits concurrent calls in a phase of kernel work; other phases have no limit."""
+        return self._limits.get(phase) or _NO_LIMIT
 
 
 class CallContext(ExecutionContext):
-    """Those of one call; `interruption` is there for an ADD."""
+    """Context of one call; `interruption` is its cancellation if it is an ADD."""
 
     def __init__(
         self,
         daemon: DaemonContext,
         connection: ShimConnection,
-        received: ShimRequest,
+        request: ShimRequest,
         measured: MeasuredCall,
         interruption: Interruption,
     ) -> None:
         self._daemon = daemon
         self._connection = connection
-        self._received = received
+        self._request = request
         self._measured = measured
         self._interruption = interruption
 
     @property
     def node_settings(self) -> Mapping[str, Any]:
-        """Those of the daemon's configuration."""
+        """Settings of the daemon's configuration."""
         return self._daemon.node_settings
 
     @property
     def interruption(self) -> Interruption:
-        """Comes when the runtime hangs up, a DEL comes, or the daemon stops."""
+        """Fires when the runtime hangs up, DEL comes for the attachment, or the daemon stops."""
         return self._interruption
 
     def make_log(self, path: str = "", level: str = "info") -> Log:
-        """The daemon's."""
+        """Returns a log in the daemon's format."""
         return self._daemon.make_log(path, level)
 
     def sandbox(self, path: str) -> Sandbox:
-        """As the shim opened it, or failed to."""
-        return Sandbox(path, self._connection.descriptor, self._received.failure)
+        """The sandbox as the shim opened it, or the errno with which it failed."""
+        return Sandbox(path, self._connection.descriptor, self._request.netns_errno)
 
     def phase(self, name: str) -> AbstractContextManager[None]:
-        """Waits for its turn if it is work for the kernel; the waiting is measured with it."""
-        return self._measured.phase(name, self._daemon.gate(name))
+        """Measures a phase and limits concurrent kernel work; the wait is measured with it."""
+        return self._measured.phase(name, self._daemon.limit(name))
 
     def deliver(self, result: str) -> None:
-        """Sends the result to the shim; raises `TryAgainError` if it has gone."""
-        if not self._connection.answer(0, CommandOutput(0, result).printed):
-            raise TryAgainError("the runtime did not take the result")
+        """Sends the result to the shim; raises `TryAgainError` if the shim is gone."""
+        if not self._connection.respond(0, CommandOutput(0, result).encoded):
+            raise TryAgainError("the runtime did not accept the result")

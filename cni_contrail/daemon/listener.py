@@ -1,4 +1,4 @@
-"""The daemon's socket: its directory, who owns it, and what an earlier daemon left of it."""
+"""The daemon's Unix socket: exclusive, in a directory of root's, and free of what an earlier daemon left."""
 
 from __future__ import annotations
 
@@ -18,37 +18,38 @@ _WRITABLE_BY_OTHERS = 0o022
 
 @contextlib.contextmanager
 def bound_socket(path: str) -> Iterator[socket.socket]:
-    """Binds a socket to the path, which is gone at the end; raises `SocketError`. The caller listens."""
+    """Binds a socket to the path and unlinks it at the end; the caller listens. Raises `SocketError`."""
     with contextlib.ExitStack() as held:
         try:
-            held.callback(os.close, _locked(path))
-            listener = held.enter_context(_bound(path))
+            held.callback(os.close, _lock(path))
+            listener = held.enter_context(_bind(path))
         except OSError as error:
-            raise SocketError(f"socket {path} cannot be made: {error.strerror}") from error
+            raise SocketError(f"socket {path}: cannot bind: {error.strerror}") from error
         yield listener
 
 
-def _locked(path: str) -> int:
-    """Returns the lock beside the socket, by which one daemon alone has it. The file stays: removing it would race."""
+def _lock(path: str) -> int:
+    """Returns the lock beside the socket, which one daemon at a time can hold. The file stays: unlinking would race."""
     directory = os.path.dirname(path)
     create_private_directory(directory)
     found = os.stat(directory)
     if found.st_uid != _ROOT or found.st_mode & _WRITABLE_BY_OTHERS:
-        raise SocketError(f"socket {path} cannot be made: others than root may write to {directory}")
+        raise SocketError(f"socket {path}: directory {directory} must be owned by root and writable by root only")
     lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(lock)
-        raise SocketError(f"socket {path} is served by another daemon") from error
+        raise SocketError(f"socket {path}: in use by another daemon") from error
     return lock
 
 
 @contextlib.contextmanager
-def _bound(path: str) -> Iterator[socket.socket]:
-    """Binds the path, in place of what an earlier daemon left; unlinks it at the end if it is still this socket."""
+def _bind(path: str) -> Iterator[socket.socket]:
+    """Binds the path, replacing a stale socket; unlinks it at the end if it is still this socket."""
     _remove_stale(path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        # bind(2) creates the file with the umask's mode; with a chmod afterwards, others could connect in between.
         before = os.umask(0o177)
         try:
             listener.bind(path)
@@ -66,5 +67,5 @@ def _bound(path: str) -> Iterator[socket.socket]:
 def _remove_stale(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
-            raise SocketError(f"{path} is there, and no socket")
+            raise SocketError(f"socket {path}: exists and is not a socket")
         os.unlink(path)

@@ -1,9 +1,9 @@
-"""What the daemon does without being called: sends the agent what it was not told, and frees what nobody deletes.
+"""Background maintenance: resends pending notifications and sweeps orphaned attachments.
 
-Both at the start and again and again. An agent that is away is asked less and less often.
+Both start with the daemon and repeat; resending backs off while the agent is unreachable.
 
-It sees to the `state-dir` of the daemon's own settings: one that only network configurations name is looked after by
-their calls, as with the entry point.
+Only the `state-dir` of the daemon's own settings is maintained. A directory that only network configurations name is
+maintained by their calls, as with the entry point.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _SWEEP_PAUSE = 15.0
 
 
 class Maintenance:
-    """Two threads; `node` makes the node as it is set now, `freed` is told how many attachments were freed.
+    """Two threads. `node` returns the node with its current settings; `freed` receives the number of orphans detached.
 
-    `journal` is for when there is no node: its settings may be wrong for a while.
+    `log` is used when there is no node: its settings may be invalid for a while.
     """
 
     def __init__(self, node: Callable[[], Node], log: Log, *, freed: Callable[[int], None]) -> None:
@@ -34,29 +34,29 @@ class Maintenance:
         self._freed = freed
         self._stopped = threading.Event()
         self._threads = [
-            threading.Thread(target=self._repeat, args=(work,), daemon=True) for work in (self.replay, self.sweep)
+            threading.Thread(target=self._repeat, args=(work,), daemon=True) for work in (self.resend, self.sweep)
         ]
 
     def start(self) -> None:
-        """Begins."""
+        """Starts both threads."""
         for thread in self._threads:
             thread.start()
 
-    def stop(self, patience: float) -> None:
-        """Ends after what is being done, or after `patience` seconds."""
+    def stop(self, timeout: float) -> None:
+        """Stops after the current work, and waits up to `timeout` seconds per thread."""
         self._stopped.set()
         for thread in self._threads:
-            thread.join(patience)
+            thread.join(timeout)
 
-    def replay(self, pause: float) -> float:
-        """Sends what is queued; returns how long to wait until it is tried again, from how long that was."""
+    def resend(self, pause: float) -> float:
+        """Sends pending notifications; returns the seconds until the next try, doubled from `pause` on failure."""
         pending = self._node().pending
         before = pending.count()
         pending.send_all(self._node().agent)
         return min(pause * 2, _LONGEST_PAUSE) if before and pending.count() else _FIRST_PAUSE
 
     def sweep(self, _pause: float) -> float:
-        """Frees attachments whose sandbox is gone; returns how long to wait."""
+        """Detaches orphaned attachments; returns the seconds until the next sweep."""
         self._freed(sweep_all(self._node()))
         return _SWEEP_PAUSE
 
@@ -66,7 +66,7 @@ class Maintenance:
             try:
                 pause = work(pause)
             except PluginError as error:
-                self._log.warning(f"upkeep is put off: {error.message}")
+                self._log.warning(f"maintenance postponed: {error.message}")
                 pause = _LONGEST_PAUSE
             if self._stopped.wait(pause * random.uniform(0.75, 1.25)):  # noqa: S311 - spreads load, keeps no secret
                 return

@@ -1,4 +1,4 @@
-"""What the daemon counts, for Prometheus."""
+"""Prometheus metrics of the daemon."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ _BUCKETS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1
 _COMMANDS = ("ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION")
 _WHOLE = "whole"
 _PHASES = ("list", "make", "plug", "remove", "tell", _WHOLE)
-_NO_GATE: AbstractContextManager[object] = nullcontext()
+_NO_LIMIT: AbstractContextManager[object] = nullcontext()
 
 
 class MeasuredCall:
-    """One call: which phases it is in, and the seconds that others took. Looked at only when somebody asks."""
+    """One call: its current phases, and the seconds of those that ended. Read only when metrics are scraped."""
 
     def __init__(self) -> None:
         self.running: list[str] = []
         self.seconds: list[tuple[str, float]] = []
 
-    def phase(self, name: str, gate: AbstractContextManager[object]) -> AbstractContextManager[None]:
-        """Measures a phase, which is within the gate; the waiting for it is measured too."""
-        return _Phase(self, name, gate)
+    def phase(self, name: str, limit: AbstractContextManager[object]) -> AbstractContextManager[None]:
+        """Measures a phase that runs inside `limit`, including the wait for it."""
+        return _Phase(self, name, limit)
 
 
 class _Phase(AbstractContextManager[None]):
-    """One phase of one call."""
+    """One phase of one call; a class, since `contextlib.contextmanager` costs more on the path of every call."""
 
-    __slots__ = ("_begun", "_call", "_gate", "_name")
+    __slots__ = ("_call", "_limit", "_name", "_started")
 
-    def __init__(self, call: MeasuredCall, name: str, gate: AbstractContextManager[object]) -> None:
+    def __init__(self, call: MeasuredCall, name: str, limit: AbstractContextManager[object]) -> None:
         self._call = call
         self._name = name
-        self._gate = gate
+        self._limit = limit
 
     def __enter__(self) -> None:
         self._call.running.append(self._name)
-        self._begun = time.perf_counter()
-        self._gate.__enter__()
+        self._started = time.perf_counter()
+        self._limit.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._gate.__exit__(kind, error, trace)
-        self._call.seconds.append((self._name, time.perf_counter() - self._begun))
+        self._limit.__exit__(kind, error, trace)
+        self._call.seconds.append((self._name, time.perf_counter() - self._started))
         self._call.running.pop()
 
 
 class Metrics:
-    """Counters of one daemon; `registry` has them for exposition."""
+    """Metrics of one daemon; `registry` exposes them."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -65,33 +65,31 @@ class Metrics:
             registry=self.registry,
         )
         self._calls: set[MeasuredCall] = set()
-        running = Gauge(
-            "contrail_cnid_running", "Calls that are under way, by phase.", ("phase",), registry=self.registry
-        )
+        running = Gauge("contrail_cnid_running", "Running calls by phase.", ("phase",), registry=self.registry)
         for phase in _PHASES:
             running.labels(phase).set_function(functools.partial(self._count_running, phase))
         self._errors = Counter(
-            "contrail_cnid_errors", "Calls that failed.", ("command", "code"), registry=self.registry
+            "contrail_cnid_errors", "Failed calls by error code.", ("command", "code"), registry=self.registry
         )
         self._seconds_of = functools.cache(self._seconds.labels)
-        self._upkeep = Counter(
-            "contrail_cnid_freed", "Attachments freed whose sandbox was gone.", registry=self.registry
+        self._freed = Counter(
+            "contrail_cnid_freed", "Orphaned attachments detached by the sweep.", registry=self.registry
         )
         self._pending = Gauge(
-            "contrail_cnid_pending_deletes", "Notifications that the agent still has to get.", registry=self.registry
+            "contrail_cnid_pending_deletes", "Notifications that the agent has not received.", registry=self.registry
         )
 
     def watch_pending(self, count: Callable[[], float]) -> None:
-        """Has the queue counted whenever it is asked for."""
+        """Calls `count` for the number of pending notifications at each scrape."""
         self._pending.set_function(count)
 
     @contextmanager
     def call(self, command: str) -> Iterator[MeasuredCall]:
-        """Measures a whole call, and counts when it has ended."""
+        """Measures a whole call, and observes its phases when it has ended."""
         call = MeasuredCall()
         self._calls.add(call)
         try:
-            with call.phase(_WHOLE, _NO_GATE):
+            with call.phase(_WHOLE, _NO_LIMIT):
                 yield call
         finally:
             self._calls.discard(call)
@@ -99,16 +97,18 @@ class Metrics:
                 self._seconds_of(_known(command), phase).observe(seconds)
 
     def failed(self, command: str, code: int) -> None:
-        """Counts an error."""
+        """Counts a failed call."""
         self._errors.labels(_known(command), str(code)).inc()
 
     def freed(self, number: int) -> None:
-        """Counts what upkeep freed."""
-        self._upkeep.inc(number)
+        """Counts orphaned attachments that the sweep detached."""
+        self._freed.inc(number)
 
     def _count_running(self, phase: str) -> int:
+        # Copied, since calls are added and discarded by other threads; `set.copy` is atomic under the GIL.
         return sum(phase in call.running for call in self._calls.copy())
 
 
 def _known(command: str) -> str:
+    """Bounds the label's values: a request may hold any text as its command."""
     return command if command in _COMMANDS else "other"

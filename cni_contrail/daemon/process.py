@@ -1,4 +1,4 @@
-"""The daemon from start to stop."""
+"""Lifecycle of the daemon: start, serve until a signal, drain, stop."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 import os
 import signal
 
-from cni_contrail.commands import add, check, delete, garbage_collect, unrecorded, vrouter_agent  # noqa: F401 - the first call needs them too
+from cni_contrail.commands import add, check, delete, garbage_collect, unrecorded, vrouter_agent  # noqa: F401 - loaded before the first call needs them
 from cni_contrail.commands.node import Node
 from cni_contrail.commands.status import ensure_ready
 from cni_contrail.daemon.configuration import DaemonConfiguration, ensure_supported
@@ -23,8 +23,8 @@ from cni_contrail.node_file import NODE_FILE, NODE_FILE_VARIABLE
 from cni_contrail.settings import node_settings
 from contrail_service.file_limit import raise_file_limit
 
-_MOST_REQUESTS = 640
-_DRAINING = 4.0  # seconds for what is under way when the daemon is told to stop
+_MAX_CONNECTIONS = 640  # more than the running ADDs: DEL and STATUS are served while all of them wait
+_DRAIN_TIMEOUT = 4.0  # seconds for running calls to end after SIGTERM
 _STOP = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -34,35 +34,37 @@ class Daemon:
     def __init__(self, configuration: DaemonConfiguration, *, json_lines: bool) -> None:
         self._configuration = configuration
         self._context = DaemonContext(configuration, json_lines=json_lines)
-        self._requests = ConnectionHandler(self._context)
-        self._upkeep = Maintenance(self._node, self._context.make_log(), freed=self._context.metrics.freed)
+        self._handler = ConnectionHandler(self._context)
+        self._maintenance = Maintenance(self._node, self._context.make_log(), freed=self._context.metrics.freed)
         self._context.metrics.watch_pending(self._count_pending)
 
     def run(self) -> None:
         """Serves until SIGTERM or SIGINT; raises `SocketError`.
 
-        For the node-wide file raises `PluginError`, or `ConfigurationError` for what it sets and is not served yet.
+        Raises `PluginError` for an invalid node-wide file, `DaemonConfigurationError` if it sets what is unsupported.
         """
-        signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)  # threads inherit that, and none is interrupted
+        # Threads inherit the mask, so no signal interrupts their system calls; only `sigwait` below receives it.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
         raise_file_limit()  # a call opens half a dozen
         node = self._node()
-        ensure_supported(node.settings, os.environ.get(NODE_FILE_VARIABLE) or NODE_FILE)  # its own were looked at
+        # The daemon's own file was checked when it was loaded; this checks the node-wide one.
+        ensure_supported(node.settings, os.environ.get(NODE_FILE_VARIABLE) or NODE_FILE)
         log = node.log
         with contextlib.ExitStack() as running:
             listener = running.enter_context(bound_socket(self._configuration.socket))
             if self._configuration.metrics_listen:
                 registry = self._context.metrics.registry
                 running.enter_context(status_server(self._configuration.metrics_listen, self._unreadiness, registry))
-            workers = Workers(listener, self._requests.serve, most=_MOST_REQUESTS)
-            gc.freeze()
-            self._upkeep.start()
+            workers = Workers(listener, self._handler.serve, limit=_MAX_CONNECTIONS)
+            gc.freeze()  # modules live as long as the process: collections need not traverse them
+            self._maintenance.start()
             workers.start()
-            log.info(f"contrail-cnid serves at {self._configuration.socket}")
+            log.info(f"contrail-cnid is serving at {self._configuration.socket}")
             signal.sigwait(_STOP)
-            self._requests.adds.close("the node daemon is stopping")
-            if not workers.stop(_DRAINING):
-                log.warning("calls are cut off that did not end in time")
-            self._upkeep.stop(_DRAINING / 8)
+            self._handler.adds.close("the node daemon is stopping")
+            if not workers.stop(_DRAIN_TIMEOUT):
+                log.warning(f"drain timed out after {_DRAIN_TIMEOUT:g} s: calls that still run are cut off")
+            self._maintenance.stop(_DRAIN_TIMEOUT / 8)
         log.info("contrail-cnid has stopped")
 
     def _node(self) -> Node:
@@ -73,7 +75,7 @@ class Daemon:
     def _count_pending(self) -> float:
         try:
             return self._node().pending.count()
-        except PluginError:  # `/readyz` says it
+        except PluginError:  # reported by `/readyz`
             return math.nan
 
     def _unreadiness(self) -> str:

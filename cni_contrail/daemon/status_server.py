@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz` and `/metrics` over HTTP, where the configuration says so."""
+"""HTTP server for `/healthz`, `/readyz` and `/metrics`, if the configuration sets `metrics-listen`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from prometheus_client import CollectorRegistry, generate_latest
 from cni_contrail.daemon.errors import SocketError
 
 Readiness = Callable[[], str]
-"""Says what keeps the node from serving an ADD; nothing: it is ready."""
+"""Returns why the node cannot serve an ADD, or empty if it is ready."""
 
-_TIMEOUT = 5.0  # seconds to wait for what a client has to say
-_MOST_AT_ONCE = 16  # requests; descriptors and threads are there for calls
+_READ_TIMEOUT = 5.0  # seconds
+_MAX_CONNECTIONS = 16  # descriptors and threads are reserved for CNI calls
 
 
 @contextlib.contextmanager
 def status_server(address: tuple[str, int], readiness: Readiness, registry: CollectorRegistry) -> Iterator[None]:
-    """Serves the pages meanwhile; raises `SocketError` if the address is not to be had."""
+    """Serves the pages while the body runs; raises `SocketError` if it cannot listen on the address."""
     try:
         server = _Server(address, readiness, registry)
     except OSError as error:
@@ -47,55 +47,55 @@ class _Server(http.server.ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.readiness = readiness
         self.registry = registry
-        self._turns = threading.BoundedSemaphore(_MOST_AT_ONCE)
-        super().__init__(address, _Pages)
+        self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        super().__init__(address, _Handler)
 
     def verify_request(self, *_: object) -> bool:
-        """Closes the connections that are too many."""
-        return self._turns.acquire(blocking=False)
+        """Returns False, which closes the connection, if all slots are taken."""
+        return self._slots.acquire(blocking=False)
 
     def process_request(self, *request: Any) -> None:
-        """Starts a thread for one that is not, if the machine has one."""
+        """Starts a thread for the connection, and frees the slot if no thread can be started."""
         try:
             super().process_request(*request)
         except RuntimeError:
-            self._turns.release()
+            self._slots.release()
             raise
 
     def process_request_thread(self, *request: Any) -> None:
-        """Serves it."""
+        """Serves the connection and frees its slot."""
         try:
             super().process_request_thread(*request)
         finally:
-            self._turns.release()
+            self._slots.release()
 
     def handle_error(self, *request: Any) -> None:
-        """A client that hangs up is no event."""
+        """Prints a traceback, except for a client that hung up."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(*request)
 
 
-class _Pages(http.server.BaseHTTPRequestHandler):
+class _Handler(http.server.BaseHTTPRequestHandler):
     server: _Server
-    timeout = _TIMEOUT
+    timeout = _READ_TIMEOUT
 
     def do_GET(self) -> None:
-        """Answers a page."""
+        """Responds with a page."""
         match self.path.partition("?")[0]:
             case "/healthz":
-                self._say(200, {"healthy": True, "version": importlib.metadata.version("contrail-multinet")})
+                self._send_json(200, {"healthy": True, "version": importlib.metadata.version("contrail-multinet")})
             case "/readyz":
                 reason = self.server.readiness()
-                self._say(503 if reason else 200, {"ready": not reason, "reasons": [reason] if reason else []})
+                self._send_json(503 if reason else 200, {"ready": not reason, "reasons": [reason] if reason else []})
             case "/metrics":
                 self._send(200, "text/plain; version=0.0.4", generate_latest(self.server.registry))
             case path:
-                self._say(404, {"error": f"there is no page {path}"})
+                self._send_json(404, {"error": f"page {path}: not found"})
 
     def log_message(self, *_: object) -> None:
-        """A page that was asked for is no event."""
+        """Logs no requests: probes and scrapes would fill the log."""
 
-    def _say(self, status: int, document: object) -> None:
+    def _send_json(self, status: int, document: object) -> None:
         self._send(status, "application/json", json.dumps(document).encode())
 
     def _send(self, status: int, kind: str, body: bytes) -> None:

@@ -1,7 +1,7 @@
-"""The threads that serve: each takes the next connection by itself, so that none is handed from thread to thread.
+"""Pool of worker threads. Each accepts its next connection itself, so none is handed from thread to thread.
 
-A thread that takes the last one's place at the listener sees to a successor first. So there is always one who listens,
-until there are so many in all that new connections have to wait: their shims give up after 2 s, with error 11.
+A worker that accepted a connection first starts a successor if no other worker is idle. So one worker always accepts,
+until the limit is reached; then new connections wait in the backlog, and their shims fail with code 11 after 2 s.
 """
 
 from __future__ import annotations
@@ -14,76 +14,77 @@ from collections.abc import Callable
 from cni_contrail.deadline import Deadline
 
 _BACKLOG = 512
-_MOST_IDLE = 8
-_ACCEPT_PAUSE = 0.05  # seconds until it is tried again where no descriptor was to be had
-_STACK = 1024 * 1024  # bytes; a thread takes what it uses of them
+_MAX_IDLE = 8
+_ACCEPT_PAUSE = 0.05  # seconds until the next try if no descriptor was free
+_STACK_SIZE = 1024 * 1024  # bytes of address space; memory is used only as the stack grows
 
 Serve = Callable[[socket.socket], None]
 
 
 class Workers:
-    """At most `most` threads that serve what comes to the listener."""
+    """At most `limit` threads that serve connections of the listener."""
 
-    def __init__(self, listener: socket.socket, serve: Serve, *, most: int) -> None:
+    def __init__(self, listener: socket.socket, serve: Serve, *, limit: int) -> None:
         self._listener = listener
         self._serve = serve
-        self._most = most
+        self._limit = limit
         self._stopped = threading.Event()
         self._changed = threading.Condition()
-        self._all = 0
+        self._count = 0
         self._idle = 0
 
     def start(self) -> None:
-        """Begins to listen and to serve."""
+        """Starts to listen and to serve."""
         self._listener.listen(_BACKLOG)
-        threading.stack_size(_STACK)
+        threading.stack_size(_STACK_SIZE)
         with self._changed:
-            self._add_one()
+            self._start_worker()
 
-    def stop(self, patience: float) -> bool:
-        """Takes no more connections and waits for those that are served; returns whether all ended in time."""
+    def stop(self, timeout: float) -> bool:
+        """Stops accepting and drains running calls; returns whether all ended within `timeout` seconds."""
         self._stopped.set()
-        self._listener.shutdown(socket.SHUT_RDWR)
-        deadline = Deadline(patience)
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes the threads in accept(2), which closing would not
+        deadline = Deadline(timeout)
         with self._changed:
-            return self._changed.wait_for(lambda: self._all == 0, deadline.remaining)
+            return self._changed.wait_for(lambda: self._count == 0, deadline.remaining)
 
-    def _add_one(self) -> None:
+    def _start_worker(self) -> None:
         threading.Thread(target=self._work, daemon=True).start()
-        self._all += 1
+        self._count += 1
         self._idle += 1
 
     def _work(self) -> None:
         try:
             while (connection := self._accept()) is not None:
-                self._leave_listener()
+                self._become_busy()
                 self._serve(connection)
-                if not self._return_to_listener():
+                if not self._become_idle():
                     break
         finally:
             with self._changed:
-                self._all -= 1
+                self._count -= 1
                 self._changed.notify_all()
 
     def _accept(self) -> socket.socket | None:
-        """The next connection, None when there shall be no more."""
+        """Returns the next connection, None after `stop`."""
         while not self._stopped.is_set():
             try:
                 return self._listener.accept()[0]
-            except OSError:  # shut down; or out of descriptors, which some call gives back
+            except OSError:  # shut down; or out of descriptors, until a call closes some
                 self._stopped.wait(_ACCEPT_PAUSE)
         return None
 
-    def _leave_listener(self) -> None:
+    def _become_busy(self) -> None:
         with self._changed:
             self._idle -= 1
-            if not self._idle and self._all < self._most:
-                with contextlib.suppress(RuntimeError):  # the machine has no thread left: this one will listen again
-                    self._add_one()
+            if not self._idle and self._count < self._limit:
+                with contextlib.suppress(RuntimeError):  # no thread can be started: this one will accept again
+                    self._start_worker()
 
-    def _return_to_listener(self) -> bool:
+    def _become_idle(self) -> bool:
+        """Returns False if enough workers are idle already: this one ends."""
         with self._changed:
-            if self._idle >= _MOST_IDLE:
+            if self._idle >= _MAX_IDLE:
                 return False
             self._idle += 1
             return True

@@ -170,7 +170,7 @@ def test_macvlan_is_not_supported_yet(
 ) -> None:
     serve_pod(agent)
     settings = {"vif-type": "macvlan", "parent-interface": "ens3"}
-    assert plugin.add(pod, settings=settings).failed(2) == 'vif-type "macvlan" is not supported yet'
+    assert plugin.add(pod, settings=settings).failed(2) == 'vif-type: "macvlan" is not supported yet'
     plugin.delete(pod, settings=settings).succeeded()
     nothing_is_left()
 

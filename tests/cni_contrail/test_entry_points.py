@@ -37,7 +37,7 @@ def test_the_daemon_refuses_a_configuration_in_one_line(tmp_path: Path) -> None:
     command = [str(SCRIPTS / "contrail-cnid"), "--config", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f'contrail-cnid: {file}: unknown key sockett (its value is "/run/cni.sock")\n'
+    assert done.stderr == f'contrail-cnid: {file}: unknown key sockett with value "/run/cni.sock"\n'
 
 
 def test_the_daemon_is_for_root_alone() -> None:
@@ -49,7 +49,7 @@ def test_the_daemon_is_for_root_alone() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "contrail-cnid: only root can work on network namespaces\n"
+    assert done.stderr == "contrail-cnid: permission denied: must run as root\n"
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

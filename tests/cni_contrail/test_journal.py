@@ -105,5 +105,5 @@ def test_every_line_of_a_call_names_container_and_pod(
     assert len(lines) == 4
     assert all(f"container={pod.container}" in line and "pod=demo/web-0" in line for line in lines)
     assert all(f"vmi={vmi.uuid}" in line for vmi, line in zip(vmis, lines, strict=False))
-    assert "fails with code 102" in lines[2]
+    assert "failed with code 102" in lines[2]
     assert "detached eth0, eth1" in lines[3]

@@ -95,4 +95,4 @@ def test_one_that_says_a_thing_twice_is_refused(read: Reader, text: str, said: s
     with pytest.raises(PluginError) as caught:
         read()
     assert caught.value.code == Code.INVALID_CONFIG
-    assert caught.value.message == f"{read.path} cannot be read: {said}"
+    assert caught.value.message == f"{read.path}: cannot be read: {said}"

@@ -150,7 +150,7 @@ def test_a_reader_that_has_gone_makes_the_call_fail(tmp_path: Path) -> None:
     with open(writer, "wb") as stdout:
         done = subprocess.run(COMMAND, env={"CNI_COMMAND": "VERSION"}, stdout=stdout, stderr=subprocess.PIPE)
     assert done.returncode == 1
-    assert b"cannot be delivered" in done.stderr
+    assert b"standard output: cannot be written" in done.stderr
 
 
 def test_no_command_says_what_this_is_on_standard_error(call: Callable[..., Outcome]) -> None:

@@ -248,14 +248,14 @@ class TestForRemoval:
     ) -> None:
         node_file.write_text("{")
         config = NetworkConfig("net", "1.0.0", {"contrail": section})
-        with pytest.raises(PluginError, match=r"cni\.json cannot be read"):
+        with pytest.raises(PluginError, match=r"cni\.json: cannot be read"):
             load_settings_for_removal(config, {NODE_FILE_VARIABLE: str(node_file)}, {}, Log())
         assert capfd.readouterr().err == ""
 
     def test_what_is_wrong_with_the_section_is_said(self, node_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
         config = NetworkConfig("net", "1.0.0", {"contrail": {"unknown": 5}})
         load_settings_for_removal(config, {NODE_FILE_VARIABLE: str(node_file)}, {}, Log())
-        assert "unknown key unknown (its value is 5): going on with the node's settings" in capfd.readouterr().err
+        assert "unknown key unknown with value 5; using the node's settings" in capfd.readouterr().err
 
     def test_what_is_good_is_taken(self, node_file: Path) -> None:
         config = NetworkConfig("net", "1.0.0", {"contrail": {"state-dir": "/tenant"}})

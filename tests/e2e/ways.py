@@ -51,7 +51,7 @@ class ShimAndDaemon:
         log = machine.path(_LOG)
         machine.run("sh", "-c", _START)
         wait_until(
-            lambda: log.exists() and "serves at" in log.read_text(),
+            lambda: log.exists() and "is serving at" in log.read_text(),
             what="served by the daemon",
             otherwise=log.read_text,
         )

@@ -115,26 +115,26 @@ def _kill(pids: Iterable[int]) -> None:
 
 
 def _die_in_first_call(number: int) -> None:
-    execute = ConnectionHandler._carry_out
+    run_call = ConnectionHandler._run_call
 
     def first(*arguments: Any) -> Any:
-        ConnectionHandler._carry_out = execute  # type: ignore[method-assign]  # the point of it
+        ConnectionHandler._run_call = run_call  # type: ignore[method-assign]  # the point of it
         _die_at(number)
-        return execute(*arguments)
+        return run_call(*arguments)
 
     if number:
-        ConnectionHandler._carry_out = first  # type: ignore[method-assign, assignment]  # the point of it
+        ConnectionHandler._run_call = first  # type: ignore[method-assign, assignment]  # the point of it
 
 
 def _tell_of_ends() -> None:
     """Writes a call's number to standard output when it is over, with all that comes behind its answer."""
-    answer = ConnectionHandler._answer
+    serve = ConnectionHandler._serve_request
 
-    def told(requests: ConnectionHandler, connection: ShimConnection, received: ShimRequest) -> None:
-        answer(requests, connection, received)
-        os.write(1, f"{received.environment.get(NUMBER)}\n".encode())
+    def reported(handler: ConnectionHandler, connection: ShimConnection, request: ShimRequest) -> None:
+        serve(handler, connection, request)
+        os.write(1, f"{request.environment.get(NUMBER)}\n".encode())
 
-    ConnectionHandler._answer = told  # type: ignore[method-assign, assignment]  # the point of it
+    ConnectionHandler._serve_request = reported  # type: ignore[method-assign, assignment]  # the point of it
 
 
 def _die_at(number: int) -> None:

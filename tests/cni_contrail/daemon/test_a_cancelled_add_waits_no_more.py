@@ -12,12 +12,12 @@ from cni_contrail.deadline import Deadline
 from cni_contrail.errors import TryAgainError
 
 ATTACHMENT = ("container", "eth0")
-DELETED = "attachment eth0 was deleted while its interfaces were waited for"
+DELETED = "attachment eth0: deleted while ADD was waiting for its interfaces"
 
 
 @pytest.fixture
 def adds() -> RunningAdds:
-    return RunningAdds(most=1)
+    return RunningAdds(limit=1)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def connection() -> Iterator[ShimConnection]:
 def test_it_ends_at_the_first_wait_if_it_was_cancelled_before(
     adds: RunningAdds, silent: socket.socket, connection: ShimConnection
 ) -> None:
-    with adds.begun(ATTACHMENT, connection) as cancellation:
+    with adds.track(ATTACHMENT, connection) as cancellation:
         adds.cancel(ATTACHMENT)
         with pytest.raises(TryAgainError, match=DELETED):
             Deadline(60, cancellation).await_readable(silent.fileno())
@@ -53,7 +53,7 @@ def test_it_ends_in_the_middle_of_a_wait(adds: RunningAdds, silent: socket.socke
         except TryAgainError as error:
             reasons.append(error.message)
 
-    with adds.begun(ATTACHMENT, connection) as cancellation:
+    with adds.track(ATTACHMENT, connection) as cancellation:
         waiting = threading.Thread(target=wait)
         waiting.start()
         adds.cancel(ATTACHMENT)
@@ -64,7 +64,7 @@ def test_it_ends_in_the_middle_of_a_wait(adds: RunningAdds, silent: socket.socke
 def test_another_attachments_end_does_not_disturb_it(
     adds: RunningAdds, silent: socket.socket, connection: ShimConnection
 ) -> None:
-    with adds.begun(ATTACHMENT, connection) as cancellation:
+    with adds.track(ATTACHMENT, connection) as cancellation:
         adds.cancel(("container", "eth1"))
         with pytest.raises(TimeoutError):
             Deadline(0.01, cancellation).await_readable(silent.fileno())

@@ -121,7 +121,7 @@ def test_a_del_ends_the_add_of_its_attachment_at_once(
         until(plugin.record_path(pod).exists)
         begun = time.monotonic()
         plugin.delete(pod).succeeded()
-        assert "was deleted while its interfaces were waited for" in error(client.answered(), 11)
+        assert "deleted while ADD was waiting for its interfaces" in error(client.answered(), 11)
         assert time.monotonic() - begun < 1
     until(lambda: nothing_is_left(plugin, agent))
 

@@ -45,10 +45,10 @@ def test_its_keys_are_the_daemons_and_the_plugins(tmp_path: Path) -> None:
         ("metrics-listen: a:99999", "metrics-listen: 'a:99999' is not HOST:PORT"),
         ("mtu: big", "mtu must be a whole number from 68 to 65535"),
         ("mode: 2026-01-01", "mode must be"),
-        ("- mode", "a mapping of keys is needed"),
-        ("1: x", "a mapping of keys is needed"),
+        ("- mode", "must be a mapping with string keys"),
+        ("1: x", "must be a mapping with string keys"),
         ("mode: thick\nmtu: 1400\nmode: delegated", "mode: duplicate key, in line 1 and in line 3"),
-        ("vif-type: macvlan", 'vif-type "macvlan" is not supported yet'),
+        ("vif-type: macvlan", 'vif-type: "macvlan" is not supported yet'),
         ("mode: [", "not valid YAML"),
         ("mode: !!python/object:os.system x", "not valid YAML"),
     ],
@@ -79,7 +79,7 @@ def test_it_does_not_start_with_what_is_not_served_yet(tmp_path: Path, name: str
     environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(tmp_path / "cni.json")}
     command = [str(Path(sys.executable).parent / "contrail-cnid"), "--config", str(tmp_path / "cnid.yaml")]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=20)
-    refused = f'contrail-cnid: {tmp_path}/{name}: vif-type "macvlan" is not supported yet\n'
+    refused = f'contrail-cnid: {tmp_path}/{name}: vif-type: "macvlan" is not supported yet\n'
     assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", refused)
     assert not (tmp_path / "made").exists()
 
@@ -91,7 +91,7 @@ class TestForTheWholeNode:
         caller.configuration["cluster-name"] = "k8s"
         serve_pod(agent)
         message = plugin.add(pod, settings={"cluster-name": "other"}).failed(7)
-        assert 'cluster-name is set for the whole node to "k8s", and may not be "other"' in message
+        assert 'cluster-name is set node-wide to "k8s" and must not be changed to "other"' in message
         plugin.add(pod, settings={"cluster-name": "k8s"}).succeeded()
 
     def test_it_stands_over_the_node_wide_file_which_holds_too(

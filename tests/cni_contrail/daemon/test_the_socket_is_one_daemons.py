@@ -79,7 +79,7 @@ def test_it_is_gone_at_the_end(start: Start, path: str, how: signal.Signals) -> 
 def test_a_second_daemon_is_refused_and_the_first_goes_on(start: Start, path: str) -> None:
     first = start()
     await_listener(path)
-    assert ended(start()) == (2, f"contrail-cnid: socket {path} is served by another daemon\n")
+    assert ended(start()) == (2, f"contrail-cnid: socket {path}: in use by another daemon\n")
     await_listener(path)
     assert terminated(first) == 0
 
@@ -108,7 +108,7 @@ def test_a_socket_that_somebody_put_in_its_place_is_left(start: Start, path: str
 def test_what_is_no_socket_is_not_removed(start: Start, path: str) -> None:
     os.mkdir(os.path.dirname(path))
     Path(path).write_text("kept")
-    assert ended(start()) == (2, f"contrail-cnid: {path} is there, and no socket\n")
+    assert ended(start()) == (2, f"contrail-cnid: socket {path}: exists and is not a socket\n")
     assert Path(path).read_text() == "kept"
 
 
@@ -118,5 +118,6 @@ def test_a_directory_that_others_write_to_is_refused(start: Start, path: str, ow
     os.mkdir(directory)
     os.chown(directory, owner, -1)
     os.chmod(directory, mode)
-    message = f"contrail-cnid: socket {path} cannot be made: others than root may write to {directory}\n"
+    problem = f"directory {directory} must be owned by root and writable by root only"
+    message = f"contrail-cnid: socket {path}: {problem}\n"
     assert ended(start()) == (2, message)

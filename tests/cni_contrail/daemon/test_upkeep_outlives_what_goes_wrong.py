@@ -30,7 +30,7 @@ def test_it_goes_on_when_the_settings_are_right_again(tmp_path: Path) -> None:
     def node() -> Node:
         tries[threading.current_thread().name] += 1
         if tries[threading.current_thread().name] < 3:
-            raise PluginError(Code.INVALID_CONFIG, "cni.json cannot be read")
+            raise PluginError(Code.INVALID_CONFIG, "cni.json: cannot be read")
         if len(tries) == 2 and min(tries.values()) >= 3:
             both.set()
         return Node(Settings(state_dir=str(tmp_path / "state")), Log(), ExecutionContext())
@@ -41,7 +41,7 @@ def test_it_goes_on_when_the_settings_are_right_again(tmp_path: Path) -> None:
     running.stop(10)
     lines = log.read_text().splitlines()
     assert len(lines) == 4, "both kinds of work failed twice, and no more"
-    assert all(line.endswith("WARNING upkeep is put off: cni.json cannot be read") for line in lines)
+    assert all(line.endswith("WARNING maintenance postponed: cni.json: cannot be read") for line in lines)
 
 
 def test_a_state_directory_that_cannot_be_read_is_told_of_and_no_more(tmp_path: Path) -> None:

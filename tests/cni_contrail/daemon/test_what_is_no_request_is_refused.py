@@ -31,7 +31,7 @@ def test_a_shim_of_another_version_is_told_both_versions(path: str) -> None:
         client.send(request(STATUS, b"x" * 100_000, version=7, netns=-1))
         client.acknowledged()
         message = error(client.answered(), 107)
-    assert message == "the shim speaks version 7 of the protocol, the daemon version 1"
+    assert message == "protocol mismatch: the shim has version 7, the daemon version 1"
 
 
 @pytest.mark.parametrize("sizes", [(64 * 1024 + 1, 0), (0, 1024 * 1024 + 1)])
@@ -128,4 +128,4 @@ def test_the_peer_must_be_root(path: str, tmp_path: Path) -> None:
     data = request(STATUS, b"{}", netns=-1).hex()
     done = subprocess.run([sys.executable, "-I", "-c", program, path, data], capture_output=True, timeout=20)
     assert done.stdout[:1] == b"\1", done.stderr
-    assert "serves root alone, not user 65534" in error(Answered(1, done.stdout[9:]), 107)
+    assert "permission denied: user 65534 is not root" in error(Answered(1, done.stdout[9:]), 107)

@@ -42,8 +42,8 @@ def defined(cluster: Cluster) -> None:
 def test_the_attempt_is_refused_with_key_and_value(kubelet: Kubelet, defined: None, key: str) -> None:
     sandbox = kubelet.sandbox(f"blue,try-{key}")
     message = sandbox.add().failed()
-    assert f"{key} is set for the whole node" in message
-    assert f"may not be {json.dumps(ATTEMPTS[key])}" in message
+    assert f"{key} is set node-wide" in message
+    assert f"must not be changed to {json.dumps(ATTEMPTS[key])}" in message
     assert interfaces(sandbox.ip) == {}
     assert leftovers.of_ours(sandbox) == []
 
