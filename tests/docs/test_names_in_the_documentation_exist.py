@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.documentation import PAGES, ROOT, code
+from tests.support.documentation import PAGES, ROOT, code, rows
 
 OURS = (
     "agent_api",
@@ -87,3 +87,8 @@ def leads_somewhere(document: str, target: str, anchor: str) -> bool:
 def slug(heading: str) -> str:
     """As the site and code hosts form anchors."""
     return re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-")
+
+
+def test_every_script_is_in_the_table_of_the_development_page() -> None:
+    documented = {script for row in rows("development", "Scripts") for script in code(row[0])}
+    assert documented - {".ci/run"} == {f"scripts/{path.name}" for path in (ROOT / "scripts").iterdir()}
