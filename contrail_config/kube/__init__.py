@@ -1,5 +1,5 @@
-"""A small Kubernetes client: the verbs, list and watch, and leader election that manager and agents need.
+"""Kubernetes client: verbs, list and watch, and leader election, as far as manager and agents need them.
 
-Written on aiohttp and msgspec because generated clients decode a pod in milliseconds where a struct with only the
-fields that are read takes microseconds, and because none of them lists and watches in a way that loses nothing.
+Built on aiohttp and msgspec: generated clients take milliseconds to decode a pod, a struct with only the fields that
+are read takes microseconds, and none of those clients lists and watches without losing events.
 """

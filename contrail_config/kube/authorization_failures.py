@@ -1,55 +1,57 @@
-"""What the server's authorizer keeps refusing: rights that were revoked, or never given.
+"""Authorization failures that persist: rights that were revoked or never granted.
 
-One refusal says little: a server that comes up refuses everybody for a moment, and a change of rights reaches several
-servers one after the other. So one counts when it was repeated for a while, and no longer when it is not repeated.
+A single 403 proves little: a server that starts rejects everybody for a moment, and an RBAC change reaches several API
+servers one after the other. A failure counts once it was repeated for a while, until it is no longer repeated.
 
-An object may be refused with the same status for a reason of its own: its namespace ends, a quota is used up. The
-authorizer is told from those by its words, `User "..." cannot list resource "pods" in API group ""`, since nothing else
-in its answer says that it was the one.
+Only the authorizer's own failures count. An object may be rejected with 403 for another reason (its namespace
+terminates, a quota is exceeded), and only the message tells the two apart:
+`User "..." cannot list resource "pods" in API group ""`.
 """
 
 import asyncio
 import re
 from typing import NamedTuple
 
-LASTING = 10.0
-"""Seconds between a first refusal and a later one."""
+PERSISTENT_AFTER = 10.0
+"""Seconds between a first failure and a later one of the same kind."""
 
 FORGOTTEN_AFTER = 60.0
-"""Seconds without one: more than any pause between two tries."""
+"""Seconds without a failure; longer than any pause between two attempts."""
 
-_WORDS = re.compile(r'User ".*" cannot (?P<what>\w+ resource "[^"]*" in API group "[^"]*").*', re.DOTALL)
+_MESSAGE = re.compile(r'User ".*" cannot (?P<right>\w+ resource "[^"]*" in API group "[^"]*").*', re.DOTALL)
 
 
-class _Refused(NamedTuple):
-    """When it was refused first and last, on the event loop's clock, and the last words."""
+class _Failure(NamedTuple):
+    """Times of the first and last failure, on the event loop's clock, and the last message."""
 
     first: float
     last: float
-    words: str
+    message: str
 
 
 class AuthorizationFailures:
-    """What is refused to one client."""
+    """The authorization failures of one client, by the right that is missing."""
 
     def __init__(self) -> None:
-        self._refused: dict[str, _Refused] = {}
+        self._failures: dict[str, _Failure] = {}
 
-    def note(self, message: str) -> None:
-        """The server refused with this message."""
-        if (found := _WORDS.search(message)) is None:
+    def record(self, message: str) -> None:
+        """Records the message of a 403 response; those that the authorizer did not write are ignored."""
+        if (found := _MESSAGE.search(message)) is None:
             return
         now = asyncio.get_running_loop().time()
-        self._forget(now)
-        before = self._refused.get(found["what"])
-        self._refused[found["what"]] = _Refused(before.first if before else now, now, found[0])
+        self._expire(now)
+        before = self._failures.get(found["right"])
+        self._failures[found["right"]] = _Failure(before.first if before else now, now, found[0])
 
-    def lasting(self) -> list[str]:
-        """What has been refused for a while, in the server's words."""
-        self._forget(asyncio.get_running_loop().time())
-        return [refused.words for refused in self._refused.values() if refused.last - refused.first >= LASTING]
+    def persistent(self) -> list[str]:
+        """Returns the server's messages for the rights that have been missing for a while."""
+        self._expire(asyncio.get_running_loop().time())
+        return [
+            failure.message for failure in self._failures.values() if failure.last - failure.first >= PERSISTENT_AFTER
+        ]
 
-    def _forget(self, now: float) -> None:
-        self._refused = {
-            what: refused for what, refused in self._refused.items() if now - refused.last < FORGOTTEN_AFTER
+    def _expire(self, now: float) -> None:
+        self._failures = {
+            right: failure for right, failure in self._failures.items() if now - failure.last < FORGOTTEN_AFTER
         }

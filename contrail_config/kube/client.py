@@ -1,13 +1,14 @@
-"""The verbs, for any kind that a `Resource` describes.
+"""Kubernetes client: the verbs, for any kind that a `Resource` describes.
 
-Every exchange has a deadline, and repetitions begin within the same time. What failed for a reason that passes is tried
-again where that does no harm: what the server refused to begin with always, else reads, and writes that come to the
-same when done twice. So a conflict, or a missing object at a delete, may be the caller's own write whose first answer
-was lost.
+Each request has a deadline, and its retries start within the same time. Transient failures are retried where that is
+safe: requests that the server did not process always, otherwise reads and idempotent writes only. So a conflict, or a
+missing object on delete, may stem from the caller's own write whose first response was lost.
 """
 
 import asyncio
 import contextlib
+import socket
+import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,20 +22,21 @@ from contrail_config.kube.errors import KubeError, KubeGoneError, KubeThrottledE
 from contrail_config.kube.paging import PAGE_LENGTH, Page, read_pages
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selector import EVERYTHING, Selector
-from contrail_config.kube.sockets import Sockets
-from contrail_config.kube.transport import Call, Transport, always
+from contrail_config.kube.transport import ApiRequest, Transport, unlimited
 from contrail_config.kube.watch import WatchEvent, open_watch
 
 DEADLINE = 30.0
-"""Seconds for an answer; repetitions begin within the same time."""
+"""Seconds for a response; retries start within the same time."""
 
 ATTEMPTS = 4
 
-_Passing = type[KubeError] | tuple[type[KubeError], ...]
-_PASSING: _Passing = KubeUnavailableError
-_NOT_BEGUN: _Passing = KubeThrottledError
+_Errors = type[KubeError] | tuple[type[KubeError], ...]
+_TRANSIENT: _Errors = KubeUnavailableError
+_NOT_PROCESSED: _Errors = KubeThrottledError
 
-_PATCH = "application/merge-patch+json"
+_MERGE_PATCH = "application/merge-patch+json"
+_CLOSE_POLL = 0.001  # seconds
+_CLOSE_DEADLINE = 2.0  # seconds; a transport closes a socket that was shut down within a few iterations of the loop
 
 T = TypeVar("T", bound=KubeObject)
 S = TypeVar("S")
@@ -42,59 +44,60 @@ P = ParamSpec("P")
 
 
 class KubeClient:
-    """Speaks with one server. All methods raise KubeError and its kinds."""
+    """Client of one server. All methods raise KubeError and its subclasses."""
 
-    def __init__(self, transport: Transport, *, deadline: float, leisurely: bool = False) -> None:
+    def __init__(self, transport: Transport, *, deadline: float, low_priority: bool = False) -> None:
         self._transport = transport
-        self._write = transport.exchange_leisurely if leisurely else transport.exchange
+        self._write = transport.exchange_low_priority if low_priority else transport.exchange
         self._deadline = deadline
 
-    def leisurely(self) -> "KubeClient":
-        """The same client for writes that nobody waits for: they give way to all else, see `turns`."""
-        return KubeClient(self._transport, deadline=self._deadline, leisurely=True)
+    def low_priority(self) -> "KubeClient":
+        """Returns a client that shares the connections, and whose writes yield to all others: see `RequestPriority`."""
+        return KubeClient(self._transport, deadline=self._deadline, low_priority=True)
 
-    def refused(self) -> list[str]:
-        """What the server's authorizer has refused for a while, in its words: see `refusals`."""
-        return self._transport.refusals.lasting()
+    def authorization_failures(self) -> list[str]:
+        """Returns the server's messages for missing rights: see `AuthorizationFailures.persistent`."""
+        return self._transport.authorization_failures.persistent()
 
     async def get(self, resource: Resource[T], name: str, *, namespace: str = "") -> T:
         """Returns an object. Raises KubeNotFoundError."""
-        return await self._object(resource, Call("GET", resource.path(namespace, name)), passing=_PASSING)
+        request = ApiRequest("GET", resource.path(namespace, name))
+        return await self._object(resource, request, retried=_TRANSIENT)
 
-    async def list_all(self, resource: Resource[T], selection: Selector = EVERYTHING) -> list[T]:
-        """Returns all objects as they were at one moment. Raises KubeError if one does not fit its struct."""
-        return [_readable(item) for item in await self.list_each(resource, selection)]
+    async def list_all(self, resource: Resource[T], selector: Selector = EVERYTHING) -> list[T]:
+        """Returns a consistent snapshot of all objects. Raises KubeError if one of them cannot be decoded."""
+        return [_decoded(item) for item in await self.list_each(resource, selector)]
 
-    async def list_each(self, resource: Resource[T], selection: Selector = EVERYTHING) -> list[T | UndecodableObject]:
-        """The same where anybody may have written them: those that do not fit their struct are told apart."""
-        return await self._repeated((KubeUnavailableError, KubeGoneError), self._all, resource, selection)
+    async def list_each(self, resource: Resource[T], selector: Selector = EVERYTHING) -> list[T | UndecodableObject]:
+        """The same for objects that anybody may have written: undecodable ones are part of the list."""
+        return await self._retried((KubeUnavailableError, KubeGoneError), self._all, resource, selector)
 
     async def create(self, resource: Resource[T], body: Any, *, namespace: str = "") -> T:
-        """Creates an object from a struct or a dict and returns it as kept. Raises KubeExistsError."""
-        call = Call("POST", resource.path(namespace), body=_whole(resource, body))
-        return await self._object(resource, call, passing=_NOT_BEGUN)
+        """Creates an object from a struct or a dict and returns it as stored. Raises KubeExistsError."""
+        request = ApiRequest("POST", resource.path(namespace), body=_encode(resource, body))
+        return await self._object(resource, request, retried=_NOT_PROCESSED)
 
     async def replace(
         self, resource: Resource[T], name: str, body: Any, *, namespace: str = "", subresource: str = ""
     ) -> T:
-        """Replaces an object, all of it: what `body` leaves out is gone. Raises KubeNotFoundError, KubeConflictError.
+        """Replaces the whole object: fields that `body` omits are removed. Raises KubeNotFoundError, KubeConflictError.
 
-        With the `metadata.resourceVersion` that was read it is a compare-and-swap.
+        With the `metadata.resourceVersion` that was read, this is a compare-and-swap.
         """
-        call = Call("PUT", resource.path(namespace, name, subresource), body=_whole(resource, body))
-        return await self._object(resource, call, passing=_PASSING)
+        request = ApiRequest("PUT", resource.path(namespace, name, subresource), body=_encode(resource, body))
+        return await self._object(resource, request, retried=_TRANSIENT)
 
     async def patch(
         self, resource: Resource[T], name: str, patch: Any, *, namespace: str = "", subresource: str = ""
     ) -> T:
-        """Merges into an object (RFC 7396: null removes). Raises KubeNotFoundError.
+        """Merges the patch into an object (RFC 7396: null removes). Raises KubeNotFoundError.
 
-        If the object is not the one that is stated by `metadata.resourceVersion` in the patch it raises
-        KubeConflictError, by `metadata.uid` KubeInvalidError.
+        A `metadata.resourceVersion` in the patch that does not match raises KubeConflictError, a `metadata.uid`
+        KubeInvalidError.
         """
         path = resource.path(namespace, name, subresource)
-        call = Call("PATCH", path, body=msgspec.json.encode(patch), content_type=_PATCH)
-        return await self._object(resource, call, passing=_PASSING)
+        request = ApiRequest("PATCH", path, body=msgspec.json.encode(patch), content_type=_MERGE_PATCH)
+        return await self._object(resource, request, retried=_TRANSIENT)
 
     async def delete(
         self,
@@ -106,49 +109,49 @@ class KubeClient:
         resource_version: str = "",
         grace_period: int | None = None,
     ) -> None:
-        """Deletes an object, only the one stated. Raises KubeNotFoundError; KubeConflictError if it is another one.
+        """Deletes an object, with preconditions if given. Raises KubeNotFoundError; KubeConflictError if they fail.
 
-        `grace_period`: seconds that a pod's node has for its end, 0 if it has none; by default what the pod says.
+        `grace_period`: seconds that the node has to stop a pod, 0 deletes at once; None: as the pod specifies.
         """
-        stated = {"uid": uid, "resourceVersion": resource_version}
-        options: dict[str, Any] = {"preconditions": {key: value for key, value in stated.items() if value}}
+        given = {"uid": uid, "resourceVersion": resource_version}
+        options: dict[str, Any] = {"preconditions": {key: value for key, value in given.items() if value}}
         if grace_period is not None:
             options["gracePeriodSeconds"] = grace_period
         body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", **options})
-        call = Call("DELETE", resource.path(namespace, name), body=body)
-        await self._repeated(_PASSING, self._write, call)
+        request = ApiRequest("DELETE", resource.path(namespace, name), body=body)
+        await self._retried(_TRANSIENT, self._write, request)
 
     def pages(
-        self, resource: Resource[T], selection: Selector = EVERYTHING, *, length: int = PAGE_LENGTH
+        self, resource: Resource[T], selector: Selector = EVERYTHING, *, length: int = PAGE_LENGTH
     ) -> AsyncGenerator[Page[T], None]:
-        """Gives a list in parts, each tried once."""
-        return read_pages(self._transport, resource, selection, length=length)
+        """Yields a list page by page, without retries."""
+        return read_pages(self._transport, resource, selector, length=length)
 
     def watch(
-        self, resource: Resource[T], selection: Selector = EVERYTHING, *, since: str, seconds: float
+        self, resource: Resource[T], selector: Selector = EVERYTHING, *, since: str, seconds: float
     ) -> contextlib.AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
-        """Gives what changes after a resourceVersion, tried once: see `reflector` for what never ends."""
-        return open_watch(self._transport, resource, selection, since=since, seconds=seconds)
+        """Gives the events after a resourceVersion, without retries; a `Reflector` watches forever."""
+        return open_watch(self._transport, resource, selector, since=since, seconds=seconds)
 
-    async def _all(self, resource: Resource[T], selection: Selector) -> list[T | UndecodableObject]:
-        return [item async for page in self.pages(resource, selection) for item in page.items]
+    async def _all(self, resource: Resource[T], selector: Selector) -> list[T | UndecodableObject]:
+        return [item async for page in self.pages(resource, selector) for item in page.items]
 
-    async def _object(self, resource: Resource[T], call: Call, *, passing: _Passing) -> T:
-        exchange = self._transport.exchange if call.method == "GET" else self._write
-        answer = await self._repeated(passing, exchange, call)
-        return decode(answer, resource.type, asked=str(call))
+    async def _object(self, resource: Resource[T], request: ApiRequest, *, retried: _Errors) -> T:
+        exchange = self._transport.exchange if request.method == "GET" else self._write
+        response = await self._retried(retried, exchange, request)
+        return decode(response, resource.type, request=str(request))
 
-    async def _repeated(
-        self, passing: _Passing, attempt: Callable[P, Awaitable[S]], *args: P.args, **kwargs: P.kwargs
+    async def _retried(
+        self, errors: _Errors, attempt: Callable[P, Awaitable[S]], *args: P.args, **kwargs: P.kwargs
     ) -> S:
-        """Returns what an attempt returns, repeated after errors that pass."""
+        """Returns the result of the first attempt that does not raise one of `errors`, or of the last attempt."""
         give_up = asyncio.get_running_loop().time() + self._deadline
         backoff = Backoff(first=0.2, longest=4.0)
         for _ in range(ATTEMPTS - 1):
             try:
                 return await attempt(*args, **kwargs)
-            except passing as error:
-                pause = backoff.next_pause(asked=error.retry_after)
+            except errors as error:
+                pause = backoff.next_pause(retry_after=error.retry_after)
                 if asyncio.get_running_loop().time() + pause > give_up:
                     raise
             await asyncio.sleep(pause)
@@ -157,31 +160,61 @@ class KubeClient:
 
 @contextlib.asynccontextmanager
 async def connect(
-    access: ClientConfig, *, deadline: float = DEADLINE, before_write: Callable[[], float] = always
+    config: ClientConfig, *, deadline: float = DEADLINE, before_write: Callable[[], float] = unlimited
 ) -> AsyncIterator[KubeClient]:
-    """Gives a client, whose connections close when the context is left; a command that gives credentials ends, too.
+    """Gives a client; on exit, closes its connections and stops a running credential plugin.
 
-    `before_write` is called before each try of a write, as `Transport` says: `Leadership.check`.
+    `before_write` is called before each attempt of a write, as in `Transport`; pass `Leadership.check` for fencing.
     """
-    sockets = Sockets()
+    sockets = _Sockets()
     connector = aiohttp.TCPConnector(limit=0, socket_factory=sockets.open)
     try:
         async with aiohttp.ClientSession(connector=connector) as session:
-            transport = Transport(access, session, deadline=deadline, before_write=before_write)
+            transport = Transport(config, session, deadline=deadline, before_write=before_write)
             yield KubeClient(transport, deadline=deadline)
     finally:
-        await access.credentials.end()
-        await sockets.end()
+        await config.credentials.close()
+        await sockets.close()
 
 
-def _whole(resource: Resource[Any], body: Any) -> bytes:
-    """The body as JSON, and what it is."""
+class _Sockets:
+    """Sockets of one aiohttp connector, so that none of them outlives the client.
+
+    A session closes the connections in its pool, but not those that a cancelled request left behind: over TLS these
+    wait for the server's close_notify, and the event loop may be closed before it arrives.
+    """
+
+    def __init__(self) -> None:
+        self._opened: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+    def open(self, address: aiohttp.AddrInfoType) -> socket.socket:
+        """Returns a socket for an address of `getaddrinfo`. Raises OSError."""
+        family, kind, protocol, *_ = address
+        opened = socket.socket(family, kind, protocol)
+        self._opened.add(opened)
+        return opened
+
+    async def close(self) -> None:
+        """Shuts down the open sockets and waits until their transports have closed them, for a bounded time."""
+        for each in self._still_open():
+            with contextlib.suppress(OSError):  # never connected, or disconnected already
+                each.shutdown(socket.SHUT_RDWR)
+        give_up = asyncio.get_running_loop().time() + _CLOSE_DEADLINE
+        while self._still_open() and asyncio.get_running_loop().time() < give_up:  # noqa: ASYNC110 - transports set no event
+            await asyncio.sleep(_CLOSE_POLL)
+
+    def _still_open(self) -> list[socket.socket]:
+        return [each for each in self._opened if each.fileno() != -1]
+
+
+def _encode(resource: Resource[Any], body: Any) -> bytes:
+    """Returns the body as JSON, with apiVersion and kind."""
     if isinstance(body, dict):
         return msgspec.json.encode({"apiVersion": resource.api_version, "kind": resource.kind} | body)
     return resource.prefix + msgspec.json.encode(body).removeprefix(b"{")
 
 
-def _readable(item: T | UndecodableObject) -> T:
+def _decoded(item: T | UndecodableObject) -> T:
     if isinstance(item, UndecodableObject):
         raise KubeError(f"{item.metadata.namespace}/{item.metadata.name}: {item.problem}")
     return item

@@ -1,4 +1,7 @@
-"""How the server is reached and who asks: what `configuration` finds out and `transport` uses."""
+"""Client configuration: how to reach the API server and with which credentials.
+
+`configuration` loads it from kubeconfig or from the pod's service account; `transport` uses it.
+"""
 
 import ssl
 from dataclasses import dataclass
@@ -6,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 
 class ClientCertificate(NamedTuple):
-    """Certificate chain and key as PEM; `origin` says where they stand."""
+    """Certificate chain and key as PEM; `origin` names where they were configured, for errors."""
 
     chain: bytes
     key: bytes
@@ -14,48 +17,48 @@ class ClientCertificate(NamedTuple):
 
 
 class Credential(NamedTuple):
-    """Who asks: a bearer token, a client certificate, both or none."""
+    """A bearer token, a client certificate, both or neither."""
 
     token: str = ""
     certificate: ClientCertificate | None = None
 
 
 class Credentials(Protocol):
-    """Gives what is valid now; asked for each request, so it keeps what it read for a while."""
+    """Provider of the current credential. It is called for each request, so it caches."""
 
     async def current(self) -> Credential:
         """Returns the credential. Raises KubeConfigurationError."""
 
-    def forget(self, refused: Credential) -> bool:
-        """The server refused it: what was kept is read anew next time. False if nothing else can come of that."""
+    def invalidate(self, rejected: Credential) -> bool:
+        """Drops the cached credential, which the server rejected; returns False if the next one is the same."""
 
-    async def end(self) -> None:
-        """Ends what was begun in order to get them; they can be asked for again."""
+    async def close(self) -> None:
+        """Stops what fetches credentials; a later call of `current` starts it again."""
 
 
 class Tls(Protocol):
-    """What connections are secured with."""
+    """Provider of the TLS context of new connections."""
 
     async def context(self, certificate: ClientCertificate | None) -> ssl.SSLContext:
-        """Returns the context, the same one as long as nothing changed. Raises KubeConfigurationError."""
+        """Returns the context, the same object until its inputs change. Raises KubeConfigurationError."""
 
-    def forget(self) -> None:
-        """The server's certificate was not believed: what was kept is read anew next time."""
+    def invalidate(self) -> None:
+        """Drops the cached CA bundle: the server's certificate was not trusted."""
 
 
 class Anonymous:
-    """Nobody in particular."""
+    """Credentials of an anonymous client."""
 
     async def current(self) -> Credential:
-        """Nothing."""
+        """Returns an empty credential."""
         return Credential()
 
-    def forget(self, _refused: Credential) -> bool:
-        """Nothing can come of it."""
+    def invalidate(self, _rejected: Credential) -> bool:
+        """Returns False: there is nothing to refresh."""
         return False
 
-    async def end(self) -> None:
-        """Nothing was begun."""
+    async def close(self) -> None:
+        """Does nothing."""
 
 
 _ANONYMOUS = Anonymous()
@@ -63,11 +66,11 @@ _ANONYMOUS = Anonymous()
 
 @dataclass(frozen=True)
 class ClientConfig:
-    """A server, as `https://host:port/path`; without `tls` it is `http`."""
+    """How to reach one server: `https://host:port/path`, or `http` if `tls` is None."""
 
     server: str
     credentials: Credentials = _ANONYMOUS
     tls: Tls | None = None
     server_name: str | None = None
-    """Name that its certificate bears, if not its host's."""
+    """Name in the server's certificate, if it is not the host of the URL."""
     proxy: str | None = None

@@ -1,7 +1,7 @@
-"""CustomResourceDefinitions: made where they are missing, never altered where they are there, and missed when they go.
+"""CustomResourceDefinitions: created where they are missing, never changed, and monitored for deletion.
 
-One that is there belongs to whoever runs the cluster, and may be of another version with more in it. It is looked at
-again and again instead of watched: that needs no right but to read this one object.
+An existing CRD belongs to the cluster's operator and may be a newer version. Monitoring polls instead of watching: this
+needs only the right to get the named objects.
 """
 
 import asyncio
@@ -20,34 +20,34 @@ from contrail_config.kube.resource import Metadata, Resource
 log = logging.getLogger(__name__)
 
 DEADLINE: Final = 60.0
-"""Seconds for the server to establish one."""
+"""Seconds for the server to establish a CRD."""
 
 
-class DefinitionMetadata(Metadata, frozen=True):
-    """Metadata of a definition, and whether it is about to go."""
+class CrdMetadata(Metadata, frozen=True):
+    """Metadata of a CRD, with the time of its deletion if that has begun."""
 
     deletion_timestamp: datetime | None = None
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """One condition of a definition; `status` is `True`, `False` or `Unknown`."""
+    """A condition of a CRD; `status` is `True`, `False` or `Unknown`."""
 
     type: str
     status: str
     message: str = ""
 
 
-class DefinitionStatus(msgspec.Struct, frozen=True):
-    """How far the server got with the definition."""
+class CrdStatus(msgspec.Struct, frozen=True):
+    """Status of a CRD; the server sets the condition `Established` once it serves the kind."""
 
     conditions: tuple[Condition, ...] | None = None
 
 
 class CustomResourceDefinition(msgspec.Struct, frozen=True):
-    """What is read of a CustomResourceDefinition."""
+    """The fields of a CustomResourceDefinition that are read."""
 
-    metadata: DefinitionMetadata
-    status: DefinitionStatus = DefinitionStatus()
+    metadata: CrdMetadata
+    status: CrdStatus = CrdStatus()
 
 
 CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
@@ -61,15 +61,15 @@ CUSTOM_RESOURCE_DEFINITIONS: Final = Resource(
 
 
 async def ensure_crd(client: KubeClient, name: str, body: Any, *, deadline: float = DEADLINE) -> str:
-    """Makes the definition if it is not there, and returns its uid once its objects are served.
+    """Creates the CRD if it does not exist, and returns its uid once it is established.
 
-    Raises KubeError, KubeUnavailableError if that takes longer than `deadline` seconds.
+    Raises KubeError; KubeUnavailableError if the CRD is not established within `deadline` seconds.
     """
     problem = "no answer"
 
     async def poll() -> str:
         nonlocal problem
-        definition = await _get_or_make(client, name, body)
+        definition = await _get_or_create(client, name, body)
         problem = _problem_of(definition)
         if definition is None or problem:
             raise TryAgain
@@ -80,25 +80,24 @@ async def ensure_crd(client: KubeClient, name: str, body: Any, *, deadline: floa
         async with asyncio.timeout(deadline):
             return await AsyncRetrying(wait=wait, retry=retry_if_exception_type(TryAgain))(poll)
     except TimeoutError as error:
-        said = f"CustomResourceDefinition {name} is not established after {deadline:g} s: {problem}"
-        raise KubeUnavailableError(said) from error
+        message = f"CustomResourceDefinition {name}: not established after {deadline:g} s: {problem}"
+        raise KubeUnavailableError(message) from error
 
 
-async def miss_definitions(client: KubeClient, uids: Mapping[str, str], *, interval: float) -> None:
-    """Looks at definitions every `interval` seconds, for ever; `uids` by name.
+async def monitor_crds(client: KubeClient, uids: Mapping[str, str], *, interval: float) -> None:
+    """Checks every `interval` seconds that the CRDs still exist, and never returns; `uids` by name.
 
-    Raises KubeNotFoundError once one of them is gone or about to go, or another one is in its place: its objects are
-    gone, too.
+    Raises KubeNotFoundError once one of them is deleted, terminating or recreated: its objects are deleted with it.
     """
     while True:
         await asyncio.sleep(interval)
         for name, uid in uids.items():
-            if await _is_gone(client, name, uid):
-                raise KubeNotFoundError(f"CustomResourceDefinition {name} was deleted, and all its objects with it")
+            if await _is_deleted(client, name, uid):
+                raise KubeNotFoundError(f"CustomResourceDefinition {name}: deleted, and all its objects with it")
 
 
-async def _get_or_make(client: KubeClient, name: str, body: Any) -> CustomResourceDefinition | None:
-    """The definition, None if it was made just now."""
+async def _get_or_create(client: KubeClient, name: str, body: Any) -> CustomResourceDefinition | None:
+    """Returns the CRD, None if it was created just now."""
     try:
         return await client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
     except KubeNotFoundError:
@@ -106,31 +105,31 @@ async def _get_or_make(client: KubeClient, name: str, body: Any) -> CustomResour
     try:
         await client.create(CUSTOM_RESOURCE_DEFINITIONS, body)
     except KubeExistsError:
-        return None  # made by somebody else, at the same moment
-    log.info("made CustomResourceDefinition %s", name)
+        return None  # another process created it between the two requests
+    log.info("CustomResourceDefinition %s: created", name)
     return None
 
 
 def _problem_of(definition: CustomResourceDefinition | None) -> str:
-    """Why the definition cannot be used yet, empty if it can."""
+    """Returns why the CRD cannot be used yet, empty if it can."""
     if definition is None:
-        return "it was made just now"
+        return "it was created just now"
     if definition.metadata.deletion_timestamp is not None:
         return "it is being deleted"
     conditions = {condition.type: condition for condition in definition.status.conditions or ()}
     if (established := conditions.get("Established")) is not None and established.status == "True":
         return ""
-    said = [f"{condition.type} {condition.status}: {condition.message}" for condition in conditions.values()]
-    return "; ".join(said) or "it has no conditions yet"
+    texts = [f"{condition.type} {condition.status}: {condition.message}" for condition in conditions.values()]
+    return "; ".join(texts) or "it has no conditions yet"
 
 
-async def _is_gone(client: KubeClient, name: str, uid: str) -> bool:
-    """Whether this definition is gone, as far as that can be known now."""
+async def _is_deleted(client: KubeClient, name: str, uid: str) -> bool:
+    """Whether this CRD is known to be deleted; an error that proves nothing is logged."""
     try:
         found = await client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
     except KubeNotFoundError:
         return True
     except KubeError as error:
-        log.warning("CustomResourceDefinition %s cannot be looked at: %s", name, error)
+        log.warning("CustomResourceDefinition %s: cannot be checked: %s", name, error)
         return False
     return found.metadata.uid != uid or found.metadata.deletion_timestamp is not None

@@ -1,7 +1,7 @@
-"""Turns JSON of the server into the structs of whoever asks.
+"""Decoding of the server's JSON into the caller's structs.
 
-One object that does not fit its struct must not keep all others from being read, so lists and watches give such a one
-as `Unreadable`, by name.
+One object that does not match its struct must not hide all others, so lists and watches return it as an
+`UndecodableObject`, with its metadata.
 """
 
 from typing import Any, TypeVar
@@ -15,13 +15,13 @@ T = TypeVar("T", bound=KubeObject)
 S = TypeVar("S")
 
 NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What the decoder raises for bytes that are no JSON, hold text that is no UTF-8, or are nested too deeply."""
+"""What the decoder raises for bytes that are not JSON, for text that is not UTF-8, and for too deep nesting."""
 
-_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}  # making one costs as much as decoding some pages
+_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}  # creating one costs as much as decoding several pages
 
 
 class UndecodableObject(msgspec.Struct, frozen=True):
-    """An object that does not fit its struct, and why."""
+    """An object that does not match its struct, and why."""
 
     metadata: Metadata
     problem: str
@@ -32,27 +32,27 @@ class _Identity(msgspec.Struct, frozen=True):
 
 
 def decode_object(raw: bytes | msgspec.Raw, kind: type[T]) -> T | UndecodableObject:
-    """Returns the object, or its identity with what is wrong. Raises KubeError if it is no object at all."""
+    """Returns the object, or its metadata with the problem. Raises KubeError if `raw` is not an object at all."""
     try:
         found: T = _decoder(kind).decode(raw)
     except msgspec.ValidationError as error:
-        return UndecodableObject(decode(raw, _Identity, asked="object").metadata, str(error))
+        return UndecodableObject(decode(raw, _Identity, request="object").metadata, str(error))
     except NOT_JSON as error:
-        raise _nonsense("object", error) from error
+        raise _undecodable("object", error) from error
     return found
 
 
-def decode(raw: bytes | msgspec.Raw, kind: type[S], *, asked: str) -> S:
-    """Returns what must be there. Raises KubeError, naming what was `asked`, if it is not."""
+def decode(raw: bytes | msgspec.Raw, kind: type[S], *, request: str) -> S:
+    """Returns the decoded struct. Raises KubeError that names the `request`."""
     try:
         found: S = _decoder(kind).decode(raw)
     except (msgspec.ValidationError, *NOT_JSON) as error:
-        raise _nonsense(asked, error) from error
+        raise _undecodable(request, error) from error
     return found
 
 
-def _nonsense(asked: str, error: Exception) -> KubeError:
-    return KubeError(f"{asked}: the server answered what cannot be read: {error}")
+def _undecodable(request: str, error: Exception) -> KubeError:
+    return KubeError(f"{request}: the response cannot be decoded: {error}")
 
 
 def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:

@@ -1,29 +1,29 @@
-"""What the Kubernetes API answers when it does not do as asked.
+"""Errors of the Kubernetes client.
 
-    KubeError                      anything that is not one of these, such as an answer that cannot be read
-     ├─ KubeConfigurationError     how to reach the server is not known: kubeconfig, token, certificate, plugin
-     ├─ KubeUnauthorizedError      401: the server does not know who asks
-     ├─ KubeForbiddenError         403: who asks may not do this
-     ├─ KubeNotFoundError          404: no such object, or no such kind
-     ├─ KubeExistsError            409: the name is taken
-     ├─ KubeConflictError          409: the object is not in the state that was stated
-     ├─ KubeGoneError              410: the resourceVersion is too old to go on from
-     ├─ KubeInvalidError           422: the body is wrong, or another uid's
-     ├─ KubeLeadershipLostError    this process does not lead, or no longer
-     └─ KubeUnavailableError       no answer, or 5xx: the same may well be answered later
-         └─ KubeThrottledError     429: the server did not begin with it
+    KubeError                      root, and anything that is none of these, such as a response that cannot be decoded
+     ├─ KubeConfigurationError     kubeconfig, token, certificate or exec plugin cannot be used
+     ├─ KubeUnauthorizedError      401: not authenticated
+     ├─ KubeForbiddenError         403: permission denied
+     ├─ KubeNotFoundError          404: object not found, or its kind is not served
+     ├─ KubeExistsError            409: already exists
+     ├─ KubeConflictError          409: a precondition failed (resourceVersion, uid)
+     ├─ KubeGoneError              410: the resourceVersion is too old
+     ├─ KubeInvalidError           422: invalid object, or a patch that names another uid
+     ├─ KubeLeadershipLostError    this process is not the leader, or no longer
+     └─ KubeUnavailableError       no response, or 5xx: a retry may succeed
+         └─ KubeThrottledError     429: not processed
 
-Messages name the request; bodies appear in them only as the server's own Status and cut short, since a body may hold
-secrets. The cause is chained.
+Messages name the request. They never contain bodies, which may hold secrets, other than the server's own Status, cut
+short. The cause is chained.
 """
 
 import msgspec
 
-LONGEST_MESSAGE = 512
+MAX_MESSAGE_LENGTH = 512
 
 
 class Cause(msgspec.Struct, frozen=True, rename="camel"):
-    """One thing that is wrong, `field` as a path in the object."""
+    """One problem of an object; `field` is a path in it."""
 
     reason: str = ""
     message: str = ""
@@ -31,7 +31,7 @@ class Cause(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Details(msgspec.Struct, frozen=True, rename="camel"):
-    """What a Status says of its object."""
+    """`details` of a Status."""
 
     name: str = ""
     kind: str = ""
@@ -40,58 +40,58 @@ class Details(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class KubeError(Exception):
-    """Root of everything that this client raises. `status` is 0 where there was no answer."""
+    """Root of all errors of this client. `status` is 0 if there was no response."""
 
     def __init__(
         self, message: str, *, status: int = 0, reason: str = "", details: Details | None = None, retry_after: float = 0
     ) -> None:
-        super().__init__(message if len(message) <= LONGEST_MESSAGE else f"{message[:LONGEST_MESSAGE]}...")
+        super().__init__(message if len(message) <= MAX_MESSAGE_LENGTH else f"{message[:MAX_MESSAGE_LENGTH]}...")
         self.status = status
         self.reason = reason
         self.details = details
         self.retry_after = retry_after
-        """Seconds that the server asks to wait, 0 if it said nothing."""
+        """Seconds that the server asks to wait, 0 if it asks for none."""
 
 
 class KubeConfigurationError(KubeError):
-    """The configuration does not tell how to reach the server; the message names file and key."""
+    """The client configuration cannot be used; the message names file and key."""
 
 
 class KubeUnauthorizedError(KubeError):
-    """The server does not know who asks, though credentials were read anew."""
+    """Not authenticated, although the credentials were reloaded."""
 
 
 class KubeForbiddenError(KubeError):
-    """Who asks may not do this."""
+    """Permission denied."""
 
 
 class KubeNotFoundError(KubeError):
-    """The object is not there, or its kind is not served."""
+    """The object does not exist, or its kind is not served."""
 
 
 class KubeExistsError(KubeError):
-    """An object of this name is there already."""
+    """An object with this name already exists."""
 
 
 class KubeConflictError(KubeError):
-    """The object changed meanwhile, or is another one than was stated (resourceVersion, uid)."""
+    """The object changed in the meantime or is another one: resourceVersion or uid do not match."""
 
 
 class KubeGoneError(KubeError):
-    """The history that was asked for is no longer kept: list anew."""
+    """The requested history is no longer kept; list again."""
 
 
 class KubeInvalidError(KubeError):
-    """The server finds the body wrong; `details` names the fields. A patch for another uid ends so, too."""
+    """The object is invalid; `details` names the fields. A patch that names another uid fails with this one, too."""
 
 
 class KubeLeadershipLostError(KubeError):
-    """Another process may lead by now: this one may not write."""
+    """Another process may be the leader: this one must not write."""
 
 
 class KubeUnavailableError(KubeError):
-    """No answer, or one that says that the server failed; a write may or may not have been done."""
+    """No response, or a server error; the outcome of a write is unknown."""
 
 
 class KubeThrottledError(KubeUnavailableError):
-    """The server has too much to do and did not begin with this."""
+    """The server is overloaded and did not process the request."""

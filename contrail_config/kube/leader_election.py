@@ -1,12 +1,12 @@
-"""Leader election on a Lease (`coordination.k8s.io/v1`), so that one of several managers writes.
+"""Leader election on a Lease (`coordination.k8s.io/v1`): one of several managers writes at a time.
 
-The leader renews its lease every two seconds, and stops ten seconds after it began the last renewal that succeeded;
-others wait for fifteen seconds in which the lease does not change. Each process counts both on its own monotonic clock,
-so wrong or jumping clocks do no harm, and what is in the Lease is for people to read. A write that was begun in the
-last moment ends within the five seconds between, done or not: neither we nor the server go on with it for longer.
+The leader renews its lease every 2 s and stops 10 s after it began its last successful renewal; a candidate takes over
+a lease that has not changed for 15 s. Each process measures both on its own monotonic clock, so skewed or jumping wall
+clocks do no harm; the timestamps in the Lease are for people. A write that begins at the last moment ends within the 5
+s in between, done or not: both client and server time it out.
 
-Not promised: that no two processes ever write at one moment. A machine that stood still may have a write under way, and
-who deletes the Lease lets another one lead at once. What must be unique is kept so by the writes themselves.
+This is no mutual exclusion. A process that was suspended may have a write in flight, and deleting the Lease lets
+another candidate lead at once. Uniqueness is enforced by the writes themselves.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ from contrail_config.kube.resource import Metadata, Resource
 
 log = logging.getLogger(__name__)
 
-_RELEASE_DEADLINE = 2.0  # a service that stops has not much longer
+_RELEASE_DEADLINE = 2.0  # seconds; a service that stops has little more time
 
 
 class LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Who holds it, and for how many seconds after each change."""
+    """The holder, and the seconds for which it holds the lease after each change."""
 
     holder_identity: str = ""
     lease_duration_seconds: int = 0
@@ -45,7 +45,7 @@ class LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """What is read of a Lease."""
+    """The fields of a Lease that are read."""
 
     metadata: Metadata
     spec: LeaseSpec = LeaseSpec()
@@ -54,18 +54,18 @@ class Lease(msgspec.Struct, frozen=True):
 LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases", Lease)
 
 
-class LeaseTimes(msgspec.Struct, frozen=True):
-    """Seconds: for which others wait, after which the leader stops, and between tries."""
+class LeaseTimings(msgspec.Struct, frozen=True):
+    """Seconds that candidates wait for, after which the leader stops without a renewal, and between two attempts."""
 
     duration: float = 15.0
     renew_deadline: float = 10.0
-    retry: float = 2.0
+    retry_period: float = 2.0
 
 
 class Leadership:
-    """What writers ask before each write. `until`: the moment of the event loop's clock at which it ends.
+    """Fence for writes of the leader, which call `check` first. `until`: its end, on the event loop's clock.
 
-    `grace`: seconds from then on in which no other process leads yet.
+    `grace`: seconds after `until` in which no other process leads yet.
     """
 
     def __init__(self, name: str, *, grace: float) -> None:
@@ -74,48 +74,48 @@ class Leadership:
         self.until = 0.0
 
     def check(self) -> float:
-        """Returns the seconds that a write may take. Raises KubeLeadershipLostError if none may be begun (any more)."""
+        """Returns the seconds that a write may take. Raises KubeLeadershipLostError if this process does not lead."""
         left = self.until - asyncio.get_running_loop().time()
         if left <= 0:
-            raise KubeLeadershipLostError(f"lease {self._name} is not held, or was not renewed in time")
+            raise KubeLeadershipLostError(f"lease {self._name}: not held, or not renewed in time")
         return left + self._grace
 
 
 class LeaderElection:
-    """Takes part for one process, whose `identity` no other one has, not even its own successor."""
+    """One candidate. Its `identity` must be unique, also across restarts of the same process."""
 
     def __init__(
-        self, client: KubeClient, *, namespace: str, name: str, identity: str, times: LeaseTimes | None = None
+        self, client: KubeClient, *, namespace: str, name: str, identity: str, timings: LeaseTimings | None = None
     ) -> None:
         self._client = client
         self._namespace = namespace
         self._name = name
         self._identity = identity
-        self._times = times or LeaseTimes()
+        self._timings = timings or LeaseTimings()
         self._held: Lease | None = None  # as this process wrote it
-        self._claimed = False  # whether it may be this process's, as what was begun may have been done
-        self._complaint = RateLimitedWarning(f"lease {name}")
-        self._seen: tuple[str, float] = ("", 0.0)  # the version that others wrote last, and when it was first seen
-        self.leadership = Leadership(name, grace=self._times.duration - self._times.renew_deadline)
+        self._may_hold = False  # also after a write of unknown outcome
+        self._warning = RateLimitedWarning(f"lease {name}")
+        self._observed: tuple[str, float] = ("", 0.0)  # resourceVersion of another holder's last write, first seen at
+        self.leadership = Leadership(name, grace=self._timings.duration - self._timings.renew_deadline)
         self.holder = ""
-        """Identity of who had the lease when it was last read, empty if nobody had."""
+        """Identity of the holder when the lease was last read, empty if there was none."""
         self.problem: str | None = None
-        """Why it could not be read or written when that was last tried, None if it could."""
+        """Why the last attempt could not read or write the lease, None if it could."""
 
     @contextlib.asynccontextmanager
     async def lead(self) -> AsyncIterator[Leadership]:
-        """Waits until this process leads, and lets others lead when the context is left, or the wait is cancelled.
+        """Waits until this process leads; releases the lease on exit, also if the wait is cancelled.
 
-        If the lease is lost meanwhile, the body is cancelled and KubeLeadershipLostError raised.
+        Cancels the body and raises KubeLeadershipLostError if the lease is lost.
         """
         try:
-            await self._wait_for_lead()
-            log.info("%s leads by lease %s", self._identity, self._name)
+            await self._acquire()
+            log.info("lease %s: %s is the leader", self._name, self._identity)
             async with self._while_held():
                 yield self.leadership
         finally:
             self.leadership.until = 0.0
-            if self._claimed:
+            if self._may_hold:
                 await self._release()
 
     @contextlib.asynccontextmanager
@@ -127,13 +127,13 @@ class LeaderElection:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise KubeLeadershipLostError(f"lease {self._name} was lost") from error
+            raise KubeLeadershipLostError(f"lease {self._name}: lost") from error
 
-    async def _wait_for_lead(self) -> None:
+    async def _acquire(self) -> None:
         while True:
-            if await self._try():
+            if await self._try_acquire_or_renew():
                 return
-            await asyncio.sleep(self._times.retry * random.uniform(1.0, 1.2))  # noqa: S311 - jitter
+            await asyncio.sleep(self._timings.retry_period * random.uniform(1.0, 1.2))  # noqa: S311 - jitter
 
     @contextlib.asynccontextmanager
     async def _renewing(self, limit: asyncio.Timeout) -> AsyncIterator[None]:
@@ -147,50 +147,50 @@ class LeaderElection:
     async def _renew(self, limit: asyncio.Timeout) -> None:
         while not limit.expired():
             limit.reschedule(self.leadership.until)
-            await asyncio.sleep(self._times.retry)
-            await self._try()
+            await asyncio.sleep(self._timings.retry_period)
+            await self._try_acquire_or_renew()
 
-    async def _try(self) -> bool:
-        """Takes or renews the lease if it may. False if not, or if it is not known; `until` is changed accordingly."""
-        begun = asyncio.get_running_loop().time()
+    async def _try_acquire_or_renew(self) -> bool:
+        """Returns whether the lease is held for certain, and updates `leadership.until`."""
+        # counted from before the request: the server may apply a write long before its response arrives
+        began = asyncio.get_running_loop().time()
         held, self._held = self._held, None
         try:
-            async with asyncio.timeout(self._times.renew_deadline / 2):
-                self._held = await self._claim(held)
+            async with asyncio.timeout(self._timings.renew_deadline / 2):
+                self._held = await self._acquire_or_renew(held)
         except (KubeConflictError, KubeExistsError) as error:
-            log.info("lease %s: somebody else was faster: %s", self._name, error)
-            self._note(None)
+            log.info("lease %s: another process wrote it first: %s", self._name, error)
+            self._set_problem(None)
             return False
         except (KubeError, TimeoutError) as error:
-            self._note(str(error) or "no answer in time")
+            self._set_problem(str(error) or "timed out")
             return False
-        self._note(None)
-        self.leadership.until = begun + self._times.renew_deadline if self._held else 0.0
+        self._set_problem(None)
+        self.leadership.until = began + self._timings.renew_deadline if self._held else 0.0
         return self._held is not None
 
-    def _note(self, trouble: str | None) -> None:
-        """Why the lease could not be read or written, None if it could."""
-        if trouble is None:
+    def _set_problem(self, problem: str | None) -> None:
+        if problem is None:
             self.problem = None
-            self._complaint.end()
+            self._warning.clear()
         else:
-            self.problem = f"lease {self._name}: {trouble}"
-            self._complaint.go_on(trouble)
+            self.problem = f"lease {self._name}: {problem}"
+            self._warning.warn(problem)
 
-    async def _claim(self, held: Lease | None) -> Lease | None:
-        """Returns the lease as this process wrote it, None if another one has it."""
+    async def _acquire_or_renew(self, held: Lease | None) -> Lease | None:
+        """Returns the lease as this process wrote it, None if another process holds it."""
         lease = held or await self._read()
         if lease is None:
-            self._claimed = True
-            body = {"metadata": {"name": self._name}, "spec": self._spec(taken=True)}
+            self._may_hold = True
+            body = {"metadata": {"name": self._name}, "spec": self._spec(acquired=True)}
             return await self._client.create(LEASES, body, namespace=self._namespace)
         self.holder = lease.spec.holder_identity
-        if not self._is_free(lease):
+        if not self._is_available(lease):
             return None
-        self._claimed = True
-        taken = lease.spec.holder_identity != self._identity
-        transitions = lease.spec.lease_transitions + taken
-        return await self._write(lease, {**self._spec(taken=taken), "leaseTransitions": transitions})
+        self._may_hold = True
+        acquired = lease.spec.holder_identity != self._identity
+        transitions = lease.spec.lease_transitions + acquired
+        return await self._write(lease, {**self._spec(acquired=acquired), "leaseTransitions": transitions})
 
     async def _read(self) -> Lease | None:
         try:
@@ -199,30 +199,30 @@ class LeaderElection:
             return None
 
     async def _write(self, lease: Lease, spec: dict[str, Any]) -> Lease:
-        """Changes the lease if nobody changed it meanwhile."""
+        """Updates the lease. Raises KubeConflictError if it changed since it was read."""
         patch = {"metadata": {"resourceVersion": lease.metadata.resource_version}, "spec": spec}
         return await self._client.patch(LEASES, self._name, patch, namespace=self._namespace)
 
-    def _is_free(self, lease: Lease) -> bool:
+    def _is_available(self, lease: Lease) -> bool:
         if lease.spec.holder_identity in ("", self._identity):
             return True
         now = asyncio.get_running_loop().time()
-        if lease.metadata.resource_version != self._seen[0]:
-            self._seen = lease.metadata.resource_version, now
-        return now - self._seen[1] >= lease.spec.lease_duration_seconds
+        if lease.metadata.resource_version != self._observed[0]:
+            self._observed = lease.metadata.resource_version, now
+        return now - self._observed[1] >= lease.spec.lease_duration_seconds
 
-    def _spec(self, *, taken: bool) -> dict[str, Any]:
+    def _spec(self, *, acquired: bool) -> dict[str, Any]:
         now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
-        spec = {"holderIdentity": self._identity, "leaseDurationSeconds": math.ceil(self._times.duration)}
-        return spec | {"renewTime": now} | ({"acquireTime": now} if taken else {})
+        spec = {"holderIdentity": self._identity, "leaseDurationSeconds": math.ceil(self._timings.duration)}
+        return spec | {"renewTime": now} | ({"acquireTime": now} if acquired else {})
 
     async def _release(self) -> None:
-        """Lets others lead at once; what fails is left, since the lease runs out by itself."""
-        self._held, self._claimed = None, False
+        """Lets other candidates lead at once. Best effort: the lease expires anyway."""
+        self._held, self._may_hold = None, False
         try:
             async with asyncio.timeout(_RELEASE_DEADLINE):
                 lease = await self._read()
                 if lease is not None and lease.spec.holder_identity == self._identity:
                     await self._write(lease, {"holderIdentity": None, "leaseDurationSeconds": 1})
         except (KubeError, TimeoutError) as error:
-            log.warning("lease %s is not released: %s", self._name, str(error) or "no answer in time")
+            log.warning("lease %s: cannot be released: %s", self._name, str(error) or "timed out")

@@ -1,8 +1,9 @@
-"""What is known of a kind's objects, and what a list or a watch event changes in that.
+"""Object cache: the last known state of all objects of a kind, and the changes that a list or watch event makes to it.
 
-Objects are kept by namespace and name, and are the same only with the same uid: a recreated one is the old one's end
-and a new one's beginning. A list is believed as it is, also where it goes back in time (etcd restored); a watch event
-counts only if it is newer than what is known of its object, so that repeated and overtaken ones do no harm.
+The counterpart of client-go's store and delta FIFO. Objects are keyed by namespace and name and identified by uid, so a
+recreated object is a deletion and an addition. A list is authoritative, also if it goes back in time (etcd restored). A
+watch event counts only if it is newer than the known state of its object, which makes repeated and reordered events
+harmless.
 """
 
 from collections import OrderedDict
@@ -14,19 +15,19 @@ import msgspec
 
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.resource import KubeObject, Metadata
-from contrail_config.kube.versions import is_newer
+from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kube.watch import WatchEvent, WatchType
 
 Key = tuple[str, str]
 """namespace, name"""
 
-_REMEMBERED_ENDS = 1024  # events overtake each other by a few places at most
+_MAX_TOMBSTONES = 1024  # events are reordered by a few positions at most
 
 T = TypeVar("T", bound=KubeObject)
 
 
 class Added(msgspec.Struct, Generic[T], frozen=True):
-    """The object is there."""
+    """The object exists."""
 
     object: T
 
@@ -38,65 +39,65 @@ class Modified(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Deleted(msgspec.Struct, Generic[T], frozen=True):
-    """The object is gone, or no longer selected: its last known state."""
+    """The object was deleted or no longer matches the selector; `object` is its last known state."""
 
     object: T
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """Everything that is there has been told; not so if something unreadable is among it (not `complete`).
+    """All objects were delivered; `complete` is False if some of them cannot be decoded.
 
-    Told after each list, and when the last unreadable object has become readable or is gone.
+    Emitted after each list, and when the last undecodable object became decodable or was deleted.
     """
 
     complete: bool
 
 
 Change = Added[T] | Modified[T] | Deleted[T] | UndecodableObject | Listed
-"""An unreadable object keeps the state that was known of it, if any, until it is readable or gone."""
+"""An undecodable object keeps its last decodable state, if there was one, until it is decodable again or deleted."""
 
 
-class Seen(Protocol[T]):
-    """What is kept of what the server tells. Each method gives the changes that it makes, in order."""
+class ReflectorCache(Protocol[T]):
+    """What a Reflector writes to. Each method returns the changes that it makes, in order."""
 
     @property
     def objects(self) -> Mapping[Key, T]:
-        """What is known to be there."""
+        """The objects that are known to exist."""
 
     def begin_list(self) -> None:
-        """A list begins; one that was not ended is forgotten."""
+        """Starts a list; discards one that was not finished."""
 
-    def take_listed(self, item: T | UndecodableObject) -> Iterable[Change[T]]:
-        """An item of the list."""
+    def add_listed(self, item: T | UndecodableObject) -> Iterable[Change[T]]:
+        """Adds an item of the list."""
 
     def end_list(self) -> Iterable[Change[T]]:
-        """The list is whole."""
+        """Finishes the list: objects that were not in it are deleted."""
 
-    def take_event(self, event: WatchEvent[T]) -> Iterable[Change[T]]:
-        """An event of a watch."""
+    def apply_event(self, event: WatchEvent[T]) -> Iterable[Change[T]]:
+        """Applies a watch event."""
 
 
 class ObjectCache(Generic[T]):
-    """The objects of one kind and selection, all of them."""
+    """Cache of all objects of one kind that match one selector."""
 
     def __init__(self) -> None:
         self._objects: dict[Key, T] = {}
-        self._unreadable: dict[Key, Metadata] = {}
+        self._undecodable: dict[Key, Metadata] = {}
         self._listed: set[Key] = set()
-        self._ended: OrderedDict[Key, str] = OrderedDict()  # deleted ones, and the version of their end
+        self._tombstones: OrderedDict[Key, str] = OrderedDict()  # deleted objects: resourceVersion of the deletion
 
     @property
     def objects(self) -> Mapping[Key, T]:
-        """What is there."""
+        """The objects that are known to exist, as a read-only view."""
         return MappingProxyType(self._objects)
 
     def begin_list(self) -> None:
-        """A list begins; one that was not ended is forgotten."""
+        """Starts a list; discards one that was not finished."""
         self._listed.clear()
-        self._ended.clear()
+        self._tombstones.clear()
 
-    def take_listed(self, item: T | UndecodableObject) -> Iterator[Change[T]]:
-        """An item of the list."""
+    def add_listed(self, item: T | UndecodableObject) -> Iterator[Change[T]]:
+        """Adds an item of the list; it is a change if uid or resourceVersion differ from the known state."""
         key = _key(item.metadata)
         self._listed.add(key)
         known = self._known(key)
@@ -104,21 +105,21 @@ class ObjectCache(Generic[T]):
             yield from self._put(item)
 
     def end_list(self) -> Iterator[Change[T]]:
-        """The list is whole: what was not in it is gone."""
-        for key in self._unreadable.keys() - self._listed:
-            del self._unreadable[key]
+        """Finishes the list: objects that were not in it are deleted."""
+        for key in self._undecodable.keys() - self._listed:
+            del self._undecodable[key]
         for key in [key for key in self._objects if key not in self._listed]:
             yield Deleted(self._objects.pop(key))
         self._listed.clear()
-        yield Listed(complete=not self._unreadable)
+        yield Listed(complete=not self._undecodable)
 
-    def take_event(self, event: WatchEvent[T]) -> Iterator[Change[T]]:
-        """An event of a watch."""
+    def apply_event(self, event: WatchEvent[T]) -> Iterator[Change[T]]:
+        """Applies a watch event; bookmarks and stale events change nothing."""
         if event.object is None or self._is_stale(event.metadata):
             return
-        was_complete = not self._unreadable
+        was_complete = not self._undecodable
         yield from self._remove(event.object) if event.type is WatchType.DELETED else self._put(event.object)
-        if not was_complete and not self._unreadable:
+        if not was_complete and not self._undecodable:
             yield Listed(complete=True)
 
     def _put(self, item: T | UndecodableObject) -> Iterator[Change[T]]:
@@ -128,19 +129,20 @@ class ObjectCache(Generic[T]):
             yield Deleted(self._objects.pop(key))
             known = None
         if isinstance(item, UndecodableObject):
-            self._unreadable[key] = item.metadata
+            self._undecodable[key] = item.metadata
             yield item
             return
-        self._unreadable.pop(key, None)
+        self._undecodable.pop(key, None)
         self._objects[key] = item
         yield Added(item) if known is None else Modified(item)
 
     def _remove(self, item: T | UndecodableObject) -> Iterator[Change[T]]:
         key = _key(item.metadata)
-        self._ended[key] = item.metadata.resource_version
-        if len(self._ended) > _REMEMBERED_ENDS:
-            self._ended.popitem(last=False)
-        self._unreadable.pop(key, None)
+        # without a tombstone, an older event that arrives late would bring the object back
+        self._tombstones[key] = item.metadata.resource_version
+        if len(self._tombstones) > _MAX_TOMBSTONES:
+            self._tombstones.popitem(last=False)
+        self._undecodable.pop(key, None)
         known = self._objects.pop(key, None)
         if known is not None:
             if isinstance(item, UndecodableObject) or known.metadata.uid != item.metadata.uid:
@@ -150,13 +152,13 @@ class ObjectCache(Generic[T]):
     def _is_stale(self, metadata: Metadata) -> bool:
         key = _key(metadata)
         known = self._known(key)
-        last = known.resource_version if known else self._ended.get(key)
+        last = known.resource_version if known else self._tombstones.get(key)
         return last is not None and not is_newer(metadata.resource_version, last)
 
     def _known(self, key: Key) -> Metadata | None:
-        """The newest state that was seen."""
-        if key in self._unreadable:
-            return self._unreadable[key]
+        """Returns the metadata of the newest known state, decodable or not."""
+        if key in self._undecodable:
+            return self._undecodable[key]
         return self._objects[key].metadata if key in self._objects else None
 
 

@@ -1,7 +1,7 @@
-"""Lists in pages, so that neither side holds a long list in memory.
+"""Paged lists (`limit` and `continue`), so that neither side holds a long list in memory.
 
-Without a resourceVersion the server answers with its newest state, never one older than what a watch has shown before;
-that also holds where its history began anew (etcd restored or emptied), when a version of before is in its future.
+No resourceVersion is sent, so the server returns its newest state (a quorum read), never one older than what a watch
+has delivered. This holds also after etcd was restored or emptied, when an earlier resourceVersion lies in the future.
 """
 
 from collections.abc import AsyncGenerator
@@ -12,7 +12,7 @@ import msgspec
 from contrail_config.kube.decoding import UndecodableObject, decode, decode_object
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selector import Selector
-from contrail_config.kube.transport import Call, Transport
+from contrail_config.kube.transport import ApiRequest, Transport
 
 PAGE_LENGTH = 500
 
@@ -20,7 +20,7 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """A part of a list; all parts are of one `resource_version`."""
+    """One page of a list; all pages belong to the snapshot of one `resource_version`."""
 
     items: list[T | UndecodableObject]
     resource_version: str
@@ -37,15 +37,18 @@ class _List(msgspec.Struct, frozen=True):
 
 
 async def read_pages(
-    transport: Transport, resource: Resource[T], selection: Selector, *, length: int
+    transport: Transport, resource: Resource[T], selector: Selector, *, length: int
 ) -> AsyncGenerator[Page[T], None]:
-    """Gives the pages. Raises KubeError: KubeGoneError if it took too long, and is to be begun anew."""
-    query: dict[str, Any] = {**selection.query(), "limit": str(length)}
+    """Yields the pages, of at most `length` objects each.
+
+    Raises KubeError; KubeGoneError if the snapshot expired before the last page, and the list must start over.
+    """
+    query: dict[str, Any] = {**selector.query(), "limit": str(length)}
     while True:
-        call = Call("GET", resource.path(selection.namespace), query)
-        answer = decode(await transport.exchange(call), _List, asked=str(call))
-        items = [decode_object(item, resource.type) for item in answer.items or ()]
-        yield Page(items, answer.metadata.resource_version)
-        if not answer.metadata.next_page:
+        request = ApiRequest("GET", resource.path(selector.namespace), query)
+        response = decode(await transport.exchange(request), _List, request=str(request))
+        items = [decode_object(item, resource.type) for item in response.items or ()]
+        yield Page(items, response.metadata.resource_version)
+        if not response.metadata.next_page:
             return
-        query["continue"] = answer.metadata.next_page
+        query["continue"] = response.metadata.next_page

@@ -1,39 +1,39 @@
-"""A trouble that lasts, told in the log when it begins, seldom while it goes on, and when it is over.
+"""Rate-limited warning: one log line when a problem starts, one per minute while it lasts, one when it is over.
 
-What is tried again every two seconds would else fill the log of a standby with one line, for as long as the server is
-away. The words may change meanwhile (refused, no answer in time): that is the same trouble, told in its newest words.
+A standby that retries every 2 s would otherwise fill its log while the server is down. The text of the problem may
+change (connection refused, timed out): it is still the same problem, and the next line shows the newest text.
 """
 
 import asyncio
 import logging
 
-REPEATED_EVERY = 60.0
-"""Seconds, at least, between two lines of one trouble."""
+INTERVAL = 60.0
+"""Minimum seconds between two lines about one problem."""
 
 log = logging.getLogger(__name__)
 
 
 class RateLimitedWarning:
-    """About `what`. Counts time on the event loop's clock."""
+    """Warning about one `subject`. Measures time on the event loop's clock."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._begun: float | None = None
-        self._told = 0.0
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+        self._began: float | None = None
+        self._logged = 0.0
 
-    def go_on(self, words: str) -> None:
-        """The trouble is there, or still there."""
+    def warn(self, problem: str) -> None:
+        """Reports that the problem exists; logs it unless it was logged within the interval."""
         now = asyncio.get_running_loop().time()
-        if self._begun is None:
-            self._begun = now
-        elif now - self._told < REPEATED_EVERY:
+        if self._began is None:
+            self._began = now
+        elif now - self._logged < INTERVAL:
             return
-        self._told = now
-        log.warning("%s: %s", self._what, words)
+        self._logged = now
+        log.warning("%s: %s", self._subject, problem)
 
-    def end(self) -> None:
-        """There is none, or none any more."""
-        if self._begun is not None:
-            lasted = asyncio.get_running_loop().time() - self._begun
-            log.info("%s: well again after %.0f s", self._what, lasted)
-            self._begun = None
+    def clear(self) -> None:
+        """Reports that there is no problem; logs the recovery if there was one."""
+        if self._began is not None:
+            lasted = asyncio.get_running_loop().time() - self._began
+            log.info("%s: recovered after %.0f s", self._subject, lasted)
+            self._began = None

@@ -1,7 +1,8 @@
-"""What the client must know of a kind: where it is served, and the struct that its objects are decoded into.
+"""Resources: where a kind is served, and the struct that its objects are decoded into.
 
-The struct lists only what its user reads, which is what makes a watch of a hundred thousand pods cheap. Such a struct
-must never be written back as a whole, for the server would drop the rest: patch, unless the struct is the whole object.
+The struct has only the fields that its user reads, which is what makes a watch of a hundred thousand pods cheap. Unless
+it covers the whole object it must never be written back as a whole, since the server would drop all other fields:
+patch.
 """
 
 import functools
@@ -13,7 +14,7 @@ import msgspec
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False, kw_only=True, rename="camel", omit_defaults=True):
-    """What is always read of an object's metadata; extended by whoever needs more."""
+    """Metadata that is read of every object; subclasses add fields."""
 
     name: str = ""
     namespace: str = ""
@@ -22,7 +23,7 @@ class Metadata(msgspec.Struct, frozen=True, gc=False, kw_only=True, rename="came
 
 
 class KubeObject(Protocol):
-    """A msgspec struct with the metadata of its object."""
+    """A msgspec struct with object metadata."""
 
     @property
     def metadata(self) -> Metadata:
@@ -34,7 +35,7 @@ T = TypeVar("T", bound=KubeObject)
 
 @dataclass(frozen=True)
 class Resource(Generic[T]):
-    """A kind as the server serves it; `group` is empty for the core API. Decoded into `type`."""
+    """A kind as the server serves it, decoded into `type`; `group` is empty for the core API."""
 
     group: str
     version: str
@@ -45,12 +46,12 @@ class Resource(Generic[T]):
 
     @property
     def api_version(self) -> str:
-        """`group/version`."""
+        """`group/version`, only `version` for the core API."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @functools.cached_property
     def prefix(self) -> bytes:
-        """What the JSON of an object begins with; its metadata follows at least."""
+        """The start of an object's JSON, apiVersion and kind; at least its metadata follows."""
         return msgspec.json.encode({"apiVersion": self.api_version, "kind": self.kind}).removesuffix(b"}") + b","
 
     @functools.cached_property
@@ -58,12 +59,12 @@ class Resource(Generic[T]):
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Returns the URL's path of a collection (of all namespaces if none is given), or of one object.
+        """Returns the URL path of an object, or of a collection (in all namespaces if none is given).
 
-        Raises ValueError if the namespace is missing or out of place, as that would be another object's path.
+        Raises ValueError if a namespace is missing or not allowed: the path would be that of another object.
         """
         if bool(namespace) != self.namespaced and (namespace or name):
             raise ValueError(f"{self.plural} {name!r}: namespace {namespace!r} does not fit")
-        place = ("namespaces", namespace) if namespace else ()
-        parts = (*place, self.plural, name, subresource)
+        prefix = ("namespaces", namespace) if namespace else ()
+        parts = (*prefix, self.plural, name, subresource)
         return self._root + "".join(f"/{quote(part, safe=':')}" for part in parts if part)

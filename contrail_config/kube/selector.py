@@ -1,19 +1,19 @@
-"""Which objects of a kind a list or a watch is about."""
+"""Selector: the objects of a kind that a list or watch returns."""
 
 import msgspec
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """Of one namespace (empty: of all), by label and field selectors as the API writes them."""
+    """Namespace (empty: all), label selector and field selector, in the API's syntax."""
 
     namespace: str = ""
     labels: str = ""
     fields: str = ""
 
     def query(self) -> dict[str, str]:
-        """The selectors as parameters of a request."""
-        asked = {"labelSelector": self.labels, "fieldSelector": self.fields}
-        return {name: value for name, value in asked.items() if value}
+        """Returns the selectors as query parameters."""
+        given = {"labelSelector": self.labels, "fieldSelector": self.fields}
+        return {name: value for name, value in given.items() if value}
 
 
 EVERYTHING = Selector()

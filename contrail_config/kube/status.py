@@ -1,4 +1,4 @@
-"""Maps what the server answers instead of an object to errors, in one table."""
+"""Status responses: the table that maps them to the errors of this client."""
 
 from collections.abc import Mapping
 
@@ -31,7 +31,7 @@ _KINDS: dict[int, type[KubeError]] = {
 
 
 class Status(msgspec.Struct, frozen=True):
-    """The server's answer to what it did not do (API conventions, "Response Status Kind")."""
+    """The server's response to a failed request (API conventions, "Response Status Kind")."""
 
     kind: str = ""
     message: str = ""
@@ -41,7 +41,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 def read_status(body: bytes | msgspec.Raw) -> Status:
-    """Returns the Status that a body holds; an empty one if it holds anything else, which is not shown to anybody."""
+    """Returns the Status in a body; an empty one if the body is anything else, which is never shown."""
     try:
         status = msgspec.json.decode(body, type=Status)
     except NOT_JSON:
@@ -49,12 +49,12 @@ def read_status(body: bytes | msgspec.Raw) -> Status:
     return status if status.kind == "Status" else Status()
 
 
-def error_of(asked: str, code: int, status: Status, headers: Mapping[str, str]) -> KubeError:
-    """Returns the error that an answer means; `asked` names the request."""
+def status_error(request: str, code: int, status: Status, headers: Mapping[str, str]) -> KubeError:
+    """Returns the error for a response; `request` names the request."""
     kind = _kind(code, status.reason)
-    said = ": ".join(text for text in (f"{code} {status.reason}".rstrip(), status.message) if text)
+    text = ": ".join(part for part in (f"{code} {status.reason}".rstrip(), status.message) if part)
     wait = _seconds(headers.get("Retry-After", "")) or (status.details.retry_after_seconds if status.details else 0.0)
-    return kind(f"{asked}: {said}", status=code, reason=status.reason, details=status.details, retry_after=wait)
+    return kind(f"{request}: {text}", status=code, reason=status.reason, details=status.details, retry_after=wait)
 
 
 def _kind(code: int, reason: str) -> type[KubeError]:

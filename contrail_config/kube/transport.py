@@ -1,13 +1,15 @@
-"""One HTTP exchange with the server: who asks, over which connection, and errors as this package has them.
+"""HTTP transport: one request and its response, with credentials, TLS and the client's errors.
 
-The connections are kept by one session without a bound on their number: HTTP/1.1 needs one for each watch. Token and
-TLS context are asked for at each request, so rotated ones count at once; connections of an old context are not used
-again and close when they have been idle.
+One aiohttp session holds the connections, without a limit: with HTTP/1.1 each watch needs one. Token and TLS context
+are looked up for each request, so a rotation takes effect at once; connections with an old context are not reused, and
+close when they have been idle.
 """
 
 import asyncio
 import contextlib
 import math
+import os
+import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -18,155 +20,173 @@ from contrail_config.kube.authorization_failures import AuthorizationFailures
 from contrail_config.kube.client_config import ClientConfig, Credential
 from contrail_config.kube.errors import KubeUnavailableError
 from contrail_config.kube.request_priority import RequestPriority
-from contrail_config.kube.status import error_of, read_status
-from contrail_config.kube.unreachable import why_unreachable
+from contrail_config.kube.status import read_status, status_error
 
 CONNECT_DEADLINE = 10.0
-_PIECE = 65_536  # bytes
+_CHUNK = 65_536  # bytes
 _NO_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_DEADLINE)  # the caller has a deadline
 
 
-class Call(NamedTuple):
-    """A request. `path` is encoded; `ends`: when the server shall have ended it, on the event loop's clock."""
+class ApiRequest(NamedTuple):
+    """A request. `path` is URL-encoded; `expires`: when the server must give up, on the event loop's clock."""
 
     method: str
     path: str
     query: Mapping[str, str] = {}
     body: bytes | None = None
     content_type: str = "application/json"
-    ends: float = math.inf
+    expires: float = math.inf
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
 
-    def stated(self) -> Mapping[str, str]:
-        """Returns the query with the time that the server has, if it is bounded; asked when it is about to be sent."""
-        if self.ends == math.inf:
+    def query_with_timeout(self) -> Mapping[str, str]:
+        """Returns the query, with the server's remaining time as `timeout` if the request expires."""
+        if self.expires == math.inf:
             return self.query
-        left = self.ends - asyncio.get_running_loop().time()
+        left = self.expires - asyncio.get_running_loop().time()
         return {**self.query, "timeout": f"{max(math.ceil(left * 1000), 1)}ms"}
 
 
-def always() -> float:
-    """Everything may be written, and may take any time."""
+def unlimited() -> float:
+    """A `before_write` hook that permits every write, for any time."""
     return math.inf
 
 
 class Transport:
-    """Exchanges with one server over one session, each within `deadline` seconds.
+    """Requests to one server over one session, each within `deadline` seconds.
 
-    `before_write` is called before each try of a write, and returns the seconds that it may take, at the server too.
-    Raises KubeError if it may not be.
+    `before_write` is called before each attempt of a write. It returns the seconds that the write may take, on the
+    server too, or raises KubeError if it is not permitted.
     """
 
     def __init__(
         self,
-        access: ClientConfig,
+        config: ClientConfig,
         session: aiohttp.ClientSession,
         *,
         deadline: float,
-        before_write: Callable[[], float] = always,
+        before_write: Callable[[], float] = unlimited,
     ) -> None:
-        self._access = access
+        self._config = config
         self._session = session
         self._deadline = deadline
         self._before_write = before_write
-        self._base = URL(access.server)
-        self._turns = RequestPriority()
-        self.refusals = AuthorizationFailures()
+        self._base = URL(config.server)
+        self._priority = RequestPriority()
+        self.authorization_failures = AuthorizationFailures()
 
-    async def exchange(self, call: Call) -> bytes:
-        """Returns the answer's body. Raises KubeError."""
-        async with self._turns.urgent():
-            return await self._exchange(call)
+    async def exchange(self, request: ApiRequest) -> bytes:
+        """Returns the body of the response. Raises KubeError."""
+        async with self._priority.high():
+            return await self._exchange(request)
 
-    async def exchange_leisurely(self, call: Call) -> bytes:
-        """The same, when it is the turn of what nobody waits for."""
-        async with self._turns.leisurely():
-            return await self._exchange(call)
+    async def exchange_low_priority(self, request: ApiRequest) -> bytes:
+        """The same, once the request is admitted: see `RequestPriority`."""
+        async with self._priority.low():
+            return await self._exchange(request)
 
-    async def _exchange(self, call: Call) -> bytes:
+    async def _exchange(self, request: ApiRequest) -> bytes:
         deadline = self._deadline
-        if call.method != "GET" and (allowed := self._before_write()) < deadline:
+        if request.method != "GET" and (allowed := self._before_write()) < deadline:
             deadline = allowed
-            call = call._replace(ends=asyncio.get_running_loop().time() + allowed)
-        with _as_kube_error(call):
-            async with asyncio.timeout(deadline), await self._open(call) as response:
+            request = request._replace(expires=asyncio.get_running_loop().time() + allowed)
+        with _as_kube_error(request):
+            async with asyncio.timeout(deadline), await self._open(request) as response:
                 return await response.read()
 
     @contextlib.asynccontextmanager
-    async def stream(self, call: Call) -> AsyncIterator[AsyncGenerator[bytes, None]]:
-        """Gives the answer's body in pieces as they come, for as long as they come. Raises KubeError, as these do."""
-        with _as_kube_error(call):
+    async def stream(self, request: ApiRequest) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+        """Gives the body in chunks as they arrive, without a deadline. Raises KubeError, as does the iterator."""
+        with _as_kube_error(request):
             async with asyncio.timeout(self._deadline):
-                response = await self._open(call)
+                response = await self._open(request)
         try:
-            async with contextlib.aclosing(_pieces(call, response)) as pieces:
-                yield pieces
+            async with contextlib.aclosing(_chunks(request, response)) as chunks:
+                yield chunks
         finally:
-            _cut(response)
+            _abort(response)
 
-    async def _open(self, call: Call) -> aiohttp.ClientResponse:
-        """Returns an answer that is no error, its body still to be read."""
-        response = await self._ask_with_credentials(call)
+    async def _open(self, request: ApiRequest) -> aiohttp.ClientResponse:
+        """Returns a successful response, with its body unread."""
+        response = await self._send_authenticated(request)
         if response.status < 300:
             return response
         async with response:
             status = read_status(await response.read())
         if response.status == 403:
-            self.refusals.note(status.message)
-        raise error_of(str(call), response.status, status, response.headers)
+            self.authorization_failures.record(status.message)
+        raise status_error(str(request), response.status, status, response.headers)
 
-    async def _ask_with_credentials(self, call: Call) -> aiohttp.ClientResponse:
-        """Asks once more if the server does not know who asks, and the credentials may have rotated."""
-        credential = await self._access.credentials.current()
-        response = await self._ask(call, credential)
-        if response.status == 401 and self._access.credentials.forget(credential):
+    async def _send_authenticated(self, request: ApiRequest) -> aiohttp.ClientResponse:
+        """Sends the request; on 401 reloads the credentials and sends it again, if they can have changed."""
+        credential = await self._config.credentials.current()
+        response = await self._send(request, credential)
+        if response.status == 401 and self._config.credentials.invalidate(credential):
             response.close()
-            response = await self._ask(call, await self._access.credentials.current())
+            response = await self._send(request, await self._config.credentials.current())
         return response
 
-    async def _ask(self, call: Call, credential: Credential) -> aiohttp.ClientResponse:
-        tls = self._access.tls
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": call.content_type}
+    async def _send(self, request: ApiRequest, credential: Credential) -> aiohttp.ClientResponse:
+        tls = self._config.tls
+        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": request.content_type}
         if credential.token:
             headers["Authorization"] = f"Bearer {credential.token}"
-        secured = await tls.context(credential.certificate) if tls else True
+        context = await tls.context(credential.certificate) if tls else True
         try:
             return await self._session.request(
-                call.method,
-                self._base.with_path(self._base.raw_path.rstrip("/") + call.path, encoded=True),
-                params=call.stated(),
-                data=call.body,
+                request.method,
+                self._base.with_path(self._base.raw_path.rstrip("/") + request.path, encoded=True),
+                params=request.query_with_timeout(),
+                data=request.body,
                 headers=headers,
-                ssl=secured,
-                server_hostname=self._access.server_name,
-                proxy=self._access.proxy,
+                ssl=context,
+                server_hostname=self._config.server_name,
+                proxy=self._config.proxy,
                 timeout=_NO_TIMEOUT,
                 allow_redirects=False,
             )
         except aiohttp.ClientConnectorCertificateError:
             if tls:
-                tls.forget()
+                tls.invalidate()
             raise
 
 
-def _cut(response: aiohttp.ClientResponse) -> None:
-    """Drops the connection without the farewell of TLS: what is still to come would have to be read before it."""
+def _abort(response: aiohttp.ClientResponse) -> None:
+    """Drops the connection without a TLS close_notify, before which the rest of the stream would have to be read."""
     if response.connection is not None and response.connection.transport is not None:
         response.connection.transport.abort()
     response.close()
 
 
-async def _pieces(call: Call, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
-    with _as_kube_error(call):
-        async for piece in response.content.iter_chunked(_PIECE):
-            yield piece
+async def _chunks(request: ApiRequest, response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+    with _as_kube_error(request):
+        async for chunk in response.content.iter_chunked(_CHUNK):
+            yield chunk
 
 
 @contextlib.contextmanager
-def _as_kube_error(call: Call) -> Iterator[None]:
+def _as_kube_error(request: ApiRequest) -> Iterator[None]:
     try:
         yield
     except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is an OSError
-        raise KubeUnavailableError(f"{call}: {why_unreachable(error)}") from error
+        raise KubeUnavailableError(f"{request}: {_reason(error)}") from error
+
+
+def _reason(error: aiohttp.ClientError | OSError) -> str:
+    """Returns the address and the system's message, or the problem of a certificate; aiohttp's texts show neither."""
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return f"cannot connect to {error.host}:{error.port}: {_cause_text(error.certificate_error)}"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return f"cannot connect to {error.host}:{error.port}: {_cause_text(error.os_error)}"
+    return str(error) or type(error).__name__
+
+
+def _cause_text(cause: Exception) -> str:
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"the server's certificate is not trusted: {cause.verify_message}"
+    if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and (cause.errno or 0) > 0:
+        return os.strerror(cause.errno or 0)
+    return (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__

@@ -1,24 +1,23 @@
-"""One watch: what the server says changed since a resourceVersion, until it or the network ends it."""
+"""One watch: the events after a resourceVersion, until the server or the network ends it."""
 
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator
 from enum import StrEnum
 from typing import Generic, TypeVar
 
 import msgspec
 
 from contrail_config.kube.decoding import UndecodableObject, decode, decode_object
-from contrail_config.kube.lines import split_lines
 from contrail_config.kube.resource import KubeObject, Metadata, Resource
 from contrail_config.kube.selector import Selector
-from contrail_config.kube.status import error_of, read_status
-from contrail_config.kube.transport import Call, Transport
+from contrail_config.kube.status import read_status, status_error
+from contrail_config.kube.transport import ApiRequest, Transport
 
 T = TypeVar("T", bound=KubeObject)
 
 
 class WatchType(StrEnum):
-    """What the server tells; BOOKMARK: no more than that it has told all up to a resourceVersion."""
+    """Type of an event. BOOKMARK: all events up to a resourceVersion were sent."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -28,7 +27,7 @@ class WatchType(StrEnum):
 
 
 class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
-    """One event; a bookmark has no object."""
+    """One event; the object of a bookmark is None."""
 
     type: WatchType
     metadata: Metadata
@@ -46,34 +45,56 @@ class _Bookmark(msgspec.Struct, frozen=True):
 
 @contextlib.asynccontextmanager
 async def open_watch(
-    transport: Transport, resource: Resource[T], selection: Selector, *, since: str, seconds: float
+    transport: Transport, resource: Resource[T], selector: Selector, *, since: str, seconds: float
 ) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
-    """Gives the events after `since`; after about `seconds` the server ends it. Raises KubeError, as the events do."""
-    query = selection.query() | {
+    """Gives the events after `since`; the server ends the watch after about `seconds`.
+
+    Raises KubeError, as does the iterator.
+    """
+    query = selector.query() | {
         "watch": "true",
         "resourceVersion": since,
         "allowWatchBookmarks": "true",
         "timeoutSeconds": str(int(seconds)),
     }
-    call = Call("GET", resource.path(selection.namespace), query)
-    async with transport.stream(call) as pieces, contextlib.aclosing(_events(call, pieces, resource)) as events:
+    request = ApiRequest("GET", resource.path(selector.namespace), query)
+    async with transport.stream(request) as chunks, contextlib.aclosing(_events(request, chunks, resource)) as events:
         yield events
 
 
 async def _events(
-    call: Call, pieces: AsyncIterator[bytes], resource: Resource[T]
+    request: ApiRequest, chunks: AsyncIterator[bytes], resource: Resource[T]
 ) -> AsyncGenerator[WatchEvent[T], None]:
-    async with contextlib.aclosing(split_lines(pieces)) as lines:
+    async with contextlib.aclosing(split_lines(chunks)) as lines:
         async for line in lines:
-            yield _read(call, line, resource)
+            yield _decode_event(request, line, resource)
 
 
-def _read(call: Call, line: bytes, resource: Resource[T]) -> WatchEvent[T]:
-    event = decode(line, _Line, asked=str(call))
+def _decode_event(request: ApiRequest, line: bytes, resource: Resource[T]) -> WatchEvent[T]:
+    event = decode(line, _Line, request=str(request))
     if event.type is WatchType.ERROR:
         status = read_status(event.object)
-        raise error_of(f"{call} (watch)", status.code, status, {})
+        raise status_error(f"{request} (watch)", status.code, status, {})
     if event.type is WatchType.BOOKMARK:
-        return WatchEvent(event.type, decode(event.object, _Bookmark, asked=str(call)).metadata, None)
+        return WatchEvent(event.type, decode(event.object, _Bookmark, request=str(request)).metadata, None)
     found = decode_object(event.object, resource.type)
     return WatchEvent(event.type, found.metadata, found)
+
+
+async def split_lines(chunks: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
+    """Yields the complete lines of a stream, of any length, without line ends; skips empty ones and a cut last one.
+
+    aiohttp's own line iterator fails on lines longer than its buffer (512 KiB by default), and an object may be longer.
+    Each byte is scanned once, however many chunks a line spans.
+    """
+    unfinished: list[bytes] = []
+    async for chunk in chunks:
+        *complete, rest = chunk.split(b"\n")
+        for line in complete:
+            unfinished.append(line)
+            joined = b"".join(unfinished)
+            unfinished.clear()
+            if joined:
+                yield joined
+        if rest:
+            unfinished.append(rest)

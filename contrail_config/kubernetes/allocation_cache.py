@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from contrail_config.addressing.pool import AddressPool
-from contrail_config.kube.versions import is_newer
+from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kubernetes.blocks import AddressKey, Block, BlockKey, Entry, Pool
 from contrail_config.objects import Subnet, VirtualNetwork
 

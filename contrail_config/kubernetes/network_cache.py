@@ -7,7 +7,7 @@ tells its end by what was seen last, or not at all. So it is in doubt then, unti
 from collections.abc import Callable
 
 from contrail_config.kube.object_cache import Added, Change, Deleted, Listed, Modified
-from contrail_config.kube.versions import is_newer
+from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kubernetes.kinds import VirtualNetworkObject
 from contrail_config.objects import VirtualNetwork
 

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.configuration.load import load_client_config
-from contrail_config.kube.leader_election import LeaderElection, LeaseTimes
+from contrail_config.kube.leader_election import LeaderElection, LeaseTimings
 from contrail_config.objects import VirtualMachine
 from manager.configuration import KubernetesSourceSettings, ManagerConfiguration, MetaPlugin
 from manager.kubernetes.deleted_virtual_machines import DeletedVirtualMachines
@@ -40,11 +40,11 @@ class Cluster:
     def __init__(self, client: KubeClient, election: LeaderElection, *, meta_plugin: MetaPlugin) -> None:
         self.client = client
         self.source = KubernetesSource(client, definition=NadCrd(client))
-        self.event_log = KubernetesEventLog(client.leisurely(), instance=socket.gethostname())
+        self.event_log = KubernetesEventLog(client.low_priority(), instance=socket.gethostname())
         self.nodes = NodeReportWatch(client)
         self.losses = DeletedVirtualMachines(client, is_gone=self.source.is_gone)
         self._election = election
-        self._statuses = StatusWriter(client.leisurely(), pod_of=self.source.pod_of)
+        self._statuses = StatusWriter(client.low_priority(), pod_of=self.source.pod_of)
         self._writes_statuses = meta_plugin is MetaPlugin.NONE
         self.leads = False
 
@@ -60,7 +60,11 @@ class Cluster:
         """
         if not self.leads:
             return [self._election.problem] if self._election.problem is not None else []
-        return [*manager, *self.source.problems(), *self.losses.problems()] if manager else self.client.refused()
+        return (
+            [*manager, *self.source.problems(), *self.losses.problems()]
+            if manager
+            else self.client.authorization_failures()
+        )
 
     def refusal(self) -> str:
         """Why this process knows nothing that could be asked for, and who does; empty if it leads."""
@@ -86,7 +90,7 @@ async def join_cluster(
     settings: KubernetesSourceSettings,
     *,
     access: ClientConfig | None = None,
-    lease_times: LeaseTimes | None = None,
+    lease_times: LeaseTimings | None = None,
 ) -> AsyncIterator[Cluster]:
     """Gives the cluster that the settings name, or the one that is reached by `access`.
 
@@ -96,7 +100,7 @@ async def join_cluster(
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     async with connect(access) as voter:
         election = LeaderElection(
-            voter, namespace=settings.lease_namespace, name=LEASE, identity=identity, times=lease_times
+            voter, namespace=settings.lease_namespace, name=LEASE, identity=identity, timings=lease_times
         )
         async with connect(access, before_write=election.leadership.check) as client:
             yield Cluster(client, election, meta_plugin=configuration.meta_plugin.kind)

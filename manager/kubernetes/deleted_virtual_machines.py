@@ -18,7 +18,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeError
 from contrail_config.kube.object_cache import Change, Deleted, Key, Listed
-from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.watch import WatchEvent, WatchType
 from contrail_config.kubernetes.kinds import UUID_LABEL, VIRTUAL_MACHINES
@@ -71,7 +71,7 @@ class _Passage:
     def begin_list(self) -> None:
         self._listed = {}
 
-    def take_listed(self, item: _Machine | UndecodableObject) -> Iterable[Change[_Machine]]:
+    def add_listed(self, item: _Machine | UndecodableObject) -> Iterable[Change[_Machine]]:
         if isinstance(item, _Machine):
             self._listed[item.place] = item.metadata.labels.uuid
         return ()
@@ -79,7 +79,7 @@ class _Passage:
     def end_list(self) -> Iterable[Change[_Machine]]:
         return (Listed(complete=True),)
 
-    def take_event(self, event: WatchEvent[_Machine]) -> Iterable[Change[_Machine]]:
+    def apply_event(self, event: WatchEvent[_Machine]) -> Iterable[Change[_Machine]]:
         if event.type is WatchType.DELETED and isinstance(event.object, _Machine):
             return (Deleted(event.object),)
         return ()
@@ -97,11 +97,11 @@ class DeletedVirtualMachines:
     """
 
     def __init__(
-        self, client: KubeClient, *, is_gone: Callable[[VirtualMachine], bool], pace: Pace | None = None
+        self, client: KubeClient, *, is_gone: Callable[[VirtualMachine], bool], pace: ReflectorTimings | None = None
     ) -> None:
         self._client = client
         self._is_gone = is_gone
-        self._pace = pace or Pace()
+        self._pace = pace or ReflectorTimings()
         self._reflector: Reflector[_Machine] | None = None
 
     def problems(self) -> list[str]:
@@ -126,7 +126,7 @@ class DeletedVirtualMachines:
 
     async def _follow(self, since: str | None) -> AsyncGenerator[Deletion, None]:
         passage = _Passage()
-        self._reflector = Reflector(self._client, _MACHINES, pace=self._pace, view=passage, since=since)
+        self._reflector = Reflector(self._client, _MACHINES, timings=self._pace, cache=passage, since=since)
         async with self._reflector.changes() as changes:
             async for change in changes:
                 if isinstance(change, Listed):

@@ -23,7 +23,7 @@ import msgspec
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
-from contrail_config.kube.errors import LONGEST_MESSAGE, KubeError, KubeExistsError, KubeNotFoundError
+from contrail_config.kube.errors import MAX_MESSAGE_LENGTH, KubeError, KubeExistsError, KubeNotFoundError
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.objects import Event, EventType
@@ -159,7 +159,7 @@ class KubernetesEventLog:
         metadata = item.metadata
         if metadata.uid not in self._passed_over and len(self._passed_over) < _REMEMBERED:
             self._passed_over.add(metadata.uid)
-            problem = item.problem[:LONGEST_MESSAGE]  # it shows a text of theirs
+            problem = item.problem[:MAX_MESSAGE_LENGTH]  # it shows a text of theirs
             log.warning("event %s/%s is passed over: %s", metadata.namespace, metadata.name, problem)
 
     def _remember(self, key: tuple[str, str]) -> _Told:

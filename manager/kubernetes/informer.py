@@ -37,12 +37,12 @@ class Informer(Generic[T]):
         """Why what was told is not up to date, None if it is."""
         return self._reflector.problem
 
-    async def list_again(self) -> None:
+    async def relist(self) -> None:
         """Begins a list, whatever was under way, and follows what changes after it."""
         await self.stop()
         self.complete = None
         self._listed.clear()
-        self._reflector.list_again()
+        self._reflector.relist()
         self._task = asyncio.create_task(self._follow())
         self._task.add_done_callback(self._ended)
 

@@ -24,7 +24,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeConflictError, KubeError, KubeNotFoundError
 from contrail_config.kube.object_cache import Added, Change, Deleted, Listed, Modified
-from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kubernetes.kinds import CONTRAIL_NODES, ContrailNodeObject
 
 log = logging.getLogger(__name__)
@@ -57,13 +57,13 @@ class NodeReportWatch:
         self,
         client: KubeClient,
         *,
-        pace: Pace | None = None,
+        pace: ReflectorTimings | None = None,
         repeated_every: float = REPEATED_EVERY,
         patience: float = PATIENCE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
-        self._reflector = Reflector(client, CONTRAIL_NODES, pace=pace or Pace())
+        self._reflector = Reflector(client, CONTRAIL_NODES, timings=pace or ReflectorTimings())
         self._repeated_every = repeated_every
         self._patience = patience
         self._clock = clock

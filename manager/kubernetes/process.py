@@ -13,7 +13,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Gauge
 
 from contrail_config.errors import StoreError
-from contrail_config.kube.custom_resource_definitions import miss_definitions
+from contrail_config.kube.custom_resource_definitions import monitor_crds
 from contrail_config.kube.errors import KubeConfigurationError, KubeError
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
@@ -93,6 +93,6 @@ async def _lead(cluster: Cluster, store: KubernetesStore, manager: Manager) -> N
     try:
         uids = await ensure_crds(cluster.client)
         async with cluster.nodes.followed():
-            await until_first_ends(manager.run(), miss_definitions(cluster.client, uids, interval=_DEFINITIONS_SEEN))
+            await until_first_ends(manager.run(), monitor_crds(cluster.client, uids, interval=_DEFINITIONS_SEEN))
     finally:
         await store.close()

@@ -20,7 +20,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.object_cache import Added, Change, Deleted, Modified
 from contrail_config.kube.object_cache import Listed as KindListed
-from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.objects import VirtualMachine
@@ -49,19 +49,19 @@ class KubernetesSource:
     """
 
     def __init__(
-        self, client: KubeClient, *, definition: NadCrd, pace: Pace | None = None, patience: float = 60.0
+        self, client: KubeClient, *, definition: NadCrd, pace: ReflectorTimings | None = None, patience: float = 60.0
     ) -> None:
-        pace = pace or Pace()
+        pace = pace or ReflectorTimings()
         self._patience = patience
         self._told: asyncio.Queue[SourceEvent | BaseException] = asyncio.Queue()
         self._taken = asyncio.Event()
-        nads = Reflector(client, NADS, pace=pace, before_list=definition.ensure)
-        self._namespaces = Reflector(client, NAMESPACES, pace=pace)
+        nads = Reflector(client, NADS, timings=pace, before_list=definition.ensure)
+        self._namespaces = Reflector(client, NAMESPACES, timings=pace)
         self._networks = (
             Informer(self._namespaces, tell=self._tell_namespace, ended=self._ended),
             Informer(nads, tell=partial(self._tell, NADS, make_nad), ended=self._ended),
         )
-        self._pods = Reflector(client, PODS, _BOUND, pace=pace, before_list=self._list_networks)
+        self._pods = Reflector(client, PODS, _BOUND, timings=pace, before_list=self._list_networks)
         self._newcomers = PodsAwaitingNamespace(
             tell=self._tell_newcomer, emptied=self._tell_late_list, patience=patience
         )
@@ -127,7 +127,7 @@ class KubernetesSource:
         """Returns when networks are known as they are now, or as they were before if that takes too long."""
         self._pods_complete = None
         for kind in self._networks:
-            await kind.list_again()
+            await kind.relist()
         try:
             async with asyncio.timeout(self._patience if self._networks_listed else None):
                 for kind in self._networks:

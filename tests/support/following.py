@@ -7,10 +7,10 @@ from typing import Any
 
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.object_cache import Added, Change, Deleted, Key, Listed, Modified
-from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 
 DEADLINE = 10.0
-QUICK = Pace(first_pause=0.002, longest_pause=0.02, silence=5.0, short_watch=0.0)
+QUICK = ReflectorTimings(first_pause=0.002, longest_pause=0.02, silence=5.0, short_watch=0.0)
 """Times for tests that wait for what comes after them."""
 
 

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from contrail_config.errors import StoreError
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.client_config import ClientConfig
-from contrail_config.kube.reflector import Pace
+from contrail_config.kube.reflector import ReflectorTimings
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import UNPLUGGED_HOLD, Store
@@ -24,7 +24,7 @@ from manager.kubernetes.status_writer import StatusWriter
 from manager.manager import Manager
 from tests.support.fake_apiserver.server import FakeApiServer
 
-_PACE = Pace(first_pause=0.001, longest_pause=0.01, silence=2.0, short_watch=0.0, page_length=2)
+_PACE = ReflectorTimings(first_pause=0.001, longest_pause=0.01, silence=2.0, short_watch=0.0, page_length=2)
 
 _TURNS_TO_ARRIVE = 20
 """Of the event loop, until the server did what it was sent."""

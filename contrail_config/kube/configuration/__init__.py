@@ -1,5 +1,5 @@
-"""Finds out how the server is reached and who asks: in-cluster files or kubeconfig.
+"""Loads the client configuration from kubeconfig files or from the pod's service account.
 
-What is wrong is one KubeConfigurationError that names file and key. Not supported, and refused by name: user name and
+Every problem is one KubeConfigurationError that names file and key. Not supported, and rejected by name: user name and
 password, authentication providers, impersonation, SOCKS proxies.
 """

@@ -1,4 +1,4 @@
-"""Who asks, by what stands in the configuration or in files."""
+"""Static and file-based credentials: a token, a client certificate or both."""
 
 import re
 
@@ -11,8 +11,8 @@ from contrail_config.kube.errors import KubeConfigurationError
 _TOKEN = re.compile(rb"[\x21-\x7e]+")
 
 
-class KeptCredentials:
-    """A token, a client certificate with its key, both or none."""
+class ConfiguredCredentials:
+    """Credentials from a token and from a pair of client certificate and key; both are optional."""
 
     def __init__(
         self, *, token: ValueSource | None = None, certificate: tuple[ValueSource, ValueSource] | None = None
@@ -25,17 +25,17 @@ class KeptCredentials:
         token = await self._token.current() if self._token else ""
         return Credential(token, await self._certificate.current() if self._certificate else None)
 
-    def forget(self, _refused: Credential) -> bool:
-        """Has files read anew; False if there are none."""
-        forgotten = [part.forget() for part in (self._token, self._certificate) if part]
-        return any(forgotten)
+    def invalidate(self, _rejected: Credential) -> bool:
+        """Makes the next call read the files again; returns False if there are none."""
+        invalidated = [part.invalidate() for part in (self._token, self._certificate) if part]
+        return any(invalidated)
 
-    async def end(self) -> None:
-        """Nothing was begun."""
+    async def close(self) -> None:
+        """Does nothing."""
 
 
-def _token(material: ValueSource) -> LastKnownGood[str]:
-    return LastKnownGood(lambda content: check_token(content, origin=material.origin), material)
+def _token(source: ValueSource) -> LastKnownGood[str]:
+    return LastKnownGood(lambda content: check_token(content, origin=source.origin), source)
 
 
 def _certificate(chain: ValueSource, key: ValueSource) -> LastKnownGood[ClientCertificate]:
@@ -43,8 +43,8 @@ def _certificate(chain: ValueSource, key: ValueSource) -> LastKnownGood[ClientCe
 
 
 def check_token(content: bytes, *, origin: str) -> str:
-    """Returns a token as it can stand in a header. Raises KubeConfigurationError, which does not show it."""
+    """Returns a token that is valid in a header. Raises KubeConfigurationError, which does not show the token."""
     token = content.strip()
     if not _TOKEN.fullmatch(token):
-        raise KubeConfigurationError(f"{origin}: is no token: it is empty, or has blanks or other characters within it")
+        raise KubeConfigurationError(f"{origin}: not a token: empty, or with whitespace or other invalid characters")
     return token.decode()

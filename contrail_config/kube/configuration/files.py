@@ -1,4 +1,4 @@
-"""Reads kubeconfig files and merges them as kubectl does: of what several define, the first one counts."""
+"""Kubeconfig files, read and merged as kubectl does: the first definition of a name wins."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,19 +15,19 @@ S = TypeVar("S")
 
 
 class Entry(NamedTuple, Generic[S]):
-    """A part of a file; `origin` says where it stands, relative paths in it start at `folder`."""
+    """An entry of a file; `origin` names it in errors, relative paths in it are relative to `folder`."""
 
     content: S
     origin: str
     folder: str
 
     def path(self, written: str) -> str:
-        """Returns a path that stands in it as one that can be opened."""
+        """Returns a path of this entry as one that can be opened."""
         return os.path.join(self.folder, written)
 
 
-class Merged(NamedTuple):
-    """All files together; `origin` names them."""
+class MergedKubeconfig(NamedTuple):
+    """All files merged; `origin` names them in errors."""
 
     origin: str
     clusters: dict[str, Entry[Cluster]]
@@ -36,12 +36,12 @@ class Merged(NamedTuple):
     current_context: str
 
 
-def read_files(paths: Sequence[str]) -> Merged:
-    """Returns the files as one; those that are not there are left out. Raises KubeConfigurationError if none is."""
+def read_files(paths: Sequence[str]) -> MergedKubeconfig:
+    """Returns the merged files, without those that do not exist. Raises KubeConfigurationError if none exists."""
     found = [(path, _read(path)) for path in paths if os.path.exists(path)]
     if not found:
-        raise KubeConfigurationError(f"no kubeconfig at {', '.join(paths)}")
-    return Merged(
+        raise KubeConfigurationError(f"kubeconfig not found: {', '.join(paths)}")
+    return MergedKubeconfig(
         origin=":".join(path for path, _ in found),
         clusters=_merge("clusters", [(path, [(n.name, n.cluster) for n in file.clusters]) for path, file in found]),
         users=_merge("users", [(path, [(n.name, n.user) for n in file.users]) for path, file in found]),
@@ -71,7 +71,7 @@ def _read(path: str) -> Kubeconfig:
 
 
 def _without_nulls(document: Any) -> Any:
-    """What has no value is as if it were not there: tools write `args: null`."""
+    """Removes keys that have no value: tools write `args: null`."""
     if isinstance(document, Mapping):
         return {key: _without_nulls(value) for key, value in document.items() if value is not None}
     if isinstance(document, list):

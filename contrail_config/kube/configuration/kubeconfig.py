@@ -1,4 +1,4 @@
-"""Access to the server of one context of kubeconfig files."""
+"""Client configuration from one context of the kubeconfig files."""
 
 import base64
 import binascii
@@ -7,30 +7,30 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from contrail_config.kube.client_config import Anonymous, ClientConfig, Credentials
-from contrail_config.kube.configuration.credentials import KeptCredentials
-from contrail_config.kube.configuration.exec_plugin import PluginCredentials
-from contrail_config.kube.configuration.files import Entry, Merged
-from contrail_config.kube.configuration.schema import Cluster, Plugin, User
+from contrail_config.kube.configuration.credentials import ConfiguredCredentials
+from contrail_config.kube.configuration.exec_plugin import ExecCredentials
+from contrail_config.kube.configuration.files import Entry, MergedKubeconfig
+from contrail_config.kube.configuration.schema import Cluster, ExecConfig, User
 from contrail_config.kube.configuration.tls import RotatingTls
 from contrail_config.kube.configuration.value_source import FileValue, InlineValue, ValueSource
 from contrail_config.kube.errors import KubeConfigurationError
 
-_PLUGIN_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-_PLUGIN_EXTENSION = "client.authentication.k8s.io/exec"
+_EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+_EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 S = TypeVar("S")
 
 
-def kubeconfig_access(files: Merged, *, context: str = "") -> ClientConfig:
-    """Returns the access of a context, by default of the current one. Raises KubeConfigurationError."""
+def kubeconfig_client_config(files: MergedKubeconfig, *, context: str = "") -> ClientConfig:
+    """Returns the configuration of a context, by default the current one. Raises KubeConfigurationError."""
     name = context or files.current_context
     if not name:
-        raise KubeConfigurationError(f"{files.origin}: current-context: no context is chosen")
-    chosen = _find(files.contexts, name, f"{files.origin}: contexts")
-    cluster = _find(files.clusters, chosen.content.cluster, f"{chosen.origin}: cluster")
+        raise KubeConfigurationError(f"{files.origin}: current-context: not set")
+    selected = _find(files.contexts, name, f"{files.origin}: contexts")
+    cluster = _find(files.clusters, selected.content.cluster, f"{selected.origin}: cluster")
     credentials: Credentials = Anonymous()
-    if chosen.content.user:
-        credentials = _credentials(_find(files.users, chosen.content.user, f"{chosen.origin}: user"), cluster)
+    if selected.content.user:
+        credentials = _credentials(_find(files.users, selected.content.user, f"{selected.origin}: user"), cluster)
     return ClientConfig(
         _url(cluster, "server", cluster.content.server),
         credentials=credentials,
@@ -44,7 +44,7 @@ def _find(entries: Mapping[str, Entry[S]], name: str, origin: str) -> Entry[S]:
     try:
         return entries[name]
     except KeyError:
-        raise KubeConfigurationError(f"{origin}: there is no {name!r}, only {', '.join(entries) or 'none'}") from None
+        raise KubeConfigurationError(f"{origin}: {name!r} not found, only {', '.join(entries) or 'none'}") from None
 
 
 def _url(cluster: Entry[Cluster], key: str, text: str) -> str:
@@ -54,7 +54,7 @@ def _url(cluster: Entry[Cluster], key: str, text: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise KubeConfigurationError(f"{cluster.origin}: {key}: {text!r} is no URL of http or https")
+        raise KubeConfigurationError(f"{cluster.origin}: {key}: {text!r} is not an http or https URL")
     return text
 
 
@@ -64,79 +64,84 @@ def _tls(cluster: Entry[Cluster]) -> RotatingTls | None:
         return None
     authority = _authority(cluster)
     if authority and content.insecure_skip_tls_verify:
-        raise KubeConfigurationError(f"{cluster.origin}: insecure-skip-tls-verify: an authority is given as well")
+        raise KubeConfigurationError(
+            f"{cluster.origin}: insecure-skip-tls-verify: cannot be combined with a certificate authority"
+        )
     return RotatingTls(authority, verify=not content.insecure_skip_tls_verify)
 
 
 def _authority(cluster: Entry[Cluster]) -> ValueSource | None:
     path, data = cluster.content.certificate_authority, cluster.content.certificate_authority_data
-    if data == "" and not path and not cluster.content.insecure_skip_tls_verify:  # not the machine's authorities
-        raise KubeConfigurationError(f"{cluster.origin}: certificate-authority-data: is empty")
-    return _material(cluster, "certificate-authority", path=path, data=data or "")
+    # an empty value is most likely a failed substitution: it must not fall back to the system's authorities
+    if data == "" and not path and not cluster.content.insecure_skip_tls_verify:
+        raise KubeConfigurationError(f"{cluster.origin}: certificate-authority-data: empty")
+    return _value_source(cluster, "certificate-authority", path=path, data=data or "")
 
 
 def _credentials(user: Entry[User], cluster: Entry[Cluster]) -> Credentials:
     content = user.content
-    _refuse_unsupported(user)
+    _reject_unsupported(user)
     if content.exec and not (content.token or content.token_file):
-        return _plugin(user, content.exec, cluster)
+        return _exec_credentials(user, content.exec, cluster)
     token: ValueSource | None = None
     if content.token_file:
         token = FileValue(user.path(content.token_file), f"{user.origin}: tokenFile")
     elif content.token:
         token = InlineValue(content.token.encode(), f"{user.origin}: token")
-    return KeptCredentials(token=token, certificate=_certificate(user))
+    return ConfiguredCredentials(token=token, certificate=_certificate(user))
 
 
-def _refuse_unsupported(user: Entry[User]) -> None:
+def _reject_unsupported(user: Entry[User]) -> None:
     content = user.content
     given = {"username": content.username, "auth-provider": content.auth_provider, "as": content.as_}
     for key, value in given.items():
         if value:
-            raise KubeConfigurationError(f"{user.origin}: {key}: is not supported")
+            raise KubeConfigurationError(f"{user.origin}: {key}: not supported")
 
 
 def _certificate(user: Entry[User]) -> tuple[ValueSource, ValueSource] | None:
     content = user.content
-    chain = _material(user, "client-certificate", path=content.client_certificate, data=content.client_certificate_data)
-    key = _material(user, "client-key", path=content.client_key, data=content.client_key_data)
+    chain = _value_source(
+        user, "client-certificate", path=content.client_certificate, data=content.client_certificate_data
+    )
+    key = _value_source(user, "client-key", path=content.client_key, data=content.client_key_data)
     if chain and key:
         return chain, key
     if chain or key:
         missing = "client-key" if chain else "client-certificate"
-        raise KubeConfigurationError(f"{user.origin}: {missing}: is missing")
+        raise KubeConfigurationError(f"{user.origin}: {missing}: missing")
     return None
 
 
-def _plugin(user: Entry[User], plugin: Plugin, cluster: Entry[Cluster]) -> PluginCredentials:
+def _exec_credentials(user: Entry[User], plugin: ExecConfig, cluster: Entry[Cluster]) -> ExecCredentials:
     origin = f"{user.origin}: exec"
-    if plugin.api_version not in _PLUGIN_VERSIONS:
+    if plugin.api_version not in _EXEC_VERSIONS:
         raise KubeConfigurationError(f"{origin}: apiVersion: {plugin.api_version!r} is not supported")
     if plugin.interactive_mode == "Always":
         raise KubeConfigurationError(f"{origin}: interactiveMode: there is no terminal")
     command = user.path(plugin.command) if "/" in plugin.command else plugin.command
-    return PluginCredentials(
-        plugin, command=command, origin=origin, cluster=_about(cluster.content), authority=_authority(cluster)
+    return ExecCredentials(
+        plugin, command=command, origin=origin, cluster=_cluster_info(cluster.content), authority=_authority(cluster)
     )
 
 
-def _about(content: Cluster) -> dict[str, Any]:
-    """What a plugin is told of the cluster beside its authority (`ExecCredential.spec.cluster`)."""
-    told = {
+def _cluster_info(content: Cluster) -> dict[str, Any]:
+    """Returns `ExecCredential.spec.cluster`, without the certificate authority."""
+    info = {
         "server": content.server,
         "tls-server-name": content.tls_server_name,
         "insecure-skip-tls-verify": content.insecure_skip_tls_verify,
         "proxy-url": content.proxy_url,
-        "config": next((each.extension for each in content.extensions if each.name == _PLUGIN_EXTENSION), None),
+        "config": next((each.extension for each in content.extensions if each.name == _EXEC_EXTENSION), None),
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in info.items() if value}
 
 
-def _material(entry: Entry[Any], key: str, *, path: str, data: str) -> ValueSource | None:
-    """Returns what stands in the configuration, else what stands in a file; None if neither is given."""
+def _value_source(entry: Entry[Any], key: str, *, path: str, data: str) -> ValueSource | None:
+    """Returns the inline value, otherwise the file; None if neither is configured."""
     if data:
         try:
             return InlineValue(base64.b64decode(data, validate=True), f"{entry.origin}: {key}-data")
         except binascii.Error as error:
-            raise KubeConfigurationError(f"{entry.origin}: {key}-data: is not base64: {error}") from error
+            raise KubeConfigurationError(f"{entry.origin}: {key}-data: not base64: {error}") from error
     return FileValue(entry.path(path), f"{entry.origin}: {key}") if path else None

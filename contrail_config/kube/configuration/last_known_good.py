@@ -1,7 +1,7 @@
-"""What was made of values that may change, as it was when they could last be used.
+"""Last known good value: built from sources that may change, and kept while they are unusable.
 
-A file may be read in the moment in which somebody rewrites it, empty or half written. So what cannot be used is read
-again the next time that it is asked for, and until it can, what was made before goes on.
+A file may be read while it is being rewritten, empty or half written. A value that cannot be built is read again on the
+next call, and until it can be built the previous one is used.
 """
 
 import asyncio
@@ -16,35 +16,38 @@ S = TypeVar("S")
 
 
 class LastKnownGood(Generic[S]):
-    """What `make`, in a thread, makes of the contents of `materials`. It raises KubeConfigurationError if it cannot."""
+    """Value built from the contents of `sources` by `build`, in a thread; it raises KubeConfigurationError."""
 
-    def __init__(self, make: Callable[..., S], *materials: ValueSource) -> None:
-        self._make = make
-        self._materials = materials
-        self._made: tuple[list[bytes], S] | None = None  # of what, and what
-        self._origin = materials[0].origin
-        self._complaint = RateLimitedWarning(self._origin)
+    def __init__(self, build: Callable[..., S], *sources: ValueSource) -> None:
+        self._build = build
+        self._sources = sources
+        self._built: tuple[list[bytes], S] | None = None  # contents, and the value built from them
+        self._origin = sources[0].origin
+        self._warning = RateLimitedWarning(self._origin)
 
     async def current(self) -> S:
-        """Returns the same as before as long as the contents are. Raises KubeConfigurationError if there is nothing."""
+        """Returns the value, the same object until the contents change.
+
+        Raises KubeConfigurationError if none could be built yet.
+        """
         try:
-            made = await self._renewed()
+            value = await self._refreshed()
         except KubeConfigurationError as error:
-            self.forget()
-            if self._made is None:
+            self.invalidate()
+            if self._built is None:
                 raise
-            self._complaint.go_on(f"what was read before goes on: {str(error).removeprefix(f'{self._origin}: ')}")
-            return self._made[1]
-        self._complaint.end()
-        return made
+            self._warning.warn(f"using the previous contents: {str(error).removeprefix(f'{self._origin}: ')}")
+            return self._built[1]
+        self._warning.clear()
+        return value
 
-    def forget(self) -> bool:
-        """Has everything read anew next time; False if it can only be the same."""
-        forgotten = [material.forget() for material in self._materials]
-        return any(forgotten)
+    def invalidate(self) -> bool:
+        """Makes the next call read all sources again; returns False if none of them can change."""
+        invalidated = [source.invalidate() for source in self._sources]
+        return any(invalidated)
 
-    async def _renewed(self) -> S:
-        contents = [await material.read() for material in self._materials]
-        if self._made is None or self._made[0] != contents:
-            self._made = contents, await asyncio.to_thread(self._make, *contents)
-        return self._made[1]
+    async def _refreshed(self) -> S:
+        contents = [await source.read() for source in self._sources]
+        if self._built is None or self._built[0] != contents:
+            self._built = contents, await asyncio.to_thread(self._build, *contents)
+        return self._built[1]

@@ -1,4 +1,4 @@
-"""Commands in process groups of their own, so that what they start can be ended with them."""
+"""Commands in process groups of their own, so that their child processes are killed with them."""
 
 import asyncio
 import contextlib
@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 
 async def start(*command: str, environment: Mapping[str, str]) -> asyncio.subprocess.Process:
-    """Starts a command, whose output is read through pipes. Raises OSError.
+    """Starts a command with pipes for its output. Raises OSError.
 
-    If it is cancelled it waits for the start and ends all: asyncio would end the command, not what that has started.
+    On cancellation it waits for the start and kills the process group: asyncio would kill only the command itself.
     """
     starting = asyncio.create_task(
         asyncio.create_subprocess_exec(
@@ -31,7 +31,7 @@ async def start(*command: str, environment: Mapping[str, str]) -> asyncio.subpro
 
 
 async def kill(process: asyncio.subprocess.Process) -> None:
-    """Ends a command and what it started."""
+    """Kills the process group of a command and reaps the command."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()

@@ -1,4 +1,4 @@
-"""What is read of a kubeconfig file (kubeconfig v1); keys that are not here do not matter to us."""
+"""Schema of kubeconfig files (v1); other keys are ignored."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ class _Section(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class Extension(_Section, frozen=True):
-    """A named piece of anything."""
+    """A named extension of any content."""
 
     name: str
     extension: Any = None
 
 
 class Cluster(_Section, frozen=True):
-    """A server."""
+    """How to reach a server."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -28,27 +28,27 @@ class Cluster(_Section, frozen=True):
     extensions: tuple[Extension, ...] = ()
 
 
-class Variable(_Section, frozen=True):
-    """A variable of a plugin's environment."""
+class EnvironmentVariable(_Section, frozen=True):
+    """An environment variable of an exec plugin."""
 
     name: str
     value: str
 
 
-class Plugin(msgspec.Struct, frozen=True, rename="camel"):
-    """A command that gives credentials."""
+class ExecConfig(msgspec.Struct, frozen=True, rename="camel"):
+    """An exec plugin: a command that prints credentials."""
 
     command: str
     api_version: str
     args: tuple[str, ...] = ()
-    env: tuple[Variable, ...] = ()
+    env: tuple[EnvironmentVariable, ...] = ()
     install_hint: str = ""
     provide_cluster_info: bool = False
     interactive_mode: str = "IfAvailable"
 
 
 class User(_Section, frozen=True):
-    """Who asks. The keys of the last lines are known in order to be refused."""
+    """Credentials of a client. The last four fields are read only to reject them."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -56,7 +56,7 @@ class User(_Section, frozen=True):
     client_key_data: str = ""
     token: str = ""
     token_file: str = msgspec.field(name="tokenFile", default="")
-    exec: Plugin | None = None
+    exec: ExecConfig | None = None
 
     username: str = ""
     password: str = ""
@@ -65,7 +65,7 @@ class User(_Section, frozen=True):
 
 
 class Context(_Section, frozen=True):
-    """A server and who asks it."""
+    """A cluster and the user that connects to it."""
 
     cluster: str
     user: str = ""
@@ -93,7 +93,7 @@ class NamedContext(_Section, frozen=True):
 
 
 class Kubeconfig(_Section, frozen=True):
-    """A file."""
+    """A kubeconfig file."""
 
     clusters: tuple[NamedCluster, ...] = ()
     users: tuple[NamedUser, ...] = ()

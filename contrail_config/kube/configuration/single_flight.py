@@ -1,7 +1,7 @@
-"""A piece of work that is done once for all who ask for it meanwhile, and goes on when they give up.
+"""Single flight: concurrent callers share one run of a function.
 
-What takes longer than each of them waits for would else be begun again and again, and never end. What came of it is for
-the next one who asks, if nobody waited for it any more: its failure, too, which else nobody would hear of.
+Named after Go's `singleflight`. A run outlives its waiters; otherwise short timeouts would restart it forever. If
+nobody waits for a run any more, the next caller gets its result, also a failure, which would otherwise go unreported.
 """
 
 import asyncio
@@ -13,36 +13,36 @@ S = TypeVar("S")
 
 
 class SingleFlight(Generic[S]):
-    """Runs of `work`, which bounds its time by itself. Belongs to one event loop; `end` leaves nothing running."""
+    """Runs `work`, which must bound its own time, at most once at a time. Belongs to one event loop."""
 
     def __init__(self, work: Callable[[], Coroutine[Any, Any, S]]) -> None:
         self._work = work
         self._run: asyncio.Task[S] | None = None
 
-    async def outcome(self) -> S:
-        """Returns or raises what comes of the run that is under way, or of a new one."""
+    async def do(self) -> S:
+        """Returns or raises the outcome of the run in flight, or of a new one."""
         while True:
-            run = self._run = self._run or self._begin()
+            run = self._run = self._run or self._start()
             await asyncio.wait([run])
             if self._run is run:
                 self._run = None
-            if not run.cancelled():  # else others ended it, who have no use for it any more
+            if not run.cancelled():  # otherwise `close` cancelled it on behalf of another caller: run again
                 return run.result()
 
-    async def end(self) -> None:
-        """Ends the run that is under way, and returns when it has ended."""
+    async def close(self) -> None:
+        """Cancels the run in flight and waits until it has ended."""
         if self._run is not None:
             self._run.cancel()
             await asyncio.wait([self._run])
             self._run = None
 
-    def _begin(self) -> asyncio.Task[S]:
+    def _start(self) -> asyncio.Task[S]:
         run = asyncio.create_task(self._work())
-        run.add_done_callback(_hear)
+        run.add_done_callback(_retrieve_exception)
         return run
 
 
-def _hear(run: asyncio.Task[Any]) -> None:
-    """Has asyncio not complain of a failure that nobody waited for."""
+def _retrieve_exception(run: asyncio.Task[Any]) -> None:
+    """Prevents asyncio's warning about an exception that was never retrieved."""
     with contextlib.suppress(asyncio.CancelledError):
         run.exception()

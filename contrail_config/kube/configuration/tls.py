@@ -1,4 +1,4 @@
-"""TLS contexts from a CA bundle and client certificates that may rotate: a new one whenever one of them changed."""
+"""TLS contexts from a CA bundle and client certificates that may rotate: rebuilt when one of them changes."""
 
 import asyncio
 import ssl
@@ -10,30 +10,30 @@ from contrail_config.kube.configuration.value_source import ValueSource
 
 
 class RotatingTls:
-    """Believes servers that `authority` signed, the machine's own authorities if None, any server if not `verify`."""
+    """TLS contexts that trust `authority`, or the system's authorities if None, or any server if not `verify`."""
 
     def __init__(self, authority: ValueSource | None, *, verify: bool = True) -> None:
         self._authority = _authority(authority) if authority else None
         self._verify = verify
-        self._made_of: tuple[str | None, ClientCertificate | None] | None = None
+        self._inputs: tuple[str | None, ClientCertificate | None] | None = None
         self._context: ssl.SSLContext | None = None
 
     async def context(self, certificate: ClientCertificate | None) -> ssl.SSLContext:
-        """Returns the context, the same one as long as nothing changed. Raises KubeConfigurationError."""
+        """Returns the context, the same object until its inputs change. Raises KubeConfigurationError."""
         authority = await self._authority.current() if self._authority else None
-        if self._context is None or self._made_of != (authority, certificate):
-            self._context = await asyncio.to_thread(self._make, authority, certificate)
-            self._made_of = authority, certificate
+        if self._context is None or self._inputs != (authority, certificate):
+            self._context = await asyncio.to_thread(self._build, authority, certificate)
+            self._inputs = authority, certificate
         return self._context
 
-    def forget(self) -> None:
-        """Has the authority read anew."""
+    def invalidate(self) -> None:
+        """Makes the next call read the CA bundle again."""
         if self._authority:
-            self._authority.forget()
+            self._authority.invalidate()
 
-    def _make(self, authority: str | None, certificate: ClientCertificate | None) -> ssl.SSLContext:
+    def _build(self, authority: str | None, certificate: ClientCertificate | None) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=authority)
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # on since Python 3.13; authorities of many clusters fail it
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # default since Python 3.13; CAs of many clusters fail it
         if not self._verify:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -42,5 +42,5 @@ class RotatingTls:
         return context
 
 
-def _authority(material: ValueSource) -> LastKnownGood[str]:
-    return LastKnownGood(lambda content: check_authority(content, origin=material.origin), material)
+def _authority(source: ValueSource) -> LastKnownGood[str]:
+    return LastKnownGood(lambda content: check_authority(content, origin=source.origin), source)

@@ -1,7 +1,7 @@
-"""Values that stand in the configuration or in files beside it, which somebody may change while we run.
+"""Value sources: values that are configured inline, or in files that may change while the process runs.
 
-Files are read again every few seconds, so a token or certificate that rotates counts soon, and at once when the server
-refused the old one. A file that cannot be read again leaves what was read before; see also `last_usable`.
+Files are read again every few seconds, so a rotated token or certificate takes effect soon, and at once after the
+server rejected the old one. If a file cannot be read again, its previous contents are used; see also `last_known_good`.
 """
 
 import asyncio
@@ -14,24 +14,24 @@ from contrail_config.kube.errors import KubeConfigurationError
 
 log = logging.getLogger(__name__)
 
-PERIOD = 10.0
-"""Seconds for which a file's contents are believed."""
+REFRESH_INTERVAL = 10.0
+"""Seconds for which a file's contents are cached."""
 
 
 class ValueSource(Protocol):
-    """A value; `origin` names file and key in errors."""
+    """Source of one value; `origin` names it in errors."""
 
     origin: str
 
     async def read(self) -> bytes:
         """Returns the value. Raises KubeConfigurationError."""
 
-    def forget(self) -> bool:
-        """Has it read anew next time; False if it can only be the same."""
+    def invalidate(self) -> bool:
+        """Makes the next call read the value again; returns False if it cannot change."""
 
 
 class InlineValue:
-    """A value that stands in the configuration."""
+    """Value that is part of the configuration."""
 
     def __init__(self, content: bytes, origin: str) -> None:
         self.origin = origin
@@ -41,13 +41,13 @@ class InlineValue:
         """Returns the value."""
         return self._content
 
-    def forget(self) -> bool:
-        """It can only be the same."""
+    def invalidate(self) -> bool:
+        """Returns False: the value cannot change."""
         return False
 
 
 class FileValue:
-    """A value that is the contents of a file."""
+    """Value that is the contents of a file."""
 
     def __init__(self, path: str, origin: str) -> None:
         self.origin = f"{origin}: {path}"
@@ -56,14 +56,14 @@ class FileValue:
         self._read_at = -math.inf
 
     async def read(self) -> bytes:
-        """Returns the contents. Raises KubeConfigurationError."""
-        if self._content is None or time.monotonic() - self._read_at >= PERIOD:
+        """Returns the contents. Raises KubeConfigurationError if they could never be read."""
+        if self._content is None or time.monotonic() - self._read_at >= REFRESH_INTERVAL:
             self._content = await asyncio.to_thread(self._load)
             self._read_at = time.monotonic()
         return self._content
 
-    def forget(self) -> bool:
-        """Has it read anew next time."""
+    def invalidate(self) -> bool:
+        """Makes the next call read the file again."""
         self._read_at = -math.inf
         return True
 
@@ -74,5 +74,5 @@ class FileValue:
         except OSError as error:
             if self._content is None:
                 raise KubeConfigurationError(f"{self.origin}: {error.strerror}") from error
-            log.warning("%s cannot be read again, the old contents go on: %s", self._path, error.strerror)
+            log.warning("%s: cannot be read, using the previous contents: %s", self._path, error.strerror)
             return self._content

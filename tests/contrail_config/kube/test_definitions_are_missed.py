@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.custom_resource_definitions import CUSTOM_RESOURCE_DEFINITIONS, ensure_crd, miss_definitions
+from contrail_config.kube.custom_resource_definitions import CUSTOM_RESOURCE_DEFINITIONS, ensure_crd, monitor_crds
 from contrail_config.kube.errors import KubeNotFoundError
 from tests.support.custom_kinds import definition_of, new_gadgets
 from tests.support.fake_apiserver.kinds import CRDS
@@ -24,7 +24,7 @@ Missing = asyncio.Task[None]
 async def missing(client: KubeClient) -> AsyncIterator[Missing]:
     """Looks at one definition, which is there."""
     uid = await ensure_crd(client, NAME, DEFINITION)
-    task = asyncio.create_task(miss_definitions(client, {NAME: uid}, interval=0.01))
+    task = asyncio.create_task(monitor_crds(client, {NAME: uid}, interval=0.01))
     yield task
     task.cancel()
     await asyncio.wait([task])
@@ -37,7 +37,7 @@ async def seen(server: FakeApiServer) -> None:
 
 
 async def heard(missing: Missing) -> None:
-    with pytest.raises(KubeNotFoundError, match=f"{NAME} was deleted, and all its objects with it"):
+    with pytest.raises(KubeNotFoundError, match=f"{NAME}: deleted, and all its objects with it"):
         await asyncio.wait_for(missing, 10)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrail_config.kube.lines import split_lines
+from contrail_config.kube.watch import split_lines
 from tests.support.patience import PATIENT
 
 

@@ -2,7 +2,7 @@
 
 from statistics import pstdev
 
-from contrail_config.kube.backoff import LONGEST_ASKED, Backoff
+from contrail_config.kube.backoff import MAX_RETRY_AFTER, Backoff
 
 
 def test_they_double_up_to_the_cap() -> None:
@@ -31,13 +31,13 @@ def test_clients_do_not_come_all_at_one_moment() -> None:
 
 
 def test_what_the_server_asks_for_is_waited() -> None:
-    assert 7.0 <= Backoff(first=0.8, longest=30.0).next_pause(asked=7.0) <= 7.7
+    assert 7.0 <= Backoff(first=0.8, longest=30.0).next_pause(retry_after=7.0) <= 7.7
 
 
 def test_a_longer_pause_of_our_own_stays() -> None:
     backoff = Backoff(first=8.0, longest=8.0)
-    assert backoff.next_pause(asked=1.0) >= 4.0
+    assert backoff.next_pause(retry_after=1.0) >= 4.0
 
 
 def test_what_the_server_asks_for_has_a_cap() -> None:
-    assert Backoff(first=0.8, longest=30.0).next_pause(asked=86_400.0) <= LONGEST_ASKED * 1.1
+    assert Backoff(first=0.8, longest=30.0).next_pause(retry_after=86_400.0) <= MAX_RETRY_AFTER * 1.1

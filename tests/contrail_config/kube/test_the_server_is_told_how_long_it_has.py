@@ -33,7 +33,7 @@ class NewTokens(Anonymous):
         self._given += 1
         return Credential(f"t{self._given}")
 
-    def forget(self, refused: Credential) -> bool:
+    def invalidate(self, refused: Credential) -> bool:
         return True
 
 
@@ -47,7 +47,7 @@ class LateTls:
         await asyncio.sleep(LATE)
         return self._context
 
-    def forget(self) -> None:
+    def invalidate(self) -> None:
         """There is nothing else."""
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from contrail_config.kube.authorization_failures import FORGOTTEN_AFTER, LASTING, AuthorizationFailures
+from contrail_config.kube.authorization_failures import FORGOTTEN_AFTER, PERSISTENT_AFTER, AuthorizationFailures
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.errors import KubeForbiddenError
@@ -18,77 +18,77 @@ ENDS = 'pods "web-0" is forbidden: unable to create new content in namespace blu
 QUOTA = 'virtualmachines.opencontrail.org "web-0" is forbidden: exceeded quota: all, requested: 1, used: 9, limited: 9'
 
 
-async def refuse(refusals: AuthorizationFailures, *messages: str, every: float) -> None:
+async def refuse(authorization_failures: AuthorizationFailures, *messages: str, every: float) -> None:
     """Each message after a pause."""
     for message in messages:
         await asyncio.sleep(every)
-        refusals.note(message)
+        authorization_failures.record(message)
 
 
 def test_one_refusal_is_not_told() -> None:
     async def play() -> None:
-        refusals = AuthorizationFailures()
-        refusals.note(f"pods is forbidden: {LIST}")
-        await asyncio.sleep(2 * LASTING)
-        assert refusals.lasting() == []
+        authorization_failures = AuthorizationFailures()
+        authorization_failures.record(f"pods is forbidden: {LIST}")
+        await asyncio.sleep(2 * PERSISTENT_AFTER)
+        assert authorization_failures.persistent() == []
 
     run_fast(play())
 
 
 def test_nor_are_many_at_one_moment() -> None:
     async def play() -> None:
-        refusals = AuthorizationFailures()
-        await refuse(refusals, *[LIST] * 100, every=0.9 * LASTING / 100)
-        assert refusals.lasting() == []
+        authorization_failures = AuthorizationFailures()
+        await refuse(authorization_failures, *[LIST] * 100, every=0.9 * PERSISTENT_AFTER / 100)
+        assert authorization_failures.persistent() == []
 
     run_fast(play())
 
 
 def test_one_that_is_repeated_for_a_while_is_told_in_the_servers_words() -> None:
     async def play() -> None:
-        refusals = AuthorizationFailures()
-        await refuse(refusals, *[f"pods is forbidden: {LIST}"] * 3, every=LASTING)
-        assert refusals.lasting() == [LIST]
+        authorization_failures = AuthorizationFailures()
+        await refuse(authorization_failures, *[f"pods is forbidden: {LIST}"] * 3, every=PERSISTENT_AFTER)
+        assert authorization_failures.persistent() == [LIST]
 
     run_fast(play())
 
 
 def test_the_longest_pause_between_two_tries_ends_nothing() -> None:
     async def play() -> None:
-        refusals = AuthorizationFailures()
+        authorization_failures = AuthorizationFailures()
         for _ in range(5):
-            await refuse(refusals, LIST, LIST, every=30.0)
-            assert refusals.lasting() == [LIST]
+            await refuse(authorization_failures, LIST, LIST, every=30.0)
+            assert authorization_failures.persistent() == [LIST]
 
     run_fast(play())
 
 
 def test_what_is_refused_no_more_is_forgotten() -> None:
     async def play() -> None:
-        refusals = AuthorizationFailures()
-        await refuse(refusals, LIST, LIST, every=LASTING)
+        authorization_failures = AuthorizationFailures()
+        await refuse(authorization_failures, LIST, LIST, every=PERSISTENT_AFTER)
         await asyncio.sleep(FORGOTTEN_AFTER)
-        assert refusals.lasting() == []
-        refusals.note(LIST)
-        assert refusals.lasting() == []
+        assert authorization_failures.persistent() == []
+        authorization_failures.record(LIST)
+        assert authorization_failures.persistent() == []
 
     run_fast(play())
 
 
 def test_a_right_is_one_in_all_namespaces() -> None:
     async def play() -> None:
-        refusals = AuthorizationFailures()
-        await refuse(refusals, CREATE.format("blue"), CREATE.format("red"), every=LASTING)
-        assert refusals.lasting() == [CREATE.format("red")]
+        authorization_failures = AuthorizationFailures()
+        await refuse(authorization_failures, CREATE.format("blue"), CREATE.format("red"), every=PERSISTENT_AFTER)
+        assert authorization_failures.persistent() == [CREATE.format("red")]
 
     run_fast(play())
 
 
 def test_different_rights_are_told_one_by_one() -> None:
     async def play() -> None:
-        refusals = AuthorizationFailures()
-        await refuse(refusals, *[LIST, CREATE.format("blue")] * 2, every=LASTING)
-        assert refusals.lasting() == [LIST, CREATE.format("blue")]
+        authorization_failures = AuthorizationFailures()
+        await refuse(authorization_failures, *[LIST, CREATE.format("blue")] * 2, every=PERSISTENT_AFTER)
+        assert authorization_failures.persistent() == [LIST, CREATE.format("blue")]
 
     run_fast(play())
 
@@ -96,9 +96,9 @@ def test_different_rights_are_told_one_by_one() -> None:
 @pytest.mark.parametrize("message", [ENDS, QUOTA, ""])
 def test_what_is_refused_because_of_the_object_is_no_missing_right(message: str) -> None:
     async def play() -> None:
-        refusals = AuthorizationFailures()
-        await refuse(refusals, *[message] * 5, every=LASTING)
-        assert refusals.lasting() == []
+        authorization_failures = AuthorizationFailures()
+        await refuse(authorization_failures, *[message] * 5, every=PERSISTENT_AFTER)
+        assert authorization_failures.persistent() == []
 
     run_fast(play())
 
@@ -116,10 +116,10 @@ def test_a_client_notes_what_it_is_refused(watch: bool) -> None:
         async with serve_fake_apiserver() as server, connect(ClientConfig(server.url)) as client:
             server.faults.refuse(403, times=2, message=LIST)
             for _ in range(2):
-                assert client.refused() == []
+                assert client.authorization_failures() == []
                 with pytest.raises(KubeForbiddenError, match="cannot list"):
                     await _ask(client, watch=watch)
-                await asyncio.sleep(LASTING)
-            assert client.refused() == [LIST]
+                await asyncio.sleep(PERSISTENT_AFTER)
+            assert client.authorization_failures() == [LIST]
 
     run_fast(play())

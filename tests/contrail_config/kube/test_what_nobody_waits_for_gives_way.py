@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.request_priority import AT_ONCE, RequestPriority
+from contrail_config.kube.request_priority import BUSY, RequestPriority
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import eventually
@@ -38,7 +38,7 @@ class Crowd:
             await self.end(number)
 
     async def _ask(self, number: int) -> None:
-        async with self._turns.leisurely():
+        async with self._turns.low():
             self.under_way.append(number)
             try:
                 await asyncio.Event().wait()
@@ -64,33 +64,33 @@ async def crowd(turns: RequestPriority) -> AsyncIterator[Crowd]:
 
 
 async def test_some_are_under_way_at_once_while_nothing_else_is(crowd: Crowd) -> None:
-    await crowd.ask(*range(AT_ONCE + 2))
-    assert crowd.under_way == list(range(AT_ONCE))
+    await crowd.ask(*range(BUSY + 2))
+    assert crowd.under_way == list(range(BUSY))
 
 
 async def test_who_waits_longest_is_next(crowd: Crowd) -> None:
-    await crowd.ask(*range(AT_ONCE + 2))
+    await crowd.ask(*range(BUSY + 2))
     await crowd.end(1)
-    assert crowd.under_way[-1] == AT_ONCE
+    assert crowd.under_way[-1] == BUSY
     await crowd.end(0)
-    assert crowd.under_way[-1] == AT_ONCE + 1
+    assert crowd.under_way[-1] == BUSY + 1
 
 
 async def test_one_that_is_given_up_takes_no_turn(crowd: Crowd) -> None:
-    await crowd.ask(*range(AT_ONCE + 2))
-    await crowd.end(AT_ONCE)
+    await crowd.ask(*range(BUSY + 2))
+    await crowd.end(BUSY)
     await crowd.end(0)
-    assert crowd.under_way[-1] == AT_ONCE + 1
+    assert crowd.under_way[-1] == BUSY + 1
     await crowd.end_all()
-    await crowd.ask(*range(AT_ONCE + 1))
-    assert len(crowd.under_way) == AT_ONCE
+    await crowd.ask(*range(BUSY + 1))
+    assert len(crowd.under_way) == BUSY
 
 
-@pytest.mark.parametrize("urgent", [AT_ONCE - 1, AT_ONCE, 10 * AT_ONCE])
+@pytest.mark.parametrize("urgent", [BUSY - 1, BUSY, 10 * BUSY])
 async def test_only_one_is_under_way_while_much_is_urgent(turns: RequestPriority, crowd: Crowd, urgent: int) -> None:
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(urgent):
-            await stack.enter_async_context(turns.urgent())
+            await stack.enter_async_context(turns.high())
         await crowd.ask(0, 1, 2)
         assert crowd.under_way == [0]
         await crowd.end(0)
@@ -100,24 +100,24 @@ async def test_only_one_is_under_way_while_much_is_urgent(turns: RequestPriority
 
 
 async def test_what_is_urgent_waits_for_nothing(turns: RequestPriority, crowd: Crowd) -> None:
-    await crowd.ask(*range(10 * AT_ONCE))
-    async with asyncio.timeout(1), turns.urgent(), turns.urgent():
+    await crowd.ask(*range(10 * BUSY))
+    async with asyncio.timeout(1), turns.high(), turns.high():
         pass
 
 
 async def test_leisurely_writes_of_a_client_wait_and_its_reads_do_not(
     client: KubeClient, server: FakeApiServer
 ) -> None:
-    leisurely = client.leisurely()
+    low_priority = client.low_priority()
     server.faults.hung = True
-    urgent = [asyncio.create_task(client.list_all(CONFIG_MAPS)) for _ in range(AT_ONCE)]
-    await eventually(lambda: len(server.requests) >= AT_ONCE)
+    urgent = [asyncio.create_task(client.list_all(CONFIG_MAPS)) for _ in range(BUSY)]
+    await eventually(lambda: len(server.requests) >= BUSY)
     body = {"metadata": {"name": "one"}}
-    writes = [asyncio.create_task(leisurely.create(CONFIG_MAPS, body, namespace="default")) for _ in range(3)]
-    read = asyncio.create_task(leisurely.list_all(CONFIG_MAPS))
-    await eventually(lambda: len(server.requests) >= AT_ONCE + 2)
+    writes = [asyncio.create_task(low_priority.create(CONFIG_MAPS, body, namespace="default")) for _ in range(3)]
+    read = asyncio.create_task(low_priority.list_all(CONFIG_MAPS))
+    await eventually(lambda: len(server.requests) >= BUSY + 2)
     await asyncio.sleep(0.1)
-    assert server.requests[AT_ONCE:].count("create configmaps") == 1
+    assert server.requests[BUSY:].count("create configmaps") == 1
     tasks = (*urgent, *writes, read)
     for task in tasks:
         task.cancel()

@@ -99,7 +99,7 @@ async def test_two_managers_make_them_at_the_same_moment(client: KubeClient) -> 
 async def test_one_that_is_not_established_in_time_is_named(client: KubeClient, server: FakeApiServer) -> None:
     name, definition = next(iter(crds().items()))
     server.storage.put(CRDS, definition)
-    with pytest.raises(StoreUnavailableError, match=f"{name} is not established after 0.2 s: it has no conditions"):
+    with pytest.raises(StoreUnavailableError, match=f"{name}: not established after 0.2 s: it has no conditions"):
         await ensure_crds(client, deadline=0.2)
 
 

@@ -119,7 +119,7 @@ async def test_a_reflector_follows_through_crashes_of_the_server(
     client: KubeClient, users: Users, api_server: ApiServer
 ) -> None:
     await users.add_pod("a")
-    async with follow(Reflector(client, PODS, Selector(users.namespace), pace=QUICK)) as followed:
+    async with follow(Reflector(client, PODS, Selector(users.namespace), timings=QUICK)) as followed:
         await followed.until_listed()
         await restarted(api_server)
         await users.add_pod("b")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from contrail_config.kube.authorization_failures import FORGOTTEN_AFTER, LASTING
+from contrail_config.kube.authorization_failures import FORGOTTEN_AFTER, PERSISTENT_AFTER
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.errors import KubeForbiddenError
 from manager.configuration import KubernetesSourceSettings as Settings
@@ -56,7 +56,7 @@ async def be_refused(server: FakeApiServer, cluster: Cluster, *, times: int) -> 
         server.faults.refuse(403, verb="patch", message=f'pods "web-0" is forbidden: {MAY_NOT}')
         with pytest.raises(KubeForbiddenError):
             await cluster.client.patch(PODS, "web-0", {}, namespace="blue", subresource="status")
-        await asyncio.sleep(LASTING)
+        await asyncio.sleep(PERSISTENT_AFTER)
 
 
 def test_one_refusal_leaves_it_ready() -> None:

@@ -56,7 +56,7 @@ async def test_it_is_waited_for_until_it_is_established(client: KubeClient, serv
 async def test_what_takes_too_long_is_said_with_the_servers_reason(client: KubeClient, server: FakeApiServer) -> None:
     conditions = [{"type": "NamesAccepted", "status": "False", "message": "the short name nad is taken"}]
     _put(server, {**_foreign(), "status": {"conditions": conditions}})
-    with pytest.raises(KubeUnavailableError, match=rf"{NAME} is not established after 0.3 s: NamesAccepted False: the"):
+    with pytest.raises(KubeUnavailableError, match=rf"{NAME}: not established after 0.3 s: NamesAccepted False: the"):
         await NadCrd(client, deadline=0.3).ensure()
 
 

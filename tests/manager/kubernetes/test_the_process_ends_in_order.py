@@ -84,7 +84,7 @@ async def test_one_that_cannot_renew_its_lease_ends_in_one_line(manager: Manager
     server.faults.hung = True
     assert await asyncio.to_thread(manager.ended) == 1
     text = manager.log.read_text()
-    assert text.splitlines()[-1] == "contrail-manager: lease contrail-manager was lost"
+    assert text.splitlines()[-1] == "contrail-manager: lease contrail-manager: lost"
     assert "Traceback" not in text
 
 

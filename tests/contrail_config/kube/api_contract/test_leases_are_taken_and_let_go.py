@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.leader_election import LEASES, LeaderElection, LeaseTimes
+from contrail_config.kube.leader_election import LEASES, LeaderElection, LeaseTimings
 from contrail_config.kube.resource import Metadata, Resource
 from tests.support.following import eventually
 
-QUICK = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.1)
+QUICK = LeaseTimings(duration=3.0, renew_deadline=2.0, retry_period=0.1)
 
 
 class WholeLease(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ WHOLE = Resource(LEASES.group, LEASES.version, LEASES.kind, LEASES.plural, Whole
 
 
 def election(client: KubeClient, namespace: str, identity: str) -> LeaderElection:
-    return LeaderElection(client, namespace=namespace, name="manager", identity=identity, times=QUICK)
+    return LeaderElection(client, namespace=namespace, name="manager", identity=identity, timings=QUICK)
 
 
 async def spec(client: KubeClient, namespace: str) -> dict[str, Any]:

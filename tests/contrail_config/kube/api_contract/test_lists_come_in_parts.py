@@ -15,8 +15,8 @@ def names(page: Page[ConfigMap]) -> list[str]:
 
 
 async def test_an_empty_list_has_a_version(client: KubeClient, namespace: str) -> None:
-    selection = Selector(namespace, labels="nobody=has-it")
-    pages = [page async for page in client.pages(CONFIG_MAPS, selection)]
+    selector = Selector(namespace, labels="nobody=has-it")
+    pages = [page async for page in client.pages(CONFIG_MAPS, selector)]
     assert [names(page) for page in pages] == [[]]
     assert int(pages[0].resource_version) > 0
 
@@ -24,8 +24,8 @@ async def test_an_empty_list_has_a_version(client: KubeClient, namespace: str) -
 async def test_a_list_comes_in_parts_in_order(client: KubeClient, config_maps: ConfigMaps) -> None:
     for name in "ecadb":
         await config_maps.create(f"list-{name}", labels={"of": "list"})
-    selection = Selector(config_maps.namespace, labels="of=list")
-    pages = [page async for page in client.pages(CONFIG_MAPS, selection, length=2)]
+    selector = Selector(config_maps.namespace, labels="of=list")
+    pages = [page async for page in client.pages(CONFIG_MAPS, selector, length=2)]
     assert [names(page) for page in pages] == [["list-a", "list-b"], ["list-c", "list-d"], ["list-e"]]
     assert len({page.resource_version for page in pages}) == 1
 
@@ -33,9 +33,9 @@ async def test_a_list_comes_in_parts_in_order(client: KubeClient, config_maps: C
 async def test_all_parts_are_of_one_moment(client: KubeClient, config_maps: ConfigMaps) -> None:
     for name in "abcd":
         await config_maps.create(f"list-{name}", labels={"of": "list"})
-    selection = Selector(config_maps.namespace, labels="of=list")
+    selector = Selector(config_maps.namespace, labels="of=list")
     found: list[str] = []
-    async for page in client.pages(CONFIG_MAPS, selection, length=2):
+    async for page in client.pages(CONFIG_MAPS, selector, length=2):
         found += names(page)
         if len(found) == 2:
             await config_maps.delete("list-d")
@@ -65,8 +65,8 @@ async def test_objects_are_selected(
     await config_maps.create("a", labels={"mine": "", "x": "1", "y": "1"})
     await config_maps.create("b", labels={"mine": "", "x": "2"})
     await config_maps.create("c", labels={"mine": ""})
-    selection = Selector(config_maps.namespace, ",".join(filter(None, ["mine", labels])), fields)
-    assert [found.metadata.name for found in await client.list_all(CONFIG_MAPS, selection)] == expected
+    selector = Selector(config_maps.namespace, ",".join(filter(None, ["mine", labels])), fields)
+    assert [found.metadata.name for found in await client.list_all(CONFIG_MAPS, selector)] == expected
 
 
 async def test_objects_of_all_namespaces_are_listed(client: KubeClient, config_maps: ConfigMaps) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.following import follow
@@ -12,8 +12,8 @@ from tests.support.following import follow
 async def test_what_is_there_and_what_changes_is_told(client: KubeClient, config_maps: ConfigMaps) -> None:
     for name in "abcde":
         await config_maps.create(name, labels={"mine": ""})
-    selection = Selector(config_maps.namespace, labels="mine")
-    async with follow(Reflector(client, CONFIG_MAPS, selection, pace=Pace(page_length=2))) as followed:
+    selector = Selector(config_maps.namespace, labels="mine")
+    async with follow(Reflector(client, CONFIG_MAPS, selector, timings=ReflectorTimings(page_length=2))) as followed:
         await followed.until_listed()
         await config_maps.change("a", key="1")
         await config_maps.delete("b")
@@ -31,10 +31,10 @@ async def test_what_is_there_and_what_changes_is_told(client: KubeClient, config
 
 
 async def test_short_watches_leave_no_gap(client: KubeClient, config_maps: ConfigMaps) -> None:
-    pace = Pace(watch_length=(1.0, 1.0), short_watch=0.0)
-    selection = Selector(config_maps.namespace, labels="mine")
+    timings = ReflectorTimings(watch_length=(1.0, 1.0), short_watch=0.0)
+    selector = Selector(config_maps.namespace, labels="mine")
     names = [f"c{number}" for number in range(40)]
-    async with follow(Reflector(client, CONFIG_MAPS, selection, pace=pace)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, selector, timings=timings)) as followed:
         await followed.until_listed()
         for name in names:
             await config_maps.create(name, labels={"mine": ""})

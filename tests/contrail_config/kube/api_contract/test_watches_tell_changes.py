@@ -30,9 +30,9 @@ async def test_changes_after_a_version_are_told_in_order(client: KubeClient, con
     first = await config_maps.create("a")
     await config_maps.create("b")
     await config_maps.change("a", key="1")
-    selection = Selector(config_maps.namespace)
+    selector = Selector(config_maps.namespace)
     since = first.metadata.resource_version
-    async with client.watch(CONFIG_MAPS, selection, since=since, seconds=60) as events:
+    async with client.watch(CONFIG_MAPS, selector, since=since, seconds=60) as events:
         assert await told(events, 2) == [("ADDED", "b", {}), ("MODIFIED", "a", {"key": "1"})]
         await config_maps.delete("a")
         await config_maps.create("a")
@@ -55,9 +55,9 @@ async def test_a_selected_watch_tells_what_comes_into_sight_and_leaves_it(
     client: KubeClient, config_maps: ConfigMaps
 ) -> None:
     made = await config_maps.create("a", key="1")
-    selection = Selector(config_maps.namespace, labels="seen=yes")
+    selector = Selector(config_maps.namespace, labels="seen=yes")
     since = made.metadata.resource_version
-    async with client.watch(CONFIG_MAPS, selection, since=since, seconds=60) as events:
+    async with client.watch(CONFIG_MAPS, selector, since=since, seconds=60) as events:
         await config_maps.create("unseen")
         await config_maps.patch("a", {"metadata": {"labels": {"seen": "yes"}}})
         await config_maps.change("a", key="2")
@@ -73,8 +73,8 @@ async def test_a_selected_watch_tells_what_comes_into_sight_and_leaves_it(
 
 async def test_a_watch_of_one_object_tells_of_no_other(client: KubeClient, config_maps: ConfigMaps) -> None:
     made = await config_maps.create("other")
-    selection = Selector(config_maps.namespace, fields="metadata.name=a")
-    async with client.watch(CONFIG_MAPS, selection, since=made.metadata.resource_version, seconds=60) as events:
+    selector = Selector(config_maps.namespace, fields="metadata.name=a")
+    async with client.watch(CONFIG_MAPS, selector, since=made.metadata.resource_version, seconds=60) as events:
         await config_maps.change("other", key="1")
         await config_maps.create("a")
         assert await told(events, 1) == [("ADDED", "a", {})]
@@ -102,8 +102,8 @@ async def test_a_watch_says_how_far_it_came_shortly_before_its_time_is_over(
     client: KubeClient, config_maps: ConfigMaps
 ) -> None:
     made = await config_maps.create("a", labels={"seen": "yes"})
-    selection = Selector(config_maps.namespace, labels="seen=yes")
-    async with client.watch(CONFIG_MAPS, selection, since=made.metadata.resource_version, seconds=5) as events:
+    selector = Selector(config_maps.namespace, labels="seen=yes")
+    async with client.watch(CONFIG_MAPS, selector, since=made.metadata.resource_version, seconds=5) as events:
         unseen = await config_maps.create("unseen")  # a real server does not say that it came no further
         async with asyncio.timeout(DEADLINE):
             event = await anext(events)

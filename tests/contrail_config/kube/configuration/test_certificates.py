@@ -43,7 +43,7 @@ async def test_a_server_of_another_authority_is_not(
     tls_server: FakeApiServer, write_kubeconfig: WriteKubeconfig, authority: dict[str, Any]
 ) -> None:
     file = write_kubeconfig(tls_server.url, cluster={"server": tls_server.url, **authority})
-    with pytest.raises(KubeUnavailableError, match=r"127\.0\.0\.1:\d+: its certificate is not trusted: self-"):
+    with pytest.raises(KubeUnavailableError, match=r"127\.0\.0\.1:\d+: the server's certificate is not trusted: self-"):
         await ask_by(file)
     assert tls_server.callers == []
 
@@ -51,9 +51,7 @@ async def test_a_server_of_another_authority_is_not(
 async def test_the_name_of_the_certificate_can_be_said(write_kubeconfig: WriteKubeconfig) -> None:
     async with serve_fake_apiserver(tls=server_context("named-server")) as server:
         trust = {"server": server.url, "certificate-authority": path("authority.pem")}
-        with pytest.raises(
-            KubeUnavailableError, match=r"its certificate is not trusted: (Hostname|IP address) mismatch"
-        ):
+        with pytest.raises(KubeUnavailableError, match=r"certificate is not trusted: (Hostname|IP address) mismatch"):
             await ask_by(write_kubeconfig(server.url, cluster=trust))
         await ask_by(write_kubeconfig(server.url, cluster={**trust, "tls-server-name": "kubernetes.test"}))
         assert server.callers == [""]
@@ -70,7 +68,7 @@ async def test_the_client_shows_its_certificate(
 async def test_a_client_certificate_that_rotates_is_shown_to_the_next_connection(
     tls_server: FakeApiServer, write_kubeconfig: WriteKubeconfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(value_source, "PERIOD", 0.0)
+    monkeypatch.setattr(value_source, "REFRESH_INTERVAL", 0.0)
     chain, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     put_client(chain, key, "client")
     file = write_kubeconfig(tls_server.url, user={"client-certificate": str(chain), "client-key": str(key)})

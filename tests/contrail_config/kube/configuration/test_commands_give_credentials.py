@@ -175,7 +175,7 @@ async def test_one_that_hangs_is_ended_with_all_that_it_started(
 ) -> None:
     monkeypatch.setattr(exec_plugin, "DEADLINE", 0.5)
     command = write_command(hanging(pids))
-    with pytest.raises(KubeConfigurationError, match=rf"exec: command {command}: did not end within 0.5 s"):
+    with pytest.raises(KubeConfigurationError, match=rf"exec: command {command}: timed out after 0.5 s"):
         await ask_by(write_kubeconfig(server.url, user=user(command)))
     await eventually(all_ended, pids)
 
@@ -187,18 +187,18 @@ async def test_one_that_hangs_is_ended_with_all_that_it_started(
         ("print('no json')", "printed no ExecCredential: JSON is malformed"),
         ('import os; os.write(1, b\'{"kind": "\\xff"}\')', "printed no ExecCredential: 'utf-8' codec"),
         (giving(V1BETA1, token="t"), "printed client.authentication.k8s.io/v1beta1 ExecCredential, not"),
-        (giving(), "gave neither a token nor a certificate with its key"),
-        (giving(clientCertificateData="x"), "gave neither a token nor a certificate with its key"),
+        (giving(), "printed neither a token nor a certificate with its key"),
+        (giving(clientCertificateData="x"), "printed neither a token nor a certificate with its key"),
         (
             giving(clientCertificateData=text("client.pem"), clientKeyData=text("next-client.key")),
-            "certificate and key do not fit",
+            "certificate and key do not match",
         ),
         (giving(token=1), r"printed no ExecCredential: Expected `str`, got `int` - at `\$.status.token`"),
         (
             giving(token="t", expirationTimestamp="2030-01-01T00:00:00"),
             r"printed no ExecCredential: Expected `datetime` with a timezone .* - at `\$.status.expirationTimestamp`",
         ),
-        (giving(token="two words"), "is no token"),
+        (giving(token="two words"), "not a token"),
     ],
 )
 async def test_what_is_wrong_with_it_is_said(

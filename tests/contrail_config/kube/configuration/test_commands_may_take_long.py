@@ -15,7 +15,7 @@ from contrail_config.kube.client_config import ClientConfig, Credentials
 from contrail_config.kube.configuration import exec_plugin
 from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.errors import KubeConfigurationError
-from contrail_config.kube.leader_election import LeaderElection, LeaseTimes
+from contrail_config.kube.leader_election import LeaderElection, LeaseTimings
 from tests.contrail_config.kube.configuration.commands import (
     WriteCommand,
     all_ended,
@@ -29,7 +29,7 @@ from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import eventually
 
-IMPATIENT = LeaseTimes(duration=3.0, renew_deadline=0.4, retry=0.05)
+IMPATIENT = LeaseTimings(duration=3.0, renew_deadline=0.4, retry_period=0.05)
 
 LoadAccess = Callable[[str], Awaitable[ClientConfig]]
 
@@ -86,7 +86,7 @@ async def test_one_that_takes_longer_than_a_try_for_the_lease_is_no_obstacle_to_
         open_gate(gate)
 
     async with connect(await load(counting(runs) + waiting(gate))) as voter, asyncio.TaskGroup() as tasks:
-        election = LeaderElection(voter, namespace="default", name="manager", identity="a", times=IMPATIENT)
+        election = LeaderElection(voter, namespace="default", name="manager", identity="a", timings=IMPATIENT)
         tasks.create_task(open_after_a_try())
         async with election.lead():
             assert set(server.callers) == {"t1"}
@@ -122,7 +122,7 @@ async def test_so_does_one_that_is_about_to_start(
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start_slowly)
     credentials = (await load(hanging(pids))).credentials
     await give_up(credentials, both_run, pids)
-    ending = asyncio.create_task(credentials.end())
+    ending = asyncio.create_task(credentials.close())
     await turns()
     has_started.set()
     await ending

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from contrail_config.kube.client_config import ClientCertificate, Credential
-from contrail_config.kube.configuration.credentials import KeptCredentials
+from contrail_config.kube.configuration.credentials import ConfiguredCredentials
 from contrail_config.kube.configuration.tls import RotatingTls
 from contrail_config.kube.configuration.value_source import FileValue
 from contrail_config.kube.errors import KubeConfigurationError
@@ -44,13 +44,13 @@ def key(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def by_token(token: Path) -> KeptCredentials:
-    return KeptCredentials(token=FileValue(str(token), "token"))
+def by_token(token: Path) -> ConfiguredCredentials:
+    return ConfiguredCredentials(token=FileValue(str(token), "token"))
 
 
 @pytest.fixture
-def by_certificate(chain: Path, key: Path) -> KeptCredentials:
-    return KeptCredentials(certificate=(FileValue(str(chain), "certificate"), FileValue(str(key), "key")))
+def by_certificate(chain: Path, key: Path) -> ConfiguredCredentials:
+    return ConfiguredCredentials(certificate=(FileValue(str(chain), "certificate"), FileValue(str(key), "key")))
 
 
 @pytest.fixture
@@ -65,48 +65,48 @@ async def trusted(tls: RotatingTls) -> set[str]:
 
 
 async def test_a_token_that_cannot_be_used_is_read_again_for_the_next_request(
-    token: Path, by_token: KeptCredentials
+    token: Path, by_token: ConfiguredCredentials
 ) -> None:
     write(token, "")
-    with pytest.raises(KubeConfigurationError, match=rf"^token: {token}: is no token"):
+    with pytest.raises(KubeConfigurationError, match=rf"^token: {token}: not a token"):
         await by_token.current()
     write(token, "whole")
     assert (await by_token.current()).token == "whole"
 
 
 async def test_the_token_before_it_goes_on_until_it_is_whole(
-    token: Path, by_token: KeptCredentials, caplog: pytest.LogCaptureFixture
+    token: Path, by_token: ConfiguredCredentials, caplog: pytest.LogCaptureFixture
 ) -> None:
     write(token, "old")
     credential = await by_token.current()
-    by_token.forget(credential)
+    by_token.invalidate(credential)
     write(token, "")
     for _ in range(3):
         assert await by_token.current() == credential
     write(token, "new")
     assert (await by_token.current()).token == "new"
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith(f"token: {token}: what was read before goes on: is no token")
+    assert line.startswith(f"token: {token}: using the previous contents: not a token")
 
 
 async def test_a_certificate_that_cannot_be_used_is_read_again_for_the_next_request(
-    chain: Path, key: Path, by_certificate: KeptCredentials
+    chain: Path, key: Path, by_certificate: ConfiguredCredentials
 ) -> None:
     write(chain, text("client.pem"))
     write(key, half(text("client.key")))
-    with pytest.raises(KubeConfigurationError, match=rf"^certificate: {chain}: certificate and key do not fit"):
+    with pytest.raises(KubeConfigurationError, match=rf"^certificate: {chain}: certificate and key do not match"):
         await by_certificate.current()
     write(key, text("client.key"))
     assert shown(await by_certificate.current()).key == text("client.key").encode()
 
 
 async def test_the_certificate_before_it_goes_on_until_its_key_is_there(
-    chain: Path, key: Path, by_certificate: KeptCredentials
+    chain: Path, key: Path, by_certificate: ConfiguredCredentials
 ) -> None:
     write(chain, text("client.pem"))
     write(key, text("client.key"))
     credential = await by_certificate.current()
-    by_certificate.forget(credential)
+    by_certificate.invalidate(credential)
     write(chain, text("next-client.pem"))
     assert await by_certificate.current() == credential
     write(key, text("next-client.key"))
@@ -123,7 +123,7 @@ async def test_an_authority_that_cannot_be_used_is_read_again_for_the_next_reque
     authority: Path, tls: RotatingTls, written: str
 ) -> None:
     write(authority, written)
-    with pytest.raises(KubeConfigurationError, match=rf"^authority: {authority}: is no PEM certificate"):
+    with pytest.raises(KubeConfigurationError, match=rf"^authority: {authority}: not a PEM certificate"):
         await tls.context(None)
     write(authority, AUTHORITY)
     assert len(await trusted(tls)) == 1
@@ -135,7 +135,7 @@ async def test_the_authority_before_it_goes_on_until_it_is_whole(
 ) -> None:
     write(authority, AUTHORITY)
     before = await trusted(tls)
-    tls.forget()
+    tls.invalidate()
     write(authority, written)
     assert await trusted(tls) == before
     write(authority, OTHER_AUTHORITY)

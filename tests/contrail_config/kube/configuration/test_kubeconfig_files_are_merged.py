@@ -64,7 +64,7 @@ async def test_files_that_are_not_there_are_left_out(tmp_path: Path) -> None:
 
 
 async def test_that_there_is_none_is_said_with_the_places(tmp_path: Path) -> None:
-    with pytest.raises(KubeConfigurationError, match=f"no kubeconfig at {tmp_path}/a, {tmp_path}/b"):
+    with pytest.raises(KubeConfigurationError, match=f"kubeconfig not found: {tmp_path}/a, {tmp_path}/b"):
         await load(f"{tmp_path}/a", f"{tmp_path}/b")
 
 
@@ -99,5 +99,5 @@ async def test_keys_without_a_value_are_as_if_they_were_not_there(server: FakeAp
 
 async def test_an_empty_file_defines_nothing(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    with pytest.raises(KubeConfigurationError, match="empty: current-context: no context is chosen"):
+    with pytest.raises(KubeConfigurationError, match="empty: current-context: not set"):
         await load(str(tmp_path / "empty"))

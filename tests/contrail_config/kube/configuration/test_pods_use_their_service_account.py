@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from contrail_config.kube.configuration import in_cluster
-from contrail_config.kube.configuration.in_cluster import in_cluster_access
-from contrail_config.kube.configuration.load import load_client_config
+from contrail_config.kube.configuration import load
+from contrail_config.kube.configuration.load import in_cluster_client_config, load_client_config
 from contrail_config.kube.errors import KubeConfigurationError
 from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig, ask
 from tests.contrail_config.kube.tls import text
@@ -15,7 +14,7 @@ from tests.support.fake_apiserver.server import FakeApiServer
 
 @pytest.fixture
 def service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(in_cluster, "SERVICE_ACCOUNT", str(tmp_path))
+    monkeypatch.setattr(load, "SERVICE_ACCOUNT", str(tmp_path))
     (tmp_path / "ca.crt").write_text(text("authority.pem"))
     (tmp_path / "token").write_text("first\n")
     return tmp_path
@@ -27,7 +26,7 @@ def environment(server: FakeApiServer) -> dict[str, str]:
 
 @pytest.mark.usefixtures("service_account")
 async def test_the_server_is_asked_with_the_token(tls_server: FakeApiServer) -> None:
-    await ask(in_cluster_access(environment(tls_server)))
+    await ask(in_cluster_client_config(environment(tls_server)))
     assert tls_server.callers == ["first"]
 
 
@@ -48,16 +47,16 @@ async def test_a_kubeconfig_that_was_named_wins(
 
 async def test_an_address_of_ipv6_is_put_in_brackets() -> None:
     pod = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
-    assert in_cluster_access(pod).server == "https://[fd00::1]:443"
+    assert in_cluster_client_config(pod).server == "https://[fd00::1]:443"
 
 
 async def test_outside_of_a_pod_it_is_said_what_is_missing() -> None:
     with pytest.raises(KubeConfigurationError, match="KUBERNETES_SERVICE_HOST"):
-        in_cluster_access({"KUBERNETES_SERVICE_PORT": "443"})
+        in_cluster_client_config({"KUBERNETES_SERVICE_PORT": "443"})
 
 
 @pytest.mark.parametrize("missing", ["token", "ca.crt"])
 async def test_a_missing_file_is_named(tls_server: FakeApiServer, service_account: Path, missing: str) -> None:
     (service_account / missing).unlink()
     with pytest.raises(KubeConfigurationError, match=rf"service account: .*/{missing}: No such file"):
-        await ask(in_cluster_access(environment(tls_server)))
+        await ask(in_cluster_client_config(environment(tls_server)))

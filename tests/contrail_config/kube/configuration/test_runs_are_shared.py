@@ -30,7 +30,7 @@ class Work:
 
     async def asked(self) -> asyncio.Task[str]:
         """Somebody who waits for it."""
-        task = asyncio.create_task(self.shared.outcome())
+        task = asyncio.create_task(self.shared.do())
         await turns()
         return task
 
@@ -55,7 +55,7 @@ async def turns() -> None:
 async def work() -> AsyncIterator[Work]:
     work = Work()
     yield work
-    await work.shared.end()
+    await work.shared.close()
 
 
 async def test_all_who_ask_meanwhile_wait_for_one_run(work: Work) -> None:
@@ -85,7 +85,7 @@ async def test_what_nobody_waited_for_is_for_the_next_one(work: Work, times: int
     for _ in range(times):
         await work.given_up()
     await work.say("done")
-    assert await work.shared.outcome() == "done"
+    assert await work.shared.do() == "done"
     await work.asked()
     assert work.begun == 2
 
@@ -94,7 +94,7 @@ async def test_so_is_a_failure(work: Work) -> None:
     await work.given_up()
     await work.say(ValueError("of the work"))
     with pytest.raises(ValueError, match="of the work"):
-        await work.shared.outcome()
+        await work.shared.do()
     asked = await work.asked()
     await work.say("done")
     assert await asked == "done"
@@ -113,20 +113,20 @@ async def test_a_failure_that_nobody_ever_asks_for_is_no_complaint_of_asyncio(
 ) -> None:
     await work.given_up()
     await work.say(ValueError("of the work"))
-    await work.shared.end()
+    await work.shared.close()
     gc.collect()
     assert caplog.messages == []
 
 
 async def test_it_has_ended_when_its_owner_has(work: Work) -> None:
     await work.given_up()
-    await work.shared.end()
+    await work.shared.close()
     assert (work.begun, work.ended) == (1, 1)
 
 
 async def test_it_is_begun_again_for_those_who_still_wait(work: Work) -> None:
     asked = await work.asked()
-    await work.shared.end()
+    await work.shared.close()
     await work.say("done")
     assert await asked == "done"
     assert work.begun == 2

@@ -43,7 +43,7 @@ async def test_a_file_is_read_again_after_a_while(token_file: Path, monkeypatch:
     assert await contents.read() == b"old\n"
     rotate(token_file, "new")
     assert await contents.read() == b"old\n"
-    monkeypatch.setattr(value_source, "PERIOD", 0.0)
+    monkeypatch.setattr(value_source, "REFRESH_INTERVAL", 0.0)
     assert await contents.read() == b"new"
 
 
@@ -53,9 +53,9 @@ async def test_a_file_that_cannot_be_read_again_leaves_what_was_read(
     contents = FileValue(str(token_file), "token")
     await contents.read()
     os.unlink(token_file)
-    contents.forget()
+    contents.invalidate()
     assert await contents.read() == b"old\n"
-    assert "cannot be read again" in caplog.text
+    assert "cannot be read, using the previous contents" in caplog.text
 
 
 async def test_it_is_read_once_more_when_the_server_refuses_it(
@@ -94,7 +94,7 @@ async def test_a_reflector_outlives_its_token(
     file = write_kubeconfig(server.url, user={"tokenFile": str(token_file)})
     async with (
         connect(await load_client_config(kubeconfig=file)) as client,
-        follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed,
+        follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed,
     ):
         await followed.until_listed()
         server.faults.tokens = {"new"}
@@ -112,7 +112,9 @@ async def test_what_is_no_token_is_refused_without_showing_it(
     server: FakeApiServer, write_kubeconfig: WriteKubeconfig, token_file: Path, content: bytes
 ) -> None:
     rotate(token_file, content)
-    with pytest.raises(KubeConfigurationError, match=r"config: users 'me': tokenFile: .*/token: is no") as refused:
+    with pytest.raises(
+        KubeConfigurationError, match=r"config: users 'me': tokenFile: .*/token: not a token"
+    ) as refused:
         await ask_by(write_kubeconfig(server.url, user={"tokenFile": str(token_file)}))
     assert "two" not in str(refused.value)
 

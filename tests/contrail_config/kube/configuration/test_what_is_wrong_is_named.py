@@ -35,26 +35,32 @@ def without(section: str) -> Any:
         ([], "Expected `object`, got `array`"),
         ({"clusters": {}}, "Expected `array`, got `object` - at `$.clusters`"),
         (with_user(token=12), "Expected `str`, got `int` - at `$.users[0].user.token`"),
-        (without("contexts"), "contexts: there is no 'here', only none"),
-        (without("clusters"), "contexts 'here': cluster: there is no 'there', only none"),
-        (without("users"), "contexts 'here': user: there is no 'me', only none"),
-        (without("current-context"), "current-context: no context is chosen"),
-        (with_cluster(server=""), "clusters 'there': server: '' is no URL of http or https"),
-        (with_cluster(server="127.0.0.1:6443"), "clusters 'there': server: '127.0.0.1:6443' is no URL"),
-        (with_cluster(server="https://[::1"), "clusters 'there': server: 'https://[::1' is no URL"),
-        (with_cluster(proxy_url="socks5://p:1"), "clusters 'there': proxy-url: 'socks5://p:1' is no URL"),
+        (without("contexts"), "contexts: 'here' not found, only none"),
+        (without("clusters"), "contexts 'here': cluster: 'there' not found, only none"),
+        (without("users"), "contexts 'here': user: 'me' not found, only none"),
+        (without("current-context"), "current-context: not set"),
+        (with_cluster(server=""), "clusters 'there': server: '' is not an http or https URL"),
+        (
+            with_cluster(server="127.0.0.1:6443"),
+            "clusters 'there': server: '127.0.0.1:6443' is not an http",
+        ),
+        (with_cluster(server="https://[::1"), "clusters 'there': server: 'https://[::1' is not an http"),
+        (
+            with_cluster(proxy_url="socks5://p:1"),
+            "clusters 'there': proxy-url: 'socks5://p:1' is not an http",
+        ),
         (
             with_cluster(insecure_skip_tls_verify=True, certificate_authority="ca"),
-            "clusters 'there': insecure-skip-tls-verify: an authority is given as well",
+            "clusters 'there': insecure-skip-tls-verify: cannot be combined",
         ),
-        (with_cluster(certificate_authority_data="?"), "clusters 'there': certificate-authority-data: is not base64"),
-        (with_cluster(certificate_authority_data=""), "clusters 'there': certificate-authority-data: is empty"),
-        (with_user(client_key_data="?"), "users 'me': client-key-data: is not base64"),
-        (with_user(client_key="k"), "users 'me': client-certificate: is missing"),
-        (with_user(client_certificate="c"), "users 'me': client-key: is missing"),
-        (with_user(username="u", password="p"), "users 'me': username: is not supported"),
-        (with_user(**{"auth-provider": {"name": "gcp"}}), "users 'me': auth-provider: is not supported"),
-        (with_user(**{"as": "somebody"}), "users 'me': as: is not supported"),
+        (with_cluster(certificate_authority_data="?"), "clusters 'there': certificate-authority-data: not base64"),
+        (with_cluster(certificate_authority_data=""), "clusters 'there': certificate-authority-data: empty"),
+        (with_user(client_key_data="?"), "users 'me': client-key-data: not base64"),
+        (with_user(client_key="k"), "users 'me': client-certificate: missing"),
+        (with_user(client_certificate="c"), "users 'me': client-key: missing"),
+        (with_user(username="u", password="p"), "users 'me': username: not supported"),
+        (with_user(**{"auth-provider": {"name": "gcp"}}), "users 'me': auth-provider: not supported"),
+        (with_user(**{"as": "somebody"}), "users 'me': as: not supported"),
         (with_user(exec={**EXEC, "apiVersion": "v0"}), "users 'me': exec: apiVersion: 'v0' is not supported"),
         (
             with_user(exec={**EXEC, "interactiveMode": "Always"}),
@@ -79,20 +85,20 @@ async def test_when_it_is_loaded(tmp_path: Path, written: Any, problem: str) -> 
         ),
         (
             with_cluster(certificate_authority="/dev/null"),
-            "clusters 'there': certificate-authority: /dev/null: is no PEM certificate",
+            "clusters 'there': certificate-authority: /dev/null: not a PEM certificate",
         ),
         (with_user(tokenFile="token"), "users 'me': tokenFile: {folder}/token: No such file"),
         (
             with_cluster(certificate_authority_data=data("client.key")),
-            "clusters 'there': certificate-authority-data: is no PEM certificate",
+            "clusters 'there': certificate-authority-data: not a PEM certificate",
         ),
         (
             with_user(client_certificate_data=data("client.pem"), client_key_data=data("next-client.key")),
-            "users 'me': client-certificate-data: certificate and key do not fit",
+            "users 'me': client-certificate-data: certificate and key do not match",
         ),
         (
             with_user(client_certificate_data=data("client.key"), client_key_data=data("client.key")),
-            "users 'me': client-certificate-data: certificate and key do not fit",
+            "users 'me': client-certificate-data: certificate and key do not match",
         ),
     ],
 )
@@ -127,5 +133,5 @@ async def test_a_file_that_cannot_be_read(tmp_path: Path, make: Callable[[Path],
 async def test_a_context_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text(yaml.safe_dump(document(SERVER)))
-    with pytest.raises(KubeError, match="contexts: there is no 'elsewhere', only here"):
+    with pytest.raises(KubeError, match="contexts: 'elsewhere' not found, only here"):
         await load_client_config(kubeconfig=str(file), context="elsewhere")

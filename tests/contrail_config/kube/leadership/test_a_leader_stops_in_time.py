@@ -25,7 +25,7 @@ GRACE = 5.0
 async def test_nobody_may_write_before_the_lead(stage: Stage) -> None:
     async with connect(ClientConfig(stage.server.url)) as client:
         election = LeaderElection(client, namespace="default", name=NAME, identity="a")
-        with pytest.raises(KubeLeadershipLostError, match="lease manager is not held"):
+        with pytest.raises(KubeLeadershipLostError, match="lease manager: not held"):
             election.leadership.check()
 
 
@@ -132,7 +132,7 @@ async def test_a_write_that_hangs_ends_before_another_one_may_lead(stage: Stage)
         stage.server.faults.hung = True
         await within(30, lambda: leadership.until - asyncio.get_running_loop().time() < 3)
         ends = leadership.until + GRACE
-        with pytest.raises(KubeUnavailableError, match="no answer in time"):
+        with pytest.raises(KubeUnavailableError, match="timed out"):
             await ConfigMaps(client).create("a")
         assert asyncio.get_running_loop().time() < ends + 1  # not the client's own 30 s
         assert GRACE < stage.server.time_limits[-1] < GRACE + 3  # nor the server

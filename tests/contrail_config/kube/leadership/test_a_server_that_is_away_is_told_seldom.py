@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from contrail_config.kube.rate_limited_warning import REPEATED_EVERY, RateLimitedWarning
+from contrail_config.kube.rate_limited_warning import INTERVAL, RateLimitedWarning
 from tests.contrail_config.kube.leadership.candidates import Stage, on_stage, within
 from tests.support.fast_loop import run_fast
 
@@ -28,7 +28,7 @@ def test_a_standby_warns_once_a_minute(log: pytest.LogCaptureFixture) -> None:
         await within(30, lambda: standby.election.holder == "a")
         await stage.server.stop()
         log.clear()
-        await asyncio.sleep(5 * REPEATED_EVERY)
+        await asyncio.sleep(5 * INTERVAL)
 
     play()
     about_lease = [line for line in lines(log, logging.WARNING) if line.startswith("lease manager: ")]
@@ -50,14 +50,14 @@ def test_it_is_told_when_it_is_over(log: pytest.LogCaptureFixture) -> None:
         assert standby.election.problem is None
 
     play()
-    (over,) = [line for line in lines(log, logging.INFO) if "well again" in line]
-    seconds = int(over.removeprefix("lease manager: well again after ").removesuffix(" s"))
+    (over,) = [line for line in lines(log, logging.INFO) if "recovered" in line]
+    seconds = int(over.removeprefix("lease manager: recovered after ").removesuffix(" s"))
     assert 95 < seconds < 115
 
 
 def test_what_was_well_all_the_time_is_not_told(log: pytest.LogCaptureFixture) -> None:
     async def play() -> None:
-        RateLimitedWarning("it").end()
+        RateLimitedWarning("it").clear()
 
     run_fast(play())
     assert lines(log, logging.INFO) == []
@@ -67,8 +67,8 @@ def test_the_newest_words_are_told(log: pytest.LogCaptureFixture) -> None:
     async def play() -> None:
         complaint = RateLimitedWarning("it")
         for words in ("is slow", "is silent", "is away"):
-            complaint.go_on(words)
-            await asyncio.sleep(0.6 * REPEATED_EVERY)
+            complaint.warn(words)
+            await asyncio.sleep(0.6 * INTERVAL)
 
     run_fast(play())
     assert lines(log, logging.WARNING) == ["it: is slow", "it: is away"]
@@ -78,10 +78,10 @@ def test_a_trouble_that_comes_back_is_a_new_one(log: pytest.LogCaptureFixture) -
     async def play() -> None:
         complaint = RateLimitedWarning("it")
         for _ in range(3):
-            complaint.go_on("is away")
+            complaint.warn("is away")
             await asyncio.sleep(2)
-            complaint.end()
+            complaint.clear()
 
     run_fast(play())
     assert lines(log, logging.WARNING) == ["it: is away"] * 3
-    assert lines(log, logging.INFO) == ["it: well again after 2 s"] * 3
+    assert lines(log, logging.INFO) == ["it: recovered after 2 s"] * 3

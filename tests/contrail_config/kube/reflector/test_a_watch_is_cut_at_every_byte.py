@@ -3,13 +3,13 @@
 import pytest
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import Followed, eventually, follow
 
-AT_ONCE = Pace(first_pause=0.0, longest_pause=0.0, short_watch=0.0)
+AT_ONCE = ReflectorTimings(first_pause=0.0, longest_pause=0.0, short_watch=0.0)
 TOLD = [("Added", "a"), ("Modified", "a"), ("Deleted", "a")]
 
 
@@ -31,7 +31,7 @@ async def tell_by_a_new_watch(server: FakeApiServer, followed: Followed) -> list
 @pytest.mark.parametrize("cleanly", [False, True])
 async def test_nothing_is_lost(client: KubeClient, server: FakeApiServer, cleanly: bool) -> None:
     server.faults.cut_cleanly = cleanly
-    async with follow(Reflector(client, CONFIG_MAPS, pace=AT_ONCE)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=AT_ONCE)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         assert await tell_by_a_new_watch(server, followed) == TOLD

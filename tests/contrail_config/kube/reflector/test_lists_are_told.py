@@ -5,7 +5,7 @@ import tracemalloc
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.object_cache import Listed
-from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.resource import Resource
 from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
@@ -16,7 +16,7 @@ from tests.support.following import QUICK, eventually, follow
 
 async def test_everything_there_is_told_and_then_that_it_was_all(client: KubeClient, config_maps: ConfigMaps) -> None:
     made = [await config_maps.create(name) for name in "ab"]
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         assert followed.names() == [("Added", "a"), ("Added", "b"), ("Listed", "")]
         assert followed.told[-1] == Listed(complete=True)
@@ -24,14 +24,14 @@ async def test_everything_there_is_told_and_then_that_it_was_all(client: KubeCli
 
 
 async def test_nothing_there_is_told_too(client: KubeClient) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         assert followed.told == [Listed(complete=True)]
 
 
 async def test_a_problem_is_shown_until_it_is_listed(client: KubeClient) -> None:
-    reflector = Reflector(client, CONFIG_MAPS, pace=QUICK)
-    assert reflector.problem == "configmaps are not listed yet"
+    reflector = Reflector(client, CONFIG_MAPS, timings=QUICK)
+    assert reflector.problem == "configmaps: not listed yet"
     async with follow(reflector) as followed:
         await followed.until_listed()
         assert reflector.problem is None
@@ -49,7 +49,7 @@ async def test_a_list_comes_in_pages_of_500(client: KubeClient, server: FakeApiS
 async def test_only_what_is_selected_is_told(client: KubeClient, config_maps: ConfigMaps) -> None:
     await config_maps.create("unseen")
     await config_maps.create("seen", labels={"seen": "yes"})
-    reflector = Reflector(client, CONFIG_MAPS, Selector("default", labels="seen=yes"), pace=QUICK)
+    reflector = Reflector(client, CONFIG_MAPS, Selector("default", labels="seen=yes"), timings=QUICK)
     async with follow(reflector) as followed:
         await followed.until_listed()
         await config_maps.patch("unseen", {"metadata": {"labels": {"seen": "yes"}}})
@@ -59,7 +59,7 @@ async def test_only_what_is_selected_is_told(client: KubeClient, config_maps: Co
 
 
 async def test_one_object_is_followed_by_its_name(client: KubeClient, config_maps: ConfigMaps) -> None:
-    reflector = Reflector(client, CONFIG_MAPS, Selector("default", fields="metadata.name=a"), pace=QUICK)
+    reflector = Reflector(client, CONFIG_MAPS, Selector("default", fields="metadata.name=a"), timings=QUICK)
     async with follow(reflector) as followed:
         await followed.until_listed()
         await config_maps.create("b")
@@ -73,8 +73,8 @@ async def test_a_continued_list_that_took_too_long_is_begun_anew(
 ) -> None:
     for name in "abcd":
         await config_maps.create(name)
-    pace = Pace(first_pause=0.002, page_length=2)
-    async with Reflector(client, CONFIG_MAPS, pace=pace).changes() as changes:
+    timings = ReflectorTimings(first_pause=0.002, page_length=2)
+    async with Reflector(client, CONFIG_MAPS, timings=timings).changes() as changes:
         told = [await anext(changes)]
         await config_maps.delete("a")
         server.storage.compact()
@@ -88,7 +88,7 @@ async def test_what_did_not_change_is_not_told_again(
 ) -> None:
     for name in "abc":
         await config_maps.create(name)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         server.put(kinds.CONFIG_MAPS, "b", data={"key": "1"})
@@ -100,10 +100,10 @@ async def test_what_did_not_change_is_not_told_again(
 
 async def test_a_new_list_can_be_asked_for(client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps) -> None:
     await config_maps.create("a")
-    reflector = Reflector(client, CONFIG_MAPS, pace=QUICK)
+    reflector = Reflector(client, CONFIG_MAPS, timings=QUICK)
     async with follow(reflector) as followed:
         await followed.until_listed()
-    reflector.list_again()
+    reflector.relist()
     async with reflector.changes() as changes:
         assert await anext(changes) == Listed(complete=True)
     assert server.requests.count("list configmaps") == 2

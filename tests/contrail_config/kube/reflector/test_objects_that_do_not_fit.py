@@ -17,7 +17,7 @@ async def test_it_is_told_by_name_with_the_reason(
 ) -> None:
     await config_maps.create("good")
     server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         unreadable, _, listed = followed.told
         assert isinstance(unreadable, UndecodableObject)
@@ -28,7 +28,7 @@ async def test_it_is_told_by_name_with_the_reason(
 
 async def test_the_list_is_complete_once_it_can_be_read(client: KubeClient, server: FakeApiServer) -> None:
     server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "bad", data={"key": "text"})
         await followed.until_listed(2)
@@ -38,7 +38,7 @@ async def test_the_list_is_complete_once_it_can_be_read(client: KubeClient, serv
 
 async def test_the_list_is_complete_once_it_is_gone(client: KubeClient, server: FakeApiServer) -> None:
     server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.remove(kinds.CONFIG_MAPS, "bad")
         await followed.until_listed(2)
@@ -49,10 +49,10 @@ async def test_what_was_known_of_it_stays_until_it_is_gone(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     made = await config_maps.create("a", key="good")
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
-        await followed.until(lambda: ("Unreadable", "a") in followed.names())
+        await followed.until(lambda: ("UndecodableObject", "a") in followed.names())
         assert followed.view == followed.reflector.objects == {("default", "a"): made}
         server.remove(kinds.CONFIG_MAPS, "a")
         await followed.until(lambda: not followed.view)
@@ -63,10 +63,10 @@ async def test_what_was_known_goes_with_a_new_list_that_is_without_it(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     made = await config_maps.create("a", key="good")
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
-        await followed.until(lambda: ("Unreadable", "a") in followed.names())
+        await followed.until(lambda: ("UndecodableObject", "a") in followed.names())
         server.remove(kinds.CONFIG_MAPS, "a")
         server.forget_history()
         await followed.until_listed(2)
@@ -75,20 +75,20 @@ async def test_what_was_known_goes_with_a_new_list_that_is_without_it(
 
 async def test_it_is_told_once(client: KubeClient, server: FakeApiServer) -> None:
     server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         for lists in (1, 2):
             await followed.until_listed(lists)
             await eventually(lambda: server.watches)
             server.forget_history()
         await followed.until_listed(3)
-        assert followed.names() == [("Unreadable", "bad"), *[("Listed", "")] * 3]
+        assert followed.names() == [("UndecodableObject", "bad"), *[("Listed", "")] * 3]
 
 
 async def test_a_recreated_one_is_not_taken_for_the_old_one(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     made = await config_maps.create("a")
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         server.remove(kinds.CONFIG_MAPS, "a")
@@ -96,4 +96,4 @@ async def test_a_recreated_one_is_not_taken_for_the_old_one(
         server.forget_history()
         await followed.until_listed(2)
         assert followed.told[2] == Deleted(made)
-        assert followed.names()[3:] == [("Unreadable", "a"), ("Listed", "")]
+        assert followed.names()[3:] == [("UndecodableObject", "a"), ("Listed", "")]

@@ -7,14 +7,14 @@ import pytest
 
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.client_config import ClientConfig
-from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.fast_loop import run_fast
 from tests.support.following import eventually, follow
 
 FIRST = 0.01
-PACE = Pace(first_pause=FIRST)
+PACE = ReflectorTimings(first_pause=FIRST)
 LONG = PACE.long_watch
 
 Log = pytest.LogCaptureFixture
@@ -40,7 +40,7 @@ async def test_a_watch_that_tells_something_works(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, caplog: Log
 ) -> None:
     server.faults.refuse(500, verb="list", times=3)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=PACE)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=PACE)) as followed:
         await followed.until_listed()
         for names in ("a", "ab", "abc"):
             await config_maps.create(names[-1])
@@ -55,7 +55,7 @@ def test_a_watch_that_lasts_works_if_it_tells_nothing(caplog: Log) -> None:
         async with (
             serve_fake_apiserver() as server,
             connect(ClientConfig(server.url)) as client,
-            follow(Reflector(client, CONFIG_MAPS, pace=PACE)) as followed,
+            follow(Reflector(client, CONFIG_MAPS, timings=PACE)) as followed,
         ):
             await followed.until_listed()
             for seconds in (LONG + 1, LONG + 1, LONG - 1):
@@ -69,7 +69,7 @@ def test_a_watch_that_lasts_works_if_it_tells_nothing(caplog: Log) -> None:
 
 async def test_a_list_alone_is_no_success(client: KubeClient, server: FakeApiServer, caplog: Log) -> None:
     server.faults.refuse(400, verb="watch", times=5)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=PACE)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=PACE)) as followed:
         await followed.until_listed(6)
         await eventually(lambda: server.watches)
     assert_paused(caplog, range(5))

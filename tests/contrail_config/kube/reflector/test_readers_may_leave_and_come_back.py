@@ -20,7 +20,7 @@ async def read_one_by_one(reflector: Reflector[ConfigMap], count: int) -> list[C
 
 async def followed_reflector(client: KubeClient) -> Reflector[ConfigMap]:
     """One whose reader left after the first list."""
-    reflector = Reflector(client, CONFIG_MAPS, pace=QUICK)
+    reflector = Reflector(client, CONFIG_MAPS, timings=QUICK)
     async with follow(reflector) as followed:
         await followed.until_listed()
     return reflector
@@ -28,7 +28,7 @@ async def followed_reflector(client: KubeClient) -> Reflector[ConfigMap]:
 
 async def test_in_the_middle_of_a_list(client: KubeClient, config_maps: ConfigMaps) -> None:
     made = [await config_maps.create(name) for name in "ab"]
-    told = await read_one_by_one(Reflector(client, CONFIG_MAPS, pace=QUICK), 3)
+    told = await read_one_by_one(Reflector(client, CONFIG_MAPS, timings=QUICK), 3)
     assert told == [Added(made[0]), Added(made[1]), Listed(complete=True)]
 
 

@@ -11,7 +11,7 @@ from tests.support.following import QUICK, eventually, follow
 
 async def test_seen_by_a_watch(client: KubeClient, config_maps: ConfigMaps) -> None:
     await config_maps.create("a")
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.delete("a")
         await config_maps.create("a")
@@ -23,7 +23,7 @@ async def test_seen_by_a_list_that_came_after_both(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     old = await config_maps.create("a", key="old")
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         server.remove(kinds.CONFIG_MAPS, "a")

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from contrail_config.kube.client import connect
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.object_cache import Key
-from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.failures import StatusError
@@ -23,7 +23,7 @@ from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import Followed, eventually, follow
 
 DEADLINE = 20.0
-PACE = Pace(first_pause=0.001, longest_pause=0.01, silence=0.1, short_watch=0.0, page_length=3)
+PACE = ReflectorTimings(first_pause=0.001, longest_pause=0.01, silence=0.1, short_watch=0.0, page_length=3)
 NAMES = [f"c{number}" for number in range(8)]
 LONG_HISTORY = 1000
 READABLE: list[Any] = ["one", "two", "three"]
@@ -59,7 +59,7 @@ class Server(RuleBasedStateMachine):
     async def _start(self) -> None:
         await self.server.start()
         client = await self.stack.enter_async_context(connect(ClientConfig(self.server.url)))
-        self.followed = await self.stack.enter_async_context(follow(Reflector(client, CONFIG_MAPS, pace=PACE)))
+        self.followed = await self.stack.enter_async_context(follow(Reflector(client, CONFIG_MAPS, timings=PACE)))
 
     @rule(name=st.sampled_from(NAMES), value=st.sampled_from(READABLE + UNREADABLE))
     def put(self, name: str, value: Any) -> None:

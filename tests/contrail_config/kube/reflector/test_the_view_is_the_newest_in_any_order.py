@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrail_config.kube.object_cache import ObjectCache
-from contrail_config.kube.versions import is_newer
+from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kube.watch import WatchEvent, WatchType
 from tests.support.config_maps import ConfigMap, LabelledMetadata
 from tests.support.following import Replay
@@ -40,7 +40,7 @@ def test_the_newest_state_stays(life: list[Event], data: st.DataObject) -> None:
     view: ObjectCache[ConfigMap] = ObjectCache()
     replayed = Replay()
     for each in told:
-        for change in view.take_event(each):
+        for change in view.apply_event(each):
             replayed.take(change)
     newest = life[-1]
     expected = [] if newest.type is WatchType.DELETED else [newest.object]
@@ -71,8 +71,8 @@ def test_what_is_remembered_of_the_deleted_is_bounded() -> None:
     def kept_after(count: int) -> int:
         for number in range(count):
             metadata = LabelledMetadata(name=f"c{number}", namespace="default", resource_version=f"{number + 1}")
-            list(view.take_event(WatchEvent(WatchType.DELETED, metadata, ConfigMap(metadata))))
-        return len(pickle.dumps(vars(view)["_ended"]))
+            list(view.apply_event(WatchEvent(WatchType.DELETED, metadata, ConfigMap(metadata))))
+        return len(pickle.dumps(vars(view)["_tombstones"]))
 
     few = kept_after(2000)
     assert kept_after(20_000) < 1.2 * few

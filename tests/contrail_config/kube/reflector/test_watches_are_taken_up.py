@@ -7,7 +7,7 @@ import pytest
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.object_cache import Deleted
-from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -15,7 +15,7 @@ from tests.support.following import QUICK, eventually, follow
 
 
 async def test_changes_are_told_as_they_come(client: KubeClient, config_maps: ConfigMaps) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         changed = await config_maps.change("a", key="1")
@@ -30,7 +30,7 @@ async def test_changes_are_told_as_they_come(client: KubeClient, config_maps: Co
 async def test_a_watch_that_ends_cleanly_is_taken_up_at_once(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, pace=Pace(first_pause=60))) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(first_pause=60))) as followed:
         await followed.until_listed()
         for names in ("a", "ab", "abc"):
             await config_maps.create(names[-1])
@@ -43,7 +43,7 @@ async def test_a_watch_that_ends_cleanly_is_taken_up_at_once(
 async def test_a_watch_that_is_cut_goes_on_where_it_stopped(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         await followed.until(lambda: followed.view)
@@ -57,7 +57,7 @@ async def test_bookmarks_carry_the_place_forward(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     server.bookmark_interval = 0.01
-    async with follow(Reflector(client, CONFIG_MAPS, Selector("default"), pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, Selector("default"), timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         await client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, namespace="kube-public")
@@ -76,7 +76,7 @@ def has_begun(server: FakeApiServer, watches: int) -> bool:
 
 
 async def test_a_watch_is_asked_to_end_after_five_to_ten_minutes(client: KubeClient, server: FakeApiServer) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         for times in range(1, 6):
             await eventually(has_begun, server, times)
@@ -90,7 +90,9 @@ async def test_a_silent_watch_is_given_up_and_everything_listed(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     server.faults.silent = True
-    async with follow(Reflector(client, CONFIG_MAPS, pace=Pace(first_pause=0.01, silence=0.1))) as followed:
+    async with follow(
+        Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(first_pause=0.01, silence=0.1))
+    ) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         await followed.until_listed(2)
@@ -99,7 +101,7 @@ async def test_a_silent_watch_is_given_up_and_everything_listed(
 
 async def test_bookmarks_keep_a_watch_from_being_silent(client: KubeClient, server: FakeApiServer) -> None:
     server.bookmark_interval = 0.05
-    async with follow(Reflector(client, CONFIG_MAPS, pace=Pace(silence=0.2))) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(silence=0.2))) as followed:
         await followed.until_listed()
         await asyncio.sleep(0.5)
         assert server.requests.count("watch configmaps") == 1
@@ -108,7 +110,7 @@ async def test_bookmarks_keep_a_watch_from_being_silent(client: KubeClient, serv
 async def test_the_time_of_a_slow_reader_is_no_silence(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    async with Reflector(client, CONFIG_MAPS, pace=Pace(silence=0.1)).changes() as changes:
+    async with Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(silence=0.1)).changes() as changes:
         await anext(changes)
         await config_maps.create("a")
         await anext(changes)
@@ -121,7 +123,7 @@ async def test_the_time_of_a_slow_reader_is_no_silence(
 async def test_a_watch_that_ends_as_soon_as_it_began_is_paused_for(client: KubeClient, server: FakeApiServer) -> None:
     server.faults.cut_cleanly = True
     server.faults.cuts = [0] * 100
-    reflector = Reflector(client, CONFIG_MAPS, pace=Pace(first_pause=0.05, longest_pause=0.1))
+    reflector = Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(first_pause=0.05, longest_pause=0.1))
     async with follow(reflector) as followed:
         await followed.until_listed()
         begun = time.monotonic()
@@ -136,7 +138,7 @@ async def test_a_server_that_asks_to_wait_is_left_alone_that_long(
     client: KubeClient, server: FakeApiServer, code: int
 ) -> None:
     server.faults.refuse(code, verb="list", retry_after=1)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         begun = time.monotonic()
         await followed.until_listed()
         assert 1.0 <= time.monotonic() - begun < 3

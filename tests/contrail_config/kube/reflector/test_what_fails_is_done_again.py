@@ -4,7 +4,7 @@ import pytest
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.object_cache import Deleted
-from contrail_config.kube.reflector import Pace, Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.custom_kinds import DEFINITIONS, definition_of, new_gadgets
 from tests.support.fake_apiserver import kinds
@@ -20,7 +20,7 @@ async def test_a_place_that_is_no_longer_known_is_left_for_a_new_list(
     server.faults.gone_as_status = as_status
     last = await config_maps.create("a", key="1")
     await config_maps.create("b")
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         await server.stop()
@@ -34,7 +34,7 @@ async def test_a_place_that_is_no_longer_known_is_left_for_a_new_list(
 async def test_410_in_mid_stream_leads_to_a_new_list(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         await followed.until(lambda: followed.view)
@@ -50,7 +50,7 @@ async def test_failures_of_the_server_pass_without_a_new_list(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, verb: str, code: int
 ) -> None:
     server.faults.refuse(code, verb=verb, times=3)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         await followed.until_seen("a")
@@ -62,7 +62,7 @@ async def test_failures_of_the_server_pass_without_a_new_list(
 async def test_a_refusal_passes_without_a_new_list(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, code: int
 ) -> None:
-    reflector = Reflector(client, CONFIG_MAPS, pace=QUICK)
+    reflector = Reflector(client, CONFIG_MAPS, timings=QUICK)
     async with follow(reflector) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
@@ -77,7 +77,7 @@ async def test_a_refusal_passes_without_a_new_list(
 async def test_errors_of_other_kinds_in_mid_stream_do_not_lose_the_place(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         server.fail_watches(StatusError(500, "InternalError", "etcdserver: no leader"))
@@ -89,7 +89,7 @@ async def test_errors_of_other_kinds_in_mid_stream_do_not_lose_the_place(
 async def test_the_server_restarts_under_load(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         for times in range(5):
             await eventually(lambda: server.watches)
@@ -106,7 +106,7 @@ async def test_repeated_events_are_told_once(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     server.faults.repeated = True
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         await config_maps.change("a", key="1")
@@ -121,7 +121,7 @@ async def test_overtaken_events_do_not_bring_back_what_is_gone(
 ) -> None:
     await config_maps.create("a")
     await config_maps.create("b")
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.cut_watches()
         server.faults.swapped = True
@@ -141,7 +141,7 @@ async def test_bodies_in_small_pieces_are_put_together(
 ) -> None:
     server.faults.piece = 7
     await config_maps.create("a", key="listed")
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         changed = await config_maps.change("a", key="watched")
         await followed.until(lambda: followed.view["default", "a"] == changed)
@@ -151,7 +151,7 @@ async def test_an_annotation_of_two_megabytes_is_told(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     await config_maps.create("a")
-    async with follow(Reflector(client, CONFIG_MAPS, pace=QUICK)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "a", data={"key": "x" * 2_000_000})
         await followed.until(lambda: len(followed.view["default", "a"].data.get("key", "")) == 2_000_000)
@@ -162,7 +162,9 @@ async def test_an_emptied_etcd_is_noticed(client: KubeClient, server: FakeApiSer
     """The server tells nothing to who asks for what comes after a version that it has not reached yet."""
     for name in "abc":
         await config_maps.create(name)
-    async with follow(Reflector(client, CONFIG_MAPS, pace=Pace(first_pause=0.002, silence=0.2))) as followed:
+    async with follow(
+        Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(first_pause=0.002, silence=0.2))
+    ) as followed:
         await followed.until_listed()
         await config_maps.delete("b")
         await followed.until_seen(*"ac")
@@ -177,7 +179,7 @@ async def test_an_emptied_etcd_is_noticed(client: KubeClient, server: FakeApiSer
 
 async def test_a_kind_that_vanishes_and_comes_back_is_followed(client: KubeClient, server: FakeApiServer) -> None:
     gadgets = new_gadgets()
-    reflector = Reflector(client, gadgets, pace=QUICK)
+    reflector = Reflector(client, gadgets, timings=QUICK)
     async with follow(reflector) as followed:
         await eventually(lambda: "404" in (reflector.problem or ""))
         name = (await client.create(DEFINITIONS, definition_of(gadgets))).metadata.name
@@ -197,7 +199,7 @@ async def test_a_kind_that_vanished_unseen_keeps_its_objects_until_it_is_listed(
 ) -> None:
     gadgets = new_gadgets()
     name = (await client.create(DEFINITIONS, definition_of(gadgets))).metadata.name
-    reflector = Reflector(client, gadgets, pace=QUICK)
+    reflector = Reflector(client, gadgets, timings=QUICK)
     async with follow(reflector) as followed:
         await followed.until_listed()
         await client.create(gadgets, {"metadata": {"name": "a"}})
@@ -229,15 +231,15 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again(
 ) -> None:
     await config_maps.create("a")
     server.faults.nonsense = nonsense
-    reflector = Reflector(client, CONFIG_MAPS, pace=QUICK)
+    reflector = Reflector(client, CONFIG_MAPS, timings=QUICK)
     async with follow(reflector) as followed:
-        await eventually(lambda: "cannot be read" in (reflector.problem or ""))
+        await eventually(lambda: "cannot be decoded" in (reflector.problem or ""))
         server.faults.nonsense = None
         await followed.until_seen("a")
         await eventually(lambda: server.watches)
         server.faults.nonsense = nonsense
         server.cut_watches()
-        await eventually(lambda: "cannot be read" in (reflector.problem or ""))
+        await eventually(lambda: "cannot be decoded" in (reflector.problem or ""))
         server.faults.nonsense = None
         await config_maps.create("b")
         await followed.until_seen("a", "b")

@@ -73,7 +73,7 @@ def test_one_that_lost_its_lease_ends_in_one_line(cluster: Cluster, managers: Ma
     spec = {**lease["spec"], "holderIdentity": "somebody-else", "leaseDurationSeconds": 1}
     cluster.server.ask("PUT", LEASE, {**lease, "spec": spec})
     assert first.ended() == 1
-    assert first.log.read_text().splitlines()[-1] == "contrail-manager: lease contrail-manager was lost"
+    assert first.log.read_text().splitlines()[-1] == "contrail-manager: lease contrail-manager: lost"
     assert "Traceback" not in first.log.read_text()
 
 

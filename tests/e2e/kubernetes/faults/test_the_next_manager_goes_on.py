@@ -54,7 +54,7 @@ async def test_two_that_lead_at_once_give_no_address_twice(managers: Managers, c
     await asyncio.to_thread(second.wait_until_it_leads)
     await crowd.remove(names[:20])
     await crowd.comes_to_rest()
-    assert managers.last_words == ["contrail-manager: lease contrail-manager was lost"]
+    assert managers.last_words == ["contrail-manager: lease contrail-manager: lost"]
 
 
 async def test_whenever_it_is_killed_the_next_one_goes_on(managers: Managers, crowd: Crowd) -> None:

@@ -78,7 +78,7 @@ async def test_machines_whose_definition_was_deleted_are_made_again_as_they_were
     await crowd.comes_to_rest()
     await lost(client, "virtualmachines.opencontrail.org")
     await crowd.comes_to_rest(managers.supervise)
-    assert "virtualmachines.opencontrail.org was deleted, and all its objects with it" in managers.last_words[0]
+    assert "virtualmachines.opencontrail.org: deleted, and all its objects with it" in managers.last_words[0]
 
 
 async def test_after_etcd_was_emptied_the_next_manager_begins_anew(
