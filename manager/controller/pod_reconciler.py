@@ -178,5 +178,5 @@ class PodReconciler:
         message = summarize_virtual_machine(machine)
         log.info("assigned %s", message)
         await self._recorder.record(about_pod(pod), EventType.NORMAL, Reason.INTERFACES_ASSIGNED, message)
-        for notice in draft.notices:
-            await self._recorder.record(about_pod(pod), EventType.WARNING, notice.reason, notice.message)
+        for warning in draft.warnings:
+            await self._recorder.record(about_pod(pod), EventType.WARNING, warning.reason, warning.message)

@@ -1,5 +1,6 @@
-"""From a pod to its virtual machine: which interfaces it gets, in which networks, with which names and default routes.
+"""Maps a pod to its virtual machine: the interfaces, their networks, names and default routes.
 
-Pure functions, no store, no clock: the same pod, networks and configuration give the same machine.
-`drafts.draft_interfaces` is the first half, `machine.build_machine` the second; between them addresses are allocated.
+Pure functions, no store, no clock: the same pod, networks and configuration give the same virtual machine.
+First half: `interface_resolution.resolve_interfaces`. Second half: `virtual_machine.build_virtual_machine`. Addresses
+are allocated in between.
 """

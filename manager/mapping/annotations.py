@@ -1,4 +1,4 @@
-"""The pod annotations that say which networks a pod gets; what else a pod carries is nothing to us."""
+"""The pod annotations that choose networks; all other annotations are ignored."""
 
 from collections.abc import Mapping
 
@@ -15,10 +15,10 @@ _KEYS = (NETWORKS_KEY, DEFAULT_NETWORK_KEY, NETWORK_KEY, DEFAULT_GATEWAY_KEY)
 
 
 def network_annotations(pod: Pod) -> Mapping[str, str]:
-    """Those of the pod's annotations that count here."""
+    """Returns the pod's annotations that choose networks."""
     return {key: pod.annotations[key] for key in _KEYS if key in pod.annotations}
 
 
 def with_network_annotations_only(pod: Pod) -> Pod:
-    """The same pod with these annotations alone: a manager that keeps every pod keeps nothing that it never reads."""
+    """Returns the pod without other annotations: the manager caches every pod, so unused data would cost memory."""
     return msgspec.structs.replace(pod, annotations=network_annotations(pod))

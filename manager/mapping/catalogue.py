@@ -1,6 +1,6 @@
-"""What pods can refer to: NADs by `namespace/name`, networks by fq_name, namespaces.
+"""Lookup of the objects that pods refer to: NADs by `namespace/name`, networks by fq_name, namespaces.
 
-Kept by whoever follows NADs and the store's networks; the mapping only looks things up.
+The controllers that watch NADs and networks update it; the mapping only reads it.
 """
 
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ from manager.reasons import Reason
 
 
 class ServedNad(msgspec.Struct, frozen=True):
-    """One of ours: its attachments are in `network`."""
+    """A NAD of the Contrail plugin; its attachments are in `network`."""
 
     config_name: str
     network: FqName
 
 
 class ForeignNad(msgspec.Struct, frozen=True):
-    """One of another plugin."""
+    """A NAD of another plugin."""
 
     plugin: str
 
 
 class UnusableNad(msgspec.Struct, frozen=True):
-    """One of ours that takes no pods now; `problem` is what its own event says."""
+    """A NAD of the Contrail plugin that cannot be used now; `problem` is the message of its event."""
 
     problem: str
 
@@ -36,7 +36,7 @@ KnownNad = ServedNad | ForeignNad | UnusableNad
 
 
 class Catalogue:
-    """NADs, networks and annotations of namespaces, all as they are now."""
+    """Current NADs, networks, and annotations of namespaces."""
 
     def __init__(self) -> None:
         self.nads: dict[str, KnownNad] = {}
@@ -44,23 +44,23 @@ class Catalogue:
         self.namespaces: dict[str, Mapping[str, str]] = {}
 
     def nad(self, key: str) -> ServedNad | ForeignNad:
-        """The NAD `namespace/name`. Raises PodWaitsError if it is not there or takes no pods."""
+        """Returns the NAD `namespace/name`. Raises PodWaitsError if it does not exist or cannot be used."""
         known = self.nads.get(key)
         if known is None:
-            message = f"network attachment definition {key} is not there"
+            message = f"network attachment definition {key} not found"
             raise PodWaitsError(Reason.NETWORK_NOT_FOUND, message, nad_dependency(key))
         if isinstance(known, UnusableNad):
-            message = f"network attachment definition {key} takes no pods: {known.problem}"
+            message = f"network attachment definition {key} cannot be used: {known.problem}"
             raise PodWaitsError(Reason.NETWORK_UNUSABLE, message, nad_dependency(key))
         return known
 
     def network(self, fq_name: FqName) -> VirtualNetwork:
-        """The network of that name. Raises PodWaitsError if it is not there, goes, or has no addresses to give."""
+        """Returns the network. Raises PodWaitsError if it does not exist, is being deleted, or has no subnet."""
         network = self.networks.get(fq_name)
         if network is None:
-            reason, problem = Reason.NETWORK_NOT_FOUND, "is not there"
+            reason, problem = Reason.NETWORK_NOT_FOUND, "not found"
         elif network.retired:
-            reason, problem = Reason.NETWORK_UNUSABLE, "goes with its last interface, since its NAD is gone"
+            reason, problem = Reason.NETWORK_UNUSABLE, "has no NAD any more: deleted with its last interface"
         elif not network.subnets:
             reason, problem = Reason.NETWORK_UNUSABLE, "has no subnet"
         else:

@@ -1,8 +1,8 @@
-"""Why a pod gets no interfaces, now or at all; messages are fit for an event on the pod.
+"""Errors that keep a pod from getting interfaces; messages can be used in an event on the pod.
 
 MappingError
- ├─ PodRefusedError  its request is wrong whatever the networks are, waiting would not help
- └─ PodWaitsError    something is not there, or not free, now; `needs` says what
+ ├─ PodRefusedError  the request is invalid whatever the networks are; waiting would not help
+ └─ PodWaitsError    an object is missing or not available now; `dependencies` are the objects to wait for
 """
 
 from manager.dependencies import Dependency
@@ -10,7 +10,7 @@ from manager.reasons import Reason
 
 
 class MappingError(Exception):
-    """Root of why a pod gets no interfaces."""
+    """Root of the errors that keep a pod from getting interfaces."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -18,11 +18,11 @@ class MappingError(Exception):
 
 
 class PodRefusedError(MappingError):
-    """What the pod asks for cannot be."""
+    """The pod's request is invalid."""
 
 
 class PodWaitsError(MappingError):
-    """What the pod asks for is not there, or not free, now."""
+    """An object that the pod requests is missing or not available now."""
 
     def __init__(self, reason: Reason, message: str, *dependencies: Dependency) -> None:
         super().__init__(reason, message)

@@ -1,6 +1,6 @@
-"""fq_names as upstream's kube-manager forms them.
+"""Contrail fq_names, in the form of upstream's kube-manager.
 
-The cluster pod network bears the very name that a NAD `default` in the namespace `default` would give to its network.
+The cluster pod network has the same name as the network of a NAD `default` in the namespace `default`.
 """
 
 from contrail_config.objects import FqName
@@ -9,15 +9,15 @@ DOMAIN = "default-domain"
 
 
 def project_name(cluster: str, namespace: str) -> str:
-    """Project of a namespace's machines and networks."""
+    """Returns the project of a namespace's virtual machines and networks."""
     return f"{cluster}-{namespace}"
 
 
 def nad_network_name(cluster: str, *, namespace: str, name: str) -> FqName:
-    """Name of the network that a NAD makes."""
+    """Returns the name of a NAD's own network."""
     return (DOMAIN, project_name(cluster, namespace), f"{cluster}-{name}-pod-network")
 
 
 def pod_network_name(cluster: str) -> FqName:
-    """Name of the cluster pod network."""
+    """Returns the name of the cluster pod network."""
     return nad_network_name(cluster, namespace="default", name="default")

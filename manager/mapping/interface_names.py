@@ -1,8 +1,8 @@
-"""What interfaces are called in the sandbox: by us (thick mode) or by Multus, which calls us once for each.
+"""Interface names in the sandbox, chosen by the Contrail plugin (thick mode) or by Multus.
 
-Index 0 has the runtime's name, `eth0` with every runtime there is. The others have the name that the user asked for,
-else `eth<index>` in thick mode and `net<k>` under Multus, counted over all attachments of the pod, foreign ones
-included, after those that Multus itself adds to every pod.
+Index 0 has the runtime's name, `eth0` with all known runtimes. The others have the requested name, else `eth<index>` in
+thick mode and `net<k>` under Multus, counted over all attachments of the pod, including those of other plugins, after
+the default networks that Multus adds to every pod.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from manager.reasons import Reason
 
 
 def attachment_names(selections: Sequence[NetworkSelection], *, default_networks: int) -> list[str]:
-    """CNI_IFNAME that Multus gives to each attachment."""
+    """Returns the CNI_IFNAME that Multus passes for each attachment."""
     automatic = (f"net{number}" for number in range(default_networks + 1, default_networks + 1 + len(selections)))
     return [selection.interface or name for selection, name in zip(selections, automatic, strict=True)]
 
@@ -24,9 +24,9 @@ def attachment_names(selections: Sequence[NetworkSelection], *, default_networks
 def reject_duplicate_names(
     selections: Sequence[NetworkSelection], meta_plugin: MetaPluginSettings, *, namespace: str
 ) -> None:
-    """Raises PodRefusedError if two interfaces of a pod of the namespace would have one name.
+    """Raises PodRefusedError if two interfaces of a pod in the namespace would have the same name.
 
-    That two elements ask for one name, or one for `eth0`, was refused when the annotation was read.
+    Two elements that request the same name, and a request for `eth0`, were rejected when the annotation was parsed.
     """
     taken: dict[str, str] = {}
     if meta_plugin.kind is MetaPlugin.MULTUS:
@@ -38,5 +38,5 @@ def reject_duplicate_names(
     for position, name in enumerate(names, 1):
         holder = taken.setdefault(name, f"element {position}")
         if holder != f"element {position}":
-            problem = f"element {position} would be named {name!r}, as {holder} is: ask for another interface name"
+            problem = f"element {position} would be named {name!r} like {holder}: request another interface name"
             raise PodRefusedError(Reason.ANNOTATION_INVALID, f"{NETWORKS_KEY}: {problem}")

@@ -1,4 +1,4 @@
-"""The first half of the mapping: the ordered list of interfaces that a pod asks for, before they have addresses."""
+"""First half of the mapping: resolves a pod's annotations to its ordered list of interfaces, without addresses."""
 
 from collections.abc import Sequence
 
@@ -23,39 +23,39 @@ from manager.source import Pod
 
 
 class PodWarning(msgspec.Struct, frozen=True):
-    """A warning about a pod that is served all the same."""
+    """A warning about a pod that is served nevertheless."""
 
     reason: Reason
     message: str
 
 
 class ResolvedInterfaces(msgspec.Struct, frozen=True):
-    """All interfaces of a pod, index 0 first, and what its owner should know."""
+    """All interfaces of a pod, index 0 first, and warnings for its owner."""
 
     interfaces: tuple[InterfaceSpec, ...]
-    notices: tuple[PodWarning, ...] = ()
+    warnings: tuple[PodWarning, ...] = ()
 
 
 def resolve_interfaces(
     pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration, fallback: FqName | None = None
 ) -> ResolvedInterfaces:
-    """Returns what the pod asks for. Raises PodRefusedError and PodWaitsError.
+    """Returns the requested interfaces. Raises PodRefusedError and PodWaitsError.
 
-    `unchosen`: the network of index 0 of a pod that chooses none, whatever its namespace and the cluster have by now.
+    `fallback`: network of index 0 if the pod chooses none, instead of the namespace's or cluster's current choice.
     """
-    attachments, foreign = _draft_attachments(pod, catalogue=catalogue, configuration=configuration)
+    attachments, foreign = _resolve_attachments(pod, catalogue=catalogue, configuration=configuration)
     primary = resolve_primary(pod, catalogue=catalogue, configuration=configuration, fallback=fallback)
     choice = choose_default_gateways(pod, [primary, *attachments], foreign=foreign)
     validate_requests(pod, choice.specs)
-    return ResolvedInterfaces(tuple(choice.specs), _notices(choice.specs, conflict=choice.conflict))
+    return ResolvedInterfaces(tuple(choice.specs), _warnings(choice.specs, conflict=choice.conflict))
 
 
-def _draft_attachments(
+def _resolve_attachments(
     pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration
 ) -> tuple[list[InterfaceSpec], NetworkSelection | None]:
-    """Index 1 and on: one for each reference to a NAD of ours, in the order of the references.
+    """Returns index 1 and up: one per reference to a NAD of the Contrail plugin, in order.
 
-    Besides, the reference to another plugin's that carries `default-route`, if one does.
+    The second value is the reference to another plugin's NAD that has `default-route`, if any.
     """
     try:
         selections = parse_networks(
@@ -78,8 +78,8 @@ def _draft_attachments(
     return specs, foreign
 
 
-def _notices(specs: Sequence[InterfaceSpec], *, conflict: str | None) -> tuple[PodWarning, ...]:
-    notices = [] if conflict is None else [PodWarning(Reason.DEFAULT_GATEWAY_CONFLICT, conflict)]
+def _warnings(specs: Sequence[InterfaceSpec], *, conflict: str | None) -> tuple[PodWarning, ...]:
+    warnings = [] if conflict is None else [PodWarning(Reason.DEFAULT_GATEWAY_CONFLICT, conflict)]
     if found := overlaps(spec.network for spec in specs):
-        notices.append(PodWarning(Reason.OVERLAPPING_NETWORKS, f"networks overlap: {'; '.join(found)}"))
-    return tuple(notices)
+        warnings.append(PodWarning(Reason.OVERLAPPING_NETWORKS, f"networks overlap: {'; '.join(found)}"))
+    return tuple(warnings)

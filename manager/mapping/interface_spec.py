@@ -1,4 +1,4 @@
-"""An interface before it has addresses."""
+"""Specification of one interface, before addresses are allocated."""
 
 import msgspec
 
@@ -6,15 +6,16 @@ from contrail_config.objects import DefaultGateway, VirtualNetwork
 
 
 class InterfaceSpec(msgspec.Struct, frozen=True):
-    """What a pod's request makes of one interface; its index is its position in the list.
+    """One interface as the pod requests it; its index is its position in the list.
 
-    `chosen`: the pod itself chose the network, not its namespace or the configuration. `wishes` are addresses, at most
-    one of a family. `default_route`: None if it was not asked for, else the gateways that were (empty: no default route
-    at all), which are then served as the interface's own. The other fields are those of `VirtualMachineInterface`.
+    `chosen_by_pod`: the pod itself chose the network, not its namespace or the configuration. `requested_addresses` has
+    at most one address per family. `default_route` is None without a request, else the requested gateways (empty: no
+    default route at all), which become the gateways of the interface. The other fields are those of
+    `VirtualMachineInterface`.
     """
 
     network: VirtualNetwork
-    chosen: bool = True
+    chosen_by_pod: bool = True
     requested_addresses: tuple[str, ...] = ()
     mac: str | None = None
     default_route: tuple[str, ...] | None = None

@@ -1,7 +1,7 @@
-"""Namespace isolation: tenants see their own namespace's networks, and those of the global namespaces.
+"""Namespace isolation: tenants can use the networks of their own namespace and of the global namespaces.
 
-It binds pods and, since tenants write them, also the NADs of other than global namespaces: else a NAD of one's own that
-refers to a foreign network would be a way round. What an administrator wrote on a namespace is not bound.
+It applies to pods and to NADs outside the global namespaces. Tenants write those NADs, and a NAD that refers to another
+tenant's network would bypass the isolation. Annotations of namespaces are exempt: administrators write them.
 """
 
 from contrail_config.objects import FqName
@@ -10,15 +10,15 @@ from manager.mapping.fq_names import DOMAIN, pod_network_name, project_name
 
 
 def may_use_nad(configuration: ManagerConfiguration, *, own: str, other: str) -> bool:
-    """Whether who lives in the namespace `own` may name a NAD of the namespace `other`."""
+    """Whether pods of the namespace `own` may use NADs of the namespace `other`."""
     isolation = configuration.namespace_isolation
     return not isolation.enabled or other == own or other in isolation.global_namespaces
 
 
 def may_use_network(configuration: ManagerConfiguration, *, own: str, network: FqName) -> bool:
-    """Whether who lives in the namespace `own` may choose a network by its fq_name; the pod network is everybody's."""
+    """Whether objects of the namespace `own` may use a network by its fq_name; all may use the pod network."""
     isolation = configuration.namespace_isolation
     if not isolation.enabled or network == pod_network_name(configuration.cluster_name):
         return True
-    seen = (project_name(configuration.cluster_name, namespace) for namespace in (own, *isolation.global_namespaces))
-    return network[0] == DOMAIN and network[1] in seen
+    visible = (project_name(configuration.cluster_name, namespace) for namespace in (own, *isolation.global_namespaces))
+    return network[0] == DOMAIN and network[1] in visible

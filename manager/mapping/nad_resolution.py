@@ -1,7 +1,6 @@
-"""The NADs that a pod names: found, allowed, and turned into drafts.
+"""Resolves the NADs that a pod names: finds them, checks isolation, and builds interface specs.
 
-Everything that is missing is told at once, so that a pod with three typos has one event and not three, one after the
-other.
+All missing NADs are reported at once, so a pod with three typos has one event instead of three in a row.
 """
 
 from collections.abc import Sequence
@@ -21,17 +20,17 @@ from manager.source import Pod
 def check_isolation(
     selections: Sequence[NetworkSelection], *, pod: Pod, configuration: ManagerConfiguration, key: str
 ) -> None:
-    """Raises PodRefusedError if namespace isolation keeps the pod from one of the NADs; `key` is the annotation."""
+    """Raises PodRefusedError if namespace isolation forbids one of the NADs; `key` is the annotation."""
     for selection in selections:
         if not may_use_nad(configuration, own=pod.namespace, other=selection.namespace):
-            problem = f"namespace isolation keeps pods of {pod.namespace} from NAD {selection.key}"
+            problem = f"namespace isolation forbids pods of {pod.namespace} to use NAD {selection.key}"
             raise PodRefusedError(Reason.NETWORK_FORBIDDEN, f"{key}: {problem}")
 
 
 def find_nads(
     selections: Sequence[NetworkSelection], catalogue: Catalogue, configuration: ManagerConfiguration
 ) -> list[ServedNad | ForeignNad]:
-    """The NADs in the order of the selections. Raises PodWaitsError with all that is missing."""
+    """Returns the NADs in the order of the selections. Raises PodWaitsError, which names all missing ones."""
     found: list[ServedNad | ForeignNad] = []
     missing: dict[str, PodWaitsError] = {}
     for selection in selections:
@@ -49,7 +48,7 @@ def find_nads(
 def resolve_selection(
     selection: NetworkSelection, nad: ServedNad, *, catalogue: Catalogue, key: str, attachment: str | None = None
 ) -> InterfaceSpec:
-    """The draft of one interface; `key` is the annotation. Raises PodRefusedError and PodWaitsError."""
+    """Returns the spec of one interface; `key` is the annotation. Raises PodRefusedError and PodWaitsError."""
     if selection.unsupported:
         raise PodRefusedError(Reason.ANNOTATION_INVALID, f"{key}, {selection.key}: {selection.unsupported[0]}")
     return InterfaceSpec(
@@ -65,18 +64,18 @@ def resolve_selection(
 
 
 def _find(key: str, catalogue: Catalogue, configuration: ManagerConfiguration) -> ServedNad | ForeignNad:
-    """The NAD, its network there. Raises PodWaitsError."""
+    """Returns the NAD, whose network exists. Raises PodWaitsError."""
     nad = catalogue.nad(key)
     if isinstance(nad, ServedNad):
-        _need_network(key, nad, catalogue)
+        _require_network(key, nad, catalogue)
     elif configuration.meta_plugin.kind is MetaPlugin.NONE:
-        plugin = f"of plugin {quoted(nad.plugin)}" if nad.plugin else "of another plugin"
-        message = f"network attachment definition {key} is {plugin}, and there is no meta plugin to call it"
+        plugin = f"plugin {quoted(nad.plugin)}" if nad.plugin else "another plugin"
+        message = f"network attachment definition {key} is of {plugin}, which needs a meta plugin"
         raise PodWaitsError(Reason.FOREIGN_NETWORK, message, nad_dependency(key))
     return nad
 
 
-def _need_network(key: str, nad: ServedNad, catalogue: Catalogue) -> None:
+def _require_network(key: str, nad: ServedNad, catalogue: Catalogue) -> None:
     try:
         catalogue.network(nad.network)
     except PodWaitsError as error:

@@ -1,7 +1,7 @@
-"""What a network's subnets can give: families, gateways, room, and why an address can never be had there.
+"""Addressing facts of a network: families, gateways, capacity, and why an address can never be allocated there.
 
-A network may have a thousand subnets and a pod hundreds of interfaces in it, so what is asked for each interface, or
-each address that it wishes, is remembered, or found without looking at each subnet.
+A network may have a thousand subnets and a pod hundreds of interfaces in it. So facts that are needed per interface or
+per requested address are cached, or found without a scan of all subnets.
 """
 
 import ipaddress
@@ -13,52 +13,52 @@ from contrail_config.objects import Subnet, VirtualNetwork
 from manager.parsing.cidr_table import CidrTable
 from manager.parsing.quoting import summarized
 
-bounds_of = lru_cache(maxsize=8192)(subnet_bounds)  # asked again for each pod
+bounds_of = lru_cache(maxsize=8192)(subnet_bounds)  # needed again for each pod
 
-_NETWORKS = 1024  # of which answers are remembered
-_TABLES = 128  # these are as large as their networks
+_CACHED_NETWORKS = 1024
+_CACHED_TABLES = 128  # a table is as large as its network
 
 
 def families(network: VirtualNetwork) -> tuple[int, ...]:
-    """The families, 4 and 6, in which the network gives addresses: one of each to every interface."""
+    """Returns the address families, 4 and 6; every interface has one address of each."""
     return _families(network.subnets)
 
 
 def gateway_families(network: VirtualNetwork) -> frozenset[int]:
-    """The families in which subnets of the network have a gateway."""
+    """Returns the address families in which a subnet of the network has a gateway."""
     return _gateway_families(network.subnets)
 
 
-def capacity(network: VirtualNetwork, *, family: int, enough: int) -> int:
-    """Number of addresses of the family that the network can give; counted no further than to what is enough."""
-    return _room(network.subnets, family, enough)
+def capacity(network: VirtualNetwork, *, family: int, limit: int) -> int:
+    """Returns the number of addresses of the family that can be allocated; counting stops at the limit."""
+    return _capacity(network.subnets, family, limit)
 
 
 def address_problem(network: VirtualNetwork, address: str) -> str | None:
-    """Why the network can never give the address; None if it can, taken now or not."""
+    """Returns why the address can never be allocated; None if it can, even if it is in use now."""
     family = family_of(address)
     if family not in families(network):
         return f"the network has no IPv{family} subnet"
     subnet = _table(network.subnets).find(ipaddress.ip_address(address))
     if subnet is None:
-        return _in_no_subnet(network)
+        return _no_subnet(network)
     return bounds_of(subnet).never_given(parse_address(address, family=family))
 
 
 def gateway_problem(network: VirtualNetwork, address: str) -> str | None:
-    """Why the address cannot be a gateway of an interface in the network; None if it can.
+    """Returns why the address cannot be the gateway of an interface in the network; None if it can.
 
-    An address that is excluded or that is the gateway already is never given, and fits; the broadcast address does not.
+    An excluded address and the subnet's own gateway are valid, the broadcast address is not.
     """
     subnet = _table(network.subnets).find(ipaddress.ip_address(address))
     if subnet is None:
-        return _in_no_subnet(network)
+        return _no_subnet(network)
     bare = bounds_of(Subnet(cidr=subnet.cidr, gateway=None))
     return bare.reserved.get(parse_address(address, family=family_of(address)))
 
 
 def cidr_bounds(cidr: str) -> tuple[int, int]:
-    """The bounds of a CIDR in canonical form, as ints."""
+    """Returns first and last address, as ints, of a CIDR in canonical form."""
     address, _, length = cidr.partition("/")
     family = family_of(cidr)
     first = parse_address(address, family=family)
@@ -66,34 +66,34 @@ def cidr_bounds(cidr: str) -> tuple[int, int]:
 
 
 def same_subnet(address: str, other: str, *, prefix_length: int) -> bool:
-    """Whether both addresses lie in one subnet of that length."""
+    """Whether both addresses are in the same subnet of that prefix length."""
     return ipaddress.ip_address(other) in ipaddress.ip_network(f"{address}/{prefix_length}", strict=False)
 
 
-def _in_no_subnet(network: VirtualNetwork) -> str:
-    return f"it is in no subnet of the network ({summarized([subnet.cidr for subnet in network.subnets])})"
+def _no_subnet(network: VirtualNetwork) -> str:
+    return f"it is not in a subnet of the network ({summarized([subnet.cidr for subnet in network.subnets])})"
 
 
-@lru_cache(maxsize=_NETWORKS)
+@lru_cache(maxsize=_CACHED_NETWORKS)
 def _families(subnets: tuple[Subnet, ...]) -> tuple[int, ...]:
     return tuple(sorted({family_of(subnet.cidr) for subnet in subnets}))
 
 
-@lru_cache(maxsize=_NETWORKS)
+@lru_cache(maxsize=_CACHED_NETWORKS)
 def _gateway_families(subnets: tuple[Subnet, ...]) -> frozenset[int]:
     return frozenset(family_of(subnet.gateway) for subnet in subnets if subnet.gateway is not None)
 
 
-@lru_cache(maxsize=_NETWORKS)
-def _room(subnets: tuple[Subnet, ...], family: int, enough: int) -> int:
+@lru_cache(maxsize=_CACHED_NETWORKS)
+def _capacity(subnets: tuple[Subnet, ...], family: int, limit: int) -> int:
     counted = 0
     for subnet in subnets:
-        if family_of(subnet.cidr) == family and counted < enough:
+        if family_of(subnet.cidr) == family and counted < limit:
             counted += bounds_of(subnet).room
     return counted
 
 
-@lru_cache(maxsize=_TABLES)
+@lru_cache(maxsize=_CACHED_TABLES)
 def _table(subnets: tuple[Subnet, ...]) -> CidrTable[Subnet]:
     table = CidrTable[Subnet]()
     for subnet in subnets:

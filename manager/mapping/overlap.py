@@ -1,4 +1,4 @@
-"""Networks of one pod that have addresses in common: allowed, since networks are isolated, but seldom meant."""
+"""Overlapping networks of one pod: allowed, since networks are isolated, but rarely intended."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -18,17 +18,17 @@ class _Part(NamedTuple):
 
 
 def overlaps(networks: Iterable[VirtualNetwork]) -> list[str]:
-    """One phrase for each two networks that overlap, `NAME CIDR and NAME CIDR`; with many of them not every two."""
+    """Returns a text `NAME CIDR and NAME CIDR` per overlapping pair; of three or more, some pairs may be left out."""
     different = {network.uuid: network for network in networks}.values()
     found: dict[tuple[str, str], str] = {}
     for family in (4, 6):
-        furthest: _Part | None = None
-        for part in sorted(_parts(different, family), key=_start_then_longest):
-            if furthest is not None and part.first <= furthest.last:
-                pair = (furthest.network, part.network)
-                found.setdefault(pair, f"{pair[0]} {furthest.cidr} and {pair[1]} {part.cidr}")
-            if furthest is None or part.last > furthest.last:
-                furthest = part
+        last_ending: _Part | None = None
+        for part in sorted(_parts(different, family), key=_start_then_length):
+            if last_ending is not None and part.first <= last_ending.last:
+                pair = (last_ending.network, part.network)
+                found.setdefault(pair, f"{pair[0]} {last_ending.cidr} and {pair[1]} {part.cidr}")
+            if last_ending is None or part.last > last_ending.last:
+                last_ending = part
     return list(found.values())
 
 
@@ -41,5 +41,5 @@ def _parts(networks: Iterable[VirtualNetwork], family: int) -> list[_Part]:
     ]
 
 
-def _start_then_longest(part: _Part) -> tuple[int, int]:
+def _start_then_length(part: _Part) -> tuple[int, int]:
     return part.first, -part.last

@@ -1,8 +1,8 @@
-"""Which network index 0 of a pod is in: the cluster pod network, unless pod or namespace choose another one.
+"""Network of a pod's index 0: the cluster pod network, unless the pod or its namespace chooses another one.
 
-In this order: Multus's `v1.multus-cni.io/default-network` on the pod, if it names one of our NADs; the pod's
-`opencontrail.org/network`; that of its namespace; the pod network. The two on the pod must agree if both are there.
-Under a meta plugin, a default network of another plugin is that plugin's to make; index 0 stays where it would be.
+Order of precedence: Multus's `v1.multus-cni.io/default-network` on the pod, if it names a NAD of the Contrail plugin;
+the pod's `opencontrail.org/network`; that of its namespace; the pod network. If the pod has both annotations, they must
+agree. Under a meta plugin, a default network of another plugin is left to that plugin and does not change index 0.
 """
 
 from contrail_config.objects import FqName
@@ -28,7 +28,7 @@ from manager.source import Pod
 def resolve_primary(
     pod: Pod, *, catalogue: Catalogue, configuration: ManagerConfiguration, fallback: FqName | None
 ) -> InterfaceSpec:
-    """Returns index 0, in `unchosen` if it is given and the pod chooses nothing.
+    """Returns index 0, in `fallback` if it is given and the pod chooses no network.
 
     Raises PodRefusedError and PodWaitsError.
     """
@@ -36,17 +36,17 @@ def resolve_primary(
     spec = _default_network(pod, catalogue, configuration)
     if spec is None:
         name = chosen or fallback or _network_of_others(pod, catalogue, configuration)
-        return InterfaceSpec(network=catalogue.network(name), chosen=chosen is not None)
+        return InterfaceSpec(network=catalogue.network(name), chosen_by_pod=chosen is not None)
     if chosen not in (None, spec.network.fq_name):
-        problem = f"chooses network {spec.network.name} for index 0, but {NETWORK_KEY} another one"
+        problem = f"chooses network {spec.network.name} for index 0, but {NETWORK_KEY} chooses another one"
         message = f"{DEFAULT_NETWORK_KEY}: {quoted(pod.annotations[DEFAULT_NETWORK_KEY])} {problem}"
         raise unsatisfiable(Reason.ANNOTATION_INVALID, message, spec, pod=pod)
     return spec
 
 
 def _default_network(pod: Pod, catalogue: Catalogue, configuration: ManagerConfiguration) -> InterfaceSpec | None:
-    """Index 0 in the network of the NAD that Multus's annotation names; None if it does not name one of ours."""
-    selections = _read_default_network(pod, configuration)
+    """Returns index 0 in the NAD that Multus's annotation names; None if it names none of the Contrail plugin."""
+    selections = _parse_default_network(pod, configuration)
     check_isolation(selections, pod=pod, configuration=configuration, key=DEFAULT_NETWORK_KEY)
     for selection, nad in zip(selections, find_nads(selections, catalogue, configuration), strict=True):
         if isinstance(nad, ServedNad):
@@ -54,7 +54,7 @@ def _default_network(pod: Pod, catalogue: Catalogue, configuration: ManagerConfi
     return None
 
 
-def _read_default_network(pod: Pod, configuration: ManagerConfiguration) -> tuple[NetworkSelection, ...]:
+def _parse_default_network(pod: Pod, configuration: ManagerConfiguration) -> tuple[NetworkSelection, ...]:
     text = pod.annotations.get(DEFAULT_NETWORK_KEY, "")
     under_multus = configuration.meta_plugin.kind is MetaPlugin.MULTUS
     namespace = configuration.meta_plugin.namespace if under_multus else pod.namespace
@@ -63,9 +63,9 @@ def _read_default_network(pod: Pod, configuration: ManagerConfiguration) -> tupl
     except AnnotationError as error:
         raise _invalid(DEFAULT_NETWORK_KEY + str(error).removeprefix(NETWORKS_KEY)) from error
     if len(selections) > 1:
-        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {quoted(text)} names {len(selections)} networks, index 0 has one")
+        raise _invalid(f"{DEFAULT_NETWORK_KEY}: {quoted(text)} names {len(selections)} networks: index 0 has one")
     if selections and selections[0].interface is not None:
-        problem = f"interface {selections[0].interface!r} cannot be had, the runtime names the first interface"
+        problem = f"interface {selections[0].interface!r} is not supported: the container runtime names index 0"
         raise _invalid(f"{DEFAULT_NETWORK_KEY}: {problem}")
     return selections
 
@@ -78,7 +78,7 @@ def _network_of_pod(pod: Pod, configuration: ManagerConfiguration) -> FqName | N
     except AnnotationError as error:
         raise _invalid(str(error)) from error
     if not may_use_network(configuration, own=pod.namespace, network=name):
-        problem = f"namespace isolation keeps pods of {pod.namespace} from network {':'.join(name)}"
+        problem = f"namespace isolation forbids pods of {pod.namespace} to use network {':'.join(name)}"
         raise PodRefusedError(Reason.NETWORK_FORBIDDEN, f"{NETWORK_KEY}: {problem}")
     return name
 

@@ -1,10 +1,11 @@
-"""Whether a pod still asks for what it was given: networks are chosen when a pod is made and stay (rule 5).
+"""Detects that a pod's request changed after its interfaces were assigned: they stay as they are (rule 5).
 
-Looks at what the pod itself asks for. What others change concerns new pods alone: a namespace that chooses another
-network for index 0, or a network that gains a family, and with it a gateway. Pods are not told of it when it happens,
-so they are not when a manager starts again and compares them all.
+Only the pod's own request counts. Other changes concern new pods only: a namespace that chooses another network for
+index 0, or a network that gains an address family, and with it a gateway. Pods get no event for those when they happen,
+so they must not get one when a manager restarts and compares all pods.
 
-Not seen: that a pod no longer chooses the network of index 0 by its name, since the machine does not say who chose it.
+Not detected: a pod that no longer chooses the network of index 0 by name, since the virtual machine does not record who
+chose it.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from manager.mapping.interface_spec import InterfaceSpec
 
 
 def describe_change(machine: VirtualMachine, specs: Sequence[InterfaceSpec]) -> str | None:
-    """What the pod asks for now that its machine is not; None if it asks for the same."""
+    """Returns how the pod's current request differs from its virtual machine; None if it does not."""
     if len(machine.interfaces) != len(specs):
         return f"{len(specs)} interfaces instead of {len(machine.interfaces)}"
     families = frozenset(family for interface in machine.interfaces for family in _gateways(interface))
@@ -25,21 +26,21 @@ def describe_change(machine: VirtualMachine, specs: Sequence[InterfaceSpec]) -> 
 
 
 def _differences(interface: VirtualMachineInterface, spec: InterfaceSpec, families: frozenset[int]) -> list[str]:
-    """`families` are those in which the pod has gateways."""
+    """`families` are the address families in which the pod has gateways."""
     addresses = {address.address for address in interface.addresses}
     gateways = _gateways(interface).values()
     pairs: list[tuple[str, object, object]] = [
         ("interface", spec.interface, interface.interface),
         ("mac", spec.mac or interface.mac, interface.mac),
-        ("ips", " ".join(wish for wish in spec.requested_addresses if wish not in addresses), ""),
+        ("ips", " ".join(asked for asked in spec.requested_addresses if asked not in addresses), ""),
         ("default-route", " ".join(asked for asked in spec.default_route or () if asked not in gateways), ""),
     ]
-    if spec.chosen or interface.nad is not None:
-        own = ":".join(interface.network)
-        pairs.insert(0, ("network", spec.nad or ":".join(spec.network.fq_name), interface.nad or own))
+    if spec.chosen_by_pod or interface.nad is not None:
+        current = ":".join(interface.network)
+        pairs.insert(0, ("network", spec.nad or ":".join(spec.network.fq_name), interface.nad or current))
     if _covers(spec.default_gw, families) != _covers(interface.default_gw, families):
         pairs.append(("default-gw", spec.default_gw, interface.default_gw))
-    return [f"{what} {asked or 'none'} instead of {given or 'none'}" for what, asked, given in pairs if asked != given]
+    return [f"{key} {asked or 'none'} instead of {given or 'none'}" for key, asked, given in pairs if asked != given]
 
 
 def _gateways(interface: VirtualMachineInterface) -> dict[int, str]:
@@ -47,6 +48,6 @@ def _gateways(interface: VirtualMachineInterface) -> dict[int, str]:
 
 
 def _covers(asked: DefaultGateway | None, families: frozenset[int]) -> tuple[bool, frozenset[int]]:
-    """Whether there is to be no default route at all, and for which of the families it is to go here."""
+    """Whether the request refuses default routes, and the families whose default route it requests."""
     asked_for = asked.families if asked is not None else frozenset[int]()
     return asked is DefaultGateway.NONE, asked_for & families

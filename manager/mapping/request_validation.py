@@ -1,4 +1,4 @@
-"""Whether what a pod asks for can ever be: addresses, MACs, room. Whether it can be now, the store knows."""
+"""Validates requests for addresses, MACs and capacity that can never be satisfied; the store decides about the rest."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -13,51 +13,52 @@ from manager.source import Pod
 
 
 def validate_requests(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
-    """Raises an error for an address or MAC that cannot be had, or more interfaces than a network has room.
+    """Raises an error for an address or MAC that can never be allocated, or if a network's capacity is too small.
 
-    PodWaitsError if other networks under the same names could give it, else PodRefusedError.
+    The error is PodWaitsError if recreated networks of the same names could satisfy the request, else PodRefusedError.
     """
-    _refuse_addresses(pod, specs)
-    _refuse_equal_macs(pod, specs)
-    _refuse_crowds(specs)
+    _check_addresses(pod, specs)
+    _check_duplicate_macs(pod, specs)
+    _check_capacity(specs)
 
 
-def _refuse_addresses(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
+def _check_addresses(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
     asked: dict[tuple[str, str], InterfaceSpec] = {}
     for spec in specs:
-        for wish in spec.requested_addresses:
-            message = f"{spec.nad}: address {wish} cannot be given"
-            if problem := address_problem(spec.network, wish):
+        for address in spec.requested_addresses:
+            message = f"{spec.nad}: address {address} cannot be allocated"
+            if problem := address_problem(spec.network, address):
                 raise unsatisfiable(Reason.ADDRESS_UNAVAILABLE, f"{message}: {problem}", spec, pod=pod)
-            other = asked.setdefault((spec.network.uuid, wish), spec)
+            other = asked.setdefault((spec.network.uuid, address), spec)
             if other is not spec:
-                message = f"{message}: two interfaces of the pod ask for it"
+                message = f"{message}: two interfaces of the pod request it"
                 raise conflicting(Reason.ADDRESS_UNAVAILABLE, message, [other, spec], pod=pod)
 
 
-def _refuse_equal_macs(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
+def _check_duplicate_macs(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
     if all(spec.mac is None for spec in specs):
         return
-    bearers = defaultdict[tuple[str, str], list[InterfaceSpec]](list)
+    by_mac = defaultdict[tuple[str, str], list[InterfaceSpec]](list)
     for index, spec in enumerate(specs):
         mac = spec.mac or interface_mac(interface_uuid(pod.uid, index))
-        bearers[spec.network.uuid, mac].append(spec)
-    (_, mac), most = max(bearers.items(), key=_number)
-    if len(most) > 1:
-        message = f"{most[0].nad}: {len(most)} interfaces of the pod would have MAC {mac}"
-        raise conflicting(Reason.MAC_ADDRESS_TAKEN, message, most, pod=pod)
+        by_mac[spec.network.uuid, mac].append(spec)
+    (_, mac), sharing = max(by_mac.items(), key=_count)
+    if len(sharing) > 1:
+        message = f"{sharing[0].nad}: {len(sharing)} interfaces of the pod would have the MAC address {mac}"
+        raise conflicting(Reason.MAC_ADDRESS_TAKEN, message, sharing, pod=pod)
 
 
-def _number(bearers: tuple[tuple[str, str], list[InterfaceSpec]]) -> int:
-    return len(bearers[1])
+def _count(by_mac: tuple[tuple[str, str], list[InterfaceSpec]]) -> int:
+    return len(by_mac[1])
 
 
-def _refuse_crowds(specs: Sequence[InterfaceSpec]) -> None:
-    """Refused, though a larger network may be made: who waits for addresses stands in a line, and this holds it up."""
+def _check_capacity(specs: Sequence[InterfaceSpec]) -> None:
+    """Rejects rather than waits for a larger network: a pod that can never be served would block the address queue."""
     interfaces = Counter(spec.network.uuid for spec in specs)
     networks: dict[str, VirtualNetwork] = {spec.network.uuid: spec.network for spec in specs}
     for uuid, number in interfaces.items():
         for family in families(networks[uuid]):
-            if number > (free := capacity(networks[uuid], family=family, enough=number)):
-                message = f"network {networks[uuid].name} has room for {free} IPv{family} interfaces, not for {number}"
+            if number > (free := capacity(networks[uuid], family=family, limit=number)):
+                name = networks[uuid].name
+                message = f"network {name} has capacity for {free} IPv{family} interfaces, not for {number}"
                 raise PodRefusedError(Reason.ADDRESSES_EXHAUSTED, message)

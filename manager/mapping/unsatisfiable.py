@@ -1,7 +1,7 @@
-"""Requests that the networks as they are cannot meet: the pod waits, for they may be made anew so that they can.
+"""Requests that the current networks cannot satisfy: the pod waits, since the networks may be recreated.
 
-What becomes of a pod is not to depend on when a manager saw it: one that starts later finds the networks as they are
-then. So only what cannot be, whatever the networks are, is refused.
+The result for a pod must not depend on when a manager saw it: a manager that starts later sees the networks of that
+time. So a request is refused only if it is invalid whatever the networks are.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,11 @@ from manager.source import Pod
 
 
 def unsatisfiable(reason: Reason, message: str, *specs: InterfaceSpec, pod: Pod) -> PodWaitsError:
-    """Returns the error of a pod whose drafts have networks that do not fit.
+    """Returns the error of a pod whose request does not fit the networks of these specs.
 
-    It waits for their NADs and the networks; and for its namespace, which may choose the network of index 0: so what it
-    waits for is never what it has already, and one that is served hears that it asks for what cannot be.
+    The pod waits for their NADs and networks, and for its namespace, which may choose the network of index 0. With the
+    namespace among them, the dependencies are never only those that a served pod already has, so a served pod gets an
+    event about the request.
     """
     nads = [nad_dependency(spec.nad) for spec in specs if spec.nad is not None]
     networks = [network_dependency(spec.network.fq_name) for spec in specs]
@@ -25,7 +26,7 @@ def unsatisfiable(reason: Reason, message: str, *specs: InterfaceSpec, pod: Pod)
 
 
 def conflicting(reason: Reason, message: str, specs: Sequence[InterfaceSpec], *, pod: Pod) -> MappingError:
-    """Returns the error of a pod whose drafts cannot be in one network: what names one NAD always is."""
+    """Returns the error of specs that conflict in one network; specs of one NAD always share its network."""
     if len({spec.nad for spec in specs}) == 1:
         return PodRefusedError(reason, message)
     return unsatisfiable(reason, message, *specs, pod=pod)

@@ -1,4 +1,4 @@
-"""The second half of the mapping: from drafts and the addresses that were allocated for them to the virtual machine."""
+"""Second half of the mapping: builds the virtual machine from interface specs and their allocated addresses."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -25,12 +25,12 @@ from manager.source import Pod
 
 
 def address_requests(pod_uid: str, specs: Sequence[InterfaceSpec]) -> list[AddressRequest]:
-    """One for each interface and family of its network.
+    """Returns one request per interface and address family of its network.
 
-    Those with a wish come first: else an interface without one could be given what a later one wishes.
+    Requests for a specific address come first; otherwise an interface without one could be allocated that address.
     """
     requests = [
-        AddressRequest(spec.network.uuid, family, interface_uuid(pod_uid, index), _wish(spec, family))
+        AddressRequest(spec.network.uuid, family, interface_uuid(pod_uid, index), _requested_address(spec, family))
         for index, spec in enumerate(specs)
         for family in families(spec.network)
     ]
@@ -38,14 +38,14 @@ def address_requests(pod_uid: str, specs: Sequence[InterfaceSpec]) -> list[Addre
 
 
 def build_virtual_machine(
-    pod: Pod, specs: Sequence[InterfaceSpec], answers: Iterable[tuple[str, InterfaceAddress]], *, cluster: str
+    pod: Pod, specs: Sequence[InterfaceSpec], allocated: Iterable[tuple[str, InterfaceAddress]], *, cluster: str
 ) -> VirtualMachine:
-    """Returns the machine; `answers` are owners with the addresses that they were given.
+    """Returns the virtual machine; `allocated` are pairs of owner and address.
 
-    Raises PodWaitsError if a gateway that was asked for does not fit the address.
+    Raises PodWaitsError if a requested gateway does not fit the address.
     """
     addresses = defaultdict[str, list[InterfaceAddress]](list)
-    for owner, address in answers:
+    for owner, address in allocated:
         addresses[owner].append(address)
     return VirtualMachine(
         uuid=pod.uid,
@@ -64,7 +64,7 @@ def build_virtual_machine(
 
 
 def summarize_virtual_machine(machine: VirtualMachine) -> str:
-    """One line for people: `eth0 10.32.0.2 (k8s-default-pod-network), eth1 10.1.1.2 fd00::2 (blue/net-a)`."""
+    """Returns one line for people: `eth0 10.32.0.2 (k8s-default-pod-network), eth1 10.1.1.2 fd00::2 (blue/net-a)`."""
     return ", ".join(
         f"{interface_name(index, interface.interface)} {' '.join(address.address for address in interface.addresses)}"
         f" ({interface.nad or interface.network[2]})"
@@ -72,8 +72,8 @@ def summarize_virtual_machine(machine: VirtualMachine) -> str:
     )
 
 
-def _wish(spec: InterfaceSpec, family: int) -> str | None:
-    return next((wish for wish in spec.requested_addresses if family_of(wish) == family), None)
+def _requested_address(spec: InterfaceSpec, family: int) -> str | None:
+    return next((address for address in spec.requested_addresses if family_of(address) == family), None)
 
 
 def _interface(
@@ -100,12 +100,12 @@ def _family(address: InterfaceAddress) -> int:
 
 
 def _with_gateway(pod: Pod, spec: InterfaceSpec, address: InterfaceAddress) -> InterfaceAddress:
-    """The address with the gateway that was asked for, which must be a neighbour and nobody else than itself."""
+    """Returns the address with the requested gateway, which must be another address in the same subnet."""
     asked = next((gateway for gateway in spec.default_route or () if family_of(gateway) == address.family), None)
     if asked is None:
         return address
     if asked == address.address or not same_subnet(address.address, asked, prefix_length=address.prefix_length):
         own = f"{address.address}/{address.prefix_length}"
-        message = f"default-route: {asked} cannot be the gateway of {spec.nad}, which has the address {own}"
+        message = f"default-route: {asked} cannot be the gateway of {spec.nad}, whose address is {own}"
         raise unsatisfiable(Reason.ANNOTATION_INVALID, message, spec, pod=pod)
     return msgspec.structs.replace(address, gateway=asked)

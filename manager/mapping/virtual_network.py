@@ -1,4 +1,4 @@
-"""From the configuration and from a NAD to a virtual network."""
+"""Builds virtual networks from the configuration and from NADs."""
 
 from contrail_config.objects import VirtualNetwork, network_uuid
 from contrail_service.errors import ConfigurationError
@@ -27,7 +27,7 @@ def pod_network(configuration: ManagerConfiguration) -> VirtualNetwork:
 
 
 def nad_network(nad: Nad, definition: NetworkDefinition, configuration: ManagerConfiguration) -> VirtualNetwork:
-    """Returns the network that a NAD with subnets of its own makes. Without an MTU it has the pod network's."""
+    """Returns the network of a NAD with subnets of its own. Its default MTU is that of the pod network."""
     name = nad_network_name(configuration.cluster_name, namespace=nad.namespace, name=nad.name)
     return VirtualNetwork(
         fq_name=name,

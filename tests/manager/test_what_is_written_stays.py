@@ -49,7 +49,7 @@ async def test_a_change_to_nonsense_is_told_as_such(running: RunningManager) -> 
     await running.apply(make_pod(networks="net-a,nope"))
     assert [message.rpartition("made: ")[2] for _, message in (await running.told(BEFORE))[1:]] == [
         "k8s.v1.cni.cncf.io/networks, element 2: is empty: remove the extra comma",
-        "network attachment definition blue/nope is not there",
+        "network attachment definition blue/nope not found",
     ]
     assert len((await running.machine(BEFORE)).interfaces) == 2
 

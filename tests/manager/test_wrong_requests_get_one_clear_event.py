@@ -32,7 +32,7 @@ def one(**described: Any) -> Pod:
 @pytest.mark.parametrize(
     ("pod", "state", "reason", "culprit"),
     [
-        (make_pod(networks="nope"), PodState.WAITING, "NetworkNotFound", "blue/nope is not there"),
+        (make_pod(networks="nope"), PodState.WAITING, "NetworkNotFound", "blue/nope not found"),
         (make_pod(networks="net-a,red/x"), PodState.WAITING, "NetworkNotFound", "red/x"),
         (make_pod(networks="alias"), PodState.WAITING, "NetworkNotFound", "default-domain:nobody:nothing"),
         (make_pod(network=reference("p", "n")), PodState.WAITING, "NetworkNotFound", "default-domain:p:n"),
@@ -47,7 +47,7 @@ def one(**described: Any) -> Pod:
         (one(ips=["10.2.0.1"]), PodState.WAITING, "AddressUnavailable", r"10\.2\.0\.1"),
         (one(ips=["10.1.0.1"]), PodState.WAITING, "AddressUnavailable", "gateway"),
         (one(ips=["fd00::1"]), PodState.WAITING, "AddressUnavailable", "no IPv6 subnet"),
-        (make_pod(networks=TWICE), PodState.REFUSED, "AddressUnavailable", "two interfaces of the pod ask for it"),
+        (make_pod(networks=TWICE), PodState.REFUSED, "AddressUnavailable", "two interfaces of the pod request it"),
         (make_pod(networks=TOO_MANY), PodState.REFUSED, "AnnotationInvalid", "257 networks are too many: at most 256"),
         (make_pod(networks="wide"), PodState.WAITING, "NetworkUnusable", "1025 subnets are too many: at most 1024"),
         (one(**{"default-route": ["10.9.0.1"]}), PodState.WAITING, "AnnotationInvalid", r"10\.9\.0\.1"),
@@ -57,7 +57,12 @@ def one(**described: Any) -> Pod:
             "AnnotationInvalid",
             r"10\.4\.0\.9 cannot be the gateway of blue/two",
         ),
-        (make_pod(networks="tiny,tiny"), PodState.REFUSED, "AddressesExhausted", "k8s-tiny-pod-network has room for 1"),
+        (
+            make_pod(networks="tiny,tiny"),
+            PodState.REFUSED,
+            "AddressesExhausted",
+            "tiny-pod-network has capacity for 1",
+        ),
     ],
 )
 async def test_it_is_told_and_nothing_is_left(

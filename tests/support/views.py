@@ -92,7 +92,7 @@ PODS = [
         "worker-1",
         PodState.WAITING,
         reason="NetworkMissing",
-        message="network shop/red is not there",
+        message="network shop/red not found",
     ),
 ]
 
@@ -113,7 +113,7 @@ def events() -> list[Event]:
             uid=WAITING_UID,
             type=EventType.WARNING,
             reason="NetworkMissing",
-            message="network shop/red is not there",
+            message="network shop/red not found",
             count=3,
             first_seen=now - 90000,
             last_seen=now - 7230,

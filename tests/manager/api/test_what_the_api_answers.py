@@ -86,7 +86,7 @@ async def test_pods_come_with_their_state_and_machine(get: Get) -> None:
     ]
     _, waiting, ready, _ = pods
     assert (waiting.reason, waiting.machine) == ("NetworkNotFound", None)
-    assert waiting.message == "network attachment definition blue/nope is not there"
+    assert waiting.message == "network attachment definition blue/nope not found"
     assert (ready.reason, ready.message, ready.uid, ready.node) == (None, None, OBJECTS[2].uid, "node-1")
     assert ready.machine is not None
     assert len(ready.machine.interfaces) == 3

@@ -92,7 +92,7 @@ def test_attachments_are_counted_after_the_default_networks_of_multus() -> None:
 @pytest.mark.parametrize(
     ("wanted", "culprit"),
     [
-        ("eth3", "'eth3' is no interface and no network of the pod, which has eth0, eth1, net1, blue/net-a"),
+        ("eth3", "'eth3' is neither an interface nor a network of the pod: use one of eth0, eth1, net1, blue/net-a"),
         ("other/net-a", "'other/net-a'"),
         ("true", "'true'"),
         ("10.1.0.1", "'10.1.0.1'"),
@@ -151,7 +151,7 @@ def test_two_elements_that_ask_for_one_family_are_refused() -> None:
         networks=elements({"name": "net-b", "default-route": ["10.2.0.9"]}),
         default_network=elements({"name": "net-a", "default-route": ["10.1.0.9"]}),
     )
-    with pytest.raises(PodRefusedError, match=r"10\.2\.0\.9 is one too many, index 0 has one"):
+    with pytest.raises(PodRefusedError, match=r"10\.2\.0\.9: index 0 already requests"):
         resolve(pod, *NADS)
 
 
@@ -172,8 +172,8 @@ def test_a_gateway_that_cannot_be_is_refused(element: dict[str, Any], culprit: s
 @pytest.mark.parametrize(
     ("gateway", "culprit"),
     [
-        ("10.9.0.1", "10.9.0.1 .* in no subnet of the network"),
-        ("fd00:4::1", "fd00:4::1 .* in no subnet of the network"),
+        ("10.9.0.1", "10.9.0.1 .* not in a subnet of the network"),
+        ("fd00:4::1", "fd00:4::1 .* not in a subnet of the network"),
         ("10.1.255.255", "10.1.255.255 .* broadcast"),
     ],
 )
@@ -194,7 +194,7 @@ def test_the_same_choice_twice_is_no_conflict() -> None:
     networks = elements({"name": "net-a", "default-route": ["10.1.0.9"]})
     resolved = resolve(make_pod(networks=networks, default_gw="net-a"), *NADS)
     assert resolved.interfaces[1].default_gw is BOTH
-    assert resolved.notices == ()
+    assert resolved.warnings == ()
 
 
 @pytest.mark.parametrize("asked", [["10.1.0.9"], []])
@@ -202,9 +202,11 @@ def test_where_they_contradict_each_other_default_gw_holds_and_is_told(asked: li
     networks = elements({"name": "net-a", "default-route": asked}, {"name": "net-b"})
     resolved = resolve(make_pod(networks=networks, default_gw="net-b"), *NADS)
     assert [each.default_gw for each in resolved.interfaces] == [None, None if asked else NONE, BOTH]
-    (notice,) = resolved.notices
-    assert notice.reason is Reason.DEFAULT_GATEWAY_CONFLICT
-    assert notice.message == "opencontrail.org/default-gw: 'net-b' holds, the default-route of blue/net-a does not"
+    (warning,) = resolved.warnings
+    assert warning.reason is Reason.DEFAULT_GATEWAY_CONFLICT
+    assert (
+        warning.message == "opencontrail.org/default-gw: 'net-b' takes precedence over the default-route of blue/net-a"
+    )
 
 
 class TestAnAttachmentOfAnotherPlugin:
@@ -222,8 +224,8 @@ class TestAnAttachmentOfAnotherPlugin:
         pod = make_pod(networks=networks, default_gw="net-6")
         resolved = resolve(pod, *NADS, configuration=self.MULTUS)
         assert [each.default_gw for each in resolved.interfaces] == [NONE, IPV6]
-        assert [notice.reason for notice in resolved.notices] == [Reason.DEFAULT_GATEWAY_CONFLICT]
-        assert "the default-route of blue/mac does not" in resolved.notices[0].message
+        assert [warning.reason for warning in resolved.warnings] == [Reason.DEFAULT_GATEWAY_CONFLICT]
+        assert "takes precedence over the default-route of blue/mac" in resolved.warnings[0].message
 
     def test_without_the_key_it_changes_nothing(self) -> None:
         assert answers(elements({"name": "mac"}, {"name": "net-a"}), configuration=self.MULTUS) == [None, None]

@@ -105,7 +105,9 @@ def test_a_choice_that_cannot_be_is_refused(pod: Pod, culprit: str) -> None:
 
 def test_two_choices_are_to_agree() -> None:
     """The definition may come to stand for the other network."""
-    with pytest.raises(PodWaitsError, match=r"'net-a' chooses .* but opencontrail.org/network another one") as caught:
+    with pytest.raises(
+        PodWaitsError, match=r"'net-a' chooses .* but opencontrail.org/network chooses another one"
+    ) as caught:
         primary(make_pod(default_network="net-a", network=TO_B), NET_A, NET_B)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
     assert nad_dependency("blue/net-a") in caught.value.dependencies
@@ -127,6 +129,6 @@ def test_a_network_that_goes_takes_no_pods() -> None:
     catalogue.networks[network.fq_name] = network.__class__(
         fq_name=network.fq_name, uuid=network.uuid, subnets=network.subnets, nad=network.nad, retired=True
     )
-    with pytest.raises(PodWaitsError, match="goes with its last interface") as caught:
+    with pytest.raises(PodWaitsError, match="deleted with its last interface") as caught:
         resolve_interfaces(make_pod(network=TO_A), catalogue=catalogue, configuration=DEFAULTS)
     assert caught.value.reason is Reason.NETWORK_UNUSABLE

@@ -62,5 +62,5 @@ def test_a_pod_of_a_system_namespace_may_have_the_name_of_a_default_network() ->
 
 
 def test_both_culprits_are_named() -> None:
-    with pytest.raises(PodRefusedError, match="element 2 would be named 'eth2', as element 1 is"):
+    with pytest.raises(PodRefusedError, match="element 2 would be named 'eth2' like element 1"):
         resolve(make_pod(networks="net-a@eth2,net-b"), *NADS)

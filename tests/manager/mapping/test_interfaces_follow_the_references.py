@@ -66,8 +66,7 @@ def test_everything_that_is_not_there_is_told_at_once() -> None:
         resolve(make_pod(networks="net-a,nope,other-ns/neither,nope"), NAD_A)
     assert caught.value.reason is Reason.NETWORK_NOT_FOUND
     assert str(caught.value) == (
-        "network attachment definition blue/nope is not there; "
-        "network attachment definition other-ns/neither is not there"
+        "network attachment definition blue/nope not found; network attachment definition other-ns/neither not found"
     )
     assert caught.value.dependencies == (nad_dependency("blue/nope"), nad_dependency("other-ns/neither"))
 
@@ -77,14 +76,14 @@ def test_a_reference_to_a_network_that_is_not_there_makes_pods_wait_for_it() -> 
     with pytest.raises(PodWaitsError) as caught:
         resolve(make_pod(networks="alias"), nad)
     assert caught.value.reason is Reason.NETWORK_NOT_FOUND
-    assert str(caught.value) == "network attachment definition blue/alias: network d:p:n is not there"
+    assert str(caught.value) == "network attachment definition blue/alias: network d:p:n not found"
     assert set(caught.value.dependencies) == {nad_dependency("blue/alias"), network_dependency(("d", "p", "n"))}
 
 
 def test_a_nad_that_takes_no_pods_says_why() -> None:
     catalogue = make_catalogue()
     catalogue.nads["blue/net-a"] = UnusableNad("opencontrail.org/cidr: 'x' is not a CIDR")
-    with pytest.raises(PodWaitsError, match=r"blue/net-a takes no pods: opencontrail.org/cidr: 'x' is not a CIDR"):
+    with pytest.raises(PodWaitsError, match=r"blue/net-a cannot be used: opencontrail.org/cidr: 'x' is not a CIDR"):
         resolve_interfaces(make_pod(networks="net-a"), catalogue=catalogue, configuration=DEFAULTS)
 
 

@@ -39,12 +39,12 @@ def test_own_and_global_networks_are_served(pod: Pod) -> None:
 @pytest.mark.parametrize(
     ("pod", "culprit"),
     [
-        (make_pod(networks="own,red/net"), "k8s.v1.cni.cncf.io/networks: .* blue from NAD red/net"),
-        (make_pod(networks="red/nothing-there"), "from NAD red/nothing-there"),
-        (make_pod(default_network="red/net"), "v1.multus-cni.io/default-network: .* from NAD red/net"),
+        (make_pod(networks="own,red/net"), "k8s.v1.cni.cncf.io/networks: .* blue to use NAD red/net"),
+        (make_pod(networks="red/nothing-there"), "to use NAD red/nothing-there"),
+        (make_pod(default_network="red/net"), "v1.multus-cni.io/default-network: .* to use NAD red/net"),
         (
             make_pod(network=reference("k8s-red", "k8s-net-pod-network")),
-            "opencontrail.org/network: .* from network default-domain:k8s-red:k8s-net-pod-network",
+            "opencontrail.org/network: .* to use network default-domain:k8s-red:k8s-net-pod-network",
         ),
         (make_pod(network=reference("k8s-blue", "own", domain="elsewhere")), "elsewhere:k8s-blue:own"),
     ],

@@ -21,16 +21,16 @@ def test_the_pod_gets_both_and_a_warning() -> None:
     nads = (make_nad("net-a", cidr="10.1.0.0/16"), make_nad("net-b", cidr="10.1.128.0/17"))
     resolved = resolve(make_pod(networks="net-a,net-b"), *nads)
     assert len(resolved.interfaces) == 3
-    (notice,) = resolved.notices
-    assert notice.reason is Reason.OVERLAPPING_NETWORKS
-    assert notice.message == (
+    (warning,) = resolved.warnings
+    assert warning.reason is Reason.OVERLAPPING_NETWORKS
+    assert warning.message == (
         "networks overlap: default-domain:k8s-blue:k8s-net-a-pod-network 10.1.0.0/16 "
         "and default-domain:k8s-blue:k8s-net-b-pod-network 10.1.128.0/17"
     )
 
 
 def test_one_network_twice_overlaps_nothing() -> None:
-    assert resolve(make_pod(networks="net-a,net-a"), make_nad("net-a")).notices == ()
+    assert resolve(make_pod(networks="net-a,net-a"), make_nad("net-a")).warnings == ()
 
 
 def test_families_are_kept_apart() -> None:

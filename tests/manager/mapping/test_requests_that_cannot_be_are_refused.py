@@ -54,8 +54,12 @@ def test_wishes_are_asked_for_first() -> None:
         ([{"name": "net-a", "mac": "02:00:00:00:00:07"}] * 2, Reason.MAC_ADDRESS_TAKEN, "02:00:00:00:00:07"),
         ([{"name": "net-a", "mac": "01:00:5e:00:00:01"}], Reason.ANNOTATION_INVALID, "01:00:5e:00:00:01"),
         ([{"name": "net-a", "mac": "00:00:00:00:00:00"}], Reason.ANNOTATION_INVALID, "00:00:00:00:00:00"),
-        ([{"name": "tiny"}] * 2, Reason.ADDRESSES_EXHAUSTED, "tiny-pod-network has room for 1 IPv4 interfaces, not"),
-        ([{"name": "tiny6"}] * 3, Reason.ADDRESSES_EXHAUSTED, "tiny6-pod-network has room for 2 IPv6 interfaces"),
+        (
+            [{"name": "tiny"}] * 2,
+            Reason.ADDRESSES_EXHAUSTED,
+            "tiny-pod-network has capacity for 1 IPv4 interface",
+        ),
+        ([{"name": "tiny6"}] * 3, Reason.ADDRESSES_EXHAUSTED, "tiny6-pod-network has capacity for 2 IPv6 interfaces"),
     ],
 )
 def test_what_cannot_be_had_is_refused_with_its_reason(
@@ -69,10 +73,10 @@ def test_what_cannot_be_had_is_refused_with_its_reason(
 @pytest.mark.parametrize(
     ("element", "problem"),
     [
-        ({"name": "net-a", "ips": ["10.2.0.1"]}, r"it is in no subnet of the network \(10\.1\.0\.0/16\)"),
+        ({"name": "net-a", "ips": ["10.2.0.1"]}, r"it is not in a subnet of the network \(10\.1\.0\.0/16\)"),
         (
             {"name": "net-d", "ips": ["10.6.0.1"]},
-            r"no subnet of the network \(10\.4\.0\.0/16, 10\.5\.0\.0/16, fd00:4::/64\)",
+            r"not in a subnet of the network \(10\.4\.0\.0/16, 10\.5\.0\.0/16, fd00:4::/64\)",
         ),
         ({"name": "net-a", "ips": ["fd00:4::7"]}, "the network has no IPv6 subnet"),
         ({"name": "net-a", "ips": ["10.1.0.1"]}, "it is the gateway"),
@@ -84,7 +88,9 @@ def test_what_cannot_be_had_is_refused_with_its_reason(
 def test_an_address_that_the_network_as_it_is_never_gives_is_waited_for(element: dict[str, Any], problem: str) -> None:
     """Its definition may be made anew, with other subnets."""
     name, address = element["name"], re.escape(element["ips"][0])
-    with pytest.raises(PodWaitsError, match=f"^blue/{name}: address {address} cannot be given: .*{problem}$") as caught:
+    with pytest.raises(
+        PodWaitsError, match=f"^blue/{name}: address {address} cannot be allocated: .*{problem}$"
+    ) as caught:
         resolve(make_pod(networks=elements(element)), *NADS)
     assert caught.value.reason is Reason.ADDRESS_UNAVAILABLE
     network = network_dependency(("default-domain", "k8s-blue", f"k8s-{name}-pod-network"))
