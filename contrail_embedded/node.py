@@ -66,7 +66,7 @@ def _manager(
         store=store,
         event_log=store,
         registry=registry,
-        plugged=agent.plugged if agent else _never_plugged,
+        is_plugged=agent.plugged if agent else _never_plugged,
     )
     if agent:
         agent.on_unplugged(manager.unplugged)
@@ -96,7 +96,7 @@ async def _serve(
 ) -> None:
     """Serves all pages until the stack is left."""
     status = status_routes(lambda: manager.readiness() + (agent.readiness() if agent else []), registry)
-    pages = [*status, *api_routes(manager.views)]
+    pages = [*status, *api_routes(manager.queries)]
     if agent and settings.agent:
         await serve_socket(stack, agent, settings.agent.socket, pages=status)
         runner = agent_runner(agent_application(agent, take_writes=True, pages=pages))

@@ -1,7 +1,7 @@
-"""The manager's configuration: YAML, every key optional, checked whole at start.
+"""The manager's configuration file: YAML, every key optional, validated as a whole at start.
 
-The structs are the schema; what a type cannot say (CIDRs, addresses, what fits to what) is checked after it, and all
-that is wrong comes in one message, each part with its key's path.
+The structs are the schema. What a type cannot express (CIDRs, addresses, combinations) is validated after decoding, and
+one message reports all problems, each with the path of its key.
 """
 
 import socket
@@ -26,18 +26,18 @@ Mtu = Annotated[int, msgspec.Meta(ge=68, le=65535)]
 
 
 class _Section(msgspec.Struct, frozen=True, rename="kebab", forbid_unknown_fields=True):
-    """What all sections have in common."""
+    """Base of all sections."""
 
 
 class RouteSettings(_Section, frozen=True):
-    """A route: `dst` a CIDR, `gw` an address (absent: on the link)."""
+    """A route: `dst` is a CIDR, `gw` an address (absent: on-link)."""
 
     dst: str
     gw: str | None = None
 
 
 class PodNetworkSettings(_Section, frozen=True):
-    """The cluster pod network, in which every pod has index 0; `gateway` holds at most one address of each subnet."""
+    """The cluster pod network, which every pod has at index 0; `gateway` has at most one address per subnet."""
 
     subnets: tuple[str, ...] = ("10.32.0.0/12",)
     gateway: tuple[str, ...] = ()
@@ -47,20 +47,20 @@ class PodNetworkSettings(_Section, frozen=True):
 
 
 class ManifestSourceSettings(_Section, frozen=True, tag_field="kind", tag="manifests"):
-    """A folder of YAML and JSON manifests; whoever composes the process demands the path or brings it."""
+    """A folder of YAML and JSON manifests; the process requires `path` or supplies it."""
 
     path: str | None = None
 
 
 class KubernetesSourceSettings(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
-    """A cluster's API server. `lease_namespace`: where the lease is by which one of several managers writes."""
+    """A cluster's API server. `lease_namespace`: namespace of the lease by which managers elect their leader."""
 
     kubeconfig: str | None = None
     lease_namespace: str = "kube-system"
 
 
 class EmbeddedStoreSettings(_Section, frozen=True, tag_field="kind", tag="embedded"):
-    """An SQLite file; whoever composes the process demands the path or brings it."""
+    """An SQLite file; the process requires `path` or supplies it."""
 
     path: str | None = None
 
@@ -76,17 +76,17 @@ class VncStoreSettings(_Section, frozen=True, tag_field="kind", tag="vnc"):
 
 
 class MetaPlugin(StrEnum):
-    """Who calls the plugin: the runtime, once for all interfaces (none), or Multus, once for each."""
+    """Caller of the plugin: the runtime, once for all interfaces (none), or Multus, once per interface."""
 
     NONE = "none"
     MULTUS = "multus"
 
 
 class MetaPluginSettings(_Section, frozen=True):
-    """What the manager must know of the configuration of Multus, to count a pod's attachments as it does.
+    """The part of Multus' configuration that the manager needs to number a pod's attachments as Multus does.
 
-    `default_networks`: number of its `defaultNetworks`, which come before a pod's own networks; `system_namespaces`:
-    those whose pods do without them. `namespace`: where it looks for a default network that a pod names bare.
+    `default_networks`: number of its `defaultNetworks`, which precede a pod's own networks, except in
+    `system_namespaces`. `namespace`: where it resolves a default network that a pod names without a namespace.
     """
 
     kind: MetaPlugin = MetaPlugin.NONE
@@ -95,19 +95,19 @@ class MetaPluginSettings(_Section, frozen=True):
     namespace: str = "kube-system"
 
     def default_networks_of(self, namespace: str) -> int:
-        """Number of networks that each pod of the namespace is attached to before its own."""
+        """Returns the number of networks that precede the own networks of each pod in the namespace."""
         return 0 if namespace in self.system_namespaces else self.default_networks
 
 
 class NamespaceIsolation(_Section, frozen=True):
-    """Whether pods are kept to the networks of their own namespace and of the global ones."""
+    """Whether pods may use only networks of their own namespace and of the global namespaces."""
 
     enabled: bool = False
     global_namespaces: tuple[str, ...] = ("default",)
 
 
 class ManagerConfiguration(_Section, frozen=True):
-    """The whole file."""
+    """The whole configuration file."""
 
     cluster_name: ClusterName = "k8s"
     node: Annotated[str, msgspec.Meta(min_length=1)] = msgspec.field(default_factory=socket.gethostname)
@@ -121,7 +121,7 @@ class ManagerConfiguration(_Section, frozen=True):
 
 
 class PodNetworkValues(msgspec.Struct, frozen=True):
-    """What the section `pod-network` says, read."""
+    """The parsed values of section `pod-network`."""
 
     subnets: tuple[Subnet, ...]
     dns: tuple[str, ...]
@@ -129,19 +129,19 @@ class PodNetworkValues(msgspec.Struct, frozen=True):
 
 
 def load_manager_configuration(path: str | None) -> ManagerConfiguration:
-    """Returns what the file says, or the defaults without one. Raises ConfigurationError with all that is wrong."""
+    """Returns the configuration of the file, or the defaults without one. Raises ConfigurationError, see below."""
     configuration = ManagerConfiguration() if path is None else load_configuration(path, ManagerConfiguration)
     check_configuration(configuration, origin=path or "defaults")
     return configuration
 
 
 def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> None:
-    """Raises ConfigurationError with all that is wrong; `origin` says where it stands."""
+    """Raises ConfigurationError with all problems; the message starts with `origin`."""
     errors = ValidationErrors()
-    _note_unfit(errors, configuration)
+    _check_store(errors, configuration)
     read_pod_network(errors, configuration.pod_network)
     if configuration.meta_plugin.kind is MetaPlugin.NONE and configuration.meta_plugin.default_networks:
-        errors.add("meta-plugin.default-networks", "only a meta plugin has default networks")
+        errors.add("meta-plugin.default-networks", "needs a meta plugin: meta-plugin.kind is none")
     if isinstance(configuration.source, KubernetesSourceSettings):
         errors.parse("source.lease-namespace", namespace_name, configuration.source.lease_namespace)
     errors.parse("meta-plugin.namespace", namespace_name, configuration.meta_plugin.namespace)
@@ -156,38 +156,35 @@ def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> 
 
 
 def read_pod_network(errors: ValidationErrors, settings: PodNetworkSettings) -> PodNetworkValues:
-    """Returns the section's values. What is wrong goes to `findings`."""
-    place = "pod-network"
+    """Returns the section's values, and adds its problems to `errors`."""
+    path = "pod-network"
     if not settings.subnets:
-        errors.add(f"{place}.subnets", "one is needed at least")
+        errors.add(f"{path}.subnets", "at least one is required")
     subnets = parse_subnets(
         errors,
-        cidrs=Setting(f"{place}.subnets", settings.subnets),
-        gateways=Setting(f"{place}.gateway", settings.gateway),
-        excluded=Setting(f"{place}.exclude"),
+        cidrs=Setting(f"{path}.subnets", settings.subnets),
+        gateways=Setting(f"{path}.gateway", settings.gateway),
+        excluded=Setting(f"{path}.exclude"),
     )
     if any(":" in subnet.cidr for subnet in subnets):
-        errors.parse(f"{place}.mtu", check_ipv6_mtu, settings.mtu)
+        errors.parse(f"{path}.mtu", check_ipv6_mtu, settings.mtu)
     return PodNetworkValues(
         subnets=subnets,
-        dns=tuple(str(server) for server in errors.parse_each(f"{place}.dns", parse_unicast, settings.dns)),
-        routes=parse_routes(errors, f"{place}.routes", msgspec.to_builtins(list(settings.routes)), subnets=subnets),
+        dns=tuple(str(server) for server in errors.parse_each(f"{path}.dns", parse_unicast, settings.dns)),
+        routes=parse_routes(errors, f"{path}.routes", msgspec.to_builtins(list(settings.routes)), subnets=subnets),
     )
 
 
-def _note_unfit(errors: ValidationErrors, configuration: ManagerConfiguration) -> None:
-    """Notes a store that is not supported, or does not go with the source."""
+def _check_store(errors: ValidationErrors, configuration: ManagerConfiguration) -> None:
+    """Adds a problem if the store is not supported, or not with this source."""
     in_cluster = isinstance(configuration.source, KubernetesSourceSettings)
     match configuration.store:
         case VncStoreSettings():
             errors.add("store.kind", "vnc is not supported yet")
         case EmbeddedStoreSettings() if in_cluster:
-            errors.add(
-                "store.kind", "embedded is read by no agent of a cluster: kubernetes is needed, as the source is"
-            )
+            errors.add("store.kind", "embedded: agents in a cluster cannot read it: use kubernetes")
         case KubernetesStoreSettings() if not in_cluster:
             errors.add(
                 "store.kind",
-                "kubernetes goes with source.kind kubernetes alone: the machines of all pods that no manifest is of"
-                " would be deleted",
+                "kubernetes: needs source.kind kubernetes: virtual machines of pods without manifest would be deleted",
             )

@@ -1,7 +1,7 @@
-"""What becomes of machines without the manager: somebody else removed them from the store.
+"""Virtual machines that were deleted from the store, by the manager itself or by somebody else.
 
-Which machines there should be is known to the manager alone, so it is told of everything that goes, also of what it
-deleted itself, and judges. Only a store that others can write to has anything to tell.
+Only the manager knows which virtual machines should exist, so it receives every deletion, its own included, and
+decides. Only a store that others can write to reports deletions.
 """
 
 import asyncio
@@ -14,32 +14,32 @@ from contrail_config.objects import VirtualMachine
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """A machine is no more. `place` is `namespace/pod`, `last` its last state, None if that cannot be read."""
+    """A virtual machine was deleted. `pod` is `namespace/name`; `last` is its last state, None if it is undecodable."""
 
-    place: str
+    pod: str
     uuid: str
     last: VirtualMachine | None
 
 
 class Remaining(msgspec.Struct, frozen=True):
-    """All machines that are there, uuids by place, after a time of which nothing else is known."""
+    """Uuids of all virtual machines that exist, by pod: sent after a gap in which deletions may have been missed."""
 
-    machines: Mapping[str, str]
+    uuids: Mapping[str, str]
 
 
 Deletion = Removed | Remaining
 
-Deletions = Callable[[], AbstractAsyncContextManager[AsyncIterator[Deletion]]]
-"""Gives all that goes from the moment on at which the context is entered; the iteration does not end by itself."""
+WatchDeletions = Callable[[], AbstractAsyncContextManager[AsyncIterator[Deletion]]]
+"""Returns a context that yields all deletions from its entry on; the iteration does not end by itself."""
 
 
 @asynccontextmanager
 async def no_deletions() -> AsyncIterator[AsyncIterator[Deletion]]:
-    """The losses of a store that nobody else can write to."""
+    """Deletions of a store that nobody else can write to: none."""
     yield _nothing()
 
 
 async def _nothing() -> AsyncIterator[Deletion]:
     never: asyncio.Future[list[Deletion]] = asyncio.get_running_loop().create_future()
-    for loss in await never:
-        yield loss
+    for deletion in await never:
+        yield deletion

@@ -1,4 +1,4 @@
-"""What a pod can lack, as a key by which it is found when that appears."""
+"""Dependencies: the objects and resources that a pod can wait for, as keys of the pending index."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from contrail_config.objects import FqName
 
 
 class DependencyKind(StrEnum):
-    """What appears or comes free."""
+    """Kind of object that appears, or of resource that is released."""
 
     NAD = "nad"
     NETWORK = "network"
@@ -18,24 +18,24 @@ class DependencyKind(StrEnum):
 
 
 class Dependency(NamedTuple):
-    """One thing that a pod waits for; make it by the functions below, so that both sides mean the same."""
+    """One dependency of a pod; create it with the functions below, so that both sides use the same key."""
 
     kind: DependencyKind
     name: str
 
 
 def nad_dependency(key: str) -> Dependency:
-    """A usable NAD, by `namespace/name`."""
+    """A usable NAD; `key` is `namespace/name`."""
     return Dependency(DependencyKind.NAD, key)
 
 
 def network_dependency(fq_name: FqName) -> Dependency:
-    """A network of that name."""
+    """A virtual network of this name."""
     return Dependency(DependencyKind.NETWORK, ":".join(fq_name))
 
 
 def namespace_dependency(name: str) -> Dependency:
-    """Another annotation of the namespace."""
+    """A change of the namespace's annotation."""
     return Dependency(DependencyKind.NAMESPACE, name)
 
 
@@ -45,10 +45,10 @@ def address_dependency(network_uuid: str) -> Dependency:
 
 
 def mac_dependency(network_uuid: str, mac: str) -> Dependency:
-    """The MAC in the network."""
+    """The release of the MAC address in the network."""
     return Dependency(DependencyKind.MAC, f"{network_uuid} {mac}")
 
 
 def uid_dependency(uid: str) -> Dependency:
-    """The uid, which another pod bears."""
+    """The release of a uid that another pod has."""
     return Dependency(DependencyKind.UID, uid)

@@ -1,8 +1,7 @@
-"""Tells owners of pods and NADs what happened to them, without holding up the work on them.
+"""Event recorder: reports to owners of pods and NADs in the background, without delaying their reconciliation.
 
-Events are written in the background, many at once, so that a store can put them into one transaction. Telling is never
-a reason to fail: what cannot be recorded is logged and dropped. Only where the log of events falls far behind does
-`record` wait for it, which bounds what is kept in memory.
+Events are written in batches, so that a store can put a batch into one transaction. Recording is best effort: an event
+that cannot be written is logged and dropped. `record` blocks only while the backlog is full, which bounds memory.
 """
 
 import asyncio
@@ -21,14 +20,14 @@ from manager.source import Nad, Pod
 
 log = logging.getLogger(__name__)
 
-_BATCH = 64
-_MOST_PENDING = 2048
-_LONGEST_MESSAGE = 1024
+_BATCH_SIZE = 64
+_MAX_BACKLOG = 2048
+_MAX_MESSAGE_LENGTH = 1024
 """Characters, as in Kubernetes events."""
 
 
 class Subject(NamedTuple):
-    """What an event is about, as in `contrail_config.objects.Event`."""
+    """The object that an event is about, as in `contrail_config.objects.Event`."""
 
     kind: str
     namespace: str
@@ -37,12 +36,12 @@ class Subject(NamedTuple):
 
 
 def about_pod(pod: Pod) -> Subject:
-    """The pod as subject of an event; a static pod bears its hash there, by which kubectl looks for its events."""
+    """Returns the pod as subject; a static pod's uid is the hash of its manifest, by which kubectl finds its events."""
     return Subject("Pod", pod.namespace, pod.name, pod.config_hash or pod.uid)
 
 
 def about_nad(nad: Nad) -> Subject:
-    """The NAD as subject of an event."""
+    """Returns the NAD as subject."""
     return Subject("NetworkAttachmentDefinition", nad.namespace, nad.name, nad.uid)
 
 
@@ -53,30 +52,30 @@ class EventRecorder:
         self._event_log = event_log
         self._recorded = recorded
         self._clock = clock
-        self._pending: deque[Event] = deque()
+        self._backlog: deque[Event] = deque()
         self._writer: asyncio.Task[None] | None = None
 
     async def record(self, subject: Subject, event_type: EventType, reason: str, message: str) -> None:
-        """Has the event written soon; one that equals an earlier one adds to its count."""
+        """Queues the event; an event equal to an earlier one increases its count."""
         now = self._clock()
-        cut = message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
-        self._pending.append(
+        cut = message if len(message) <= _MAX_MESSAGE_LENGTH else f"{message[: _MAX_MESSAGE_LENGTH - 1]}…"
+        self._backlog.append(
             Event(*subject, type=event_type, reason=reason, message=cut, count=1, first_seen=now, last_seen=now)
         )
         if self._writer is None:
-            self._writer = asyncio.create_task(self._write_pending())
-        if len(self._pending) >= _MOST_PENDING:
-            await self.flushed()
+            self._writer = asyncio.create_task(self._write_backlog())
+        if len(self._backlog) >= _MAX_BACKLOG:
+            await self.flush()
 
-    async def flushed(self) -> None:
-        """Returns when what was told before is written, or was dropped."""
+    async def flush(self) -> None:
+        """Returns when all queued events are written or dropped."""
         if self._writer is not None:
             await asyncio.shield(self._writer)
 
-    async def _write_pending(self) -> None:
+    async def _write_backlog(self) -> None:
         try:
-            while self._pending:
-                batch = [self._pending.popleft() for _ in range(min(_BATCH, len(self._pending)))]
+            while self._backlog:
+                batch = [self._backlog.popleft() for _ in range(min(_BATCH_SIZE, len(self._backlog)))]
                 await self._write(batch)
         finally:
             self._writer = None
@@ -88,4 +87,4 @@ class EventRecorder:
                 self._recorded.labels(event.reason).inc()
         if failures := [result for result in results if result is not None]:
             bugs = [failure for failure in failures if not isinstance(failure, StoreError)]
-            log.warning("%d events are lost: %s", len(failures), failures[0], exc_info=next(iter(bugs), None))
+            log.warning("%d events dropped: %s", len(failures), failures[0], exc_info=next(iter(bugs), None))

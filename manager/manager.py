@@ -1,11 +1,14 @@
-"""The manager as a whole: follows a source of pods and networks, and keeps the store as they say.
+"""The manager: reads events from a source of pods and networks, and reconciles the store with them.
 
-Networks and pods are settled in the order in which they are told: a NAD's network before the next pod is looked at, at
-start and after every new list (rule 3), and pods that went before the next NAD, whose network they may have kept. The
-store is cleaned of what is not there any more once the source has told of everything.
+Networks and pods are reconciled in the order of the events: a NAD's network before the next pod, at start and after
+every new list (rule 3), and deleted pods before the next NAD, whose network they may still use. Once the source has
+listed everything, the store is cleaned of what no longer exists.
 """
 
-from collections.abc import AsyncIterator, Iterable
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
@@ -16,37 +19,51 @@ from manager.api.queries import ManagerQueries
 from manager.configuration import ManagerConfiguration
 from manager.controller.nad_controller import NadController
 from manager.controller.pod_controller import PodController
-from manager.controller.pod_reconciler import Assigned
-from manager.controller.pod_writer import Plugged
-from manager.deletions import Deletion, Deletions, Remaining, Removed, no_deletions
+from manager.controller.pod_reconciler import OnAssigned
+from manager.controller.pod_writer import IsPlugged
+from manager.deletions import Deletion, Remaining, Removed, WatchDeletions, no_deletions
 from manager.dependencies import Dependency, namespace_dependency
 from manager.events import EventRecorder, Subject
 from manager.mapping.catalogue import Catalogue
 from manager.mapping.virtual_network import pod_network
 from manager.metrics import ManagerMetrics
 from manager.parsing.network_reference import NETWORK_KEY
-from manager.side_by_side import until_first_ends
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, Source, SourceEvent
 from manager.work_queue import WorkQueue
 
-_MOST_QUEUED = 1024
-"""Pods to be worked off at which the source is asked to wait: a list of any length does not lie in memory twice."""
+_MAX_QUEUED = 1024
+"""Queued pods at which reading from the source pauses: a list of any length is then not held in memory twice."""
 
-_STRAYS = "addresses without a machine"
+_RELEASE_ORPHANS = "orphaned addresses"
 
 
-def _tell_nobody(_machine: VirtualMachine, *, anew: bool) -> None:
-    """Nobody asks."""
+def _ignore_assigned(_vm: VirtualMachine, *, is_new: bool) -> None:
+    """Default of `on_assigned`."""
+
+
+async def run_until_first_ends(*coroutines: Coroutine[Any, Any, None]) -> None:
+    """Runs the coroutines in parallel until one of them ends, cancels the others, and raises what the first raised.
+
+    The plain exception, not an ExceptionGroup: exit statuses are mapped from exception types.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(coroutine) for coroutine in coroutines]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
 
 
 class Manager:
-    """Composed by whoever starts it; `run` once.
+    """Composed by the process; `run` once.
 
-    `registry` takes its metrics. `plugged` tells whether any port of the machine of a uuid is plugged on its node.
-    `stray_hold`: seconds for which addresses are held back that are found without a machine at start: more than none
-    where machines may go while no manager runs, since their ports may still be plugged.
-    `assigned` is told of each pod's machine once it is written. `losses`: which machines go from the store.
-    `views` answers for the read-only API.
+    `registry` receives its metrics. `is_plugged` says whether any port of a virtual machine is plugged on its node.
+    `orphan_hold`: seconds for which addresses without a virtual machine, found at start, are held. More than zero where
+    virtual machines may be deleted while no manager runs, since their ports may still be plugged.
+    `on_assigned` is called with each pod's virtual machine once it is written. `watch_deletions`: deletions of virtual
+    machines from the store. `clock` returns monotonic seconds. `queries` answers the read-only API.
     """
 
     def __init__(
@@ -57,128 +74,141 @@ class Manager:
         store: Store,
         event_log: EventLog,
         registry: CollectorRegistry,
-        plugged: Plugged,
-        stray_hold: float = 0.0,
-        assigned: Assigned = _tell_nobody,
-        losses: Deletions = no_deletions,
+        is_plugged: IsPlugged,
+        orphan_hold: float = 0.0,
+        on_assigned: OnAssigned = _ignore_assigned,
+        watch_deletions: WatchDeletions = no_deletions,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         metrics = ManagerMetrics(registry)
         self._configuration = configuration
         self._source = source
-        self._losses = losses
-        self._catalogue = Catalogue()
-        self._recorder = EventRecorder(event_log, recorded=metrics.events)
-        self._nads = NadController(
+        self._watch_deletions = watch_deletions
+        self.catalogue = Catalogue()
+        self.recorder = EventRecorder(event_log, recorded=metrics.events)
+        self.nads = NadController(
             configuration=configuration,
-            catalogue=self._catalogue,
+            catalogue=self.catalogue,
             store=store,
-            recorder=self._recorder,
-            wake=self._wake,
+            recorder=self.recorder,
+            requeue_dependents=self._requeue_dependents,
         )
-        self._pods = PodController(
+        self.pods = PodController(
             configuration=configuration,
-            catalogue=self._catalogue,
+            catalogue=self.catalogue,
             store=store,
-            recorder=self._recorder,
-            metrics=metrics,
-            plugged=plugged,
-            stray_hold=stray_hold,
-            network_released=self._nads.networks.released,
-            assigned=assigned,
+            recorder=self.recorder,
+            observe_assignment=metrics.pod_seconds.observe,
+            is_plugged=is_plugged,
+            orphan_hold=orphan_hold,
+            network_released=self.nads.networks.released,
+            on_assigned=on_assigned,
+            clock=clock,
         )
-        self._chores = WorkQueue(self._do_chore, limit=1, passing=StoreError)
-        self._unready = "the source has not told of all pods and networks yet"
-        self.views = ManagerQueries(self._pods.records, store, event_log)
-        metrics.watch_queue("pods", self._pods.queue)
-        metrics.watch_queue("networks", self._nads.queue)
-        metrics.watch_pods(self._pods.records)
-        metrics.watch_networks(self._catalogue.networks)
+        self._chores = WorkQueue(self._do_chore, limit=1, transient=StoreError)
+        self._unready = "the source has not listed all pods and networks yet"
+        self.queries = ManagerQueries(self.pods.records, store, event_log)
+        metrics.watch_queue("pods", self.pods.queue)
+        metrics.watch_queue("networks", self.nads.queue)
+        metrics.watch_pods(self.pods.records)
+        metrics.watch_networks(self.catalogue.networks)
 
     async def run(self) -> None:
-        """Works until it is cancelled, then finishes what it began; or until the source ends.
+        """Runs until it is cancelled or the source ends, and finishes the work in progress.
 
-        Raises ConfigurationError if what the store holds cannot become what the configuration says, StoreError if the
-        store cannot be read at start or watched, and whatever the source raises.
+        Raises ConfigurationError if the store's contents do not allow the configuration, StoreError if the store cannot
+        be read at start or watched, and whatever the source raises.
         """
         try:
-            async with self._nads.networks.load(pod_network(self._configuration)) as changes, self._losses() as losses:
-                await self._pods.load()
-                networks = self._nads.networks.follow(changes)
-                await until_first_ends(networks, self._follow_source(), self._follow_losses(losses))
+            async with (
+                self.nads.networks.load(pod_network(self._configuration)) as changes,
+                self._watch_deletions() as deletions,
+            ):
+                await self.pods.load()
+                networks = self.nads.networks.follow(changes)
+                await run_until_first_ends(networks, self._follow_source(), self._follow_deletions(deletions))
         finally:
             await self._finish()
 
+    async def idle(self) -> None:
+        """Returns when nothing is left to do now, and all events are written; scheduled retries do not count."""
+        queues = (*self.nads.queues, *self.pods.queues, self._chores)
+        while any(len(queue) for queue in queues):
+            for queue in queues:
+                await queue.idle()
+        await self.recorder.flush()
+
     def readiness(self) -> list[str]:
-        """What keeps it from being ready: until every pod of the first list was tried once."""
+        """Returns why it is not ready: every pod of the first list must have been tried once."""
         return [self._unready] if self._unready else []
 
     def unplugged(self, vmi_uuids: Iterable[str]) -> None:
-        """The node unplugged the ports of these interfaces: addresses of deleted machines are held no longer."""
-        self._pods.unplugged(vmi_uuids)
+        """Ends the holds of these interfaces' addresses: the node unplugged the ports."""
+        self.pods.unplugged(vmi_uuids)
 
-    def _wake(self, need: Dependency) -> None:
-        self._pods.wake(need)
+    def _requeue_dependents(self, dependency: Dependency) -> None:
+        self.pods.requeue_dependents(dependency)
 
     async def _follow_source(self) -> None:
         async with self._source.events() as events:
             async for event in events:
-                await self._take(event)
+                await self._handle(event)
 
-    async def _follow_losses(self, losses: AsyncIterator[Deletion]) -> None:
-        async for loss in losses:
-            match loss:
+    async def _follow_deletions(self, deletions: AsyncIterator[Deletion]) -> None:
+        async for deletion in deletions:
+            match deletion:
                 case Removed():
-                    await self._pods.queue.shorter_than(_MOST_QUEUED)
-                    self._pods.removed(loss)
+                    await self.pods.queue.shorter_than(_MAX_QUEUED)
+                    self.pods.removed(deletion)
                 case Remaining():
-                    self._pods.remaining(loss.machines)
+                    self.pods.remaining(deletion.uuids)
 
-    async def _take(self, event: SourceEvent) -> None:
+    async def _handle(self, event: SourceEvent) -> None:
         match event:
             case Applied(object=Pod() as pod):
-                await self._nads.queue.settled()
-                await self._pods.queue.shorter_than(_MOST_QUEUED)
-                self._pods.apply(pod)
+                await self.nads.queue.idle()
+                await self.pods.queue.shorter_than(_MAX_QUEUED)
+                self.pods.apply(pod)
             case Gone(object=Pod() as pod):
-                self._pods.gone(pod)
+                self.pods.gone(pod)
             case Applied(object=Nad() as nad):
-                await self._pods.queue.settled()
-                self._nads.apply(nad)
+                await self.pods.queue.idle()
+                self.nads.apply(nad)
             case Gone(object=Nad() as nad):
-                await self._pods.queue.settled()
-                self._nads.gone(nad)
+                await self.pods.queue.idle()
+                self.nads.gone(nad)
             case Applied(object=Namespace() as namespace) | Gone(object=Namespace() as namespace):
-                self._take_namespace(namespace, gone=isinstance(event, Gone))
+                self._handle_namespace(namespace, gone=isinstance(event, Gone))
             case Problem():
                 subject = Subject(event.kind, event.namespace, event.name, event.uid)
-                await self._recorder.record(subject, EventType.WARNING, event.reason, event.message)
+                await self.recorder.record(subject, EventType.WARNING, event.reason, event.message)
             case Listed():
-                await self._take_listed(event)
+                await self._handle_listed(event)
 
-    def _take_namespace(self, namespace: Namespace, *, gone: bool) -> None:
-        """Keeps the one annotation that counts, and nothing of namespaces without it."""
+    def _handle_namespace(self, namespace: Namespace, *, gone: bool) -> None:
+        """Keeps only the annotation that counts, and nothing of namespaces without it."""
         text = None if gone else namespace.annotations.get(NETWORK_KEY)
         if text is None:
-            self._catalogue.namespaces.pop(namespace.name, None)
+            self.catalogue.namespaces.pop(namespace.name, None)
         else:
-            self._catalogue.namespaces[namespace.name] = {NETWORK_KEY: text}
-        self._pods.wake(namespace_dependency(namespace.name))
+            self.catalogue.namespaces[namespace.name] = {NETWORK_KEY: text}
+        self.pods.requeue_dependents(namespace_dependency(namespace.name))
 
-    async def _take_listed(self, listed: Listed) -> None:
-        await self._nads.queue.settled()
-        await self._pods.queue.settled()
+    async def _handle_listed(self, listed: Listed) -> None:
+        await self.nads.queue.idle()
+        await self.pods.queue.idle()
         if self._unready:
             self._unready = ""
-            self._chores.add(_STRAYS)
+            self._chores.add(_RELEASE_ORPHANS)
         if listed.complete:
-            self._pods.sweep()
-            self._nads.sweep()
+            self.pods.sweep()
+            self.nads.sweep()
 
     async def _do_chore(self, _chore: str) -> None:
-        await self._pods.release_strays()
+        await self.pods.release_orphans()
 
     async def _finish(self) -> None:
         await self._chores.close()
-        await self._nads.close()
-        await self._pods.close()
-        await self._recorder.flushed()
+        await self.nads.close()
+        await self.pods.close()
+        await self.recorder.flush()

@@ -1,45 +1,45 @@
-"""Why events are recorded: stable reasons, as tools that watch events rely on them.
+"""Event reasons: stable identifiers, since tools that watch events rely on them.
 
 On a pod:
 
-| reason | type | the pod | when |
+| reason | type | state of the pod | when |
 |---|---|---|---|
-| InterfacesAssigned | Normal | is served | its list of interfaces is written: names, networks, addresses |
-| NetworkNotFound | Warning | waits | a NAD or network that it names is not there |
-| NetworkUnusable | Warning | waits | the NAD or network is there, but takes no pods: its own events say why |
-| ForeignNetwork | Warning | waits | it names another plugin's NAD, and there is no meta plugin to serve it |
-| AnnotationInvalid | Warning | is refused or waits | an annotation is malformed, or asks for what cannot be |
-| NetworkForbidden | Warning | is refused | namespace isolation keeps it from that network |
-| AddressUnavailable | Warning | is refused or waits | an address that it asks for can never be given, or not now |
-| AddressesExhausted | Warning | waits | a network has no free address |
-| MacAddressTaken | Warning | is refused or waits | another pod, or interface of the pod, has that MAC in that network |
-| UidTaken | Warning | waits | another pod bears its uid |
-| WriteRefused | Warning | waits | the server does not take its list: rights, quota, admission, size; tried again |
-| NetworksChanged | Warning | stays as it is | its networks were changed after they were assigned |
-| DefaultGatewayConflict | Warning | is served | two annotations ask for different default gateways |
-| OverlappingNetworks | Warning | is served | two of its networks have addresses in common |
+| InterfacesAssigned | Normal | ready | its list of interfaces is written: names, networks, addresses |
+| NetworkNotFound | Warning | waiting | a NAD or network that it names does not exist |
+| NetworkUnusable | Warning | waiting | the NAD or network exists but accepts no pods: its own events say why |
+| ForeignNetwork | Warning | waiting | it names a NAD of another plugin, and no meta plugin is configured |
+| AnnotationInvalid | Warning | refused or waiting | an annotation is malformed, or requests the impossible |
+| NetworkForbidden | Warning | refused | namespace isolation denies it that network |
+| AddressUnavailable | Warning | refused or waiting | a requested address can never be allocated, or not now |
+| AddressesExhausted | Warning | waiting | a network has no free address |
+| MacAddressTaken | Warning | refused or waiting | another pod, or interface of the pod, has that MAC in the network |
+| UidTaken | Warning | waiting | another pod has its uid |
+| WriteRefused | Warning | waiting | the server rejects its list: permissions, quota, admission, size; retried |
+| NetworksChanged | Warning | unchanged | its networks were changed after they were assigned |
+| DefaultGatewayConflict | Warning | ready | two annotations request different default gateways |
+| OverlappingNetworks | Warning | ready | two of its networks have addresses in common |
 
 On a network attachment definition:
 
 | reason | type | when |
 |---|---|---|
-| NetworkCreated | Normal | its network is made |
-| NetworkInvalid | Warning | its annotations or its configuration are wrong: pods that name it wait |
-| NetworkNameTaken | Warning | its network would bear the name of another one: pods that name it wait |
-| NetworkNotFound | Warning | the network that it refers to is not there: pods that name it wait |
-| NetworkForbidden | Warning | namespace isolation keeps it from the network that it refers to |
-| NetworkStillInUse | Warning | made anew with other values while pods use the old network: waits for them to go |
+| NetworkCreated | Normal | its network is created |
+| NetworkInvalid | Warning | its annotations or its configuration are invalid: pods that name it wait |
+| NetworkNameTaken | Warning | another network already has the name of its network: pods that name it wait |
+| NetworkNotFound | Warning | the network that it refers to does not exist: pods that name it wait |
+| NetworkForbidden | Warning | namespace isolation denies it the network that it refers to |
+| NetworkStillInUse | Warning | recreated with other values while pods use the old network: waits until they are gone |
 | SubnetChangeRefused | Warning | its subnets were changed: the old ones stay |
 | ReferenceChangeRefused | Warning | the network that it refers to was changed: the old one stays |
 
-Problems that a source finds in what it reads bear reasons of the source's own.
+Problems that a source finds in its input have reasons of the source.
 """
 
 from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """The reasons of the table above."""
+    """The reasons of the tables above."""
 
     INTERFACES_ASSIGNED = "InterfacesAssigned"
     NETWORK_NOT_FOUND = "NetworkNotFound"

@@ -1,8 +1,8 @@
-"""What sources of pods and networks tell the manager: the same typed events from Kubernetes and from a folder.
+"""Events of a source of pods and networks: the same types from Kubernetes and from a folder of manifests.
 
-A source lists first: namespaces and NADs, then pods, then `Listed`; after it come changes. A source that had to list
-again sends the whole once more and another `Listed`; what disappeared meanwhile it sends as gone. Networks come before
-the pods that were there with them (rule 3).
+A source first lists namespaces and NADs, then pods, then sends `Listed`; changes follow. A source that has to list
+again sends everything again and another `Listed`; objects that disappeared in the gap are sent as gone. Networks are
+sent before the pods that existed with them (rule 3).
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -13,7 +13,7 @@ import msgspec
 
 
 class Pod(msgspec.Struct, frozen=True):
-    """What the manager reads of a pod. `uid` is always a UUID, `node` always set: unbound pods are not sent.
+    """A pod as the manager reads it. `uid` is always a UUID; `node` is always set: unbound pods are not sent.
 
     `gone`: the pod ended and its sandbox was removed, so it holds no resources any more.
     `config_hash`: the annotation `kubernetes.io/config.hash` of a static pod.
@@ -28,9 +28,14 @@ class Pod(msgspec.Struct, frozen=True):
     gone: bool = False
     config_hash: str | None = None
 
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}"
+
 
 class Nad(msgspec.Struct, frozen=True):
-    """A NetworkAttachmentDefinition; `config` is `spec.config` as it stands, None if there is none."""
+    """A NetworkAttachmentDefinition; `config` is `spec.config` unparsed, None if there is none."""
 
     namespace: str
     name: str
@@ -45,26 +50,26 @@ class Nad(msgspec.Struct, frozen=True):
 
 
 class Namespace(msgspec.Struct, frozen=True):
-    """A namespace; pods may live in one that was never sent (a folder needs no object)."""
+    """A namespace; a pod's namespace may never be sent (a folder of manifests needs no namespace object)."""
 
     name: str
     annotations: Mapping[str, str]
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """The object appeared or changed, or was seen again by a new list."""
+    """The object was created or changed, or is part of a new list."""
 
     object: Pod | Nad | Namespace
 
 
 class Gone(msgspec.Struct, frozen=True):
-    """The object is no more: its last state."""
+    """The object was deleted; `object` is its last state."""
 
     object: Pod | Nad | Namespace
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """The source could not use what it read: recorded as a warning event on that object.
+    """The source could not decode an object: recorded as a warning event on that object.
 
     `kind` is `Manifest` (then `name` is the file's path below the folder), `Pod` or `NetworkAttachmentDefinition`.
     """
@@ -78,10 +83,10 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """Everything that is there has been sent: what the store holds beyond it can be freed.
+    """All existing objects have been sent: whatever else the store holds can be released.
 
-    Not so if it is not `complete`: then something could not be read (a broken manifest), and what it defines is not
-    known. Nothing may be freed on the strength of such a list; another one follows once all could be read.
+    Not if `complete` is false: something could not be read (a broken manifest), so the objects in it are unknown.
+    Nothing may be released because of such a list; another one follows once everything could be read.
     """
 
     complete: bool = True
@@ -94,17 +99,17 @@ class Source(Protocol):
     """Where pods and networks come from."""
 
     def events(self) -> AbstractAsyncContextManager[AsyncIterator[SourceEvent]]:
-        """All events, in order, until the context is left."""
+        """Yields all events, in order, until the context is left."""
 
 
 class IdentityLog(Protocol):
-    """Remembers which uid a source gave to an object whose manifest states none, over restarts."""
+    """Keeps, over restarts, the uid that a source generated for an object whose manifest states none."""
 
     async def identities(self) -> dict[tuple[str, str, str], str]:
-        """(kind, namespace, name) to uid."""
+        """Returns uids by (kind, namespace, name)."""
 
     async def remember_identity(self, kind: str, namespace: str, name: str, uid: str) -> None:
         """Keeps the uid until it is forgotten."""
 
     async def forget_identity(self, kind: str, namespace: str, name: str) -> None:
-        """Forgets it; one that is not there is no error."""
+        """Forgets the uid. Idempotent."""

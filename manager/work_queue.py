@@ -1,11 +1,11 @@
-"""A queue of keys to be worked off: one task at a time for each key, many keys at once.
+"""Deduplicating work queue: one worker per key, many keys in parallel.
 
-Modelled on the work queue of client-go: events are not queued, only the key of what they are about, and whoever works
-it off looks at the newest state. So a burst of changes to one object is one piece of work, and changes to different
-objects run side by side, which lets a store write them in one transaction.
+Modelled on the work queue of client-go: it queues the key of an object, not its events, and the worker reads the newest
+state. A burst of changes to one object is therefore processed once, and different objects are processed in parallel,
+which lets a store write them in one transaction.
 
-A key whose work failed is worked again after a back-off of its own, capped and jittered; this is the only retry that
-work has. Not promised: an order between different keys, beyond that free slots go to the key that waits longest.
+A key that fails is retried with its own exponential back-off, capped and jittered; there is no other retry. Not
+promised: an order between keys, except that free workers take the key that waits longest.
 """
 
 import asyncio
@@ -24,26 +24,28 @@ K = TypeVar("K", bound=Hashable)
 
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 10.0
-"""Seconds between a failure and the next try: doubled each time from the first to the longest, then a random part."""
+"""Seconds between a failure and its retry: doubles from the first to the longest, then a random part is taken off."""
 
 
 class WorkQueue(Generic[K]):
-    """Works keys off with `work`, at most `limit` at the same moment. Belongs to one event loop.
+    """Calls `process` for each key, at most `limit` at a time. Belongs to one event loop.
 
-    `passing`: errors that pass by themselves, logged in one line; any other one is a bug and is logged with its trace.
+    `transient`: errors that are expected to pass, logged in one line; any other error is a bug, logged with traceback.
     """
 
     def __init__(
-        self, work: Callable[[K], Awaitable[None]], *, limit: int, passing: type[Exception] | tuple[()] = ()
+        self, process: Callable[[K], Awaitable[None]], *, limit: int, transient: type[Exception] | tuple[()] = ()
     ) -> None:
-        self._work = work
+        self._process = process
         self._limit = limit
-        self._passing = passing
-        self._context = contextvars.copy_context()  # else a task's log lines would bear the name of who added its key
-        self._waiting: deque[K] = deque()
-        self._queued: set[K] = set()  # what `_waiting` holds
-        self._busy: dict[K, asyncio.Task[None]] = {}
-        self._again: set[K] = set()  # added while being worked on
+        self._transient = transient
+        # Workers run in the context of the queue: otherwise their log lines would name the object whose worker
+        # happened to add the key.
+        self._context = contextvars.copy_context()
+        self._pending: deque[K] = deque()
+        self._queued: set[K] = set()  # the keys in `_pending`
+        self._active: dict[K, asyncio.Task[None]] = {}
+        self._dirty: set[K] = set()  # added while being processed
         self._failures: dict[K, Backoff] = {}
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._pauses = 0
@@ -51,28 +53,33 @@ class WorkQueue(Generic[K]):
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._busy)
+        return len(self._pending) + len(self._active)
 
     @property
     def failing(self) -> int:
-        """Number of keys whose last work failed and that wait for their next try."""
+        """Number of keys that failed and wait for their retry."""
         return len(self._failures)
 
+    @property
+    def scheduled(self) -> dict[K, float]:
+        """Keys that are added later, with the time of the event loop at which they are."""
+        return {key: timer.when() for key, timer in self._timers.items()}
+
     def add(self, key: K) -> None:
-        """Has the key worked off soon: once, however often it is added before that."""
+        """Queues the key; a key that is queued already is processed once."""
         if self._closed:
             return
         if timer := self._timers.pop(key, None):
             timer.cancel()
-        if key in self._busy:
-            self._again.add(key)
+        if key in self._active:
+            self._dirty.add(key)
         elif key not in self._queued:
             self._queued.add(key)
-            self._waiting.append(key)
-            self._start_more()
+            self._pending.append(key)
+            self._start_workers()
 
-    def add_later(self, key: K, delay: float) -> None:
-        """Has the key worked off after `delay` seconds, or sooner if it is added meanwhile."""
+    def add_after(self, key: K, delay: float) -> None:
+        """Queues the key after `delay` seconds, or earlier if it is added before."""
         due = asyncio.get_running_loop().time() + delay
         timer = self._timers.get(key)
         if self._closed or key in self._queued or (timer is not None and timer.when() <= due):
@@ -81,70 +88,72 @@ class WorkQueue(Generic[K]):
             timer.cancel()
         self._timers[key] = asyncio.get_running_loop().call_at(due, self.add, key)
 
-    async def settled(self) -> None:
-        """Returns when nothing is to be worked off now; keys that wait for a later moment do not count."""
+    async def idle(self) -> None:
+        """Returns when no key is queued or being processed; keys scheduled for later do not count."""
         await self.shorter_than(1)
 
     async def shorter_than(self, length: int) -> None:
-        """Returns when fewer keys than this are to be worked off now."""
+        """Returns when fewer than `length` keys are queued or being processed."""
         while len(self) >= length:
-            await self._change()
+            await self.wait_for_change()
 
     @asynccontextmanager
     async def paused(self) -> AsyncIterator[None]:
-        """Nothing is worked on inside: what was begun is finished first, the rest waits."""
+        """Finishes the keys being processed, and starts no other inside the context."""
         self._pauses += 1
         try:
-            while self._busy:
-                await self._change()
+            while self._active:
+                await self.wait_for_change()
             yield
         finally:
             self._pauses -= 1
-            self._start_more()
+            self._start_workers()
 
     async def close(self) -> None:
-        """Finishes what was begun, forgets the rest, and takes no more keys."""
+        """Finishes the keys being processed, drops the others, and ignores keys added later."""
         self._closed = True
-        self._waiting.clear()
+        self._pending.clear()
         self._queued.clear()
         for timer in self._timers.values():
             timer.cancel()
         self._changed.set()
-        while self._busy:
-            await self._change()
+        while self._active:
+            await self.wait_for_change()
 
-    async def _change(self) -> None:
+    async def wait_for_change(self) -> None:
+        """Returns when the next key has been processed, or the queue is closed."""
         self._changed.clear()
         await self._changed.wait()
 
-    def _start_more(self) -> None:
-        while self._waiting and len(self._busy) < self._limit and not self._pauses:
-            key = self._waiting.popleft()
+    def _start_workers(self) -> None:
+        while self._pending and len(self._active) < self._limit and not self._pauses:
+            key = self._pending.popleft()
             self._queued.discard(key)
-            self._busy[key] = asyncio.create_task(self._work_off(key), context=self._context.copy())
+            self._active[key] = asyncio.create_task(self._work(key), context=self._context.copy())
 
-    async def _work_off(self, key: K) -> None:
-        self._again.discard(key)  # what was added before this first step is seen by the work that begins here
+    async def _work(self, key: K) -> None:
+        # A key added between the creation of this task and its first step needs no second run: this one sees its state.
+        self._dirty.discard(key)
         try:
-            await self._work(key)
-        except Exception as error:  # noqa: BLE001 - whatever went wrong, the key is tried again and the others go on
+            await self._process(key)
+        except Exception as error:  # noqa: BLE001 - any failure is retried and must not affect other keys
             self._retry(key, error)
         else:
             self._failures.pop(key, None)
         finally:
-            self._end(key)
+            self._finish(key)
 
     def _retry(self, key: K, error: Exception) -> None:
         backoff = self._failures.setdefault(key, Backoff(first=FIRST_RETRY, longest=LONGEST_RETRY))
         delay = backoff.next_pause()
-        trace = None if isinstance(error, self._passing) else error
-        log.warning("%s is tried again in %.1f s: %s", key, delay, error, exc_info=trace)
-        self.add_later(key, delay)
+        trace = None if isinstance(error, self._transient) else error
+        log.warning("%s: retry in %.1f s: %s", key, delay, error, exc_info=trace)
+        self.add_after(key, delay)
 
-    def _end(self, key: K) -> None:
-        del self._busy[key]
-        if key in self._again:
-            self._again.discard(key)
+    def _finish(self, key: K) -> None:
+        del self._active[key]
+        if key in self._dirty:
+            self._dirty.discard(key)
             self.add(key)
-        self._start_more()
+        self._start_workers()
         self._changed.set()

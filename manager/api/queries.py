@@ -34,7 +34,10 @@ class ManagerQueries:
     async def networks(self, selection: ItemFilter) -> list[NetworkView]:
         """Networks by namespace and name of their NAD; one that no NAD made has its own name, and no namespace."""
         interfaces = Counter(
-            uuid for record in self._records.values() if record.held is not None for uuid in record.held.networks
+            uuid
+            for record in self._records.values()
+            if record.assignment is not None
+            for uuid in record.assignment.networks
         )
         views = []
         for network in await self._store.networks():
@@ -69,10 +72,10 @@ class ManagerQueries:
 
     async def _machine_of(self, pod: str) -> list[VirtualMachine]:
         record = self._records.get(pod)
-        if record is None or record.held is None:
+        if record is None or record.assignment is None:
             return []
         try:
-            return [await self._store.virtual_machine(record.held.uuid)]
+            return [await self._store.virtual_machine(record.assignment.uuid)]
         except NotFoundError:
             return []  # it is being deleted just now
 

@@ -1,1 +1,1 @@
-"""Keeps the config store as sources of pods and networks want it: work queue, waiting pods, networks, pods."""
+"""Controllers that reconcile the config store with a source's pods and networks."""

@@ -1,4 +1,4 @@
-"""Who has what only one pod may have, such as a MAC in a network: whoever claimed it first, until it is dropped."""
+"""Claims on what only one pod may have, such as a MAC address in a network: first come, first served."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -7,37 +7,40 @@ from manager.dependencies import Dependency
 
 
 class Conflict(NamedTuple):
-    """A claim that cannot be had, and the pod that has it."""
+    """A claim that failed, and the pod that holds it."""
 
-    need: Dependency
+    dependency: Dependency
     holder: str
 
 
 class Claims:
-    """Claims of pods, which are named by `namespace/name`; `freed` is told what can be claimed again."""
+    """Claims of pods, named by `namespace/name`; `on_released` is called with each dependency that becomes free."""
 
-    def __init__(self, freed: Callable[[Dependency], None]) -> None:
-        self._freed = freed
-        self._holder: dict[Dependency, str] = {}
-        self._claimed: dict[str, tuple[Dependency, ...]] = {}
+    def __init__(self, on_released: Callable[[Dependency], None]) -> None:
+        self._on_released = on_released
+        self._holders: dict[Dependency, str] = {}
+        self._claims: dict[str, tuple[Dependency, ...]] = {}
 
-    def claim(self, pod: str, needs: Iterable[Dependency]) -> Conflict | None:
-        """Gives all of them to the pod, in place of what it had, or none and returns the first that another pod has."""
-        wanted = tuple(dict.fromkeys(needs))
-        for need in wanted:
-            if (holder := self._holder.get(need, pod)) != pod:
-                return Conflict(need, holder)
-        given_up = [need for need in self._claimed.get(pod, ()) if need not in wanted]
-        self._claimed[pod] = wanted
-        self._holder.update(dict.fromkeys(wanted, pod))
-        self._free(given_up)
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    def claim(self, pod: str, dependencies: Iterable[Dependency]) -> Conflict | None:
+        """Claims all of them for the pod, in place of its earlier claims; or none, and returns the first conflict."""
+        wanted = tuple(dict.fromkeys(dependencies))
+        for dependency in wanted:
+            if (holder := self._holders.get(dependency, pod)) != pod:
+                return Conflict(dependency, holder)
+        dropped = [dependency for dependency in self._claims.get(pod, ()) if dependency not in wanted]
+        self._claims[pod] = wanted
+        self._holders.update(dict.fromkeys(wanted, pod))
+        self._free(dropped)
         return None
 
-    def drop(self, pod: str) -> None:
-        """Gives up all that the pod has; one that has nothing is no error."""
-        self._free(self._claimed.pop(pod, ()))
+    def release(self, pod: str) -> None:
+        """Releases all claims of the pod. Idempotent."""
+        self._free(self._claims.pop(pod, ()))
 
-    def _free(self, needs: Iterable[Dependency]) -> None:
-        for need in needs:
-            del self._holder[need]
-            self._freed(need)
+    def _free(self, dependencies: Iterable[Dependency]) -> None:
+        for dependency in dependencies:
+            del self._holders[dependency]
+            self._on_released(dependency)

@@ -1,8 +1,9 @@
-"""Interfaces of deleted machines whose ports the node has still to unplug: their addresses are held back for long.
+"""Interfaces of deleted virtual machines whose ports may still be plugged: their addresses are on a long hold.
 
-Kept so that the hold can be shortened once the node reports the port unplugged, and for no longer than the hold lasts;
-what an earlier manager held back is known from the store. An interface that is not here belongs to a machine that
-lives, or to none. One that is here may live again, as the same pod's: only what it had is let go then.
+Kept so that the hold can be shortened once the node reports the port unplugged, and no longer than the hold lasts.
+Interfaces that an earlier manager deleted are loaded from the store. An interface that is not here has a virtual
+machine, or is unknown. One that is here may exist again, if the same pod came back: then shortening affects only its
+former addresses.
 """
 
 from collections import OrderedDict
@@ -18,27 +19,30 @@ class _Port(NamedTuple):
 
 
 class HeldPorts:
-    """Interfaces by uuid; `clock` tells seconds."""
+    """Interfaces by uuid; `clock` returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._ports: OrderedDict[str, _Port] = OrderedDict()  # in the order in which their holds end
+        self._ports: OrderedDict[str, _Port] = OrderedDict()  # ordered by the end of the hold
+
+    def __len__(self) -> int:
+        return len(self._ports)
 
     def add(self, interfaces: Iterable[tuple[str, str]]) -> None:
-        """Notes interfaces, each with the uuid of its network, whose machine was deleted just now, or not long ago."""
-        self._drop_expired()
+        """Adds interfaces, each with its network's uuid, whose virtual machine was deleted now or recently."""
+        self._expire()
         until = self._clock() + UNPLUGGED_HOLD
         for vmi_uuid, network_uuid in interfaces:
             self._ports[vmi_uuid] = _Port(network_uuid, until)
             self._ports.move_to_end(vmi_uuid)
 
-    def take(self, vmi_uuid: str) -> str | None:
+    def pop(self, vmi_uuid: str) -> str | None:
         """Removes the interface and returns its network's uuid; None if it is not here."""
-        self._drop_expired()
+        self._expire()
         port = self._ports.pop(vmi_uuid, None)
         return None if port is None else port.network_uuid
 
-    def _drop_expired(self) -> None:
+    def _expire(self) -> None:
         now = self._clock()
         while self._ports and next(iter(self._ports.values())).until <= now:
             self._ports.popitem(last=False)

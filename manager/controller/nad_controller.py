@@ -1,4 +1,4 @@
-"""Follows NADs: has each settled with the store, and tells the mapping which of them pods can have."""
+"""NAD controller: reconciles each NAD with the store, and publishes to the catalogue which NADs pods can use."""
 
 from collections.abc import Callable
 
@@ -15,11 +15,11 @@ from manager.mapping.catalogue import Catalogue
 from manager.source import Nad
 from manager.work_queue import WorkQueue
 
-_AT_ONCE = 16
+_CONCURRENCY = 16
 
 
 class NadController:
-    """Follows NADs; `wake` has pods tried again that wait for what came."""
+    """Follows NADs; `requeue_dependents` queues the pods that wait for a dependency."""
 
     def __init__(
         self,
@@ -28,74 +28,79 @@ class NadController:
         catalogue: Catalogue,
         store: Store,
         recorder: EventRecorder,
-        wake: Callable[[Dependency], None],
+        requeue_dependents: Callable[[Dependency], None],
     ) -> None:
-        self.queue = WorkQueue(self._work_off, limit=_AT_ONCE, passing=StoreError)
-        self.astray = WorkQueue(self._tell_astray, limit=_AT_ONCE)
-        self.networks = NetworkTable(store, catalogue.networks, changed=self._network_changed)
-        self._settler = NadReconciler(
+        self.queue = WorkQueue(self._reconcile, limit=_CONCURRENCY, transient=StoreError)
+        self._dangling = WorkQueue(self._report_dangling, limit=_CONCURRENCY)
+        self.networks = NetworkTable(store, catalogue.networks, on_change=self._network_changed)
+        self._reconciler = NadReconciler(
             configuration=configuration,
             catalogue=catalogue,
             networks=self.networks,
             recorder=recorder,
-            look_again=self.astray.add,
+            check_reference=self._dangling.add,
         )
         self._default_mtu = configuration.pod_network.mtu
         self._catalogue = catalogue
-        self._wake = wake
-        self._records: dict[str, NadRecord] = {}
-        self._ended: set[str] = set()  # NADs whose end was told, and is not worked off yet
+        self._requeue_dependents = requeue_dependents
+        self.records: dict[str, NadRecord] = {}
+        self.ended: set[str] = set()  # deleted NADs that are not reconciled yet
+
+    @property
+    def queues(self) -> tuple[WorkQueue[str], ...]:
+        """All work queues."""
+        return (self.queue, self._dangling)
 
     def apply(self, nad: Nad) -> None:
-        """The NAD is there, as the source tells it."""
-        before = self._records.get(nad.key)
+        """Takes the NAD's current state."""
+        before = self.records.get(nad.key)
         if before is None or before.nad != nad:
-            ended = nad.key in self._ended
-            self._records[nad.key] = NadRecord(nad, before, another_ended=ended, default_mtu=self._default_mtu)
+            ended = nad.key in self.ended
+            self.records[nad.key] = NadRecord(nad, before, another_ended=ended, default_mtu=self._default_mtu)
             self.queue.add(nad.key)
 
     def gone(self, nad: Nad) -> None:
-        """The NAD is no more. A successor of the same name is left alone."""
-        record = self._records.get(nad.key)
+        """Removes a deleted NAD. A successor of the same name is left alone."""
+        record = self.records.get(nad.key)
         if record is not None and record.nad.uid == nad.uid:
-            del self._records[nad.key]
+            del self.records[nad.key]
             self._catalogue.nads.pop(nad.key, None)
-            self._ended.add(nad.key)
+            self.ended.add(nad.key)
             self.queue.add(nad.key)
 
     def sweep(self) -> None:
-        """Retires networks of NADs that the source did not tell of: to be called when it told of all."""
+        """Retires networks of NADs that do not exist; to be called once the source has listed everything."""
         for network in self._catalogue.networks.values():
             key = network.nad
-            if key is not None and key not in self._records and self._settler.own_network(key) == network:
+            if key is not None and key not in self.records and self._reconciler.own_network(key) == network:
                 self.queue.add(key)
 
     async def close(self) -> None:
-        """Finishes what was begun and begins no more."""
+        """Finishes the work in progress and starts no more."""
         await self.queue.close()
-        await self.astray.close()
+        await self._dangling.close()
 
-    async def _work_off(self, key: str) -> None:
-        record = self._records.get(key)
+    async def _reconcile(self, key: str) -> None:
+        record = self.records.get(key)
         if record is None:
-            await self._settler.end(key)
-            self._ended.discard(key)
+            await self._reconciler.end(key)
+            self.ended.discard(key)
             return
-        known = await self._settler.settle(key, record)
-        if self._records.get(key) is not record:
-            return  # it changed meanwhile, and is worked off again
-        self._ended.discard(key)
+        known = await self._reconciler.reconcile(key, record)
+        if self.records.get(key) is not record:
+            return  # changed during the reconciliation, and queued again
+        self.ended.discard(key)
         if self._catalogue.nads.get(key) != known:
             self._catalogue.nads[key] = known
-            self._wake(nad_dependency(key))
+            self._requeue_dependents(nad_dependency(key))
 
-    async def _tell_astray(self, key: str) -> None:
-        """Tells that the network which a NAD refers to is not there: not before other NADs had the time to make it."""
-        await self.queue.settled()
-        if record := self._records.get(key):
-            await self._settler.tell_astray(record)
+    async def _report_dangling(self, key: str) -> None:
+        """Reports a NAD's missing network, once the queue is idle: another NAD in it may create that network."""
+        await self.queue.idle()
+        if record := self.records.get(key):
+            await self._reconciler.report_dangling(record)
 
     def _network_changed(self, name: FqName) -> None:
-        self._wake(network_dependency(name))
-        for key in self._settler.concerned(name):
+        self._requeue_dependents(network_dependency(name))
+        for key in self._reconciler.pop_dependents(name):
             self.queue.add(key)

@@ -1,11 +1,11 @@
-"""What becomes of a NAD: the network that it makes or refers to, or what its owner has to mend.
+"""NAD reconciler: creates the network of a NAD, or resolves its reference, or reports what its owner has to fix.
 
-Which network a NAD stands for is decided when it is made: another subnet or reference in a NAD that stands is refused,
-since pods have addresses of the old one. A NAD that goes takes its network along once the last interface is gone; until
-then the network is retired and takes no pods. A NAD that comes again revives its network if the subnets are equal, else
-waits for it to be gone.
+A NAD is bound to its network when it is created: changing the subnets or the reference of an existing NAD is rejected,
+since pods have addresses of the old network. A deleted NAD retires its network, which accepts no new pods and is
+deleted with its last interface. A recreated NAD revives its network if the subnets are equal, else waits until it is
+deleted.
 
-Not promised: that a changed reference is noticed if the manager did not run meanwhile; only networks are in the store.
+Not promised: that a reference changed while no manager ran is noticed; the store keeps only networks.
 """
 
 import logging
@@ -18,7 +18,7 @@ from contrail_config.errors import ConflictError
 from contrail_config.objects import EventType, FqName, VirtualNetwork
 from manager.configuration import ManagerConfiguration
 from manager.controller.nad_record import NadRecord
-from manager.controller.network_table import NetworkTable
+from manager.controller.network_table import NetworkTable, describe_subnets
 from manager.events import EventRecorder, about_nad
 from manager.mapping.catalogue import Catalogue, ForeignNad, KnownNad, ServedNad, UnusableNad
 from manager.mapping.fq_names import nad_network_name
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class NadReconciler:
-    """`look_again` is told a NAD whose reference leads nowhere yet; `tell_astray` is for when it still does later."""
+    """`check_reference` queues a NAD whose reference dangles; `report_dangling` is for when it still does later."""
 
     def __init__(
         self,
@@ -40,17 +40,17 @@ class NadReconciler:
         catalogue: Catalogue,
         networks: NetworkTable,
         recorder: EventRecorder,
-        look_again: Callable[[str], None],
+        check_reference: Callable[[str], None],
     ) -> None:
         self._configuration = configuration
         self._catalogue = catalogue
         self._networks = networks
         self._recorder = recorder
-        self._look_again = look_again
-        self._followers: defaultdict[FqName, set[str]] = defaultdict(set)  # NADs to be settled at the next change
+        self._check_reference = check_reference
+        self._dependents: defaultdict[FqName, set[str]] = defaultdict(set)  # NADs to reconcile at the next change
 
-    async def settle(self, key: str, record: NadRecord) -> KnownNad:
-        """Brings the store to what the NAD wants, and returns what pods can have of it."""
+    async def reconcile(self, key: str, record: NadRecord) -> KnownNad:
+        """Reconciles the store with the NAD, and returns what pods can use of it."""
         definition, own = record.definition, self.own_network(key)
         if definition is None:
             return await self._refuse(record, Reason.NETWORK_INVALID, record.problem)
@@ -59,8 +59,8 @@ class NadReconciler:
             return ForeignNad(definition.plugin)
         if own is not None and (own.retired or record.replaces) and own.subnets != definition.subnets:
             if not await self._networks.retire(own):
-                self._followers[own.fq_name].add(key)
-                message = f"pods still use the old network {own.name}: this one is made when the last of them is gone"
+                self._dependents[own.fq_name].add(key)
+                message = f"pods still use the old network {own.name}: the new one is created when the last is gone"
                 return await self._refuse(record, Reason.NETWORK_STILL_IN_USE, message)
             own = None
         served = await self._serve(key, record, definition, own)
@@ -68,25 +68,25 @@ class NadReconciler:
         return served
 
     async def end(self, key: str) -> None:
-        """Retires the network that a NAD of this name made, if there is one."""
-        if own := self.own_network(key) or self._networks.sent(self._name(key)):
+        """Retires the network that a NAD of this name created, if there is one."""
+        if own := self.own_network(key) or self._networks.unconfirmed(self._name(key)):
             await self._networks.retire(own)
 
-    async def tell_astray(self, record: NadRecord) -> None:
-        """Tells the owner of a NAD that the network which it refers to is not there, if that is so."""
+    async def report_dangling(self, record: NadRecord) -> None:
+        """Reports that the network that the NAD refers to does not exist, if that is so."""
         definition = record.definition
         reference = definition.reference if isinstance(definition, NetworkDefinition) else None
         if reference is not None and reference not in self._catalogue.networks:
-            await self._tell(record, Reason.NETWORK_NOT_FOUND, f"network {':'.join(reference)} is not there")
+            await self._report(record, Reason.NETWORK_NOT_FOUND, f"network {':'.join(reference)} not found")
 
     def own_network(self, key: str) -> VirtualNetwork | None:
-        """The network that a NAD of this name made."""
+        """Returns the network that a NAD of this name created."""
         network = self._catalogue.networks.get(self._name(key))
         return network if network is not None and network.nad == key else None
 
-    def concerned(self, name: FqName) -> set[str]:
-        """NADs to be settled again since the network of this name came, went or changed."""
-        keys = self._followers.pop(name, set())
+    def pop_dependents(self, name: FqName) -> set[str]:
+        """Returns the NADs to reconcile since the network of this name was created, deleted or changed."""
+        keys = self._dependents.pop(name, set())
         network = self._catalogue.networks.get(name)
         if network is not None and network.retired and network.nad is not None:
             keys.add(network.nad)
@@ -96,18 +96,18 @@ class NadReconciler:
         self, key: str, record: NadRecord, definition: NetworkDefinition, own: VirtualNetwork | None
     ) -> KnownNad:
         wanted = definition.reference or self._name(key)
-        bound = own.fq_name if own is not None else self._reference_before(key, record)
+        bound = own.fq_name if own is not None else self._previous_reference(key, record)
         if bound not in (None, wanted):
-            message = f"it stands for network {':'.join(bound)} until it is made anew, not for {':'.join(wanted)}"
-            await self._tell(record, Reason.REFERENCE_CHANGE_REFUSED, message)
-            self._followers[bound].add(key)
+            message = f"stays bound to network {':'.join(bound)}, not {':'.join(wanted)}: recreate the NAD to change it"
+            await self._report(record, Reason.REFERENCE_CHANGE_REFUSED, message)
+            self._dependents[bound].add(key)
             return ServedNad(definition.config_name, bound)
         if definition.reference is not None:
             return await self._refer(key, record, definition.config_name, definition.reference)
-        return await self._make(key, record, definition, own)
+        return await self._create(key, record, definition, own)
 
-    def _reference_before(self, key: str, record: NadRecord) -> FqName | None:
-        """The network that the NAD referred to when it was last usable, if that is still there."""
+    def _previous_reference(self, key: str, record: NadRecord) -> FqName | None:
+        """Returns the network that the NAD referred to when it was last usable, if that still exists."""
         known = self._catalogue.nads.get(key)
         if record.replaces or not isinstance(known, ServedNad) or known.network not in self._catalogue.networks:
             return None
@@ -115,28 +115,31 @@ class NadReconciler:
 
     async def _refer(self, key: str, record: NadRecord, config_name: str, reference: FqName) -> KnownNad:
         if not may_use_network(self._configuration, own=record.nad.namespace, network=reference):
-            message = f"namespace isolation keeps {record.nad.namespace} from network {':'.join(reference)}"
+            message = f"network {':'.join(reference)}: denied to {record.nad.namespace} by namespace isolation"
             return await self._refuse(record, Reason.NETWORK_FORBIDDEN, message)
-        self._followers[reference].add(key)
+        self._dependents[reference].add(key)
         if reference in self._catalogue.networks:
-            record.told = None
+            record.reported = None
         else:
-            self._look_again(key)
+            self._check_reference(key)
         return ServedNad(config_name, reference)
 
-    async def _make(
+    async def _create(
         self, key: str, record: NadRecord, definition: NetworkDefinition, own: VirtualNetwork | None
     ) -> KnownNad:
         wanted = nad_network(record.nad, definition, self._configuration)
         holder = self._catalogue.networks.get(wanted.fq_name)
         if own is None and holder is not None:
-            self._followers[wanted.fq_name].add(key)
-            message = f"there is a network {wanted.name} already: give this NAD another name"
+            self._dependents[wanted.fq_name].add(key)
+            message = f"network {wanted.name} already exists: give this NAD another name"
             return await self._refuse(record, Reason.NETWORK_NAME_TAKEN, message)
         served = ServedNad(definition.config_name, wanted.fq_name)
         if own is not None and own.subnets != wanted.subnets:
-            message = f"subnets {_cidrs(own)} stay until it is made anew, it does not get {_cidrs(wanted)}"
-            await self._tell(record, Reason.SUBNET_CHANGE_REFUSED, message)
+            message = (
+                f"keeps subnets {describe_subnets(own)}, not {describe_subnets(wanted)}:"
+                " recreate the NAD to change them"
+            )
+            await self._report(record, Reason.SUBNET_CHANGE_REFUSED, message)
             return served
         try:
             await self._write(record, wanted, own)
@@ -145,30 +148,26 @@ class NadReconciler:
         return served
 
     async def _write(self, record: NadRecord, wanted: VirtualNetwork, own: VirtualNetwork | None) -> None:
-        record.told = None
+        record.reported = None
         if own is not None and own == msgspec.structs.replace(wanted, vni=own.vni):
             return
         kept = await self._networks.put(msgspec.structs.replace(wanted, vni=own.vni if own else 0))
         if own is None:
-            message = f"network {kept.name} with subnets {_cidrs(kept)}"
-            log.info("%s: made %s", record.nad.key, message)
+            message = f"network {kept.name} with subnets {describe_subnets(kept)}"
+            log.info("%s: created %s", record.nad.key, message)
             await self._recorder.record(about_nad(record.nad), EventType.NORMAL, Reason.NETWORK_CREATED, message)
 
     async def _refuse(self, record: NadRecord, reason: Reason, message: str) -> UnusableNad:
-        await self._tell(record, reason, message)
+        await self._report(record, reason, message)
         return UnusableNad(message)
 
-    async def _tell(self, record: NadRecord, reason: Reason, message: str) -> None:
-        """Tells the NAD's owner, unless that is what was told last."""
-        if record.told != (reason, message):
-            record.told = (reason, message)
+    async def _report(self, record: NadRecord, reason: Reason, message: str) -> None:
+        """Records a warning on the NAD, unless it is the one that was recorded last."""
+        if record.reported != (reason, message):
+            record.reported = (reason, message)
             log.info("%s: %s: %s", record.nad.key, reason, message)
             await self._recorder.record(about_nad(record.nad), EventType.WARNING, reason, message)
 
     def _name(self, key: str) -> FqName:
         namespace, _, name = key.partition("/")
         return nad_network_name(self._configuration.cluster_name, namespace=namespace, name=name)
-
-
-def _cidrs(network: VirtualNetwork) -> str:
-    return ", ".join(f"{subnet.cidr} (gateway {subnet.gateway or 'none'})" for subnet in network.subnets)

@@ -1,4 +1,4 @@
-"""A NAD as the source last told, what it defines, and what its owner was told."""
+"""Record of a NAD: its last state from the source, its parsed definition, and the last event reported on it."""
 
 from manager.parsing.errors import NadError
 from manager.parsing.nad import parse_nad
@@ -8,20 +8,20 @@ from manager.source import Nad
 
 
 class NadRecord:
-    """Made anew whenever the source tells something new of it, so that whoever works on an older one can see that.
+    """Created for each new state of the NAD, so that a worker can see that its record is outdated.
 
-    `definition` is None if what it defines is wrong; `problem` says how. `replaces`: another NAD had its name before,
-    whose network may still be there. `told` is what its owner was told last.
+    `definition` is None if the NAD is invalid; `problem` says why. `replaces`: the name belonged to another NAD before,
+    whose network may still exist. `reported` is the last event on the NAD.
     """
 
-    __slots__ = ("definition", "nad", "problem", "replaces", "told")
+    __slots__ = ("definition", "nad", "problem", "replaces", "reported")
 
     def __init__(self, nad: Nad, before: "NadRecord | None", *, another_ended: bool, default_mtu: int) -> None:
         self.nad = nad
         self.replaces = another_ended or before is not None
-        self.told: tuple[Reason, str] | None = None
+        self.reported: tuple[Reason, str] | None = None
         if before is not None and before.nad.uid == nad.uid:
-            self.replaces, self.told = before.replaces, before.told
+            self.replaces, self.reported = before.replaces, before.reported
         self.definition: NetworkDefinition | ForeignDefinition | None = None
         self.problem = ""
         try:

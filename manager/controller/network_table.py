@@ -1,7 +1,7 @@
-"""The networks that the store holds, kept in the catalogue: those that we make, and those that somebody else makes.
+"""Networks that the store holds, kept in the catalogue: the manager's own, the pod network, and those of others.
 
-Our own are known from our own writes, at once and in order. Those of others (in a Contrail system, say) come from a
-watch, and so does the end of a retired network of ours, which a store may delete with its last interface by itself.
+The manager's own networks are known from its writes, at once and in order. Those of others (in a Contrail system, for
+example) come from a watch, as does the end of a retired own network, which a store may delete with its last interface.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -12,62 +12,64 @@ import msgspec
 from contrail_config.errors import ConflictError, InUseError
 from contrail_config.objects import FqName, VirtualNetwork
 from contrail_config.store import Change, ChangeType, Store, WatchStart
-from manager.controller.pod_network import keep_pod_network
+from contrail_service.errors import ConfigurationError
 
 
 class NetworkTable:
-    """`networks` is the catalogue's; `changed` is told the name of whatever comes, goes or changes."""
+    """`networks` is the catalogue's; `on_change` is called with the name of each network that changed in any way."""
 
     def __init__(
-        self, store: Store, networks: dict[FqName, VirtualNetwork], *, changed: Callable[[FqName], None]
+        self, store: Store, networks: dict[FqName, VirtualNetwork], *, on_change: Callable[[FqName], None]
     ) -> None:
         self._store = store
         self._networks = networks
-        self._changed = changed
+        self._on_change = on_change
         self._retired: dict[str, FqName] = {}  # by uuid
-        self._sent: dict[FqName, VirtualNetwork] = {}  # to the store, which did not answer that it keeps them
+        self._unconfirmed: dict[FqName, VirtualNetwork] = {}  # written, but the store did not confirm it
         self._pod_network = ""
 
     @asynccontextmanager
     async def load(self, pod_network: VirtualNetwork) -> AsyncIterator[AsyncIterator[Change[VirtualNetwork]]]:
-        """Reads all networks, and makes the pod network; inside, gives the changes from then on, for `follow`.
+        """Creates or updates the pod network, reads all networks, and yields the changes from then on, for `follow`.
 
-        Raises ConfigurationError if the pod network cannot be as it is wanted.
+        Raises ConfigurationError if the pod network cannot become as configured.
         """
+        # The watch begins before the list, so that no change between them is missed.
         async with self._store.watch_networks(start=WatchStart.NOW) as changes:
-            await keep_pod_network(self._store, pod_network)
+            await _ensure_pod_network(self._store, pod_network)
             self._pod_network = pod_network.uuid
             for network in await self._store.networks():
                 self._note(network)
             yield changes
 
     async def follow(self, changes: AsyncIterator[Change[VirtualNetwork]]) -> None:
-        """Keeps up with changes that others make, for ever."""
+        """Applies changes that others make; ends only by cancellation."""
         async for change in changes:
             if change.object is not None:
                 self._take(change.type, change.object)
 
     async def put(self, network: VirtualNetwork) -> VirtualNetwork:
-        """Writes a network of ours and returns it as kept. Raises ConflictError if another one bears its name."""
-        self._sent[network.fq_name] = network
+        """Writes an own network and returns it as stored. Raises ConflictError if another network has its name."""
+        self._unconfirmed[network.fq_name] = network
         try:
             kept = await self._store.put_network(network)
         except ConflictError:
-            self._sent.pop(network.fq_name, None)
+            self._unconfirmed.pop(network.fq_name, None)
             raise
         self._note(kept)
-        self._changed(kept.fq_name)
+        self._on_change(kept.fq_name)
         return kept
 
-    def sent(self, name: FqName) -> VirtualNetwork | None:
-        """A network of ours that the store may keep, though its answer did not come."""
-        return self._sent.get(name)
+    def unconfirmed(self, name: FqName) -> VirtualNetwork | None:
+        """Returns an own network that the store may hold although its answer was lost."""
+        return self._unconfirmed.get(name)
 
     async def retire(self, network: VirtualNetwork) -> bool:
-        """Deletes a network of ours, or keeps it from new pods while it has interfaces; tells whether it is gone."""
+        """Deletes an own network, or closes it to new pods while it has interfaces; returns whether it is deleted."""
         retired = msgspec.structs.replace(network, retired=True)
         self._note(retired)
-        self._sent[network.fq_name] = retired  # until it is known to be gone: another manager may have made it again
+        # Until the deletion is confirmed: another manager may have created the network again.
+        self._unconfirmed[network.fq_name] = retired
         await self._store.put_network(retired)
         try:
             await self._store.delete_network(network.uuid)
@@ -75,13 +77,13 @@ class NetworkTable:
             self._note(retired)
             return False
         self._forget(network)
-        self._sent.pop(network.fq_name, None)
+        self._unconfirmed.pop(network.fq_name, None)
         return True
 
     def released(self, network_uuid: str) -> None:
-        """An address of the network came free: a retired one may be able to go."""
+        """Reports a retired network as changed: an address of it was released, so it may be deletable now."""
         if name := self._retired.get(network_uuid):
-            self._changed(name)
+            self._on_change(name)
 
     def _take(self, kind: ChangeType, network: VirtualNetwork) -> None:
         known = self._networks.get(network.fq_name)
@@ -91,11 +93,11 @@ class NetworkTable:
                 self._forget(network)
         elif foreign and known != network:
             self._note(network)
-            self._changed(network.fq_name)
+            self._on_change(network.fq_name)
 
     def _note(self, network: VirtualNetwork) -> None:
         self._networks[network.fq_name] = network
-        self._sent.pop(network.fq_name, None)
+        self._unconfirmed.pop(network.fq_name, None)
         if network.retired:
             self._retired[network.uuid] = network.fq_name
         else:
@@ -104,4 +106,36 @@ class NetworkTable:
     def _forget(self, network: VirtualNetwork) -> None:
         self._networks.pop(network.fq_name, None)
         self._retired.pop(network.uuid, None)
-        self._changed(network.fq_name)
+        self._on_change(network.fq_name)
+
+
+async def _ensure_pod_network(store: Store, wanted: VirtualNetwork) -> VirtualNetwork:
+    """Creates or updates the cluster pod network, and returns it as stored.
+
+    Subnets can be added, but not changed or removed while an address of the network is allocated. Raises
+    ConfigurationError.
+    """
+    present = next((network for network in await store.networks() if network.uuid == wanted.uuid), None)
+    if present is None:
+        return await store.put_network(wanted)
+    if not set(present.subnets) <= set(wanted.subnets):
+        await _delete_pod_network(store, present, wanted)
+    return await store.put_network(msgspec.structs.replace(wanted, vni=present.vni))
+
+
+async def _delete_pod_network(store: Store, present: VirtualNetwork, wanted: VirtualNetwork) -> None:
+    try:
+        await store.delete_network(present.uuid)
+    except InUseError as error:
+        key = "subnets" if _cidrs(present) - _cidrs(wanted) else "gateway"
+        problem = f"cannot change from {describe_subnets(present)} to {describe_subnets(wanted)}"
+        raise ConfigurationError(f"pod-network.{key}: {problem} while pods have addresses in it") from error
+
+
+def _cidrs(network: VirtualNetwork) -> set[str]:
+    return {subnet.cidr for subnet in network.subnets}
+
+
+def describe_subnets(network: VirtualNetwork) -> str:
+    """Returns the network's subnets as text, each with its gateway."""
+    return ", ".join(f"{subnet.cidr} (gateway {subnet.gateway or 'none'})" for subnet in network.subnets)

@@ -1,9 +1,9 @@
-"""Lines of pods before networks without a free address: first come, first served.
+"""Pending-address queues: pods that wait for a free address of an exhausted network, first come, first served.
 
-Only the head of a line tries to get an address; a pod that comes while there is a line joins its end without trying, so
-a latecomer never takes the address that a released one leaves. A pod stands in one line at a time, since it gets all
-its addresses or none; where the next network of it is exhausted too, it goes to that line, in the place that its first
-arrival gives it.
+Only the head of a queue tries to allocate. A pod that arrives while there is a queue joins its end without trying, so a
+latecomer never takes an address that was released for an earlier pod. A pod is in one queue at a time, since it gets
+all its addresses or none; if its next network is exhausted too, it moves to that queue, at the position of its first
+arrival.
 """
 
 import bisect
@@ -12,51 +12,54 @@ from collections.abc import Callable, Iterable
 
 
 class PendingAddressQueue:
-    """Lines by network uuid; `retry` has a pod, which came to be the head of its line, try again."""
+    """One queue per network uuid; `requeue` is called with each pod that becomes the head, so that it tries again."""
 
-    def __init__(self, retry: Callable[[str], None]) -> None:
-        self._retry = retry
-        self._lines: dict[str, list[tuple[int, str]]] = {}  # in the order of their tickets
-        self._places: dict[str, str] = {}  # pod to network
-        self._tickets: dict[str, int] = {}
-        self._next_ticket = itertools.count()
+    def __init__(self, requeue: Callable[[str], None]) -> None:
+        self._requeue = requeue
+        self._queues: dict[str, list[tuple[int, str]]] = {}  # ordered by arrival
+        self._network_of: dict[str, str] = {}
+        self._arrivals: dict[str, int] = {}
+        self._next_arrival = itertools.count()
 
-    def before(self, pod: str, networks: Iterable[str]) -> str | None:
-        """The first of the networks in whose line another pod comes before this one; None if it may try."""
-        ticket = self._tickets.get(pod)
+    def __len__(self) -> int:
+        return len(self._arrivals)
+
+    def blocked_by(self, pod: str, networks: Iterable[str]) -> str | None:
+        """Returns the first network in whose queue another pod is ahead of this one; None if the pod may allocate."""
+        arrival = self._arrivals.get(pod)
         for network in networks:
-            line = self._lines.get(network)
-            if line is not None and line[0][1] != pod and (ticket is None or line[0][0] < ticket):
+            queue = self._queues.get(network)
+            if queue is not None and queue[0][1] != pod and (arrival is None or queue[0][0] < arrival):
                 return network
         return None
 
     def join(self, network: str, pod: str) -> None:
-        """Puts the pod into the network's line; it leaves any other."""
-        if self._places.get(pod) == network:
+        """Moves the pod to the network's queue."""
+        if self._network_of.get(pod) == network:
             return
-        self._step_out(pod)
-        ticket = self._tickets.setdefault(pod, next(self._next_ticket))
-        bisect.insort(self._lines.setdefault(network, []), (ticket, pod))
-        self._places[pod] = network
+        self._dequeue(pod)
+        arrival = self._arrivals.setdefault(pod, next(self._next_arrival))
+        bisect.insort(self._queues.setdefault(network, []), (arrival, pod))
+        self._network_of[pod] = network
 
     def leave(self, pod: str) -> None:
-        """Takes the pod out of its line, for whatever reason; one that stands in none is no error."""
-        self._step_out(pod)
-        self._tickets.pop(pod, None)
+        """Removes the pod and forgets its arrival. Idempotent."""
+        self._dequeue(pod)
+        self._arrivals.pop(pod, None)
 
-    def try_again(self, network: str) -> None:
-        """Has the head of the network's line try again, if there is a line: an address was released."""
-        if line := self._lines.get(network):
-            self._retry(line[0][1])
+    def requeue_head(self, network: str) -> None:
+        """Requeues the head of the network's queue, if there is one: an address was released."""
+        if queue := self._queues.get(network):
+            self._requeue(queue[0][1])
 
-    def _step_out(self, pod: str) -> None:
-        network = self._places.pop(pod, None)
+    def _dequeue(self, pod: str) -> None:
+        network = self._network_of.pop(pod, None)
         if network is None:
             return
-        line = self._lines[network]
-        position = bisect.bisect_left(line, (self._tickets[pod], pod))
-        del line[position]
-        if not line:
-            del self._lines[network]
+        queue = self._queues[network]
+        position = bisect.bisect_left(queue, (self._arrivals[pod], pod))
+        del queue[position]
+        if not queue:
+            del self._queues[network]
         elif position == 0:
-            self._retry(line[0][1])
+            self._requeue(queue[0][1])

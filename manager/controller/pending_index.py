@@ -1,4 +1,4 @@
-"""Who waits for what: pods that lack something are found by it when it appears, without being tried again and again."""
+"""Pending index: waiting pods by dependency, so that they are requeued when it appears, instead of being polled."""
 
 from collections.abc import Iterable
 
@@ -6,28 +6,31 @@ from manager.dependencies import Dependency
 
 
 class PendingIndex:
-    """Pods (by `namespace/name`) and their needs. A pod that waits anew forgets what it waited for before."""
+    """Waiting pods, named by `namespace/name`, with their dependencies."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Dependency, dict[str, None]] = {}  # in the order in which they began to wait
-        self._needs: dict[str, tuple[Dependency, ...]] = {}
+        self._waiting: dict[Dependency, dict[str, None]] = {}  # ordered by when they began to wait
+        self._dependencies: dict[str, tuple[Dependency, ...]] = {}
 
-    def wait(self, pod: str, needs: Iterable[Dependency]) -> None:
-        """Notes what the pod waits for, if it is anything."""
+    def __len__(self) -> int:
+        return len(self._dependencies)
+
+    def wait(self, pod: str, dependencies: Iterable[Dependency]) -> None:
+        """Replaces the pod's dependencies; without any the pod does not wait."""
         self.leave(pod)
-        if wanted := tuple(needs):
-            self._needs[pod] = wanted
-        for need in wanted:
-            self._waiting.setdefault(need, {})[pod] = None
+        if wanted := tuple(dependencies):
+            self._dependencies[pod] = wanted
+        for dependency in wanted:
+            self._waiting.setdefault(dependency, {})[pod] = None
 
     def leave(self, pod: str) -> None:
-        """Forgets the pod; one that does not wait is no error."""
-        for need in self._needs.pop(pod, ()):
-            pods = self._waiting[need]
+        """Removes the pod. Idempotent."""
+        for dependency in self._dependencies.pop(pod, ()):
+            pods = self._waiting[dependency]
             pods.pop(pod, None)
             if not pods:
-                del self._waiting[need]
+                del self._waiting[dependency]
 
-    def waiting_for(self, need: Dependency) -> list[str]:
-        """The pods that wait for it, those first that began first. They stay until they leave or wait anew."""
-        return list(self._waiting.get(need, ()))
+    def waiting_for(self, dependency: Dependency) -> list[str]:
+        """Returns the pods that wait for it, longest wait first. They stay until they leave or wait for others."""
+        return list(self._waiting.get(dependency, ()))

@@ -1,12 +1,11 @@
-"""Follows pods: has each settled with the store, again whenever what it waits for appears.
+"""Pod controller: reconciles each pod with the store, again whenever a dependency of it appears.
 
-Level-triggered: whatever happened to a pod, its key is worked off. So a burst of events costs one piece of work, and a
-manager that was killed at any moment is followed by one that goes on where it was: allocating is repeatable for the
-same interfaces, and a machine is written in one piece.
+Level-triggered: every event only queues the pod's key, so a burst of events costs one reconciliation, and a manager
+that was killed at any moment is followed by one that continues: allocation is idempotent per interface, and a virtual
+machine is written atomically.
 """
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping
 
 from contrail_config.errors import StoreError
@@ -16,34 +15,33 @@ from contrail_service.errors import ConfigurationError
 from contrail_service.logs import log_about
 from manager.configuration import ManagerConfiguration
 from manager.controller.address_allocator import AddressAllocator
-from manager.controller.address_recovery import recover_addresses
+from manager.controller.address_recovery import orphaned_interfaces, recover_addresses
 from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
-from manager.controller.orphaned_addresses import orphaned_interfaces
 from manager.controller.pending_index import PendingIndex
-from manager.controller.pod_reconciler import Assigned, PodReconciler
+from manager.controller.pod_reconciler import OnAssigned, PodReconciler
 from manager.controller.pod_record import UNTRIED, PodRecord, requested_macs
-from manager.controller.pod_writer import Plugged, PodWriter
+from manager.controller.pod_writer import IsPlugged, PodWriter
 from manager.controller.static_pods import StaticPods
 from manager.deletions import Removed
 from manager.dependencies import Dependency, address_dependency, uid_dependency
 from manager.events import EventRecorder
 from manager.mapping.annotations import with_network_annotations_only
 from manager.mapping.catalogue import Catalogue
-from manager.metrics import ManagerMetrics
 from manager.source import Pod
 from manager.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE = 128
-"""Pods that are worked on at the same moment: enough for a store to fill its transactions."""
+_CONCURRENCY = 128
+"""Pods reconciled in parallel: enough for a store to fill its transactions."""
 
 
 class PodController:
-    """Follows pods; `network_released` is told the uuid of each network in which addresses came free.
+    """Follows pods.
 
-    `stray_hold`: seconds for which addresses are held back that are found without a machine.
+    `network_released` is called with the uuid of each network in which addresses were released. `orphan_hold`: seconds
+    for which addresses without a virtual machine are held. `observe_assignment`: see PodReconciler.
     """
 
     def __init__(
@@ -53,160 +51,169 @@ class PodController:
         catalogue: Catalogue,
         store: Store,
         recorder: EventRecorder,
-        metrics: ManagerMetrics,
-        plugged: Plugged,
-        stray_hold: float,
+        observe_assignment: Callable[[float], None],
+        is_plugged: IsPlugged,
+        orphan_hold: float,
         network_released: Callable[[str], None],
-        assigned: Assigned,
+        on_assigned: OnAssigned,
+        clock: Callable[[], float],
     ) -> None:
         self.records: dict[str, PodRecord] = {}
-        self.queue = WorkQueue(self._work_off, limit=_AT_ONCE, passing=StoreError)
-        self._unplugged = WorkQueue(self._shorten_hold, limit=_AT_ONCE, passing=StoreError)
+        self.queue = WorkQueue(self._reconcile, limit=_CONCURRENCY, transient=StoreError)
+        self._hold_queue = WorkQueue(self._shorten_hold, limit=_CONCURRENCY, transient=StoreError)
         self._cluster = configuration.cluster_name
-        self._foreign: dict[str, str] = {}  # uuids of machines, and their clusters
+        self._foreign: dict[str, str] = {}  # clusters by uuid of virtual machine
         self._catalogue = catalogue
         self._store = store
-        self._stray_hold = stray_hold
+        self._orphan_hold = orphan_hold
         self._network_released = network_released
-        self._room = PendingIndex()
-        self._claims = Claims(self.wake)
-        self._ports = HeldPorts(time.monotonic)
-        self._mirrors = StaticPods(settle_later=self.queue.add_later, plugged=plugged, clock=time.monotonic)
-        self._desk = AddressAllocator(store, retry=self.queue.add, retry_later=self.queue.add_later)
-        self._settler = PodReconciler(
+        self._clock = clock
+        self.pending = PendingIndex()
+        self.claims = Claims(self.requeue_dependents)
+        self.held_ports = HeldPorts(clock)
+        self._static_pods = StaticPods(reconcile_after=self.queue.add_after, is_plugged=is_plugged, clock=clock)
+        self.allocator = AddressAllocator(store, requeue=self.queue.add, requeue_after=self.queue.add_after)
+        self._reconciler = PodReconciler(
             configuration=configuration,
             catalogue=catalogue,
             recorder=recorder,
-            metrics=metrics,
-            room=self._room,
-            desk=self._desk,
-            mirrors=self._mirrors,
+            observe_assignment=observe_assignment,
+            pending=self.pending,
+            allocator=self.allocator,
+            static_pods=self._static_pods,
             writer=PodWriter(
                 cluster=configuration.cluster_name,
                 store=store,
-                desk=self._desk,
-                claims=self._claims,
-                ports=self._ports,
-                plugged=plugged,
-                released=self._released,
+                allocator=self.allocator,
+                claims=self.claims,
+                ports=self.held_ports,
+                is_plugged=is_plugged,
+                on_released=self._released,
             ),
-            assigned=assigned,
+            on_assigned=on_assigned,
+            clock=clock,
         )
 
+    @property
+    def queues(self) -> tuple[WorkQueue[str] | WorkQueue[tuple[str, str]], ...]:
+        """All work queues."""
+        return (self.queue, self._hold_queue)
+
     async def load(self) -> None:
-        """Takes over the machines that the store holds; those of another cluster are somebody else's."""
-        machines = await self._store.virtual_machines()
-        own = [machine for machine in machines if machine.cluster == self._cluster]
-        self._foreign = {machine.uuid: machine.cluster for machine in machines if machine.cluster != self._cluster}
+        """Reads the virtual machines of this cluster from the store; those of other clusters are left alone."""
+        vms = await self._store.virtual_machines()
+        own = [vm for vm in vms if vm.cluster == self._cluster]
+        self._foreign = {vm.uuid: vm.cluster for vm in vms if vm.cluster != self._cluster}
         if self._foreign:
-            log.warning("%d machines of other clusters are left alone", len(self._foreign))
-        for machine in own:
-            key = f"{machine.namespace}/{machine.pod}"
-            record = self.records[key] = PodRecord(None, since=time.monotonic())
-            record.take_over(machine)
-            record.found = machine
-            self._claims.claim(key, [uid_dependency(machine.uuid), *requested_macs(machine)])
+            log.warning("ignoring %d virtual machines of other clusters", len(self._foreign))
+        for vm in own:
+            key = f"{vm.namespace}/{vm.pod}"
+            record = self.records[key] = PodRecord(None, first_seen=self._clock())
+            record.set_assignment(vm)
+            record.unverified = vm
+            self.claims.claim(key, [uid_dependency(vm.uuid), *requested_macs(vm)])
         await recover_addresses(self._store, own)
         await self._load_held_ports()
 
     def apply(self, pod: Pod) -> None:
-        """The pod is there, as the source tells it.
+        """Takes the pod's current state.
 
-        Raises ConfigurationError if its machine is of another cluster: it may run, and must not get another list.
+        Raises ConfigurationError if its virtual machine is of another cluster: the pod may be running, so it must not
+        get another list.
         """
         if pod.uid in self._foreign:
-            problem = f"the machine of pod {_key(pod)} is of cluster {self._foreign[pod.uid]!r}"
+            problem = f"the virtual machine of pod {pod.key} belongs to cluster {self._foreign[pod.uid]!r}"
             raise ConfigurationError(f"cluster-name: cannot be {self._cluster!r}: {problem}")
         if pod.gone:
             self.gone(pod)
             return
-        key, pod = _key(pod), with_network_annotations_only(pod)
-        record = self.records.setdefault(key, PodRecord(None, since=0.0))
+        key, pod = pod.key, with_network_annotations_only(pod)
+        record = self.records.setdefault(key, PodRecord(None, first_seen=0.0))
         if record.pod != pod:
             if record.pod is None or record.pod.uid != pod.uid:
-                record.since = time.monotonic()
+                record.first_seen = self._clock()
                 record.outcome = UNTRIED
-            record.pod, record.ended = pod, None
+            record.pod, record.ended_uid = pod, None
             self.queue.add(key)
 
     def gone(self, pod: Pod) -> None:
-        """The pod is no more, or holds nothing any more. A successor of the same name is left alone."""
-        record = self.records.get(_key(pod))
+        """Removes a pod that was deleted or holds nothing any more. A successor of the same name is left alone."""
+        record = self.records.get(pod.key)
         if record is not None and (record.pod is None or record.pod.uid == pod.uid):
             record.pod = None
             if pod.gone:
-                record.ended = pod.uid
-            self.queue.add(_key(pod))
+                record.ended_uid = pod.uid
+            self.queue.add(pod.key)
 
-    def removed(self, machine: Removed) -> None:
-        """A machine is no more: if somebody else removed it and its pod lives, it is made again."""
-        record = self.records.get(machine.place)
-        if record is not None and record.held is not None and record.held.uuid == machine.uuid:
-            self._miss(machine.place, record, machine.last)
+    def removed(self, deletion: Removed) -> None:
+        """Restores a deleted virtual machine if somebody else deleted it and its pod exists."""
+        record = self.records.get(deletion.pod)
+        if record is not None and record.assignment is not None and record.assignment.uuid == deletion.uuid:
+            self._restore(deletion.pod, record, deletion.last)
 
-    def remaining(self, machines: Mapping[str, str]) -> None:
-        """These machines are there, uuids by place: the others that are held were removed, or are not there yet."""
+    def remaining(self, uuids: Mapping[str, str]) -> None:
+        """Restores all virtual machines that are not among these, uuids by pod: deleted, or not written yet."""
         for key, record in self.records.items():
-            if record.held is not None and machines.get(key) != record.held.uuid:
-                self._miss(key, record)
+            if record.assignment is not None and uuids.get(key) != record.assignment.uuid:
+                self._restore(key, record)
 
     def sweep(self) -> None:
-        """Frees what the store holds for pods that the source did not tell of: to be called when it told of all."""
+        """Releases what the store holds for pods that do not exist; to be called once the source listed everything."""
         for key, record in self.records.items():
             if record.pod is None:
                 self.queue.add(key)
 
-    async def release_strays(self) -> None:
-        """Frees addresses of nobody, once: no pod is worked on meanwhile, so none has some for a moment only."""
+    async def release_orphans(self) -> None:
+        """Releases orphaned addresses, with the queue paused: a pod in progress has addresses before its machine."""
         async with self.queue.paused():
-            strays = await orphaned_interfaces(self._store, self.records.values())
-            if strays:
-                log.info("freeing the addresses of %d interfaces that have no machine", len(strays))
-                await self._store.release(strays, hold=self._stray_hold)
+            orphans = await orphaned_interfaces(self._store, self.records.values())
+            if orphans:
+                log.info("releasing the addresses of %d interfaces without a virtual machine", len(orphans))
+                await self._store.release(orphans, hold=self._orphan_hold)
                 await self._load_held_ports()
-        if strays:
+        if orphans:
             self._released([network.uuid for network in self._catalogue.networks.values()])
 
-    def wake(self, need: Dependency) -> None:
-        """Has the pods tried again that wait for this."""
-        for key in self._room.waiting_for(need):
+    def requeue_dependents(self, dependency: Dependency) -> None:
+        """Queues the pods that wait for this dependency."""
+        for key in self.pending.waiting_for(dependency):
             self.queue.add(key)
 
     def unplugged(self, vmi_uuids: Iterable[str]) -> None:
-        """The node unplugged the ports of these interfaces: addresses of deleted machines are held no longer."""
+        """Shortens the holds of these interfaces' addresses: the node unplugged the ports."""
         for vmi_uuid in vmi_uuids:
-            if key := self._mirrors.unplugged(vmi_uuid):
-                self._end(key)
-            if network_uuid := self._ports.take(vmi_uuid):
-                self._unplugged.add((vmi_uuid, network_uuid))
+            if key := self._static_pods.unplugged(vmi_uuid):
+                self._sandbox_ended(key)
+            if network_uuid := self.held_ports.pop(vmi_uuid):
+                self._hold_queue.add((vmi_uuid, network_uuid))
 
     async def close(self) -> None:
-        """Finishes what was begun and begins no more."""
+        """Finishes the work in progress and starts no more."""
         await self.queue.close()
-        await self._unplugged.close()
+        await self._hold_queue.close()
 
     async def _load_held_ports(self) -> None:
-        self._ports.add((await self._store.held_owners()).items())
+        self.held_ports.add((await self._store.held_owners()).items())
 
-    def _end(self, key: str) -> None:
-        """The sandbox of the pod that was here last is known to have ended."""
+    def _sandbox_ended(self, key: str) -> None:
+        """Records that the sandbox of the last pod of this name is removed."""
         record = self.records[key]
-        if record.pod is None and record.held is not None:
-            record.ended = record.held.uuid
+        if record.pod is None and record.assignment is not None:
+            record.ended_uid = record.assignment.uuid
             self.queue.add(key)
 
-    def _miss(self, key: str, record: PodRecord, last: VirtualMachine | None = None) -> None:
-        """Has the machine put back if its pod is there, or when that is told of: as it was last, if that is known."""
-        record.lost, record.found = last or record.found or record.lost, None
-        if record.pod is not None and record.held is not None and record.pod.uid == record.held.uuid:
+    def _restore(self, key: str, record: PodRecord, last: VirtualMachine | None = None) -> None:
+        """Has the virtual machine restored, as it last was if that is known, now or when its pod is applied."""
+        record.deleted, record.unverified = last or record.unverified or record.deleted, None
+        if record.pod is not None and record.assignment is not None and record.pod.uid == record.assignment.uuid:
             self.queue.add(key)
 
-    async def _work_off(self, key: str) -> None:
+    async def _reconcile(self, key: str) -> None:
         record = self.records.get(key)
         if record is None:
             return
         with log_about(pod=key):
-            if await self._settler.settle(key, record):
+            if await self._reconciler.reconcile(key, record):
                 del self.records[key]
 
     async def _shorten_hold(self, port: tuple[str, str]) -> None:
@@ -217,9 +224,5 @@ class PodController:
     def _released(self, networks: Iterable[str]) -> None:
         for network_uuid in networks:
             self._network_released(network_uuid)
-            self._desk.released(network_uuid)
-            self.wake(address_dependency(network_uuid))
-
-
-def _key(pod: Pod) -> str:
-    return f"{pod.namespace}/{pod.name}"
+            self.allocator.released(network_uuid)
+            self.requeue_dependents(address_dependency(network_uuid))

@@ -1,4 +1,4 @@
-"""What the manager keeps of a pod: little, since there may be a hundred thousand; the rest is in the store."""
+"""Record of a pod: the minimum kept in memory, since there may be a hundred thousand; the store has the rest."""
 
 from typing import NamedTuple
 
@@ -10,10 +10,10 @@ from manager.reasons import Reason
 from manager.source import Pod
 
 
-class Held(NamedTuple):
-    """What the store holds for a pod: its machine's uuid and name, the network of each interface, and addresses.
+class Assignment(NamedTuple):
+    """What the store holds for a pod: uuid and name of its virtual machine, networks of its interfaces, address count.
 
-    `is_mirrored`: what shows of the pod is a mirror, which may come back.
+    `has_mirror_pod`: the pod is a static pod, whose mirror pod may come back.
     """
 
     uuid: str
@@ -29,20 +29,23 @@ class Held(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How far the manager got with a pod, why no further, and what it waits for."""
+    """Result of the last reconciliation: state of the pod, reason and message if it is not ready, and dependencies."""
 
     state: PodState
     reason: Reason | None = None
     message: str = ""
-    needs: tuple[Dependency, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
 
 
-class Unfinished(NamedTuple):
-    """What was asked for, and maybe given, for a machine of this uuid; `sent`: the machine itself may be there, too."""
+class UnconfirmedAssignment(NamedTuple):
+    """Addresses requested, and perhaps allocated, for the virtual machine of this uuid.
+
+    `written`: the virtual machine itself may be in the store too.
+    """
 
     uuid: str
     requests: tuple[AddressRequest, ...]
-    sent: bool = False
+    written: bool = False
 
     @property
     def owners(self) -> dict[str, str]:
@@ -56,42 +59,57 @@ HOST_NETWORK = Outcome(PodState.HOST_NETWORK)
 
 
 class PodRecord:
-    """A pod's place (`namespace/name`): who is there now, and what the store holds for it or for who was there before.
+    """State of one pod key (`namespace/name`): the pod of that name, and what the store holds for it or a predecessor.
 
-    `found` is a machine that this manager did not write, or was not told that it did, until its pod was compared with
-    it. `lost` is the last state of one that somebody else removed, until it is put back. `unfinished` is what was begun
-    for a machine of which it is not known that it is written. `ended` is the uid of a pod of which it is known that its
-    sandbox has ended.
+    `unverified`: a virtual machine that this manager did not write, or whose write was not confirmed, until it was
+    compared with its pod. `deleted`: last state of a virtual machine that somebody else deleted, until it is restored.
+    `unconfirmed`: an assignment in progress that the store did not confirm. `ended_uid`: uid of a pod whose sandbox is
+    known to be removed. `first_seen`: monotonic seconds.
     """
 
-    __slots__ = ("ended", "found", "held", "lost", "outcome", "pod", "since", "unfinished")
+    __slots__ = ("assignment", "deleted", "ended_uid", "first_seen", "outcome", "pod", "unconfirmed", "unverified")
 
-    def __init__(self, pod: Pod | None, *, since: float) -> None:
+    def __init__(self, pod: Pod | None, *, first_seen: float) -> None:
         self.pod = pod
-        self.since = since
-        self.held: Held | None = None
-        self.found: VirtualMachine | None = None
-        self.lost: VirtualMachine | None = None
-        self.unfinished: Unfinished | None = None
-        self.ended: str | None = None
+        self.first_seen = first_seen
+        self.assignment: Assignment | None = None
+        self.unverified: VirtualMachine | None = None
+        self.deleted: VirtualMachine | None = None
+        self.unconfirmed: UnconfirmedAssignment | None = None
+        self.ended_uid: str | None = None
         self.outcome = UNTRIED
 
-    def take_over(self, machine: VirtualMachine) -> None:
-        """Notes that the store holds this machine."""
-        self.lost = None
-        self.held = Held(
-            uuid=machine.uuid,
-            name=machine.name,
-            networks=tuple(interface.network_uuid for interface in machine.interfaces),
-            addresses=sum(len(interface.addresses) for interface in machine.interfaces),
-            has_mirror_pod=machine.has_mirror_pod,
+    @property
+    def state(self) -> PodState | None:
+        """State of the pod; None if the source has no such pod."""
+        return None if self.pod is None else self.outcome.state
+
+    @property
+    def interface_count(self) -> int:
+        """Number of interfaces that the store holds."""
+        return 0 if self.assignment is None else len(self.assignment.networks)
+
+    @property
+    def address_count(self) -> int:
+        """Number of addresses that the store holds."""
+        return 0 if self.assignment is None else self.assignment.addresses
+
+    def set_assignment(self, vm: VirtualMachine) -> None:
+        """Records that the store holds this virtual machine."""
+        self.deleted = None
+        self.assignment = Assignment(
+            uuid=vm.uuid,
+            name=vm.name,
+            networks=tuple(interface.network_uuid for interface in vm.interfaces),
+            addresses=sum(len(interface.addresses) for interface in vm.interfaces),
+            has_mirror_pod=vm.has_mirror_pod,
         )
 
 
-def requested_macs(machine: VirtualMachine) -> list[Dependency]:
-    """The MACs of a machine that were asked for; the others are derived, and nobody else's."""
+def requested_macs(vm: VirtualMachine) -> list[Dependency]:
+    """Returns the requested MACs of a virtual machine; all others are derived from uuids, and so unique."""
     return [
         mac_dependency(interface.network_uuid, interface.mac)
-        for interface in machine.interfaces
+        for interface in vm.interfaces
         if interface.mac != interface_mac(interface.uuid)
     ]

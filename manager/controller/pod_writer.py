@@ -1,7 +1,7 @@
-"""The store's side of a pod: gives it its machine, and takes back all that was given.
+"""Pod writer: writes a pod's virtual machine and addresses to the store, and releases them.
 
-A write that failed may have been done all the same, if only its answer was lost. So a pod that is tried again asks for
-the same addresses, and first of all whether its machine is there: what an agent may have served stays as it is.
+A write that failed may have taken effect, if only its answer was lost. A retry therefore requests the same addresses,
+and first checks whether the virtual machine exists: an agent may have served it already, so it stays as it is.
 """
 
 import logging
@@ -15,7 +15,7 @@ from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, AddressRequest, 
 from manager.controller.address_allocator import AddressAllocator
 from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
-from manager.controller.pod_record import Held, PodRecord, Unfinished
+from manager.controller.pod_record import Assignment, PodRecord, UnconfirmedAssignment
 from manager.dependencies import Dependency, DependencyKind, mac_dependency, uid_dependency
 from manager.mapping.errors import PodWaitsError
 from manager.mapping.interface_resolution import ResolvedInterfaces
@@ -25,161 +25,166 @@ from manager.source import Pod
 
 log = logging.getLogger(__name__)
 
-Plugged = Callable[[str], bool]
-"""Whether any port of the machine of this uuid is plugged."""
+IsPlugged = Callable[[str], bool]
+"""Whether any port of the virtual machine of this uuid is plugged."""
 
 
 class PodWriter:
-    """`released` is told the uuids of networks in which addresses came free."""
+    """`on_released` is called with the uuids of networks in which addresses were released."""
 
     def __init__(
         self,
         *,
         cluster: str,
         store: Store,
-        desk: AddressAllocator,
+        allocator: AddressAllocator,
         claims: Claims,
         ports: HeldPorts,
-        plugged: Plugged,
-        released: Callable[[Iterable[str]], None],
+        is_plugged: IsPlugged,
+        on_released: Callable[[Iterable[str]], None],
     ) -> None:
         self._cluster = cluster
         self._store = store
-        self._desk = desk
+        self._allocator = allocator
         self._claims = claims
         self._ports = ports
-        self._plugged = plugged
-        self._released = released
+        self._is_plugged = is_plugged
+        self._on_released = on_released
 
-    async def give(self, key: str, pod: Pod, draft: ResolvedInterfaces, record: PodRecord) -> VirtualMachine:
-        """Writes the pod's machine and returns it. Raises PodRefusedError and PodWaitsError."""
-        self._claim(key, pod, draft)
-        answers = await self._allocate(key, pod, draft, record)
-        machine = build_virtual_machine(pod, draft.interfaces, answers, cluster=self._cluster)
-        record.unfinished = record.unfinished and record.unfinished._replace(sent=True)
-        await self._store.put_virtual_machine(machine)
-        record.unfinished = None
-        record.take_over(machine)
-        return machine
+    async def assign(self, key: str, pod: Pod, resolved: ResolvedInterfaces, record: PodRecord) -> VirtualMachine:
+        """Writes the pod's virtual machine and returns it. Raises PodRefusedError and PodWaitsError."""
+        self._claim(key, pod, resolved)
+        addresses = await self._allocate(key, pod, resolved, record)
+        vm = build_virtual_machine(pod, resolved.interfaces, addresses, cluster=self._cluster)
+        record.unconfirmed = record.unconfirmed and record.unconfirmed._replace(written=True)
+        await self._store.put_virtual_machine(vm)
+        record.unconfirmed = None
+        record.set_assignment(vm)
+        return vm
 
-    async def find_sent(self, record: PodRecord) -> None:
-        """Takes over the machine that was sent, if it is there: its answer was lost, or another manager was first."""
-        unfinished = record.unfinished
-        if unfinished is None or not unfinished.sent:
+    async def adopt_unconfirmed(self, record: PodRecord) -> None:
+        """Adopts the written virtual machine if it exists: the answer was lost, or another manager was first."""
+        unconfirmed = record.unconfirmed
+        if unconfirmed is None or not unconfirmed.written:
             return
         try:
-            machine = await self._store.virtual_machine(unfinished.uuid)
+            vm = await self._store.virtual_machine(unconfirmed.uuid)
         except NotFoundError:
             return
-        there = {interface.uuid for interface in machine.interfaces}
-        await self._give_back({owner: uuid for owner, uuid in unfinished.owners.items() if owner not in there})
-        record.unfinished = None
-        record.take_over(machine)
-        record.found = machine
+        existing = {interface.uuid for interface in vm.interfaces}
+        await self._release({owner: uuid for owner, uuid in unconfirmed.owners.items() if owner not in existing})
+        record.unconfirmed = None
+        record.set_assignment(vm)
+        record.unverified = vm
 
-    async def find(self, record: PodRecord, held: Held) -> VirtualMachine:
-        """Returns what the store holds for the pod, put back if somebody else removed it.
+    async def read_or_restore(self, record: PodRecord, assignment: Assignment) -> VirtualMachine:
+        """Returns the pod's virtual machine, restored if somebody else deleted it.
 
-        Raises NotFoundError if it is gone, and cannot be put back as it was.
+        Raises NotFoundError if it is deleted and cannot be restored as it was.
         """
-        lost = record.lost
-        if lost is None:
-            return record.found or await self._store.virtual_machine(held.uuid)
+        deleted = record.deleted
+        if deleted is None:
+            return record.unverified or await self._store.virtual_machine(assignment.uuid)
         try:
-            await self._put_back(lost)
+            await self._restore(deleted)
         except (NotFoundError, ExhaustedError) as error:
-            record.lost = None
-            raise NotFoundError(f"machine {lost.name} cannot be put back as it was: {error}") from error
-        if record.lost is lost:  # else it was removed again meanwhile
-            record.lost = None
-        log.warning("machine %s was removed by somebody else: it is put back", lost.name)
-        return lost
+            record.deleted = None
+            raise NotFoundError(f"virtual machine {deleted.name}: cannot be restored: {error}") from error
+        if record.deleted is deleted:  # otherwise it was deleted again in the meantime
+            record.deleted = None
+        log.warning("virtual machine %s: deleted by somebody else, restored", deleted.name)
+        return deleted
 
-    async def move(self, machine: VirtualMachine, node: str) -> VirtualMachine:
-        """Has the machine served on another node, and returns it: that of a manifest's pods may be renamed."""
-        moved = msgspec.structs.replace(machine, node=node)
+    async def move(self, vm: VirtualMachine, node: str) -> VirtualMachine:
+        """Moves the virtual machine to another node and returns it: the node of pods in manifests may be renamed."""
+        moved = msgspec.structs.replace(vm, node=node)
         await self._store.put_virtual_machine(moved)
-        log.info("machine %s is on node %s, no longer on %s", moved.name, node, machine.node)
+        log.info("virtual machine %s: moved from node %s to %s", moved.name, vm.node, node)
         return moved
 
-    async def take_back(self, key: str, record: PodRecord) -> None:
-        """Frees all that the store holds for the place; what is free already is no error."""
-        if record.held is not None:
-            await self._delete(record.held, sandbox_ended=record.ended == record.held.uuid)
-            record.held = record.found = record.lost = None
-        await self.give_back_unfinished(record)
-        self._claims.drop(key)
+    async def release(self, key: str, record: PodRecord) -> None:
+        """Releases all that the store holds for the pod key. Idempotent."""
+        if record.assignment is not None:
+            await self._delete(record.assignment, sandbox_ended=record.ended_uid == record.assignment.uuid)
+            record.assignment = record.unverified = record.deleted = None
+        await self.release_unconfirmed(record)
+        self._claims.release(key)
 
-    async def give_back_unfinished(self, record: PodRecord) -> None:
-        """Frees addresses of a machine that is not there: nobody ever used them, so nothing is held back."""
-        if record.unfinished is not None:
-            await self._give_back(record.unfinished.owners)
-            record.unfinished = None
+    async def release_unconfirmed(self, record: PodRecord) -> None:
+        """Releases the addresses of a virtual machine that was not written: never used, so without a hold."""
+        if record.unconfirmed is not None:
+            await self._release(record.unconfirmed.owners)
+            record.unconfirmed = None
 
-    def drop_claims(self, key: str) -> None:
-        """Leaves to others what only one pod may have."""
-        self._claims.drop(key)
+    def release_claims(self, key: str) -> None:
+        """Releases what only one pod may have."""
+        self._claims.release(key)
 
-    async def _put_back(self, machine: VirtualMachine) -> None:
-        """Writes the machine as it was, whatever its networks have become. Raises NotFoundError and ExhaustedError."""
-        borne = [(interface, address) for interface in machine.interfaces for address in interface.addresses]
-        requests = [AddressRequest(one.network_uuid, address.family, one.uuid) for one, address in borne]
-        answers = await self._store.allocate(requests)
-        if [answer.address for answer in answers] != [address.address for _, address in borne]:
-            raise NotFoundError("its addresses are not its own any more")
-        await self._store.put_virtual_machine(machine)
+    async def _restore(self, vm: VirtualMachine) -> None:
+        """Writes the virtual machine as it was, whatever changed in its networks.
+
+        Raises NotFoundError and ExhaustedError.
+        """
+        former = [(interface, address) for interface in vm.interfaces for address in interface.addresses]
+        # Without a wanted address: the store returns to each owner the one that it still has.
+        requests = [AddressRequest(one.network_uuid, address.family, one.uuid) for one, address in former]
+        allocated = await self._store.allocate(requests)
+        if [each.address for each in allocated] != [address.address for _, address in former]:
+            raise NotFoundError("its addresses now belong to another")
+        await self._store.put_virtual_machine(vm)
 
     async def _allocate(
-        self, key: str, pod: Pod, draft: ResolvedInterfaces, record: PodRecord
+        self, key: str, pod: Pod, resolved: ResolvedInterfaces, record: PodRecord
     ) -> list[tuple[str, InterfaceAddress]]:
-        """Asks for addresses: for the same ones where they may have been given before. Raises PodWaitsError."""
-        requests = tuple(address_requests(pod.uid, draft.interfaces))
-        before = record.unfinished
+        """Allocates the addresses, the same ones where they may have been allocated before. Raises PodWaitsError."""
+        requests = tuple(address_requests(pod.uid, resolved.interfaces))
+        before = record.unconfirmed
         if before is not None:
             changed = [request for request in before.requests if request not in requests]
-            await self._give_back({request.owner: request.network_uuid for request in changed})
-        record.unfinished = Unfinished(pod.uid, requests)
+            await self._release({request.owner: request.network_uuid for request in changed})
+        record.unconfirmed = UnconfirmedAssignment(pod.uid, requests)
         try:
-            return await self._desk.allocate(key, requests, draft.interfaces)
+            return await self._allocator.allocate(key, requests, resolved.interfaces)
         except PodWaitsError:
             if before is not None:
-                await self.give_back_unfinished(record)
-            record.unfinished = None  # all or none
+                await self.release_unconfirmed(record)
+            record.unconfirmed = None  # all or none: nothing was allocated
             raise
 
-    async def _give_back(self, owners: Mapping[str, str]) -> None:
-        """Frees the addresses of these interfaces, each given with its network."""
+    async def _release(self, owners: Mapping[str, str]) -> None:
+        """Releases the addresses of these interfaces, each with the uuid of its network."""
         if owners:
             await self._store.release(list(owners), hold=0.0)
-            self._released(set(owners.values()))
+            self._on_released(set(owners.values()))
 
-    async def _delete(self, held: Held, *, sandbox_ended: bool) -> None:
-        hold = UNPLUGGED_HOLD if not sandbox_ended and self._plugged(held.uuid) else DEFAULT_HOLD
-        await self._store.delete_virtual_machine(held.uuid, hold=hold)
+    async def _delete(self, assignment: Assignment, *, sandbox_ended: bool) -> None:
+        hold = UNPLUGGED_HOLD if not sandbox_ended and self._is_plugged(assignment.uuid) else DEFAULT_HOLD
+        await self._store.delete_virtual_machine(assignment.uuid, hold=hold)
         if hold == UNPLUGGED_HOLD:
-            await self._await_unplugging(held)
-        self._released(set(held.networks))
+            await self._await_unplugging(assignment)
+        self._on_released(set(assignment.networks))
 
-    async def _await_unplugging(self, held: Held) -> None:
+    async def _await_unplugging(self, assignment: Assignment) -> None:
         """Has the hold shortened when the ports are unplugged, which may have happened during the deletion."""
-        if self._plugged(held.uuid):
-            self._ports.add(zip(held.interfaces, held.networks, strict=True))
+        if self._is_plugged(assignment.uuid):
+            self._ports.add(zip(assignment.interfaces, assignment.networks, strict=True))
         else:
-            await self._store.shorten_holds(held.interfaces)
+            await self._store.shorten_holds(assignment.interfaces)
 
-    def _claim(self, key: str, pod: Pod, draft: ResolvedInterfaces) -> None:
+    def _claim(self, key: str, pod: Pod, resolved: ResolvedInterfaces) -> None:
         """Claims what only one pod may have. Raises PodWaitsError."""
         macs = [
-            mac_dependency(interface.network.uuid, interface.mac) for interface in draft.interfaces if interface.mac
+            mac_dependency(interface.network.uuid, interface.mac) for interface in resolved.interfaces if interface.mac
         ]
         conflict = self._claims.claim(key, [uid_dependency(pod.uid), *macs])
         if conflict is not None:
-            raise _taken(conflict.need, conflict.holder, draft)
+            raise _taken(conflict.dependency, conflict.holder, resolved)
 
 
-def _taken(need: Dependency, holder: str, draft: ResolvedInterfaces) -> PodWaitsError:
-    if need.kind is DependencyKind.UID:
-        return PodWaitsError(Reason.UID_TAKEN, f"its uid {need.name} is that of pod {holder} too", need)
-    network_uuid, mac = need.name.split()
-    network = next(i.network.name for i in draft.interfaces if i.network.uuid == network_uuid)
-    return PodWaitsError(Reason.MAC_ADDRESS_TAKEN, f"pod {holder} has MAC {mac} in network {network}", need)
+def _taken(dependency: Dependency, holder: str, resolved: ResolvedInterfaces) -> PodWaitsError:
+    if dependency.kind is DependencyKind.UID:
+        return PodWaitsError(Reason.UID_TAKEN, f"uid {dependency.name} is already used by pod {holder}", dependency)
+    network_uuid, mac = dependency.name.split()
+    network = next(i.network.name for i in resolved.interfaces if i.network.uuid == network_uuid)
+    message = f"MAC {mac} in network {network} is already used by pod {holder}"
+    return PodWaitsError(Reason.MAC_ADDRESS_TAKEN, message, dependency)

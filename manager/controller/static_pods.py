@@ -1,104 +1,111 @@
-"""Static pods whose mirrors are away: they run on, so what they were given stays, for a while.
+"""Static pods without a mirror pod: they keep running, so their assignment is kept for a while.
 
-What a cluster shows of a static pod is a mirror. Anybody may delete that; kubelet then makes another one, within a
-minute or so, and the pod never notices. It does notice if its list goes, or if its addresses are given to others. So a
-mirror that goes without word that the sandbox has ended is waited for; what kubelet ended in order is freed as soon as
-the node says that the ports are unplugged.
+The API server shows a static pod only through a mirror pod. Anybody may delete the mirror; kubelet recreates it within
+about a minute, and the static pod keeps running. It would be affected if its assignment were removed, or its addresses
+given to others. So after a mirror is deleted without evidence that the sandbox was removed, the manager waits for its
+return. What kubelet ended in order is released once the node reports the ports as unplugged.
 
-What a node says stands, and is told again and again: an agent that cannot reach the server leaves it there for minutes,
-while the sandbox that it tells of has long had a successor with the same interfaces. So what was said already when the
-mirror went counts for nothing, however often it is told after that. Only what began to be told later counts, and not at
-once, for it may have been on its way. A node that was quicker than the mirror's end has its pod waited for to the last.
+A node's report is repeated as long as it stands, and an agent that cannot reach the API server leaves an outdated
+report for minutes: the sandbox in it may long have a successor with the same interfaces. Therefore:
+
+- A report that began before the mirror was deleted does not count, however often it is repeated.
+- A report that began later counts only after a delay, since it may have been on its way.
+- If the node reported first, the full timeout applies.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from manager.controller.pod_record import Held, PodRecord
-from manager.controller.pod_writer import Plugged
+from manager.controller.pod_record import Assignment, PodRecord
+from manager.controller.pod_writer import IsPlugged
 
-PATIENCE = 300.0
-"""Seconds for which a mirror is waited for: kubelet looks after its mirrors about once a minute."""
+MIRROR_TIMEOUT = 300.0
+"""Seconds to wait for a mirror pod: kubelet checks its mirror pods about once a minute."""
 
-_REPORTS_LAG = 30.0
-"""Seconds after which what a node reports is no older than the end of the mirror."""
+_REPORT_DELAY = 30.0
+"""Seconds after the deletion of a mirror pod at which a node's report can no longer be older than the deletion."""
 
-_TOLD_WITHIN = 30.0
-"""Seconds within which whatever a node goes on saying is told again, several times."""
+REPORT_WINDOW = 30.0
+"""Seconds within which a standing report is repeated several times; one that is not has been withdrawn."""
 
 
 class _Absence(NamedTuple):
-    held: Held
+    assignment: Assignment
     since: float
 
 
-class _Words:
-    """Since when nodes say of interfaces that they are unplugged; what is told no more is forgotten."""
+class _Reports:
+    """Start of each interface's current series of "unplugged" reports; a withdrawn report is forgotten."""
 
     def __init__(self) -> None:
-        self._told: OrderedDict[str, tuple[float, float]] = OrderedDict()  # first and last, in the order of the last
+        self._times: OrderedDict[str, tuple[float, float]] = OrderedDict()  # first and last, ordered by last
 
-    def take(self, vmi_uuid: str, now: float) -> float:
-        """It is said now: returns since when it is, without a pause."""
-        while self._told and next(iter(self._told.values()))[1] < now - _TOLD_WITHIN:
-            self._told.popitem(last=False)
-        since, _ = self._told.pop(vmi_uuid, (now, now))
-        self._told[vmi_uuid] = (since, now)
-        return since
+    def add(self, vmi_uuid: str, now: float) -> float:
+        """Adds a report, and returns when its uninterrupted series began."""
+        while self._times and next(iter(self._times.values()))[1] < now - REPORT_WINDOW:
+            self._times.popitem(last=False)
+        first, _ = self._times.pop(vmi_uuid, (now, now))
+        self._times[vmi_uuid] = (first, now)
+        return first
 
 
 class StaticPods:
-    """`settle_later` has a pod's place settled after so many seconds; `clock` tells seconds.
+    """`reconcile_after` queues a pod key after some seconds; `clock` returns monotonic seconds.
 
-    `plugged` tells whether a port of a machine may be plugged: if none is, nobody is waited for.
+    `is_plugged` says whether a port of a virtual machine may be plugged: if none is, nothing is waited for.
     """
 
     def __init__(
-        self, *, settle_later: Callable[[str, float], None], plugged: Plugged, clock: Callable[[], float]
+        self, *, reconcile_after: Callable[[str, float], None], is_plugged: IsPlugged, clock: Callable[[], float]
     ) -> None:
-        self._settle_later = settle_later
-        self._plugged = plugged
+        self._reconcile_after = reconcile_after
+        self._is_plugged = is_plugged
         self._clock = clock
         self._absences: dict[str, _Absence] = {}
-        self._places: dict[str, str] = {}  # by the interfaces of those that are away
-        self._words = _Words()
+        self._keys: dict[str, str] = {}  # pod keys by the interfaces of the absent
+        self._reports = _Reports()
 
-    def awaits(self, key: str, record: PodRecord) -> bool:
-        """Whether the place is left as it is, since its mirror may come back; it is settled again in time."""
-        held = record.held
-        if held is None or not self._is_missed(held, record):
-            self.leave(key)
+    def awaits_mirror(self, key: str, record: PodRecord) -> bool:
+        """Whether the assignment is kept, since the mirror pod may return; schedules the next reconciliation."""
+        assignment = record.assignment
+        if assignment is None or not self._is_absent(assignment, record):
+            self.forget(key)
             return False
         absence = self._absences.get(key)
         if absence is None:
-            absence = self._note(key, held)
-        left = absence.since + PATIENCE - self._clock()
+            absence = self._add(key, assignment)
+        left = absence.since + MIRROR_TIMEOUT - self._clock()
         if left <= 0:
             return False
-        self._settle_later(key, left)
+        self._reconcile_after(key, left)
         return True
 
     def unplugged(self, vmi_uuid: str) -> str | None:
-        """The node says so of this interface: returns the place of the pod that has ended by that."""
+        """Takes a node's report for this interface; returns the key of the pod that has ended according to it."""
         now = self._clock()
-        said_since = self._words.take(vmi_uuid, now)
-        key = self._places.get(vmi_uuid)
+        reported_since = self._reports.add(vmi_uuid, now)
+        key = self._keys.get(vmi_uuid)
         if key is None:
             return None
-        away_since = self._absences[key].since
-        return key if said_since > away_since and now >= away_since + _REPORTS_LAG else None
+        absent_since = self._absences[key].since
+        return key if reported_since > absent_since and now >= absent_since + _REPORT_DELAY else None
 
-    def leave(self, key: str) -> None:
-        """Nobody is waited for at this place any more."""
+    def forget(self, key: str) -> None:
+        """Ends the wait for this pod's mirror."""
         absence = self._absences.pop(key, None)
-        for interface in absence.held.interfaces if absence else ():
-            del self._places[interface]
+        for interface in absence.assignment.interfaces if absence else ():
+            del self._keys[interface]
 
-    def _is_missed(self, held: Held, record: PodRecord) -> bool:
-        return record.pod is None and held.has_mirror_pod and record.ended != held.uuid and self._plugged(held.uuid)
+    def _is_absent(self, assignment: Assignment, record: PodRecord) -> bool:
+        return (
+            record.pod is None
+            and assignment.has_mirror_pod
+            and record.ended_uid != assignment.uuid
+            and self._is_plugged(assignment.uuid)
+        )
 
-    def _note(self, key: str, held: Held) -> _Absence:
-        absence = self._absences[key] = _Absence(held, self._clock())
-        self._places.update(dict.fromkeys(held.interfaces, key))
+    def _add(self, key: str, assignment: Assignment) -> _Absence:
+        absence = self._absences[key] = _Absence(assignment, self._clock())
+        self._keys.update(dict.fromkeys(assignment.interfaces, key))
         return absence

@@ -1,8 +1,9 @@
-"""Pods and networks from a Kubernetes API server, and what is told there in return.
+"""Pods and networks from a Kubernetes API server, and what is reported back to it.
 
-From the server to the manager: `wire` says what is read of an object, `objects` makes the manager's own of it, and
-`source` follows all kinds in the order that the manager needs, each through `following`, with `newcomers` waiting for
-their namespaces; `definition` sees to it that NADs can exist at all; `nodes` hears which ports are unplugged, `losses`
-which machines go. Back to the server: `event_log` tells owners what happened, `network_status` and `status_writer` tell
-a pod's readers which addresses it has. `cluster` ties them together, under the lease of the one that writes.
+From the server: `wire` defines what is decoded of an object, `objects` converts it into the manager's own, and `source`
+watches all kinds in the order that the manager needs, each through an `informer`, while `pods_awaiting_namespace` holds
+pods back until their namespace is known. `nad_crd` creates the CRD of NADs, `node_report_watch` reads which ports are
+unplugged, `deleted_virtual_machines` which virtual machines were deleted. To the server: `event_log` writes events,
+`network_status` and `status_writer` the addresses of each pod. `cluster` composes them under the leader's lease, and
+`process` runs them.
 """

@@ -1,9 +1,8 @@
-"""The manager's place in a cluster: what it reads there and tells there, and whether it is the one that writes.
+"""The manager's connection to a cluster: everything it reads and reports there, under leader election.
 
-Of several managers one leads, by a lease; the others are standbys, which are ready, read nothing and write nothing. All
-that a manager does through `client` is fenced: once the lease is lost or ran out, no write is even tried, whoever is in
-the middle of something. A manager that lost its lease does not become a standby again, since what it knows is of then:
-its process ends, and the next one begins anew.
+One of several managers leads, by a lease. The others stand by: they are ready, read nothing and write nothing. All
+writes through `client` are fenced: once the lease is lost or expired, no write is sent, whatever is in progress. A
+manager that lost its lease does not become a standby, since its caches are outdated: its process ends and is restarted.
 """
 
 import logging
@@ -32,52 +31,54 @@ LEASE = COMPONENT
 
 
 class Cluster:
-    """What one manager reads and tells: source, log of events, statuses, reports of nodes, and losses of machines.
+    """One manager's source, event log, status writer, node reports, and deletions of virtual machines.
 
     `client` is for its store.
     """
 
     def __init__(self, client: KubeClient, election: LeaderElection, *, meta_plugin: MetaPlugin) -> None:
         self.client = client
-        self.source = KubernetesSource(client, definition=NadCrd(client))
+        self.source = KubernetesSource(client, nad_crd=NadCrd(client))
         self.event_log = KubernetesEventLog(client.low_priority(), instance=socket.gethostname())
-        self.nodes = NodeReportWatch(client)
-        self.losses = DeletedVirtualMachines(client, is_gone=self.source.is_gone)
+        self.node_reports = NodeReportWatch(client)
+        self.deletions = DeletedVirtualMachines(client, is_gone=self.source.is_gone)
         self._election = election
         self._statuses = StatusWriter(client.low_priority(), pod_of=self.source.pod_of)
         self._writes_statuses = meta_plugin is MetaPlugin.NONE
-        self.leads = False
+        self.is_leader = False
 
-    def assigned(self, machine: VirtualMachine, *, anew: bool) -> None:
-        """The store holds the pod's machine: has its status written, unless a meta plugin does."""
+    def on_assigned(self, vm: VirtualMachine, *, is_new: bool) -> None:
+        """Has the network status of the virtual machine's pod written, unless a meta plugin writes it."""
         if self._writes_statuses:
-            self._statuses.assigned(machine, anew=anew)
+            self._statuses.on_assigned(vm, is_new=is_new)
 
     def readiness(self, manager: list[str]) -> list[str]:
-        """What keeps this process from being ready; `manager`: what keeps the manager from it, once it leads.
+        """Returns why this process is not ready; `manager`: why the manager is not, once it leads.
 
-        A standby is ready if it could lead; a leader that works already, unless it may not do what it needs.
+        A standby is ready if it could lead; a leader, once ready, stays so unless it lacks permissions.
         """
-        if not self.leads:
+        if not self.is_leader:
             return [self._election.problem] if self._election.problem is not None else []
         return (
-            [*manager, *self.source.problems(), *self.losses.problems()]
+            [*manager, *self.source.problems(), *self.deletions.problems()]
             if manager
             else self.client.authorization_failures()
         )
 
     def refusal(self) -> str:
-        """Why this process knows nothing that could be asked for, and who does; empty if it leads."""
-        return "" if self.leads else f"this manager stands by: {self._election.holder or 'it is not known who'} leads"
+        """Returns why this process cannot answer queries, and who can; empty if it leads."""
+        if self.is_leader:
+            return ""
+        return f"this manager is on standby: the leader is {self._election.holder or 'unknown'}"
 
     async def run(self, manager: Callable[[], Awaitable[None]]) -> None:
-        """Waits until this process leads, and runs the manager, which was not run before.
+        """Waits until this process leads, then runs the manager.
 
-        Raises KubeLeadershipLostError if it leads no longer, and whatever the manager raises.
+        Raises KubeLeadershipLostError when it no longer leads, and whatever the manager raises.
         """
         log.info("standing by until lease %s is free", LEASE)
         async with self._election.lead():
-            self.leads = True
+            self.is_leader = True
             try:
                 await manager()
             finally:
@@ -92,15 +93,17 @@ async def join_cluster(
     access: ClientConfig | None = None,
     lease_times: LeaseTimings | None = None,
 ) -> AsyncIterator[Cluster]:
-    """Gives the cluster that the settings name, or the one that is reached by `access`.
+    """Yields the cluster of the settings, or the one reached by `access`.
 
-    Raises KubeConfigurationError if it is not known how to reach it.
+    Raises KubeConfigurationError if no API server is configured.
     """
     access = access or await load_client_config(kubeconfig=settings.kubeconfig or "")
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-    async with connect(access) as voter:
+    # The election has a connection of its own: its writes must not be fenced by the lease that they acquire, nor queue
+    # behind others.
+    async with connect(access) as election_client:
         election = LeaderElection(
-            voter, namespace=settings.lease_namespace, name=LEASE, identity=identity, timings=lease_times
+            election_client, namespace=settings.lease_namespace, name=LEASE, identity=identity, timings=lease_times
         )
         async with connect(access, before_write=election.leadership.check) as client:
             yield Cluster(client, election, meta_plugin=configuration.meta_plugin.kind)

@@ -1,11 +1,11 @@
-"""Machines that go from the cluster: somebody may delete one by hand while its pod runs on.
+"""Watch for deleted virtual machines: somebody may delete one by hand while its pod is running.
 
-What is there is not kept here, for a hundred thousand machines are much, and the manager knows which there should be.
-So nothing is listed at the start: the watch begins where the cluster stood before the manager read its machines. Only
-where the server does not know that place any more all machines are listed, by name and uuid, a page at a time.
+Nothing is cached here, since a hundred thousand virtual machines are large and the manager knows which should exist. So
+nothing is listed at start: the watch begins at the cluster's version before the manager read its virtual machines. Only
+if the server no longer knows that version are all listed, by pod and uuid, in pages.
 
-Machines of pods that are known to have gone are passed over, and those of a namespace that goes: its controller deletes
-what is in it in any order, and the server takes nothing new there.
+Skipped: virtual machines of pods that are known to be gone, and those of a namespace that is being deleted: its
+controller deletes its objects in any order, and the server rejects new ones.
 """
 
 import logging
@@ -36,106 +36,110 @@ class _Metadata(Metadata, frozen=True):
     labels: _Labels = _Labels()
 
 
-class _Machine(msgspec.Struct, frozen=True, gc=False):
-    """Most of them only pass by: the spec is not looked at before it has to be."""
+class _VirtualMachineObject(msgspec.Struct, frozen=True, gc=False):
+    """Most objects are skipped, so the spec is decoded only when needed."""
 
     metadata: _Metadata
     spec: msgspec.Raw = msgspec.Raw(b"null")
 
     @property
-    def place(self) -> str:
-        """`namespace/pod`."""
+    def pod(self) -> str:
+        """`namespace/name`."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
-    def read(self) -> VirtualMachine | None:
-        """The machine, None if it is none."""
+    def decode(self) -> VirtualMachine | None:
+        """Returns the virtual machine, None if it is undecodable."""
         try:
             return msgspec.json.decode(self.spec, type=VirtualMachine)
         except msgspec.ValidationError as error:
-            log.warning("the last state of machine %s cannot be read: %s", self.place, error)
+            log.warning("virtual machine %s: last state is undecodable: %s", self.pod, error)
             return None
 
 
-_MACHINES = Resource(
-    VIRTUAL_MACHINES.group, VIRTUAL_MACHINES.version, VIRTUAL_MACHINES.kind, VIRTUAL_MACHINES.plural, _Machine
+_RESOURCE = Resource(
+    VIRTUAL_MACHINES.group,
+    VIRTUAL_MACHINES.version,
+    VIRTUAL_MACHINES.kind,
+    VIRTUAL_MACHINES.plural,
+    _VirtualMachineObject,
 )
 
 
-class _Passage:
-    """A view that keeps nothing but what the newest list told of, until that is taken."""
+class _ListBuffer:
+    """A reflector's cache that keeps only uuids by pod of the newest list, until they are taken."""
 
     def __init__(self) -> None:
-        self.objects: Mapping[Key, _Machine] = {}
+        self.objects: Mapping[Key, _VirtualMachineObject] = {}
         self._listed: dict[str, str] = {}
 
     def begin_list(self) -> None:
         self._listed = {}
 
-    def add_listed(self, item: _Machine | UndecodableObject) -> Iterable[Change[_Machine]]:
-        if isinstance(item, _Machine):
-            self._listed[item.place] = item.metadata.labels.uuid
+    def add_listed(self, item: _VirtualMachineObject | UndecodableObject) -> Iterable[Change[_VirtualMachineObject]]:
+        if isinstance(item, _VirtualMachineObject):
+            self._listed[item.pod] = item.metadata.labels.uuid
         return ()
 
-    def end_list(self) -> Iterable[Change[_Machine]]:
+    def end_list(self) -> Iterable[Change[_VirtualMachineObject]]:
         return (Listed(complete=True),)
 
-    def apply_event(self, event: WatchEvent[_Machine]) -> Iterable[Change[_Machine]]:
-        if event.type is WatchType.DELETED and isinstance(event.object, _Machine):
+    def apply_event(self, event: WatchEvent[_VirtualMachineObject]) -> Iterable[Change[_VirtualMachineObject]]:
+        if event.type is WatchType.DELETED and isinstance(event.object, _VirtualMachineObject):
             return (Deleted(event.object),)
         return ()
 
     def take_list(self) -> Mapping[str, str]:
-        """Uuids by place."""
+        """Returns uuids by pod, and drops them."""
         listed, self._listed = self._listed, {}
         return listed
 
 
 class DeletedVirtualMachines:
-    """Follows the machines of all namespaces. Needs the verbs list and watch.
+    """Watches the virtual machines of all namespaces. Needs the verbs list and watch.
 
-    `is_gone` tells whether the pod that a machine was made for is known to have gone.
+    `is_gone` says whether the pod of a virtual machine is known to be gone.
     """
 
     def __init__(
-        self, client: KubeClient, *, is_gone: Callable[[VirtualMachine], bool], pace: ReflectorTimings | None = None
+        self, client: KubeClient, *, is_gone: Callable[[VirtualMachine], bool], timings: ReflectorTimings | None = None
     ) -> None:
         self._client = client
         self._is_gone = is_gone
-        self._pace = pace or ReflectorTimings()
-        self._reflector: Reflector[_Machine] | None = None
+        self._timings = timings or ReflectorTimings()
+        self._reflector: Reflector[_VirtualMachineObject] | None = None
 
     def problems(self) -> list[str]:
-        """Why what was told is not up to date, if it is not."""
+        """Returns why deletions are not up to date, if so."""
         problem = None if self._reflector is None else self._reflector.problem
         return [] if problem is None else [problem]
 
     @asynccontextmanager
-    async def events(self) -> AsyncIterator[AsyncIterator[Deletion]]:
-        """All losses from now on, until the context is left."""
-        async with aclosing(self._follow(await self._version())) as losses:
-            yield losses
+    async def watch(self) -> AsyncIterator[AsyncIterator[Deletion]]:
+        """Yields all deletions from now on, until the context is left."""
+        async with aclosing(self._follow(await self._current_version())) as deletions:
+            yield deletions
 
-    async def _version(self) -> str | None:
-        """Where the cluster stands; None, so that all machines are listed, if the server does not say it now."""
+    async def _current_version(self) -> str | None:
+        """Returns the version to watch from; None, so that all are listed, if the server does not answer."""
         try:
-            async with aclosing(self._client.pages(_MACHINES, length=1)) as pages:
+            async with aclosing(self._client.pages(_RESOURCE, length=1)) as pages:
                 return (await anext(pages)).resource_version
         except KubeError as error:
-            log.warning("machines will be listed: %s", error)
+            log.warning("current version unknown, listing all virtual machines: %s", error)
             return None
 
     async def _follow(self, since: str | None) -> AsyncGenerator[Deletion, None]:
-        passage = _Passage()
-        self._reflector = Reflector(self._client, _MACHINES, timings=self._pace, cache=passage, since=since)
+        buffer = _ListBuffer()
+        self._reflector = Reflector(self._client, _RESOURCE, timings=self._timings, cache=buffer, since=since)
         async with self._reflector.changes() as changes:
             async for change in changes:
                 if isinstance(change, Listed):
-                    yield Remaining(passage.take_list())
-                elif isinstance(change, Deleted) and (loss := self._judge(change.object)) is not None:
-                    yield loss
+                    yield Remaining(buffer.take_list())
+                elif isinstance(change, Deleted) and (deletion := self._deletion(change.object)) is not None:
+                    yield deletion
 
-    def _judge(self, item: _Machine) -> Deletion | None:
-        last = item.read()
+    def _deletion(self, item: _VirtualMachineObject) -> Deletion | None:
+        last = item.decode()
         if last is not None and self._is_gone(last):
             return None
-        return Removed(item.place, item.metadata.labels.uuid if last is None else last.uuid, last)
+        return Removed(item.pod, item.metadata.labels.uuid if last is None else last.uuid, last)

@@ -1,14 +1,14 @@
-"""The log of events in a cluster: Kubernetes events of core/v1, which is what `kubectl describe` and `get events` show.
+"""Event log of a cluster: Kubernetes events of core/v1, as `kubectl describe` and `kubectl get events` show them.
 
-An event's name is derived from what it says, so an equal one is found and counted, also after a restart and by another
-manager; the server forgets events after a while (an hour by default), and then counting goes on in a new one.
+An event's name is derived from its content, so an equal one is found and counted, also after a restart and by another
+manager. The server expires events (after an hour by default); counting then continues in a new event.
 
-Bounded, since a list of a hundred thousand new pods would else have the manager write events for an hour: what exceeds
-the rate is dropped. Warnings have a rate of their own, so that no crowd of pods that are well keeps from another one
-what is wrong with it. Also not promised: exact counts while two managers tell the same.
+Rate-limited, since a list of a hundred thousand new pods would otherwise have the manager write events for an hour:
+events above the rate are dropped. Warnings have a limit of their own, so that many healthy pods do not suppress the
+warning of another. Also not promised: exact counts while two managers record the same event.
 
-Anybody may create events that bear the manager's name. What does not look like one of its own is passed over, and said
-in the log, so that nobody takes the events of all others away from those who ask for them.
+Anybody may create events in the manager's name. Those that cannot be decoded are skipped and logged; otherwise one of
+them could make all events unreadable.
 """
 
 import asyncio
@@ -33,12 +33,12 @@ from manager.kubernetes.wire import NADS, NAMESPACES, PODS
 log = logging.getLogger(__name__)
 
 COMPONENT = "contrail-manager"
-"""Who tells, as `kubectl describe` shows it."""
+"""Reporting component, as `kubectl describe` shows it."""
 
 _API_VERSIONS = {resource.kind: resource.api_version for resource in (PODS, NADS, NAMESPACES)}
-_LONGEST_NAME = 253
-_REMEMBERED = 4096
-_CLUSTER_SCOPE = "default"  # where events of objects without a namespace are
+_MAX_NAME_LENGTH = 253
+_CACHE_SIZE = 4096
+_CLUSTER_SCOPE = "default"  # namespace of events on objects without one
 
 
 class Reference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -52,13 +52,13 @@ class Reference(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
 
 class EventSource(msgspec.Struct, frozen=True):
-    """Who tells."""
+    """Reporting component."""
 
     component: str = ""
 
 
 class EventObject(msgspec.Struct, frozen=True, rename="camel"):
-    """An event, core/v1, as we write it."""
+    """An event, core/v1, as the manager writes it."""
 
     metadata: Metadata
     involved_object: Reference
@@ -76,8 +76,8 @@ class EventObject(msgspec.Struct, frozen=True, rename="camel"):
 EVENTS = Resource("", "v1", "Event", "events", EventObject)
 
 
-class _Told:
-    """An event that was told: what is written of it, None if that is not known; `lock` is held while it is changed."""
+class _CachedEvent:
+    """An event as last written, None if unknown; `lock` is held while it is written."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -85,52 +85,52 @@ class _Told:
 
 
 class KubernetesEventLog:
-    """`instance` tells one manager from another; `allowances` bound what is written of each type."""
+    """`instance` identifies this manager; `rate_limits` by event type."""
 
     def __init__(
-        self, client: KubeClient, *, instance: str, allowances: Mapping[EventType, TokenBucket] | None = None
+        self, client: KubeClient, *, instance: str, rate_limits: Mapping[EventType, TokenBucket] | None = None
     ) -> None:
         self._client = client
         self._instance = instance
-        self._allowances = allowances or {kind: TokenBucket(rate=50.0, burst=1000) for kind in EventType}
-        self._told: OrderedDict[tuple[str, str], _Told] = OrderedDict()
-        self._passed_over: set[str] = set()  # uids of those that the log has told of
+        self._rate_limits = rate_limits or {kind: TokenBucket(rate=50.0, burst=1000) for kind in EventType}
+        self._cache: OrderedDict[tuple[str, str], _CachedEvent] = OrderedDict()  # by namespace and name
+        self._skipped: set[str] = set()  # uids of undecodable events that were logged
 
     async def record_event(self, event: Event) -> None:
-        """Adds an event; one that equals an earlier one in object, type, reason and message adds to its count.
+        """Writes an event; one equal to an earlier one in object, type, reason and message increases its count.
 
-        Raises StoreUnavailableError if it cannot be written, or too many are.
+        Raises StoreUnavailableError if it cannot be written or exceeds the rate limit.
         """
-        allowance = self._allowances[event.type]
-        if not allowance.take():
-            raise StoreUnavailableError(f"more than {allowance.rate:g} events of type {event.type} per second")
+        rate_limit = self._rate_limits[event.type]
+        if not rate_limit.take():
+            raise StoreUnavailableError(f"rate limit: more than {rate_limit.rate:g} {event.type} events per second")
         body = _event_object(event, self._instance)
-        told = self._remember((body.metadata.namespace, body.metadata.name))
+        cached = self._cached((body.metadata.namespace, body.metadata.name))
         try:
-            async with told.lock:
-                told.written = await self._write(body, told.written)
+            async with cached.lock:
+                cached.written = await self._write(body, cached.written)
         except KubeError as error:
             raise StoreUnavailableError(f"event {event.reason} on {event.namespace}/{event.name}: {error}") from error
 
     async def events(
         self, *, kind: str | None = None, namespace: str | None = None, name: str | None = None
     ) -> list[Event]:
-        """Those events of managers that can be read, oldest `last_seen` first. Raises StoreUnavailableError."""
+        """Returns the decodable events of all managers, oldest `last_seen` first. Raises StoreUnavailableError."""
         chosen = {"reportingComponent": COMPONENT, "involvedObject.kind": kind, "involvedObject.name": name}
         chosen |= {"involvedObject.namespace": namespace}
         fields = ",".join(f"{key}={value}" for key, value in chosen.items() if value is not None)
         try:
             found = await self._client.list_each(EVENTS, Selector(namespace=namespace or "", fields=fields))
         except KubeError as error:
-            raise StoreUnavailableError(f"events cannot be read: {error}") from error
+            raise StoreUnavailableError(f"cannot list events: {error}") from error
         for item in found:
             if isinstance(item, UndecodableObject):
-                self._pass_over(item)
+                self._skip(item)
         events = [_event(item) for item in found if isinstance(item, EventObject)]
         return sorted(events, key=lambda event: event.last_seen)
 
     async def _write(self, body: EventObject, known: EventObject | None) -> EventObject:
-        """Writes the event as one more of those that are known, and returns it as kept."""
+        """Creates the event or increases its count, and returns it as stored."""
         if known is not None:
             return await self._count(body, known)
         try:
@@ -140,7 +140,7 @@ class KubernetesEventLog:
             return await self._count(body, await self._client.get(EVENTS, metadata.name, namespace=metadata.namespace))
 
     async def _count(self, body: EventObject, known: EventObject) -> EventObject:
-        """Adds to the count; an event that the server has forgotten is told anew, with all that was counted."""
+        """Increases the count; an event that the server has expired is created again with the whole count."""
         count = known.count + body.count
         last_seen = max(known.last_timestamp, body.last_timestamp)
         metadata = body.metadata
@@ -154,20 +154,20 @@ class KubernetesEventLog:
     async def _create(self, body: EventObject) -> EventObject:
         return await self._client.create(EVENTS, body, namespace=body.metadata.namespace)
 
-    def _pass_over(self, item: UndecodableObject) -> None:
-        """Says so once of each, and of no more than so many: whoever makes them can make any number."""
+    def _skip(self, item: UndecodableObject) -> None:
+        """Logs each undecodable event once, up to a bound: anybody can create any number of them."""
         metadata = item.metadata
-        if metadata.uid not in self._passed_over and len(self._passed_over) < _REMEMBERED:
-            self._passed_over.add(metadata.uid)
-            problem = item.problem[:MAX_MESSAGE_LENGTH]  # it shows a text of theirs
-            log.warning("event %s/%s is passed over: %s", metadata.namespace, metadata.name, problem)
+        if metadata.uid not in self._skipped and len(self._skipped) < _CACHE_SIZE:
+            self._skipped.add(metadata.uid)
+            problem = item.problem[:MAX_MESSAGE_LENGTH]  # quotes foreign text
+            log.warning("event %s/%s: skipped: %s", metadata.namespace, metadata.name, problem)
 
-    def _remember(self, key: tuple[str, str]) -> _Told:
-        told = self._told.setdefault(key, _Told())
-        self._told.move_to_end(key)
-        if len(self._told) > _REMEMBERED:
-            self._told.popitem(last=False)
-        return told
+    def _cached(self, key: tuple[str, str]) -> _CachedEvent:
+        cached = self._cache.setdefault(key, _CachedEvent())
+        self._cache.move_to_end(key)
+        if len(self._cache) > _CACHE_SIZE:
+            self._cache.popitem(last=False)
+        return cached
 
 
 def _event_object(event: Event, instance: str) -> EventObject:
@@ -203,12 +203,12 @@ def _event(found: EventObject) -> Event:
 
 
 def _name(event: Event) -> str:
-    """The object's name, and what tells this event from others of it."""
-    said = "\0".join((event.kind, event.uid, event.type, event.reason, event.message))
-    ending = "." + hashlib.sha256(said.encode()).hexdigest()[:16]
-    return event.name[: _LONGEST_NAME - len(ending)].rstrip("-.") + ending
+    """Returns the name of the event's object, with a hash of the event's content."""
+    content = "\0".join((event.kind, event.uid, event.type, event.reason, event.message))
+    ending = "." + hashlib.sha256(content.encode()).hexdigest()[:16]
+    return event.name[: _MAX_NAME_LENGTH - len(ending)].rstrip("-.") + ending
 
 
 def _time(seconds: float) -> datetime:
-    """Whole seconds: the server keeps no parts of them."""
+    """Cuts to whole seconds, as the server does."""
     return datetime.fromtimestamp(int(seconds), UTC)

@@ -1,4 +1,4 @@
-"""Follows one kind in a task of its own, and lists it anew on demand without losing anything."""
+"""Informer: follows one kind in a task of its own, and relists it on demand without missing a change."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,46 +12,46 @@ T = TypeVar("T", bound=KubeObject)
 
 
 class Informer(Generic[T]):
-    """Calls `tell` with each change, in order, and `ended` with the task, should it ever end by itself.
+    """Calls `on_change` with each change, in order, and `on_end` with the task, should it end by itself.
 
-    `tell` does not wait: between the moment at which the reflector takes note of a change and that at which it is told,
-    nothing can be cancelled. `complete`: whether all of the newest list could be read, None until it is told.
+    `on_change` is synchronous, so that no cancellation can come between the reflector's cache taking a change and its
+    delivery. `complete`: whether all objects of the newest list could be decoded, None until it is delivered.
     """
 
     def __init__(
         self,
         reflector: Reflector[T],
         *,
-        tell: Callable[[Change[T]], None],
-        ended: Callable[[asyncio.Task[None]], None],
+        on_change: Callable[[Change[T]], None],
+        on_end: Callable[[asyncio.Task[None]], None],
     ) -> None:
         self._reflector = reflector
-        self._tell = tell
-        self._ended = ended
+        self._on_change = on_change
+        self._on_end = on_end
         self._task: asyncio.Task[None] | None = None
         self._listed = asyncio.Event()
         self.complete: bool | None = None
 
     @property
     def problem(self) -> str | None:
-        """Why what was told is not up to date, None if it is."""
+        """Why the delivered objects are not up to date, None if they are."""
         return self._reflector.problem
 
     async def relist(self) -> None:
-        """Begins a list, whatever was under way, and follows what changes after it."""
+        """Starts a new list, whatever is in progress, and follows the changes after it."""
         await self.stop()
         self.complete = None
         self._listed.clear()
         self._reflector.relist()
         self._task = asyncio.create_task(self._follow())
-        self._task.add_done_callback(self._ended)
+        self._task.add_done_callback(self._on_end)
 
-    async def listed(self) -> None:
-        """Returns when the newest list was told."""
+    async def wait_until_listed(self) -> None:
+        """Returns when the newest list is delivered."""
         await self._listed.wait()
 
     async def stop(self) -> None:
-        """Follows no more, for the time being."""
+        """Stops following until the next relist."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -62,4 +62,4 @@ class Informer(Generic[T]):
                 if isinstance(change, Listed):
                     self.complete = change.complete
                     self._listed.set()
-                self._tell(change)
+                self._on_change(change)

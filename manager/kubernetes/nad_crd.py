@@ -1,7 +1,7 @@
-"""The CustomResourceDefinition of NADs: made where it is missing, never altered where it is there (rule 2).
+"""CustomResourceDefinition of NADs: created if it is missing, never changed if it exists (rule 2).
 
-It belongs to the cluster, and may be of another version with more in it, as Multus brings it. What is made here is what
-the multi-network standard v1.3 says, with the short names that Multus' manifest has.
+It belongs to the cluster, and an existing one may be of another version with more fields, such as that of Multus. The
+one created here follows the multi-network standard v1.3, with the short names of Multus' manifest.
 """
 
 from contrail_config.kube.client import KubeClient
@@ -45,12 +45,12 @@ _BODY = {
 
 
 class NadCrd:
-    """`deadline`: seconds for which the server may take to establish it."""
+    """`deadline`: seconds that the server may take to establish it."""
 
     def __init__(self, client: KubeClient, *, deadline: float = DEADLINE) -> None:
         self._client = client
         self._deadline = deadline
 
     async def ensure(self) -> None:
-        """Returns when NADs are served. Raises KubeError, KubeUnavailableError if that takes too long."""
+        """Returns when NADs are served. Raises KubeError; KubeUnavailableError on timeout."""
         await ensure_crd(self._client, NAME, _BODY, deadline=self._deadline)

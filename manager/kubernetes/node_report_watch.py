@@ -1,17 +1,16 @@
-"""What nodes report: whose ports are unplugged, so that addresses need not be held back for them any longer.
+"""Watch of node reports: which ports the nodes have unplugged, so that holds of their addresses can end.
 
-A pod whose object went before anybody said that its sandbox had ended (it was deleted by force, or its node is away)
-may still be plugged: no more is known of it here, whatever agent its node has. Its addresses are held back until the
-node reports its ports unplugged, and where none does, for as long as addresses are held back at most.
+A pod whose object was deleted before its sandbox was known to be removed (by force, or because its node is unreachable)
+may still be plugged; nothing more is known here, whatever agent its node runs. Its addresses are held until the node
+reports its ports as unplugged, or until the longest hold ends.
 
-Reports are not messages: what a node tells stands in its report for as long as it may matter, and is told on again
-every few seconds. So it does not matter whether it came before or after whoever waits for it, nor to which manager. Who
-has to tell old reports from new ones (an agent that cannot reach the server leaves its old one standing) knows them by
-that: what stood there when a manager began is told before it does anything, see `followed`.
+Reports are states, not messages: an interface stays in the node's report for as long as it may matter, and all reports
+are delivered again every few seconds. So the order of report and deletion does not matter, nor which manager sees it.
+Outdated reports exist too (an agent that cannot reach the API server leaves its old one); callbacks recognise them
+since all reports that exist at start are delivered before the manager does anything else, see `running`.
 
-Reports that nobody writes any more (of nodes that are gone) are removed. Nodes themselves are not looked at, and
-clocks of nodes are not believed: what counts is for how long this manager has seen no change. An agent that still
-lives makes its report anew.
+Stale reports (of nodes that are gone) are removed. Node objects are not read, and clocks of nodes are not trusted: a
+report is stale after this manager has seen no change for a long time. An agent that still runs recreates its report.
 """
 
 import asyncio
@@ -29,78 +28,83 @@ from contrail_config.kubernetes.kinds import CONTRAIL_NODES, ContrailNodeObject
 
 log = logging.getLogger(__name__)
 
-REPEATED_EVERY = 10.0
-"""Seconds after which all that is reported is told on again."""
+REPEAT_INTERVAL = 10.0
+"""Seconds after which all reports are delivered again."""
 
-FORGOTTEN_AFTER = 3600.0
-"""Seconds without a change, ten times what agents leave between two writes at most."""
+STALE_AFTER = 3600.0
+"""Seconds without a change: ten times the longest interval between two writes of an agent."""
 
-PATIENCE = 10.0
-"""Seconds for which a manager that begins waits for the reports that stand."""
+LIST_TIMEOUT = 10.0
+"""Seconds for which a starting manager waits for the existing reports."""
 
-Unplugged = Callable[[Sequence[str]], None]
-"""Told the uuids of interfaces whose ports are unplugged, as often as it is reported."""
+OnUnplugged = Callable[[Sequence[str]], None]
+"""Called with uuids of interfaces whose ports are unplugged, for each delivery of a report."""
 
 
 def may_be_plugged(_vm_uuid: str) -> bool:
-    """Whether a port of the machine may be plugged whose sandbox is not known to have ended: nobody knows better."""
+    """Whether a port of a virtual machine may be plugged while its sandbox is not known to be removed: always."""
     return True
 
 
 class NodeReportWatch:
-    """Follows the reports of all nodes. Needs the verbs list, watch and delete.
+    """Watches the reports of all nodes. Needs the verbs list, watch and delete.
 
-    Times are in seconds; `clock` is one that nobody sets.
+    Times are in seconds; `clock` is monotonic.
     """
 
     def __init__(
         self,
         client: KubeClient,
         *,
-        pace: ReflectorTimings | None = None,
-        repeated_every: float = REPEATED_EVERY,
-        patience: float = PATIENCE,
+        timings: ReflectorTimings | None = None,
+        repeat_interval: float = REPEAT_INTERVAL,
+        list_timeout: float = LIST_TIMEOUT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
-        self._reflector = Reflector(client, CONTRAIL_NODES, timings=pace or ReflectorTimings())
-        self._repeated_every = repeated_every
-        self._patience = patience
+        self._reflector = Reflector(client, CONTRAIL_NODES, timings=timings or ReflectorTimings())
+        self.repeat_interval = repeat_interval
+        self._list_timeout = list_timeout
         self._clock = clock
-        self._changed: dict[str, float] = {}  # when, by node
-        self._unplugged: list[Unplugged] = []
+        self._changed_at: dict[str, float] = {}  # by node
+        self._callbacks: list[OnUnplugged] = []
         self._listed = asyncio.Event()
 
-    def on_unplugged(self, callback: Unplugged) -> None:
-        """Has the callback told of all that is reported from now on."""
-        self._unplugged.append(callback)
+    @property
+    def nodes(self) -> list[str]:
+        """Nodes with a known report."""
+        return list(self._changed_at)
+
+    def on_unplugged(self, callback: OnUnplugged) -> None:
+        """Registers a callback for all reports from now on."""
+        self._callbacks.append(callback)
 
     @asynccontextmanager
-    async def followed(self) -> AsyncIterator[None]:
-        """Follows until the context is left; inside, all that stood there was told, unless that took too long."""
+    async def running(self) -> AsyncIterator[None]:
+        """Watches until the context is left; on entry all existing reports are delivered, unless that times out."""
         tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._repeat())]
         for task in tasks:
             task.add_done_callback(_log_failure)
         try:
-            await self._until_listed()
+            await self._wait_until_listed()
             yield
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
 
-    async def forget_silent(self) -> None:
-        """Removes the reports that did not change for too long."""
-        oldest = self._clock() - FORGOTTEN_AFTER
-        for node in [node for node, changed in self._changed.items() if changed <= oldest]:
+    async def remove_stale(self) -> None:
+        """Removes the reports that did not change for `STALE_AFTER`."""
+        oldest = self._clock() - STALE_AFTER
+        for node in [node for node, changed in self._changed_at.items() if changed <= oldest]:
             await self._remove(node)
 
-    async def _until_listed(self) -> None:
+    async def _wait_until_listed(self) -> None:
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._list_timeout):
                 await self._listed.wait()
         except TimeoutError:
-            log.warning("it is not known yet what nodes report: %s", self._reflector.problem)
+            log.warning("node reports: not listed within %g s: %s", self._list_timeout, self._reflector.problem)
 
     async def _follow(self) -> None:
         async with self._reflector.changes() as changes:
@@ -109,26 +113,26 @@ class NodeReportWatch:
 
     async def _repeat(self) -> None:
         while True:
-            await asyncio.sleep(self._repeated_every)
+            await asyncio.sleep(self.repeat_interval)
             for item in list(self._reflector.objects.values()):
-                self._tell(item)
-            await self.forget_silent()
+                self._notify(item)
+            await self.remove_stale()
 
     def _take(self, change: Change[ContrailNodeObject]) -> None:
         match change:
             case Added(found) | Modified(found):
-                self._changed[found.metadata.name] = self._clock()
-                self._tell(found)
+                self._changed_at[found.metadata.name] = self._clock()
+                self._notify(found)
             case Deleted(last):
-                self._changed.pop(last.metadata.name, None)
+                self._changed_at.pop(last.metadata.name, None)
             case Listed():
                 self._listed.set()
             case UndecodableObject():
-                log.warning("the report of node %s cannot be read: %s", change.metadata.name, change.problem)
+                log.warning("report of node %s: undecodable: %s", change.metadata.name, change.problem)
 
-    def _tell(self, item: ContrailNodeObject) -> None:
+    def _notify(self, item: ContrailNodeObject) -> None:
         if item.status.unplugged:
-            for callback in self._unplugged:
+            for callback in self._callbacks:
                 callback(item.status.unplugged)
 
     async def _remove(self, node: str) -> None:
@@ -141,13 +145,13 @@ class NodeReportWatch:
                 CONTRAIL_NODES, node, uid=metadata.uid, resource_version=metadata.resource_version
             )
         except (KubeNotFoundError, KubeConflictError):
-            return  # the node is heard of again, or somebody else removed it
+            return  # the node reported again, or somebody else removed the report
         except KubeError as error:
-            log.warning("the report of node %s is not removed: %s", node, error)
+            log.warning("report of node %s: not removed: %s", node, error)
             return
-        log.info("removed the report of node %s, which was silent for an hour", node)
+        log.info("report of node %s: removed, unchanged for %g s", node, STALE_AFTER)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("nodes are not followed any more", exc_info=error)
+        log.error("node reports are no longer watched", exc_info=error)

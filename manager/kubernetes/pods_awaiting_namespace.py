@@ -1,10 +1,10 @@
-"""Pods that are there before their namespace is known: they wait for it, since it may choose their network.
+"""Pods whose namespace is not known yet: they are held back, since the namespace may select their network.
 
-Pods and namespaces come by different watches, so a pod may outrun its namespace: by a moment as a rule, for longer
-while the watch of namespaces is cut. What a pod is given stays, so it is not told of before. But nobody waits for ever,
-since most namespaces choose nothing, and one that cannot be read would keep all its pods from starting.
+Pods and namespaces come from different watches, so a pod may arrive before its namespace: usually by a moment, longer
+while the watch of namespaces is interrupted. An assignment is final, so the pod is not delivered before. The wait is
+bounded, since most namespaces select nothing, and an undecodable one would keep all its pods from starting.
 
-Of a pod that waits only the newest state is kept. Who was told of once never waits again, nor does anybody's end.
+Only the newest state of a waiting pod is kept. A pod that was delivered once, and a deletion, never wait.
 """
 
 import asyncio
@@ -17,61 +17,59 @@ log = logging.getLogger(__name__)
 
 
 class PodsAwaitingNamespace:
-    """`tell` is called with each pod when its namespace is known, or after `patience` seconds.
+    """`deliver` is called with each pod when its namespace is known, or after `timeout` seconds.
 
-    The seconds count from the first pod of the namespace that waits. `emptied` is called when nobody waits any more.
+    The timeout runs from the first waiting pod of the namespace. `on_empty` is called when no pod waits any more.
     Belongs to one event loop.
     """
 
-    def __init__(self, *, tell: Callable[[PodObject], None], emptied: Callable[[], None], patience: float) -> None:
-        self._tell = tell
-        self._emptied = emptied
-        self._patience = patience
+    def __init__(self, *, deliver: Callable[[PodObject], None], on_empty: Callable[[], None], timeout: float) -> None:
+        self._deliver = deliver
+        self._on_empty = on_empty
+        self._timeout = timeout
         self._waiting: dict[str, dict[str, PodObject]] = {}  # by namespace and name
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
-    def __bool__(self) -> bool:
-        """Whether any pod waits."""
-        return bool(self._waiting)
+    def __len__(self) -> int:
+        """Number of namespaces that pods wait for."""
+        return len(self._waiting.keys() | self._timers.keys())
 
     def __contains__(self, pod: PodObject) -> bool:
         return pod.metadata.name in self._waiting.get(pod.metadata.namespace, ())
 
     def put(self, pod: PodObject) -> None:
-        """The pod waits, or is as it is now."""
+        """Adds the pod, or replaces its state."""
         namespace = pod.metadata.namespace
         if namespace not in self._waiting:
             loop = asyncio.get_running_loop()
-            self._timers[namespace] = loop.call_later(self._patience, self._give_up, namespace)
+            self._timers[namespace] = loop.call_later(self._timeout, self._time_out, namespace)
         self._waiting.setdefault(namespace, {})[pod.metadata.name] = pod
 
     def remove(self, pod: PodObject) -> None:
-        """The pod is gone, whether it waited or not."""
+        """Removes a deleted pod. Idempotent."""
         namespace = pod.metadata.namespace
         if pod in self:
             del self._waiting[namespace][pod.metadata.name]
             if not self._waiting[namespace]:
-                self.admit(namespace)
+                self.release(namespace)
 
-    def admit(self, namespace: str) -> None:
-        """The namespace is known: has its pods told of, in the order in which they came."""
+    def release(self, namespace: str) -> None:
+        """Delivers the namespace's pods, in the order in which they came: it is known now."""
         if namespace in self._waiting:
             self._timers.pop(namespace).cancel()
             for pod in self._waiting.pop(namespace).values():
-                self._tell(pod)
+                self._deliver(pod)
             if not self._waiting:
-                self._emptied()
+                self._on_empty()
 
     def close(self) -> None:
-        """Nobody waits any more."""
+        """Drops all waiting pods."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
         self._waiting.clear()
 
-    def _give_up(self, namespace: str) -> None:
+    def _time_out(self, namespace: str) -> None:
         count = len(self._waiting[namespace])
-        log.warning(
-            "namespace %s is not known after %g s: %d of its pods go on without", namespace, self._patience, count
-        )
-        self.admit(namespace)
+        log.warning("namespace %s: unknown after %g s, proceeding with %d pods", namespace, self._timeout, count)
+        self.release(namespace)

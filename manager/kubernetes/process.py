@@ -1,9 +1,9 @@
-"""The manager as a process of a cluster: follows its API server, keeps its store there, and leads or stands by.
+"""The manager as a process in a cluster: watches the API server, keeps its store there, and leads or stands by.
 
-A standby is healthy and ready, so that an update of all managers goes on, but it knows nothing: its API says who leads.
-What a leader cannot go on with (its lease was lost, the server refuses what it needs, the definitions of our kinds were
-deleted or the whole of etcd emptied) ends the process, since what it knows is of before; its supervisor starts it anew,
-as a standby, and whatever leads next makes what is missing.
+A standby is healthy and ready, so that a rolling update proceeds, but has no data: its API names the leader. A leader
+that cannot continue (the lease is lost, permissions are missing, the CRDs of the store were deleted or etcd was
+emptied) ends the process, since its caches are outdated. Its supervisor restarts it as a standby, and the next leader
+recreates what is missing.
 """
 
 from collections.abc import Iterator
@@ -26,23 +26,22 @@ from manager.api.routes import api_routes
 from manager.configuration import KubernetesSourceSettings, ManagerConfiguration
 from manager.kubernetes.cluster import Cluster, join_cluster
 from manager.kubernetes.node_report_watch import may_be_plugged
-from manager.manager import Manager
-from manager.side_by_side import until_first_ends
+from manager.manager import Manager, run_until_first_ends
 
-_DEFINITIONS_SEEN = 5.0
-"""Seconds between looks at the definitions of our kinds."""
+_CRD_CHECK_INTERVAL = 5.0
+"""Seconds between checks that the CRDs of the store exist."""
 
 
 async def run_in_cluster(configuration: ManagerConfiguration, settings: KubernetesSourceSettings) -> None:
-    """Runs until it is cancelled. Raises ServiceError if it cannot start as it was told, or has to be started anew."""
+    """Runs until it is cancelled. Raises ServiceError: the configuration is wrong, or a restart is needed."""
     registry = CollectorRegistry()
     with _as_service_error():
         async with AsyncExitStack() as stack:
             cluster = await stack.enter_async_context(join_cluster(configuration, settings))
             store = KubernetesStore(cluster.client)
-            manager = _manager(configuration, cluster, store, registry)
+            manager = make_manager(configuration, cluster, store, registry)
             await _serve(stack, configuration, cluster, manager, registry)
-            await cluster.run(partial(_lead, cluster, store, manager))
+            await cluster.run(partial(lead, cluster, store, manager))
 
 
 @contextmanager
@@ -55,23 +54,24 @@ def _as_service_error() -> Iterator[None]:
         raise RestartError(str(error)) from error
 
 
-def _manager(
+def make_manager(
     configuration: ManagerConfiguration, cluster: Cluster, store: KubernetesStore, registry: CollectorRegistry
 ) -> Manager:
+    """Returns the manager of a cluster, connected to the node reports."""
     leads = Gauge("contrail_manager_leads", "1 if this manager is the one that writes", registry=registry)
-    leads.set_function(lambda: float(cluster.leads))
+    leads.set_function(lambda: float(cluster.is_leader))
     manager = Manager(
         configuration,
         source=cluster.source,
         store=store,
         event_log=cluster.event_log,
         registry=registry,
-        plugged=may_be_plugged,
-        stray_hold=UNPLUGGED_HOLD,  # the garbage collector removes machines after their pods
-        assigned=cluster.assigned,
-        losses=cluster.losses.events,
+        is_plugged=may_be_plugged,
+        orphan_hold=UNPLUGGED_HOLD,  # the garbage collector deletes virtual machines after their pods
+        on_assigned=cluster.on_assigned,
+        watch_deletions=cluster.deletions.watch,
     )
-    cluster.nodes.on_unplugged(manager.unplugged)
+    cluster.node_reports.on_unplugged(manager.unplugged)
     return manager
 
 
@@ -83,16 +83,16 @@ async def _serve(
     registry: CollectorRegistry,
 ) -> None:
     status = status_routes(lambda: cluster.readiness(manager.readiness()), registry)
-    pages = [*status, *api_routes(manager.views, refusal=cluster.refusal)]
+    pages = [*status, *api_routes(manager.queries, refusal=cluster.refusal)]
     await serve_api(stack, plain_runner(pages), parse_listen(configuration.listen, key="listen"))
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))
 
 
-async def _lead(cluster: Cluster, store: KubernetesStore, manager: Manager) -> None:
-    """Works as long as this process leads; what was begun is written before another one may lead."""
+async def lead(cluster: Cluster, store: KubernetesStore, manager: Manager) -> None:
+    """Runs the manager while this process leads; work in progress is written before another process may lead."""
     try:
         uids = await ensure_crds(cluster.client)
-        async with cluster.nodes.followed():
-            await until_first_ends(manager.run(), monitor_crds(cluster.client, uids, interval=_DEFINITIONS_SEEN))
+        async with cluster.node_reports.running():
+            await run_until_first_ends(manager.run(), monitor_crds(cluster.client, uids, interval=_CRD_CHECK_INTERVAL))
     finally:
         await store.close()

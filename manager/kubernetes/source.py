@@ -1,12 +1,12 @@
-"""The source that follows a Kubernetes API server.
+"""Source that watches a Kubernetes API server.
 
-Namespaces and NADs are followed beside pods, but no list of pods begins before networks were listed anew: a pod that is
-in the list is told after the NADs that were there with it (rule 3), also after a cut in which both were made. Where
-networks cannot be listed, pods that come wait for the first such list, but not for a later one for ever: most pods need
-none of the networks that are missing then, and those that do wait by themselves. A new pod waits for its namespace in
-the same way, see `newcomers`.
+Namespaces and NADs are watched beside pods, but no list of pods begins before networks were relisted: a pod in the list
+is sent after the NADs that existed with it (rule 3), also after an interruption in which both were created. If networks
+cannot be listed, pods wait without limit for the first such list, but only up to a timeout for a later one: most pods
+need none of the missing networks, and those that do wait by themselves. A new pod waits for its namespace in the same
+way, see `pods_awaiting_namespace`.
 
-Unbound pods are not asked for: whatever watches them costs the server and us, and nothing can be done for them.
+Unbound pods are not watched: that would cost the server and the manager, and nothing can be done for them.
 """
 
 import asyncio
@@ -34,63 +34,72 @@ from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, SourceEve
 log = logging.getLogger(__name__)
 
 _BOUND = Selector(fields="spec.nodeName!=")
-_MOST_WAITING = 256
-"""Events that lie here while the manager is busy; more changes of pods wait at the server."""
+_MAX_QUEUED = 256
+"""Events queued for the manager; beyond it, changes of pods wait in the connection to the server."""
 
 T = TypeVar("T", bound=KubeObject)
 Make = Callable[[T], Pod | Nad | Namespace]
 
 
 class KubernetesSource:
-    """Pods, NADs and namespaces of a cluster. The NADs' CRD is made if it is missing, and waited for.
+    """Pods, NADs and namespaces of a cluster. Creates the CRD of NADs if it is missing, and waits for it.
 
-    `patience`: seconds for which a list of pods waits for one of networks, but for the first, which waits for ever; and
-    for which a new pod waits for its namespace.
+    `timeout`: seconds for which a list of pods waits for a relist of networks (for the first list without limit), and a
+    new pod for its namespace.
     """
 
     def __init__(
-        self, client: KubeClient, *, definition: NadCrd, pace: ReflectorTimings | None = None, patience: float = 60.0
+        self, client: KubeClient, *, nad_crd: NadCrd, timings: ReflectorTimings | None = None, timeout: float = 60.0
     ) -> None:
-        pace = pace or ReflectorTimings()
-        self._patience = patience
-        self._told: asyncio.Queue[SourceEvent | BaseException] = asyncio.Queue()
+        timings = timings or ReflectorTimings()
+        self._timeout = timeout
+        self._queue: asyncio.Queue[SourceEvent | BaseException] = asyncio.Queue()
         self._taken = asyncio.Event()
-        nads = Reflector(client, NADS, timings=pace, before_list=definition.ensure)
-        self._namespaces = Reflector(client, NAMESPACES, timings=pace)
+        nads = Reflector(client, NADS, timings=timings, before_list=nad_crd.ensure)
+        self._namespaces = Reflector(client, NAMESPACES, timings=timings)
         self._networks = (
-            Informer(self._namespaces, tell=self._tell_namespace, ended=self._ended),
-            Informer(nads, tell=partial(self._tell, NADS, make_nad), ended=self._ended),
+            Informer(self._namespaces, on_change=self._send_namespace, on_end=self._fail),
+            Informer(nads, on_change=partial(self._send, NADS, make_nad), on_end=self._fail),
         )
-        self._pods = Reflector(client, PODS, _BOUND, timings=pace, before_list=self._list_networks)
-        self._newcomers = PodsAwaitingNamespace(
-            tell=self._tell_newcomer, emptied=self._tell_late_list, patience=patience
+        self._pods = Reflector(client, PODS, _BOUND, timings=timings, before_list=self._list_networks)
+        self._awaiting_namespace = PodsAwaitingNamespace(
+            deliver=self._send_awaited, on_empty=self._send_deferred_listed, timeout=timeout
         )
         self._pods_complete: bool | None = None
-        self._list_is_late = False  # for newcomers
+        self._listed_deferred = False  # until no pod awaits its namespace
         self._networks_listed = False
         self._all_pods_seen = False
 
     def problems(self) -> list[str]:
-        """Why what was told is not up to date, if it is not."""
+        """Returns why the sent objects are not up to date, if so."""
         return [problem for kind in (*self._networks, self._pods) if (problem := kind.problem) is not None]
 
-    def pod_of(self, machine: VirtualMachine) -> PodObject | None:
-        """The pod that the machine was made for, as it is now; None if it went."""
-        pod = self._pods.objects.get((machine.namespace, machine.pod))
-        return None if pod is None or identity(pod) != machine.uuid else pod
+    @property
+    def backlog(self) -> int:
+        """Number of events that the manager has not taken yet, and of namespaces that pods wait for."""
+        return self._queue.qsize() + len(self._awaiting_namespace)
 
-    def is_gone(self, machine: VirtualMachine) -> bool:
-        """Whether the pod that the machine was made for is known to have gone, or goes with its namespace."""
-        namespace = self._namespaces.objects.get(("", machine.namespace))
+    def pod(self, namespace: str, name: str) -> PodObject | None:
+        """Returns the cached pod."""
+        return self._pods.objects.get((namespace, name))
+
+    def pod_of(self, vm: VirtualMachine) -> PodObject | None:
+        """Returns the current state of the virtual machine's pod; None if it is gone."""
+        pod = self.pod(vm.namespace, vm.pod)
+        return None if pod is None or identity(pod) != vm.uuid else pod
+
+    def is_gone(self, vm: VirtualMachine) -> bool:
+        """Whether the virtual machine's pod is known to be gone, or is being deleted with its namespace."""
+        namespace = self._namespaces.objects.get(("", vm.namespace))
         if namespace is not None and namespace.metadata.deletion_timestamp is not None:
             return True
-        return self._all_pods_seen and self.pod_of(machine) is None
+        return self._all_pods_seen and self.pod_of(vm) is None
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[AsyncIterator[SourceEvent]]:
-        """All events, in order, until the context is left: to be entered once."""
+        """Yields all events, in order, until the context is left; to be entered once."""
         pods = asyncio.create_task(self._follow_pods())
-        pods.add_done_callback(self._ended)
+        pods.add_done_callback(self._fail)
         try:
             async with aclosing(self._stream()) as stream:
                 yield stream
@@ -99,11 +108,11 @@ class KubernetesSource:
             await asyncio.wait([pods])
             for kind in self._networks:
                 await kind.stop()
-            self._newcomers.close()
+            self._awaiting_namespace.close()
 
     async def _stream(self) -> AsyncGenerator[SourceEvent, None]:
         while True:
-            event = await self._told.get()
+            event = await self._queue.get()
             self._taken.set()
             if isinstance(event, BaseException):
                 raise event
@@ -115,71 +124,71 @@ class KubernetesSource:
                 if isinstance(change, KindListed):
                     self._pods_complete = change.complete
                     self._all_pods_seen |= change.complete
-                await self._room()
-                self._tell_pod(change)
+                await self._wait_for_space()
+                self._send_pod(change)
 
-    async def _room(self) -> None:
-        while self._told.qsize() >= _MOST_WAITING:
+    async def _wait_for_space(self) -> None:
+        while self._queue.qsize() >= _MAX_QUEUED:
             self._taken.clear()
             await self._taken.wait()
 
     async def _list_networks(self) -> None:
-        """Returns when networks are known as they are now, or as they were before if that takes too long."""
+        """Relists networks; returns when they are listed, or, with an earlier list, on timeout."""
         self._pods_complete = None
         for kind in self._networks:
             await kind.relist()
         try:
-            async with asyncio.timeout(self._patience if self._networks_listed else None):
+            async with asyncio.timeout(self._timeout if self._networks_listed else None):
                 for kind in self._networks:
-                    await kind.listed()
+                    await kind.wait_until_listed()
         except TimeoutError:
-            log.warning("pods are listed, though networks are not: %s", "; ".join(self.problems()))
+            log.warning("listing pods although networks are not listed: %s", "; ".join(self.problems()))
         self._networks_listed = True
 
-    def _tell_pod(self, change: Change[PodObject]) -> None:
-        """Tells of a pod, unless it is to wait for its namespace: after that, and never in another order."""
+    def _send_pod(self, change: Change[PodObject]) -> None:
+        """Sends a pod, or holds it back until its namespace is known; its changes and deletion never overtake it."""
         match change:
             case Added(pod) if ("", pod.metadata.namespace) not in self._namespaces.objects:
-                self._newcomers.put(pod)
-            case Modified(pod) if pod in self._newcomers:
-                self._newcomers.put(pod)
+                self._awaiting_namespace.put(pod)
+            case Modified(pod) if pod in self._awaiting_namespace:
+                self._awaiting_namespace.put(pod)
             case _:
-                self._tell(PODS, make_pod, change)
+                self._send(PODS, make_pod, change)
                 if isinstance(change, Deleted):
-                    self._newcomers.remove(change.object)
+                    self._awaiting_namespace.remove(change.object)
 
-    def _tell_namespace(self, change: Change[NamespaceObject]) -> None:
-        self._tell(NAMESPACES, make_namespace, change)
+    def _send_namespace(self, change: Change[NamespaceObject]) -> None:
+        self._send(NAMESPACES, make_namespace, change)
         if isinstance(change, Added):
-            self._newcomers.admit(change.object.metadata.name)
+            self._awaiting_namespace.release(change.object.metadata.name)
 
-    def _tell_newcomer(self, pod: PodObject) -> None:
-        self._told.put_nowait(Applied(make_pod(pod)))
+    def _send_awaited(self, pod: PodObject) -> None:
+        self._queue.put_nowait(Applied(make_pod(pod)))
 
-    def _tell(self, resource: Resource[T], make: Make[T], change: Change[T]) -> None:
+    def _send(self, resource: Resource[T], make: Make[T], change: Change[T]) -> None:
         match change:
             case KindListed():
-                self._tell_listed()
+                self._send_listed()
             case UndecodableObject():
-                self._told.put_nowait(make_problem(resource, change))
+                self._queue.put_nowait(make_problem(resource, change))
             case Deleted():
-                self._told.put_nowait(Gone(make(change.object)))
+                self._queue.put_nowait(Gone(make(change.object)))
             case _:
-                self._told.put_nowait(Applied(make(change.object)))
+                self._queue.put_nowait(Applied(make(change.object)))
 
-    def _tell_listed(self) -> None:
-        """Tells that all was told, if the newest list of every kind was; later, if newcomers still wait."""
+    def _send_listed(self) -> None:
+        """Sends `Listed` once the newest list of every kind is sent; later, if pods still await their namespaces."""
         kinds = [self._pods_complete, *(kind.complete for kind in self._networks)]
         if None not in kinds:
-            self._list_is_late = bool(self._newcomers)
-            if not self._list_is_late:
-                self._told.put_nowait(Listed(complete=all(kinds)))
+            self._listed_deferred = bool(self._awaiting_namespace)
+            if not self._listed_deferred:
+                self._queue.put_nowait(Listed(complete=all(kinds)))
 
-    def _tell_late_list(self) -> None:
-        if self._list_is_late:
-            self._tell_listed()
+    def _send_deferred_listed(self) -> None:
+        if self._listed_deferred:
+            self._send_listed()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """Has the source fail as a part of it did."""
+    def _fail(self, task: asyncio.Task[None]) -> None:
+        """Makes the source fail with the error of one of its tasks."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._told.put_nowait(error)
+            self._queue.put_nowait(error)

@@ -1,10 +1,10 @@
 """Writes each pod's network status: once, after its list of interfaces was written, in the background.
 
-The pod is served without it, so nothing waits for it. What cannot be written now is tried again; what a killed manager
-did not get to is found missing by the next one. A pod that is gone, or another one by now, needs none.
+The pod works without it, so nothing waits for it. A failed write is retried; one that a killed manager did not reach is
+found missing by the next manager. A pod that is gone or replaced needs none.
 
-Who writes may be refused for a moment, while credentials rotate or a server comes up, so that is tried again, too, as
-the reflector does. Rights that are missing for good are told by the cluster's readiness.
+Requests may be denied for a moment, while credentials rotate or a server starts, so that is retried too, as in the
+reflector. Permissions that are missing for good are reported by the cluster's readiness.
 """
 
 import logging
@@ -28,58 +28,58 @@ from manager.work_queue import WorkQueue
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE = 32
+_CONCURRENCY = 32
 
-_PASSING = (
+_TRANSIENT = (
     KubeUnavailableError,
     KubeConflictError,
     KubeUnauthorizedError,
     KubeForbiddenError,
-    KubeConfigurationError,  # a token that is just being rotated
+    KubeConfigurationError,  # a token file during its rotation
 )
 
 
 class StatusWriter:
-    """`pod_of` tells which pod a machine was made for, None if it went. Belongs to one event loop."""
+    """`pod_of` returns the pod of a virtual machine, None if it is gone. Belongs to one event loop."""
 
     def __init__(self, client: KubeClient, *, pod_of: Callable[[VirtualMachine], PodObject | None]) -> None:
         self._client = client
         self._pod_of = pod_of
         self._due: dict[str, VirtualMachine] = {}
-        self.queue = WorkQueue(self._write, limit=_AT_ONCE, passing=KubeError)
+        self.queue = WorkQueue(self._write, limit=_CONCURRENCY, transient=KubeError)
 
-    def assigned(self, machine: VirtualMachine, *, anew: bool) -> None:
-        """The pod has this list, as the store holds it: since now (`anew`), or since long ago."""
-        pod = self._pod_of(machine)
-        if pod is not None and (anew or not _has_status(pod)):
-            self._due[machine.uuid] = machine
-            self.queue.add(machine.uuid)
+    def on_assigned(self, vm: VirtualMachine, *, is_new: bool) -> None:
+        """Has the status of the pod written, if its list was written just now (`is_new`) or it has no status."""
+        pod = self._pod_of(vm)
+        if pod is not None and (is_new or not _has_status(pod)):
+            self._due[vm.uuid] = vm
+            self.queue.add(vm.uuid)
 
     async def close(self) -> None:
-        """Finishes what was begun and begins no more."""
+        """Finishes the work in progress and starts no more."""
         await self.queue.close()
 
     async def _write(self, uuid: str) -> None:
-        machine = self._due.get(uuid)
-        if machine is None:
-            return  # told again while it was written: that was this very machine
-        if (pod := self._pod_of(machine)) is not None:
-            await self._patch(pod, {STATUS_KEY: network_status(machine)})
-        if self._due.get(uuid) is machine:
+        vm = self._due.get(uuid)
+        if vm is None:
+            return  # queued again during its write, which has written this very state
+        if (pod := self._pod_of(vm)) is not None:
+            await self._patch(pod, {STATUS_KEY: network_status(vm)})
+        if self._due.get(uuid) is vm:
             del self._due[uuid]
 
     async def _patch(self, pod: PodObject, annotations: dict[str, str]) -> None:
-        """Patches that very pod: the server refuses it for one of another uid."""
+        """Patches exactly this pod: the server rejects the patch if the uid differs."""
         namespace, name, uid = pod.metadata.namespace, pod.metadata.name, pod.metadata.uid
         patch = {"metadata": {"uid": uid, "annotations": annotations}}
         try:
             await self._client.patch(PODS, name, patch, namespace=namespace, subresource="status")
-        except _PASSING:
-            raise  # and tried again, unless the pod is another one by then
+        except _TRANSIENT:
+            raise  # retried, unless the pod is replaced by then
         except (KubeNotFoundError, KubeInvalidError) as error:
-            log.debug("pod %s/%s is gone: %s", namespace, name, error)
+            log.debug("pod %s/%s: gone: %s", namespace, name, error)
         except KubeError as error:
-            log.warning("network status of pod %s/%s is not written: %s", namespace, name, error)
+            log.warning("pod %s/%s: network status not written: %s", namespace, name, error)
 
 
 def _has_status(pod: PodObject) -> bool:

@@ -1,25 +1,25 @@
-"""A bound on how much is done: so much per second, and some at once after a time with less."""
+"""Token bucket: a rate limit that permits bursts after quieter times."""
 
 import time
 from collections.abc import Callable
 
 
 class TokenBucket:
-    """`rate` per second, saved up to `burst`. `clock`: seconds, that never go back."""
+    """Refills `rate` tokens per second, up to `burst`. `clock` returns monotonic seconds."""
 
     def __init__(self, *, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.rate = rate
         self._burst = burst
         self._clock = clock
-        self._saved = burst
-        self._counted = clock()
+        self._tokens = burst
+        self._refilled_at = clock()
 
     def take(self) -> bool:
-        """Whether one more may be done now."""
+        """Takes a token; returns whether there was one."""
         now = self._clock()
-        self._saved = min(self._burst, self._saved + (now - self._counted) * self.rate)
-        self._counted = now
-        if self._saved < 1:
+        self._tokens = min(self._burst, self._tokens + (now - self._refilled_at) * self.rate)
+        self._refilled_at = now
+        if self._tokens < 1:
             return False
-        self._saved -= 1
+        self._tokens -= 1
         return True

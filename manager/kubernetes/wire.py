@@ -1,8 +1,7 @@
-"""What we read of the server's objects.
+"""Structs that the API server's objects are decoded into.
 
-Annotations are structs of the few keys that count, since whatever else stands there may be megabytes, and is kept for
-each of a hundred thousand pods. What cannot be told apart here takes no memory: texts of which we know the few that
-matter are members of an enumeration, all others being one member.
+Annotations are structs of the few relevant keys, since all others may be megabytes, for each of a hundred thousand
+cached pods. Texts of which only a few values or the presence matter are enum members, which take no memory per object.
 """
 
 from enum import Enum
@@ -27,7 +26,7 @@ class _Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults
 
 
 class Presence(Enum):
-    """A text that is there, whatever it says."""
+    """A text that is present; its value does not matter."""
 
     THERE = ""
 
@@ -37,9 +36,9 @@ class Presence(Enum):
 
 
 class PodAnnotations(_Wire, frozen=True):
-    """Those that choose networks, what tells of static pods, and whether the pod's status was written.
+    """Annotations that select networks or identify static pods, and whether the pod's network status was written.
 
-    `mirror` is what kubelet knows mirrors by: the hash of the static pod that it stands for.
+    `mirror`: by this kubelet recognises a mirror pod; its value is the hash of the static pod's manifest.
     """
 
     networks: str | None = msgspec.field(name=NETWORKS_KEY, default=None)
@@ -66,7 +65,7 @@ class PodObject(_Wire, frozen=True):
 
 
 class NadAnnotations(_Wire, frozen=True):
-    """What a NAD says of its network."""
+    """Annotations that describe the network of a NAD."""
 
     cidr: str | None = msgspec.field(name=CIDR_KEY, default=None)
     gateway: str | None = msgspec.field(name=GATEWAY_KEY, default=None)
@@ -83,7 +82,7 @@ class NadMetadata(Metadata, frozen=True):
 
 
 class NadObject(_Wire, frozen=True):
-    """A NetworkAttachmentDefinition. The schema of `spec` is that of whoever made the CRD, so it may be anything."""
+    """A NetworkAttachmentDefinition. `spec` may be anything: its schema depends on who created the CRD."""
 
     metadata: NadMetadata
     spec: Any = None
@@ -96,7 +95,7 @@ class NamespaceAnnotations(_Wire, frozen=True):
 
 
 class NamespaceMetadata(Metadata, frozen=True):
-    """A namespace's metadata, and whether it is about to go, with all that is in it."""
+    """A namespace's metadata; `deletion_timestamp` is set while it is being deleted with all its objects."""
 
     annotations: NamespaceAnnotations | None = None
     deletion_timestamp: Presence | None = None

@@ -103,7 +103,7 @@ async def _managed(path: Path) -> AsyncIterator[tuple[BenchSource, SqliteStore]]
         store=store,
         event_log=store,
         registry=CollectorRegistry(),
-        plugged=lambda _uuid: False,
+        is_plugged=lambda _uuid: False,
     )
     task = asyncio.create_task(manager.run())
     try:

@@ -56,14 +56,14 @@ async def test_a_manager_that_stands_by_is_ready_and_tells_who_leads(
     contrailctl: Run, agent: str, manager_process: ManagerProcess
 ) -> None:
     async def refuse(_request: web.Request) -> web.Response:
-        return web.json_response({"error": "this manager stands by: other leads"}, status=503)
+        return web.json_response({"error": "this manager is on standby: the leader is other"}, status=503)
 
     pages = [route for route in manager_process.routes() if not route.path.startswith("/v1/")]
     async with served([*pages, web.get("/v1/{kind}", refuse)]) as standby:
         ended = await contrailctl("--manager", standby, "--agent", agent, "status")
     assert ended.status == 0
     assert row(ended, "manager") == [standby, "Ready", "0.1.0", "-"]
-    said = f"{standby}/v1/pods: this manager stands by: other leads (status 503)"
+    said = f"{standby}/v1/pods: this manager is on standby: the leader is other (status 503)"
     assert f"objects: cannot be counted: {said}" in ended.out.splitlines()
 
 

@@ -1,6 +1,7 @@
 """A manager on a real store, and everything that blocks the event loop is an error."""
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
@@ -27,9 +28,12 @@ async def start(store: SqliteStore) -> AsyncIterator[Start]:
     async with contextlib.AsyncExitStack() as stack:
 
         async def start_one(
-            configuration: ManagerConfiguration | None = None, *, source: Source | None = None
+            configuration: ManagerConfiguration | None = None,
+            *,
+            source: Source | None = None,
+            clock: Callable[[], float] = time.monotonic,
         ) -> RunningManager:
-            return await stack.enter_async_context(running_manager(store, configuration, source=source))
+            return await stack.enter_async_context(running_manager(store, configuration, source=source, clock=clock))
 
         yield start_one
 

@@ -89,6 +89,6 @@ async def test_a_manifest_that_cannot_be_read_is_told_and_the_rest_goes_on(
     write("web.yaml", POD.format(name="web", networks=""))
     running = await start(source=source)
     await running.machine_when(lambda machine: machine.pod == "web")
-    await running.settled()
+    await running.idle()
     (event,) = await running.store.events(kind="Manifest")
     assert event.name == "broken.yaml"

@@ -43,8 +43,8 @@ async def test_while_a_port_is_plugged_it_is_long(running: RunningManager) -> No
     await running.remove(FIRST)
     view = await running.view(SECOND)
     assert (view.state, view.reason) == (PodState.WAITING, "AddressUnavailable")
-    (timer,) = running.manager._pods.queue._timers.values()
-    assert timer.when() - _now() == pytest.approx(UNPLUGGED_HOLD, abs=5)
+    (due,) = running.manager.pods.queue.scheduled.values()
+    assert due - _now() == pytest.approx(UNPLUGGED_HOLD, abs=5)
 
 
 async def test_it_is_shortened_when_the_node_unplugs_the_ports(
@@ -56,7 +56,7 @@ async def test_it_is_shortened_when_the_node_unplugs_the_ports(
     _end_shortened_holds_soon(running, monkeypatch)
     running.manager.unplugged(INTERFACES)
     await running.written(SECOND)
-    assert not running.manager._pods._ports._ports
+    assert len(running.manager.pods.held_ports) == 0
 
 
 async def test_unplugging_while_the_machine_is_deleted_counts(
@@ -82,7 +82,7 @@ async def test_unplugging_ports_of_a_pod_that_lives_frees_nothing(running: Runni
     """Its sandbox is made anew, which the runtime does without the pod's end."""
     await running.tell_all(NET_A, FIRST)
     running.manager.unplugged([*INTERFACES, "no interface at all"])
-    await running.settled()
+    await running.idle()
     assert await running.given() == 2
 
 
@@ -110,7 +110,7 @@ class TestAPodOfTheSameUid:
         assert machine.pod == pod.name
         interfaces = {interface.uuid for interface in machine.interfaces}
         running.manager.unplugged(interfaces)
-        await running.settled()
+        await running.idle()
         assert await running.store.address_owners() == interfaces
 
 

@@ -123,12 +123,12 @@ async def _check_that_all_can_go(running: RunningManager, world: World) -> None:
     assert await running.given() == 0
     assert [network.nad for network in await running.store.networks()] == [None]
     manager = running.manager
-    assert (manager._pods.records, manager._nads._records, manager._nads._ended) == ({}, {}, set())
+    assert (manager.pods.records, manager.nads.records, manager.nads.ended) == ({}, {}, set())
 
 
 async def _check_pods(running: RunningManager, pods: list[Pod]) -> None:
     machines = {machine.uuid for machine in await running.store.virtual_machines()}
-    assert {f"{pod.namespace}/{pod.name}" for pod in pods} == running.manager._pods.records.keys()
+    assert {f"{pod.namespace}/{pod.name}" for pod in pods} == running.manager.pods.records.keys()
     assert machines <= {pod.uid for pod in pods}
     for pod in pods:
         view = await running.view(pod)
@@ -139,7 +139,7 @@ async def _check_pods(running: RunningManager, pods: list[Pod]) -> None:
 
 def _cannot_be_served(running: RunningManager, pod: Pod) -> bool:
     try:
-        resolve_interfaces(pod, catalogue=running.manager._catalogue, configuration=CONFIGURATION)
+        resolve_interfaces(pod, catalogue=running.manager.catalogue, configuration=CONFIGURATION)
     except MappingError:
         return True
     return False
@@ -158,4 +158,4 @@ async def _check_networks(running: RunningManager, nads: list[str]) -> None:
     for network in networks:
         assert network.nad is None or network.nad in nads or network.retired, network
         assert not network.retired or network.uuid in used, network
-    assert running.manager._catalogue.networks == {network.fq_name: network for network in networks}
+    assert running.manager.catalogue.networks == {network.fq_name: network for network in networks}

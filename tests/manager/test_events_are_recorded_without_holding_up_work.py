@@ -48,7 +48,7 @@ class Told:
 
     async def flushed(self) -> None:
         async with asyncio.timeout(DEADLINE):
-            await self.recorder.flushed()
+            await self.recorder.flush()
 
     def count(self) -> float | None:
         return self.registry.get_sample_value("told_total", {"reason": "Reason"})
@@ -86,7 +86,7 @@ async def test_they_are_written_in_order_and_all_of_them() -> None:
 
 
 async def test_a_slow_log_holds_up_nobody_until_it_is_far_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_MOST_PENDING", 10)
+    monkeypatch.setattr(events, "_MAX_BACKLOG", 10)
     told = Told()
     told.log.gate.clear()
     await told.record("being written")
@@ -113,7 +113,7 @@ async def test_what_cannot_be_recorded_is_logged_and_dropped(caplog: pytest.LogC
     assert [event.message for event in told.log.recorded] == ["kept"]
     assert told.count() == 1
     (record,) = caplog.records
-    assert record.getMessage() == "1 events are lost: the store is closed"
+    assert record.getMessage() == "1 events dropped: the store is closed"
     assert not record.exc_info
 
 

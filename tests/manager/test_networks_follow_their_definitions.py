@@ -1,8 +1,14 @@
 """From a NAD to its network: made, changed, refused, retired, revived, and gone."""
 
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
 import pytest
 
+from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import EventType, Route, Subnet, VirtualNetwork
+from contrail_config.store import Change, ChangeType
 from manager.configuration import ManagerConfiguration, NamespaceIsolation
 from manager.source import Applied, Gone, Nad
 from tests.manager.conftest import Start
@@ -25,6 +31,15 @@ async def addresses(running: RunningManager, name: str, *, index: int = 1) -> li
     """Addresses of an interface of the pod `name`."""
     (machine,) = [each for each in await running.store.virtual_machines() if each.pod == name]
     return [address.address for address in machine.interfaces[index].addresses]
+
+
+@contextlib.asynccontextmanager
+async def watch_without_changes(**_options: object) -> AsyncIterator[AsyncIterator[Change[VirtualNetwork]]]:
+    async def changes() -> AsyncIterator[Change[VirtualNetwork]]:
+        await asyncio.Event().wait()
+        yield Change(ChangeType.SYNCED, None)
+
+    yield changes()
 
 
 class TestMaking:
@@ -99,8 +114,7 @@ class TestChanging:
         assert await addresses(running, "web-0") == ["10.1.0.2"]
         (_, (reason, message)) = await running.told(WIDER)
         assert reason == "SubnetChangeRefused"
-        assert "10.1.0.0/16 (gateway 10.1.0.1) stay" in message
-        assert "it does not get 10.0.0.0/15" in message
+        assert "keeps subnets 10.1.0.0/16 (gateway 10.1.0.1), not 10.0.0.0/15" in message
 
     async def test_what_pods_do_not_have_addresses_of_is_taken_for_new_ones(self, running: RunningManager) -> None:
         await running.tell_all(NET_A, make_pod("old", networks="net-a"))
@@ -128,7 +142,7 @@ class TestChanging:
         assert await addresses(running, "web-0") == ["10.1.0.2"]
         ((reason, message),) = await running.told(to_b)
         assert reason == "ReferenceChangeRefused"
-        assert "k8s-net-a-pod-network until it is made anew, not for" in message
+        assert "stays bound to network default-domain:k8s-blue:k8s-net-a-pod-network, not " in message
 
     async def test_another_reference_counts_once_the_old_network_is_gone(self, running: RunningManager) -> None:
         """Though the old network changes first: the first of its two pods goes."""
@@ -233,7 +247,7 @@ class TestComingAgain:
         await running.remove(old)
         machine = await running.written(new)
         assert machine.interfaces[1].addresses[0].address == "10.77.0.2"
-        await running.settled()
+        await running.idle()
         assert await running.reasons(different) == ["NetworkStillInUse", "NetworkCreated"]
 
     async def test_a_different_one_proceeds_at_once_if_nobody_uses_the_old(self, running: RunningManager) -> None:
@@ -266,19 +280,20 @@ class TestNetworksOfOthers:
         assert await running.told(NET_A) == [
             (
                 "NetworkNameTaken",
-                "there is a network default-domain:k8s-blue:k8s-net-a-pod-network already: give this NAD another name",
+                "network default-domain:k8s-blue:k8s-net-a-pod-network already exists: give this NAD another name",
             )
         ]
         await running.store.delete_network(uid_of("others", "network"))
         assert (await running.written(pod)).interfaces[1].addresses[0].address == "10.1.0.2"
-        await running.settled()
+        await running.idle()
         assert await running.reasons(NET_A) == ["NetworkNameTaken", "NetworkCreated"]
 
     async def test_one_that_the_manager_has_not_heard_of_yet_is_respected_too(
-        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+        self, store: SqliteStore, start: Start, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(store, "watch_networks", watch_without_changes)
+        running = await start()
         await running.tell_all()
-        monkeypatch.setattr(running.manager._nads.networks, "_take", lambda *_change: None)
         await running.store.put_network(self.network("10.9.0.0/24"))
         await running.apply(NET_A)
         assert await running.reasons(NET_A) == ["NetworkNameTaken"]
@@ -312,5 +327,5 @@ class TestIsolation:
         await running.tell_all(NET_A, smuggled, pod)
         ((reason, message),) = await running.told(smuggled)
         assert reason == "NetworkForbidden"
-        assert message == f"namespace isolation keeps red from network default-domain:k8s-blue:{NAME}"
+        assert message == f"network default-domain:k8s-blue:{NAME}: denied to red by namespace isolation"
         assert await running.given() == 0

@@ -42,7 +42,7 @@ async def test_a_pod_that_goes_is_freed_whole(running: RunningManager) -> None:
     with pytest.raises(NotFoundError):
         await running.machine(pod)
     assert await running.given() == 0
-    assert running.manager._pods.records == {}
+    assert running.manager.pods.records == {}
 
 
 async def test_a_pod_in_a_terminal_phase_is_gone(running: RunningManager) -> None:

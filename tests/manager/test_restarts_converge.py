@@ -78,7 +78,9 @@ async def test_a_pod_that_has_a_machine_of_another_cluster_name_is_not_given_ano
 ) -> None:
     running = RunningManager(store, ManagerConfiguration(cluster_name="other"))
     running.played.send(Applied(PODS[0]))
-    with pytest.raises(ConfigurationError, match=r"cannot be 'other': the machine of pod blue/web-0 is .* 'k8s'"):
+    with pytest.raises(
+        ConfigurationError, match=r"cannot be 'other': the .* of pod blue/web-0 belongs to cluster 'k8s'"
+    ):
         await asyncio.wait_for(running.manager.run(), DEADLINE)
     assert await store.virtual_machines() == machines
 
@@ -125,7 +127,7 @@ async def test_one_uid_under_another_name_is_another_pod(
     await running.tell_all(NET_A, NET_B, renamed, *PODS[1:])
     machine = await running.machine_when(lambda machine: machine.pod == "renamed")
     assert machine.uuid == machines[0].uuid
-    await running.settled()
+    await running.idle()
     assert len(await running.store.virtual_machines()) == 5
 
 
@@ -178,7 +180,7 @@ class TestPodNetwork:
         self, store: SqliteStore, settings: PodNetworkSettings, key: str
     ) -> None:
         running = RunningManager(store, ManagerConfiguration(pod_network=settings))
-        with pytest.raises(ConfigurationError, match=rf"pod-network\.{key}: .* has 10\.32\.0\.0/12 \(gateway"):
+        with pytest.raises(ConfigurationError, match=rf"pod-network\.{key}: .* from 10\.32\.0\.0/12 \(gateway"):
             await asyncio.wait_for(running.manager.run(), DEADLINE)
 
     async def test_one_without_pods_can(self, store: SqliteStore, start: Start) -> None:

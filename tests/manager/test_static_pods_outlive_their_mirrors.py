@@ -10,9 +10,9 @@ from contrail_config.errors import StoreUnavailableError
 from contrail_config.objects import interface_uuid, static_pod_uuid
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
 from manager.controller import static_pods
-from manager.controller.pod_record import Held
-from manager.kubernetes.node_report_watch import REPEATED_EVERY
+from manager.kubernetes.node_report_watch import REPEAT_INTERVAL
 from manager.source import Listed, Pod
+from tests.manager.conftest import Start
 from tests.support.clock import FakeClock
 from tests.support.pods import make_nad, make_pod, uid_of
 from tests.support.running_manager import RunningManager
@@ -51,16 +51,21 @@ async def holds(running: RunningManager, monkeypatch: pytest.MonkeyPatch) -> Hol
 
 
 @pytest.fixture
-def clock(running: RunningManager, monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    """The clock by which mirrors are waited for."""
-    clock = FakeClock(1000.0)
-    monkeypatch.setattr(running.manager._pods._mirrors, "_clock", clock)
-    return clock
+def clock() -> FakeClock:
+    """The manager's clock, for tests that request it."""
+    return FakeClock(1000.0)
+
+
+@pytest.fixture
+async def running(start: Start, request: pytest.FixtureRequest) -> RunningManager:
+    if "clock" in request.fixturenames:
+        return await start(clock=request.getfixturevalue("clock"))
+    return await start()
 
 
 def be_patient(monkeypatch: pytest.MonkeyPatch, *, patience: float = 300.0, lag: float = 0.0) -> None:
-    monkeypatch.setattr(static_pods, "PATIENCE", patience)
-    monkeypatch.setattr(static_pods, "_REPORTS_LAG", lag)
+    monkeypatch.setattr(static_pods, "MIRROR_TIMEOUT", patience)
+    monkeypatch.setattr(static_pods, "_REPORT_DELAY", lag)
 
 
 async def test_a_mirror_that_comes_back_finds_all_as_it_was(running: RunningManager, holds: Holds) -> None:
@@ -93,9 +98,8 @@ async def test_one_that_does_not_come_back_is_freed_like_a_pod_of_which_nothing_
 
 
 async def test_a_store_that_fails_when_the_wait_is_over_does_not_begin_it_anew(
-    running: RunningManager, holds: Holds, monkeypatch: pytest.MonkeyPatch
+    running: RunningManager, holds: Holds, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    be_patient(monkeypatch, patience=0.05)
     failures = iter([StoreUnavailableError("not now")])
     delete = running.store.delete_virtual_machine
 
@@ -105,17 +109,11 @@ async def test_a_store_that_fails_when_the_wait_is_over_does_not_begin_it_anew(
         await delete(uuid, hold=hold)
 
     monkeypatch.setattr(running.store, "delete_virtual_machine", fail_once)
-    waits: list[str] = []
-    note = running.manager._pods._mirrors._note
-
-    def note_wait(key: str, held: Held) -> static_pods._Absence:
-        waits.append(key)
-        return note(key, held)
-
-    monkeypatch.setattr(running.manager._pods._mirrors, "_note", note_wait)
     await running.remove(POD)
-    await running.machine_gone(POD.name)
-    assert waits == ["blue/proxy-node-1"]
+    clock.advance(static_pods.MIRROR_TIMEOUT)
+    running.manager.pods.queue.add(POD.key)
+    await running.machine_gone(POD.name)  # a new wait would take as long again on the clock, which stands still
+    assert next(failures, None) is None
 
 
 async def test_one_whose_sandbox_is_known_to_have_ended_is_not_waited_for(
@@ -139,7 +137,7 @@ async def test_nor_is_one_whose_node_says_that_its_ports_are_unplugged(
 async def test_what_the_node_says_at_once_may_be_of_an_earlier_sandbox(running: RunningManager, holds: Holds) -> None:
     await running.remove(POD)
     running.manager.unplugged(INTERFACES)
-    await running.settled()
+    await running.idle()
     assert holds.seconds == []
     await running.apply(POD)
     await running.machine(POD)
@@ -182,8 +180,8 @@ async def test_what_the_node_took_back_and_says_again_is_new(
     assert holds.seconds == [DEFAULT_HOLD]
 
 
-def test_nodes_are_heard_often_enough_to_tell_old_from_new() -> None:
-    assert REPEATED_EVERY * 2 < static_pods._TOLD_WITHIN
+def test_standing_reports_are_repeated_within_the_report_window() -> None:
+    assert REPEAT_INTERVAL * 2 < static_pods.REPORT_WINDOW
 
 
 async def told_for(seconds: int, running: RunningManager, clock: FakeClock) -> None:
@@ -192,7 +190,7 @@ async def told_for(seconds: int, running: RunningManager, clock: FakeClock) -> N
     for _ in range(seconds // 10):
         clock.advance(10)
         running.manager.unplugged(INTERFACES)
-    await running.settled()
+    await running.idle()
 
 
 async def test_what_the_node_says_of_a_pod_whose_mirror_is_there_frees_nothing(
@@ -244,5 +242,5 @@ async def test_pods_that_only_bear_a_hash_are_not_waited_for(running: RunningMan
 async def test_nobody_is_waited_for_when_the_manager_ends(running: RunningManager, holds: Holds) -> None:
     await running.remove(POD)
     async with asyncio.timeout(1):
-        await running.manager._pods.close()
+        await running.manager.pods.close()
     assert [machine.uuid for machine in await running.store.virtual_machines()] == [POD.uid]

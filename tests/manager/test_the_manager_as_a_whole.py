@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from prometheus_client import generate_latest
@@ -14,8 +14,9 @@ from contrail_config.store import AddressRequest
 from manager import work_queue
 from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
-from manager.source import Applied, Listed, Problem, SourceEvent
+from manager.source import Applied, Gone, Listed, Problem, SourceEvent
 from tests.manager.conftest import Start
+from tests.support.following import eventually
 from tests.support.pods import make_nad, make_pod
 from tests.support.running_manager import DEADLINE, RunningManager
 
@@ -23,7 +24,7 @@ NET_A = make_nad("net-a")
 
 
 async def test_it_is_ready_when_every_pod_of_the_first_list_was_tried(running: RunningManager) -> None:
-    assert running.manager.readiness() == ["the source has not told of all pods and networks yet"]
+    assert running.manager.readiness() == ["the source has not listed all pods and networks yet"]
     await running.apply(NET_A, make_pod("served"), make_pod("waits", networks="nope"))
     assert running.manager.readiness() != []
     await running.send(Listed())
@@ -92,7 +93,7 @@ class TestStoreThatFails:
         monkeypatch.setattr(running.store, "put_virtual_machine", fail_at_first)
         await running.apply(pod)
         machine = await running.written(pod)
-        await running.settled()
+        await running.idle()
         assert await running.given() == 2
         assert len(machine.interfaces) == 2
         assert failures == []
@@ -148,19 +149,14 @@ class TestStoreThatFails:
                     await released.wait()
                 raise
 
-        release = running.manager._pods._released
-
-        def note_release(networks: Iterable[str]) -> None:
-            release(networks)
-            released.set()
-
         monkeypatch.setattr(running.store, "allocate", answer_late)
-        monkeypatch.setattr(running.manager._pods._settler._writer, "_released", note_release)
         monkeypatch.setattr("manager.controller.pod_writer.DEFAULT_HOLD", 0.0)
         running.played.send(Applied(second))
         async with asyncio.timeout(DEADLINE):
             await refused.wait()
-        await running.remove(first)
+        running.played.send(Gone(first))
+        await eventually(lambda: first.key not in running.manager.pods.records)
+        released.set()
         await running.written(second)
 
 

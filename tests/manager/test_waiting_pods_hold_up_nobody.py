@@ -34,7 +34,7 @@ async def test_addresses_of_a_machine_that_could_not_be_written_do_not_keep_thei
         broken.setattr(running.store, "put_virtual_machine", refuse)
         running.played.send(Applied(pod))
         await running.played.taken()
-        await eventually(lambda: running.manager._pods.records["blue/web-0"].unfinished is not None)
+        await eventually(lambda: running.manager.pods.records["blue/web-0"].unconfirmed is not None)
         running.played.send(Gone(NET_A), Applied(make_nad("net-a", cidr="10.2.0.0/16", generation=2)))
         await running.played.taken()
     machine = await running.written(pod)

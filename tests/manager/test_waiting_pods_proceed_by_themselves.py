@@ -13,6 +13,7 @@ from tests.support.pods import FOREIGN_CONFIG, make_nad, make_namespace, make_po
 from tests.support.running_manager import DEADLINE, RunningManager
 
 NET_A = make_nad("net-a", cidr="10.1.0.0/16")
+NETWORK = "default-domain:k8s-blue:k8s-net-a-pod-network"
 TINY = make_nad("tiny", cidr="10.6.0.0/29")  # room for 5
 
 
@@ -72,7 +73,7 @@ async def test_for_a_network_that_somebody_else_makes(running: RunningManager) -
     await running.store.put_network(network)
     machine = await running.written(pod)
     assert machine.interfaces[1].addresses[0].address == "10.9.0.2"
-    await running.settled()
+    await running.idle()
     assert await running.reasons(nad) == ["NetworkNotFound"]
 
 
@@ -89,7 +90,7 @@ async def test_for_the_annotation_of_its_namespace_to_be_mended(running: Running
 async def test_for_a_uid_that_another_pod_bears(running: RunningManager) -> None:
     first, second = make_pod("first"), make_pod("second", uid=make_pod("first").uid)
     await running.tell_all(first, second)
-    assert await _last(running, second) == ("UidTaken", f"its uid {first.uid} is that of pod blue/first too")
+    assert await _last(running, second) == ("UidTaken", f"uid {first.uid} is already used by pod blue/first")
     await running.remove(first)
     assert (await running.machine(second)).pod == "second"
 
@@ -99,7 +100,7 @@ async def test_for_a_mac_that_another_pod_asked_for(running: RunningManager) -> 
     await running.tell_all(NET_A, first, second)
     reason, message = await _last(running, second)
     assert reason == "MacAddressTaken"
-    assert "pod blue/first has MAC 02:00:00:00:00:07 in network default-domain:k8s-blue:k8s-net-a" in message
+    assert message == f"MAC 02:00:00:00:00:07 in network {NETWORK} is already used by pod blue/first"
     await running.remove(first)
     assert (await running.machine(second)).interfaces[1].mac == "02:00:00:00:00:07"
 
@@ -193,7 +194,7 @@ async def test_for_a_free_address_first_come_first_served(running: RunningManage
     await running.tell_all(TINY, *served, *waiting)
     assert await _last(running, waiting[0]) == (
         "AddressesExhausted",
-        "network default-domain:k8s-blue:k8s-tiny-pod-network has no free IPv4 address",
+        "network default-domain:k8s-blue:k8s-tiny-pod-network: no free IPv4 address",
     )
     assert (await running.view(waiting[3])).state is PodState.WAITING
     arrivals = asyncio.create_task(_arrivals(running, 3))
@@ -201,7 +202,7 @@ async def test_for_a_free_address_first_come_first_served(running: RunningManage
         await running.remove(pod)
     async with asyncio.timeout(DEADLINE):
         assert await arrivals == ["waiting-0", "waiting-1", "waiting-2"]
-    await running.settled()
+    await running.idle()
     assert (await running.view(waiting[3])).state is PodState.WAITING
     assert await running.given() == 2 * 5
 
@@ -216,8 +217,8 @@ async def test_a_latecomer_does_not_overtake_who_waits(running: RunningManager) 
     await running.apply(make_pod("latecomer", networks="tiny"))
     async with asyncio.timeout(DEADLINE):
         assert await arrivals == ["waiting"]
-    await running.settled()
-    assert "other pods came before" in (await running.told(make_pod("latecomer")))[0][1]
+    await running.idle()
+    assert "other pods were first" in (await running.told(make_pod("latecomer")))[0][1]
 
 
 @pytest.mark.usefixtures("short_holds")
@@ -233,11 +234,9 @@ async def test_a_waiting_pod_that_goes_leaves_nothing_behind(running: RunningMan
     pods = [make_pod("lost", networks="nope"), *(make_pod(f"p{number}", networks="tiny") for number in range(7))]
     await running.tell_all(TINY, *pods)
     await running.remove(*pods)
-    controller = running.manager._pods
+    controller = running.manager.pods
     assert controller.records == {}
-    assert (controller._room._needs, controller._claims._claimed) == ({}, {})
-    lines = controller._desk._lines
-    assert (lines._lines, lines._places, lines._tickets) == ({}, {}, {})
+    assert (len(controller.pending), len(controller.claims), controller.allocator.waiting) == (0, 0, 0)
     assert await running.given() == 0
 
 

@@ -19,7 +19,7 @@ async def test_a_change_is_told_once_and_alters_nothing(running: RunningManager)
     assert await running.machine(BEFORE) == written
     (_, (reason, message)) = await running.told(BEFORE)
     assert reason == "NetworksChanged"
-    assert message == ("the networks of a pod stay as they were when it was made: 3 interfaces instead of 2")
+    assert message == ("the networks of a pod cannot change after its creation: 3 interfaces instead of 2")
     view = await running.view(BEFORE)
     assert (view.state, view.reason, view.message) == (PodState.READY, reason, message)
 
@@ -28,7 +28,7 @@ async def test_each_change_is_told(running: RunningManager) -> None:
     await running.tell_all(NET_A, NET_B, BEFORE)
     await running.apply(make_pod(networks="net-b"))
     await running.apply(make_pod(networks="net-a", default_gw="net-a"))
-    assert [message.rpartition("made: ")[2] for _, message in (await running.told(BEFORE))[1:]] == [
+    assert [message.rpartition("creation: ")[2] for _, message in (await running.told(BEFORE))[1:]] == [
         "index 1: network blue/net-b instead of blue/net-a",
         "index 1: default-gw true instead of none",
     ]
@@ -47,7 +47,7 @@ async def test_a_change_to_nonsense_is_told_as_such(running: RunningManager) -> 
     await running.tell_all(NET_A, BEFORE)
     await running.apply(make_pod(networks="net-a,,"))
     await running.apply(make_pod(networks="net-a,nope"))
-    assert [message.rpartition("made: ")[2] for _, message in (await running.told(BEFORE))[1:]] == [
+    assert [message.rpartition("creation: ")[2] for _, message in (await running.told(BEFORE))[1:]] == [
         "k8s.v1.cni.cncf.io/networks, element 2: is empty: remove the extra comma",
         "network attachment definition blue/nope not found",
     ]

@@ -79,7 +79,7 @@ async def test_it_is_told_and_nothing_is_left(
     assert await running.given() == 0
     assert await running.store.virtual_machines() == []
     await running.remove(pod)
-    assert running.manager._pods.records == {}
+    assert running.manager.pods.records == {}
 
 
 async def test_what_is_told_again_and_again_is_recorded_once(running: RunningManager) -> None:

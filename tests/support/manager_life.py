@@ -59,19 +59,19 @@ class ManagerLife:
     def _begin(self, client: KubeClient) -> None:
         self._client = client
         self.store = self._given_store or KubernetesStore(client, clock=_hasty_clock, pace=0.0)
-        source = KubernetesSource(client, definition=NadCrd(client), pace=_PACE, patience=0.2)
+        source = KubernetesSource(client, nad_crd=NadCrd(client), timings=_PACE, timeout=0.2)
         self.statuses = StatusWriter(client, pod_of=source.pod_of)
-        losses = DeletedVirtualMachines(client, is_gone=source.is_gone, pace=_PACE)
+        deletions = DeletedVirtualMachines(client, is_gone=source.is_gone, timings=_PACE)
         self.manager = Manager(
             ManagerConfiguration(),
             source=source,
             store=self.store,
             event_log=KubernetesEventLog(client, instance=""),
             registry=CollectorRegistry(),
-            plugged=set[str]().__contains__,
-            stray_hold=UNPLUGGED_HOLD,
-            assigned=self.statuses.assigned,
-            losses=no_deletions if self._given_store else losses.events,
+            is_plugged=set[str]().__contains__,
+            orphan_hold=UNPLUGGED_HOLD,
+            on_assigned=self.statuses.on_assigned,
+            watch_deletions=no_deletions if self._given_store else deletions.watch,
         )
         self._main = asyncio.get_running_loop().create_task(self._run())
 

@@ -2,21 +2,20 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable
 
 from prometheus_client import CollectorRegistry
 
 from contrail_config.embedded.store import SqliteStore
-from contrail_config.objects import Event, FqName, Subnet, VirtualMachine, VirtualNetwork, network_uuid
+from contrail_config.objects import Event, Subnet, VirtualMachine, VirtualNetwork, network_uuid
 from contrail_config.store import ChangeType, WatchStart
 from manager.api.queries import ItemFilter
 from manager.api.types import PodView
 from manager.configuration import ManagerConfiguration
 from manager.manager import Manager
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Source, SourceEvent
-from manager.work_queue import WorkQueue
-
-Queue = WorkQueue[str] | WorkQueue[tuple[str, str]]
+from tests.support.following import eventually
 
 MARK = ("default-domain", "marks", "mark")
 """Name of a network that tests put into the store to see when the manager has heard of it."""
@@ -55,7 +54,12 @@ class RunningManager:
     """What a test does with a manager, and asks of it."""
 
     def __init__(
-        self, store: SqliteStore, configuration: ManagerConfiguration, *, source: Source | None = None
+        self,
+        store: SqliteStore,
+        configuration: ManagerConfiguration,
+        *,
+        source: Source | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.store = store
         self.played = PlayedSource()
@@ -67,11 +71,9 @@ class RunningManager:
             store=store,
             event_log=store,
             registry=self.registry,
-            plugged=self.plugged.__contains__,
+            is_plugged=self.plugged.__contains__,
+            clock=clock,
         )
-        self._heard = asyncio.Event()
-        table = self.manager._nads.networks
-        table._changed = self._noting(table._changed)
 
     async def apply(self, *objects: Pod | Nad | Namespace) -> None:
         """The source tells of these, and the manager does what it can."""
@@ -90,45 +92,22 @@ class RunningManager:
         self.played.send(*events)
         async with asyncio.timeout(DEADLINE):
             await self.played.taken()
-            await self.settled()
+            await self.idle()
 
-    async def settled(self) -> None:
+    async def idle(self) -> None:
         """Returns when the manager has nothing to do, but for what waits."""
-        manager = self.manager
-        queues: list[Queue] = [
-            manager._nads.queue,
-            manager._nads.astray,
-            manager._pods.queue,
-            manager._pods._unplugged,
-            manager._chores,
-        ]
-        while any(len(queue) for queue in queues):
-            for queue in queues:
-                await queue.settled()
-        await manager._recorder.flushed()
+        await self.manager.idle()
 
     async def caught_up(self) -> None:
         """Returns when the manager has heard of all that the store did so far, and has nothing to do."""
         uuid = network_uuid(MARK)
-        known = self.manager._catalogue.networks
+        known = self.manager.catalogue.networks
         async with asyncio.timeout(DEADLINE):
             await self.store.put_network(VirtualNetwork(MARK, uuid, (Subnet("192.0.2.0/24", None),)))
-            await self._until(lambda: MARK in known)
+            await eventually(lambda: MARK in known)
             await self.store.delete_network(uuid)
-            await self._until(lambda: MARK not in known)
-            await self.settled()
-
-    async def _until(self, condition: Callable[[], bool]) -> None:
-        while not condition():
-            self._heard.clear()
-            await self._heard.wait()
-
-    def _noting(self, changed: Callable[[FqName], None]) -> Callable[[FqName], None]:
-        def note(name: FqName) -> None:
-            changed(name)
-            self._heard.set()
-
-        return note
+            await eventually(lambda: MARK not in known)
+            await self.idle()
 
     async def machine(self, pod: Pod) -> VirtualMachine:
         """What is written for the pod."""
@@ -136,7 +115,7 @@ class RunningManager:
 
     async def view(self, pod: Pod) -> PodView:
         """How far the manager got with the pod."""
-        (view,) = await self.manager.views.pods(ItemFilter(namespace=pod.namespace, name=pod.name))
+        (view,) = await self.manager.queries.pods(ItemFilter(namespace=pod.namespace, name=pod.name))
         return view
 
     async def network(self, name: str) -> VirtualNetwork | None:
@@ -189,10 +168,14 @@ class RunningManager:
 
 @contextlib.asynccontextmanager
 async def running_manager(
-    store: SqliteStore, configuration: ManagerConfiguration | None = None, *, source: Source | None = None
+    store: SqliteStore,
+    configuration: ManagerConfiguration | None = None,
+    *,
+    source: Source | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[RunningManager]:
     """A manager that runs until the context is left, by being cancelled."""
-    running = RunningManager(store, configuration or ManagerConfiguration(), source=source)
+    running = RunningManager(store, configuration or ManagerConfiguration(), source=source, clock=clock)
     task = asyncio.create_task(running.manager.run())
     try:
         yield running

@@ -62,11 +62,11 @@ class ToldSource(News):
 
 @contextlib.asynccontextmanager
 async def follow_source(
-    client: KubeClient, *, patience: float = DEADLINE, deadline: float = DEADLINE
+    client: KubeClient, *, wait_timeout: float = DEADLINE, deadline: float = DEADLINE
 ) -> AsyncIterator[ToldSource]:
     """Follows a source until the context is left."""
-    definition = NadCrd(client, deadline=deadline)
-    told = ToldSource(KubernetesSource(client, definition=definition, pace=QUICK, patience=patience))
+    nad_crd = NadCrd(client, deadline=deadline)
+    told = ToldSource(KubernetesSource(client, nad_crd=nad_crd, timings=QUICK, timeout=wait_timeout))
     task = asyncio.create_task(told.follow())
     try:
         yield told

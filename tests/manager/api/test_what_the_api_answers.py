@@ -33,7 +33,7 @@ OBJECTS = (
 async def client(running: RunningManager, aiohttp_client: AiohttpClient) -> Client:
     await running.tell_all(*OBJECTS)
     application = web.Application(middlewares=[errors_as_json])
-    application.add_routes(api_routes(running.manager.views))
+    application.add_routes(api_routes(running.manager.queries))
     return await aiohttp_client(application)
 
 

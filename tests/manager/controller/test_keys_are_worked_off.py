@@ -23,7 +23,7 @@ class Work:
         self.fail_next: list[Exception] = []
         self.gate = asyncio.Event()
         self.gate.set()
-        self.queue = WorkQueue(self.work, limit=limit, passing=TimeoutError)
+        self.queue = WorkQueue(self.work, limit=limit, transient=TimeoutError)
 
     async def work(self, key: str) -> None:
         self.busy[key] += 1
@@ -37,13 +37,13 @@ class Work:
 
     async def settled(self) -> None:
         async with asyncio.timeout(DEADLINE):
-            await self.queue.settled()
+            await self.queue.idle()
 
 
 async def until_done(work: Work, number: int) -> None:
     async with asyncio.timeout(DEADLINE):
         while len(work.done) < number:
-            await work.queue._change()
+            await work.queue.wait_for_change()
 
 
 async def test_a_key_is_worked_off_once_however_often_it_was_added() -> None:
@@ -96,7 +96,7 @@ async def test_a_failure_is_tried_again_later_and_holds_up_no_other_key(
     assert work.done == ["b", "a"]
     assert work.queue.failing == 0
     (record,) = caplog.records
-    assert "a is tried again in" in record.getMessage()
+    assert "a: retry in" in record.getMessage()
     assert record.exc_info is None
 
 
@@ -116,9 +116,15 @@ async def test_a_bug_is_logged_with_its_trace(
 async def test_delays_grow_to_a_cap_with_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
     delays: list[float] = []
     work = Work()
-    monkeypatch.setattr(work.queue, "add_later", lambda _key, delay: delays.append(delay))
-    for _ in range(40):
-        work.queue._retry("a", TimeoutError())
+
+    def retry_at_once(key: str, delay: float) -> None:
+        delays.append(delay)
+        work.queue.add(key)
+
+    monkeypatch.setattr(work.queue, "add_after", retry_at_once)
+    work.fail_next = [TimeoutError() for _ in range(40)]
+    work.queue.add("a")
+    await until_done(work, 1)
     assert all(0.5 * work_queue.FIRST_RETRY * 2**n <= delays[n] <= work_queue.FIRST_RETRY * 2**n for n in range(6))
     assert all(work_queue.LONGEST_RETRY / 2 <= delay <= work_queue.LONGEST_RETRY for delay in delays[10:])
     assert len(set(delays[10:])) > 1
@@ -126,16 +132,16 @@ async def test_delays_grow_to_a_cap_with_jitter(monkeypatch: pytest.MonkeyPatch)
 
 async def test_a_key_is_worked_off_at_the_earliest_of_the_moments_that_it_was_added_for() -> None:
     work = Work()
-    work.queue.add_later("a", 60.0)
-    work.queue.add_later("a", 0.01)
-    work.queue.add_later("a", 30.0)
+    work.queue.add_after("a", 60.0)
+    work.queue.add_after("a", 0.01)
+    work.queue.add_after("a", 30.0)
     assert len(work.queue) == 0
     await until_done(work, 1)
-    work.queue.add_later("b", 60.0)
+    work.queue.add_after("b", 60.0)
     work.queue.add("b")
     await work.settled()
     assert work.done == ["a", "b"]
-    assert not work.queue._timers
+    assert work.queue.scheduled == {}
 
 
 async def test_nothing_is_worked_on_while_it_is_paused() -> None:
@@ -160,13 +166,13 @@ async def test_closing_finishes_what_was_begun_and_begins_no_more() -> None:
     work.gate.clear()
     work.queue.add("a")
     work.queue.add("b")
-    work.queue.add_later("c", 0.0)
+    work.queue.add_after("c", 0.0)
     await asyncio.sleep(0)
     asyncio.get_running_loop().call_soon(work.gate.set)
     async with asyncio.timeout(DEADLINE):
         await work.queue.close()
     work.queue.add("d")
-    work.queue.add_later("e", 0.0)
+    work.queue.add_after("e", 0.0)
     await work.settled()
     assert work.done == ["a"]
     assert len(work.queue) == 0
@@ -182,5 +188,5 @@ async def test_work_is_done_in_the_context_of_the_queue_not_of_who_added_the_key
     queue = WorkQueue(look, limit=1)
     about.set("somebody")
     queue.add("a")
-    await queue.settled()
+    await queue.idle()
     assert seen == ["nobody"]

@@ -15,23 +15,23 @@ class Lines(PendingAddressQueue):
 
 
 def test_without_a_line_everybody_may_try() -> None:
-    assert Lines().before("a", ["n1", "n2"]) is None
+    assert Lines().blocked_by("a", ["n1", "n2"]) is None
 
 
 def test_who_comes_later_is_behind_and_the_head_may_try() -> None:
     lines = Lines()
     lines.join("n1", "a")
-    assert lines.before("a", ["n1"]) is None
-    assert lines.before("b", ["n0", "n1"]) == "n1"
-    assert lines.before("b", ["n0"]) is None
+    assert lines.blocked_by("a", ["n1"]) is None
+    assert lines.blocked_by("b", ["n0", "n1"]) == "n1"
+    assert lines.blocked_by("b", ["n0"]) is None
 
 
 def test_a_release_has_the_head_try_again_and_nobody_else() -> None:
     lines = Lines()
     lines.join("n1", "a")
     lines.join("n1", "b")
-    lines.try_again("n1")
-    lines.try_again("n2")
+    lines.requeue_head("n1")
+    lines.requeue_head("n2")
     assert lines.retried == ["a"]
 
 
@@ -44,7 +44,7 @@ def test_when_the_head_leaves_the_next_one_tries() -> None:
     lines.leave("a")
     assert lines.retried == ["c"]
     lines.leave("c")
-    assert lines.before("d", ["n1"]) is None
+    assert lines.blocked_by("d", ["n1"]) is None
 
 
 def test_a_pod_that_goes_to_another_line_keeps_the_place_of_its_arrival() -> None:
@@ -52,9 +52,9 @@ def test_a_pod_that_goes_to_another_line_keeps_the_place_of_its_arrival() -> Non
     lines.join("n1", "a")
     lines.join("n2", "b")
     lines.join("n2", "a")
-    assert lines.before("b", ["n2"]) == "n2"
-    assert lines.before("a", ["n2"]) is None
-    assert lines.before("c", ["n1"]) is None
+    assert lines.blocked_by("b", ["n2"]) == "n2"
+    assert lines.blocked_by("a", ["n2"]) is None
+    assert lines.blocked_by("c", ["n1"]) is None
 
 
 def test_one_that_left_and_comes_again_is_last() -> None:
@@ -63,7 +63,7 @@ def test_one_that_left_and_comes_again_is_last() -> None:
     lines.join("n1", "b")
     lines.leave("a")
     lines.join("n1", "a")
-    assert lines.before("a", ["n1"]) == "n1"
+    assert lines.blocked_by("a", ["n1"]) == "n1"
 
 
 @given(
@@ -88,4 +88,4 @@ def test_at_the_head_is_always_who_arrived_first(steps: list[tuple[str, str]]) -
             place[pod] = network
         for network in ("n1", "n2"):
             waiting = [each for each in arrivals if place[each] == network]
-            assert [each for each in waiting if lines.before(each, [network]) is None] == waiting[:1]
+            assert [each for each in waiting if lines.blocked_by(each, [network]) is None] == waiting[:1]

@@ -30,7 +30,7 @@ class TestWaiting:
         room.wait("p1", [NET_A])
         room.leave("p1")
         room.leave("p1")
-        assert (room._waiting, room._needs) == ({}, {})
+        assert (room._waiting, room._dependencies) == ({}, {})
 
 
 class TestClaiming:
@@ -40,7 +40,7 @@ class TestClaiming:
         mac = mac_dependency("n1", "02:00:00:00:00:07")
         assert claims.claim("p1", [uid_dependency("u1"), mac]) is None
         assert claims.claim("p2", [uid_dependency("u2"), mac]) == Conflict(mac, "p1")
-        claims.drop("p1")
+        claims.release("p1")
         assert freed == [uid_dependency("u1"), mac]
         assert claims.claim("p2", [uid_dependency("u2"), mac]) is None
 
@@ -56,18 +56,18 @@ class TestClaiming:
         claims.claim("p1", [NET_A, NET_B])
         claims.claim("p1", [NET_B])
         assert freed == [NET_A]
-        claims.drop("p1")
-        claims.drop("p1")
-        assert (claims._holder, claims._claimed) == ({}, {})
+        claims.release("p1")
+        claims.release("p1")
+        assert (claims._holders, claims._claims) == ({}, {})
 
 
 class TestHolding:
     def test_a_port_is_found_once(self) -> None:
         ports = HeldPorts(lambda: 0.0)
         ports.add([("vmi-1", "n1"), ("vmi-2", "n2")])
-        assert ports.take("vmi-1") == "n1"
-        assert ports.take("vmi-1") is None
-        assert ports.take("another") is None
+        assert ports.pop("vmi-1") == "n1"
+        assert ports.pop("vmi-1") is None
+        assert ports.pop("another") is None
 
     def test_it_is_forgotten_when_the_hold_is_over(self) -> None:
         now = 0.0
@@ -76,8 +76,8 @@ class TestHolding:
         now = UNPLUGGED_HOLD - 1
         ports.add([("vmi-2", "n1")])
         now = UNPLUGGED_HOLD
-        assert ports.take("vmi-1") is None
-        assert ports.take("vmi-2") == "n1"
+        assert ports.pop("vmi-1") is None
+        assert ports.pop("vmi-2") == "n1"
         assert not ports._ports
 
     def test_one_that_is_noted_anew_keeps_no_other_from_being_forgotten(self) -> None:
@@ -87,5 +87,5 @@ class TestHolding:
         now = 100.0
         ports.add([("vmi-1", "n1")])
         now = UNPLUGGED_HOLD
-        assert ports.take("vmi-2") is None
+        assert ports.pop("vmi-2") is None
         assert list(ports._ports) == ["vmi-1"]

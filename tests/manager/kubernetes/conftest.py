@@ -60,12 +60,12 @@ def managed(server: FakeApiServer, objects: ClusterObjects) -> Managed:
     async def manage() -> AsyncIterator[None]:
         configuration = ManagerConfiguration()
         async with join_cluster(configuration, Settings(), access=ClientConfig(server.url)) as cluster:
-            cluster.nodes._repeated_every = 0.02
+            cluster.node_reports.repeat_interval = 0.02
             store = KubernetesStore(cluster.client, pace=0.0)
-            manager = process._manager(configuration, cluster, store, CollectorRegistry())
-            task = asyncio.create_task(cluster.run(lambda: process._lead(cluster, store, manager)))
+            manager = process.make_manager(configuration, cluster, store, CollectorRegistry())
+            task = asyncio.create_task(cluster.run(lambda: process.lead(cluster, store, manager)))
             try:
-                await eventually(lambda: task.done() or (cluster.leads and not manager.readiness()))
+                await eventually(lambda: task.done() or (cluster.is_leader and not manager.readiness()))
                 yield
             finally:
                 task.cancel()

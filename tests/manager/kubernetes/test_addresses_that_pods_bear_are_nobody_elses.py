@@ -59,4 +59,4 @@ async def test_a_network_that_went_too_keeps_no_manager_from_starting(
     objects.remove_nad("net-a")
     async with managed():
         assert kept_machines(server)[machine.uuid] == machine
-        assert f"addresses of machine {machine.name} are not given to it" in caplog.text
+        assert f"virtual machine {machine.name}: addresses not reallocated" in caplog.text

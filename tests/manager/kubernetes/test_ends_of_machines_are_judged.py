@@ -72,7 +72,7 @@ async def losses(client: KubeClient, *gone: VirtualMachine) -> AsyncIterator[Asy
     """What is told where the pods of some machines are gone."""
     async with (
         asyncio.timeout(DEADLINE),
-        DeletedVirtualMachines(client, is_gone=gone.__contains__, pace=QUICK).events() as told,
+        DeletedVirtualMachines(client, is_gone=gone.__contains__, timings=QUICK).watch() as told,
     ):
         yield told
 
@@ -185,7 +185,7 @@ class TestWhatIsTold:
         async with losses(client) as told:
             server.remove(MACHINE_KIND, "web-0", namespace="blue")
             assert await anext(told) == Removed("blue/web-0", machine.uuid, None)
-        assert "the last state of machine blue/web-0 cannot be read" in caplog.text
+        assert "virtual machine blue/web-0: last state is undecodable" in caplog.text
 
     async def test_what_is_left_where_the_server_does_not_know_what_happened(
         self, client: KubeClient, server: FakeApiServer
@@ -203,7 +203,7 @@ class TestWhatIsTold:
         server.faults.refuse(500, verb="list")
         async with losses(client) as told:
             assert await anext(told) == Remaining({"blue/web-0": machine.uuid})
-        assert "machines will be listed" in caplog.text
+        assert "listing all virtual machines" in caplog.text
 
     async def test_a_list_that_was_not_ended_counts_for_nothing(
         self, client: KubeClient, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch

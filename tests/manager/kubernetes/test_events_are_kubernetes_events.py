@@ -20,7 +20,7 @@ from tests.support.pods import make_pod
 
 EVENTS = next(kind for kind in BUILT_IN if kind.plural == "events")
 THEN = 1_700_000_000.0
-TOO_MANY = "more than 2 events of type Warning per second"
+TOO_MANY = "rate limit: more than 2 Warning events per second"
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def clock() -> FakeClock:
 @pytest.fixture
 def bounded(client: KubeClient, clock: FakeClock) -> KubernetesEventLog:
     """Writes three events of each type, and two more after each second."""
-    allowances = {kind: TokenBucket(rate=2, burst=3, clock=clock) for kind in EventType}
-    return KubernetesEventLog(client, instance="", allowances=allowances)
+    rate_limits = {kind: TokenBucket(rate=2, burst=3, clock=clock) for kind in EventType}
+    return KubernetesEventLog(client, instance="", rate_limits=rate_limits)
 
 
 async def test_an_event_is_what_kubectl_shows(event_log: KubernetesEventLog, server: FakeApiServer) -> None:
@@ -159,8 +159,8 @@ async def test_what_others_wrote_in_its_name_is_passed_over_and_said_once(
     for _ in range(2):
         assert await event_log.events() == [event()]
     assert await event_log.events(namespace="blue", name="web-0") == [event()]
-    (line,) = [line for line in caplog.messages if "passed over" in line]
-    assert line == f"event blue/forged is passed over: {problem}"
+    (line,) = [line for line in caplog.messages if ": skipped: " in line]
+    assert line == f"event blue/forged: skipped: {problem}"
 
 
 async def test_the_log_is_not_filled_with_them(
@@ -169,12 +169,12 @@ async def test_the_log_is_not_filled_with_them(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("manager.kubernetes.event_log._REMEMBERED", 2)
+    monkeypatch.setattr("manager.kubernetes.event_log._CACHE_SIZE", 2)
     for number in range(4):
         server.put(EVENTS, f"forged-{number}", namespace="blue", reportingComponent="contrail-manager")
     for _ in range(2):
         assert await event_log.events() == []
-    assert len([line for line in caplog.messages if "passed over" in line]) == 2
+    assert len([line for line in caplog.messages if ": skipped: " in line]) == 2
 
 
 async def test_the_longest_of_names_has_events_too(event_log: KubernetesEventLog, server: FakeApiServer) -> None:
@@ -192,7 +192,7 @@ async def test_what_cannot_be_written_is_an_error_that_names_the_object(
     with pytest.raises(StoreUnavailableError, match=r"event NetworkNotFound on gone/web-0: POST .* not found"):
         await event_log.record_event(event(namespace="gone"))
     server.faults.refuse(403, verb="list", times=1)
-    with pytest.raises(StoreUnavailableError, match=r"events cannot be read: .*403"):
+    with pytest.raises(StoreUnavailableError, match=r"cannot list events: .*403"):
         await event_log.events()
 
 
@@ -206,7 +206,7 @@ async def test_what_exceeds_the_rate_is_dropped(
 
 
 async def test_a_crowd_of_pods_that_are_well_keeps_no_warning_from_being_told(bounded: KubernetesEventLog) -> None:
-    assert "more than 2 events of type Normal per second" in await record_all(bounded, 9, kind=EventType.NORMAL)
+    assert "rate limit: more than 2 Normal events per second" in await record_all(bounded, 9, kind=EventType.NORMAL)
     assert await record_all(bounded, 1) == [None]
 
 

@@ -99,7 +99,7 @@ async def test_a_report_that_stood_before_frees_nothing_and_one_that_comes_after
     client: KubeClient,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(static_pods, "_REPORTS_LAG", 0.05)
+    monkeypatch.setattr(static_pods, "_REPORT_DELAY", 0.05)
     other = static_pod_uuid("blue", "other", HASH)
     node = NodeReports(client, "node-1")
     await ensure_crds(client)
@@ -127,7 +127,7 @@ def report(*machines: str) -> NodeReport:
 async def test_a_pod_whose_file_was_removed_is_freed_in_the_end(
     managed: Managed, objects: ClusterObjects, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(static_pods, "PATIENCE", 0.1)
+    monkeypatch.setattr(static_pods, "MIRROR_TIMEOUT", 0.1)
     async with managed():
         objects.add_nad("net-a")
         add_mirror(objects)

@@ -55,7 +55,7 @@ async def test_no_pod_is_told_while_networks_were_never_listed(
 ) -> None:
     objects.add_pod("web-0")
     server.faults.refuse(403, verb="get", times=1000)  # of the definition
-    told = await follow(patience=0.05)
+    told = await follow(wait_timeout=0.05)
     await eventually(lambda: server.faults.refused >= 3)
     assert "+pod web-0" not in told.lines()
     assert told.lists == []
@@ -69,7 +69,7 @@ async def test_no_pod_is_told_while_networks_were_never_listed(
 async def test_pods_go_on_in_the_end_where_known_networks_cannot_be_listed_again(
     follow: Follow, objects: ClusterObjects, server: FakeApiServer
 ) -> None:
-    told = await follow(patience=0.05)
+    told = await follow(wait_timeout=0.05)
     await told.until_listed()
     await eventually(lambda: len(server.watches) == 3)
     server.faults.refuse(403, verb="get", times=1000)  # of the definition, before NADs are listed
@@ -107,7 +107,7 @@ async def test_a_busy_manager_keeps_pods_at_the_server_but_not_networks(
     told = await follow()
     async with asyncio.timeout(10):
         await told.until_listed()
-    assert told.source._told.qsize() == 0
+    assert told.source.backlog == 0
     assert [line for line in told.lines() if "pod" in line] == sorted(
         (f"+pod web-{number}" for number in range(700)), key=str
     )

@@ -10,7 +10,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import CONTRAIL_NODES, GROUP, VERSION, NodeReport
 from contrail_config.kubernetes.node_reports import NodeReports
-from manager.kubernetes.node_report_watch import FORGOTTEN_AFTER, NodeReportWatch
+from manager.kubernetes.node_report_watch import STALE_AFTER, NodeReportWatch
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -24,9 +24,11 @@ NODE_KIND = Kind(
 class Told(News):
     """What the nodes were heard to have unplugged, as often as it was told."""
 
-    def __init__(self, client: KubeClient, clock: FakeClock, *, repeated_every: float, patience: float) -> None:
+    def __init__(self, client: KubeClient, clock: FakeClock, *, repeat_interval: float, list_timeout: float) -> None:
         super().__init__()
-        self.nodes = NodeReportWatch(client, pace=QUICK, clock=clock, repeated_every=repeated_every, patience=patience)
+        self.nodes = NodeReportWatch(
+            client, timings=QUICK, clock=clock, repeat_interval=repeat_interval, list_timeout=list_timeout
+        )
         self.nodes.on_unplugged(self._hear)
         self.heard: list[str] = []
 
@@ -41,7 +43,7 @@ class Told(News):
 
     async def until_known(self, count: int) -> None:
         """Returns when the reports of so many nodes are known."""
-        await eventually(lambda: len(self.nodes._changed) == count)
+        await eventually(lambda: len(self.nodes.nodes) == count)
 
 
 Listen = Callable[..., AbstractAsyncContextManager[Told]]
@@ -57,9 +59,9 @@ async def listen(client: KubeClient, clock: FakeClock) -> Listen:
     await ensure_crds(client)
 
     @contextlib.asynccontextmanager
-    async def listen_one(*, repeated_every: float = 3600.0, patience: float = DEADLINE) -> AsyncIterator[Told]:
-        told = Told(client, clock, repeated_every=repeated_every, patience=patience)
-        async with told.nodes.followed():
+    async def listen_one(*, repeat_interval: float = 3600.0, list_timeout: float = DEADLINE) -> AsyncIterator[Told]:
+        told = Told(client, clock, repeat_interval=repeat_interval, list_timeout=list_timeout)
+        async with told.nodes.running():
             yield told
 
     return listen_one
@@ -89,7 +91,7 @@ class TestWhatIsTold:
 
     async def test_it_is_told_again_and_again_as_long_as_it_stands(self, client: KubeClient, listen: Listen) -> None:
         await report(client, "node-1", "a")
-        async with listen(repeated_every=0.01) as told:
+        async with listen(repeat_interval=0.01) as told:
             await told.until(lambda: told.heard.count("a") == 5)
             await report(client, "node-1", "b")
             await told.until(lambda: told.heard.count("b") == 5)
@@ -106,9 +108,9 @@ class TestWhatIsTold:
     ) -> None:
         await report(client, "node-1", "a")
         server.faults.refuse(403, verb="list", times=1000)
-        async with listen(patience=0.05) as told:
+        async with listen(list_timeout=0.05) as told:
             assert told.heard == []
-            assert "it is not known yet what nodes report: " in caplog.text
+            assert "node reports: not listed within 0.05 s: " in caplog.text
             server.faults.refusals.clear()
             await told.until_heard("a")
 
@@ -136,7 +138,7 @@ class TestWhatIsTold:
         await report(client, "node-1", "a")
         async with listen() as told:
             await told.until_heard("a")
-        assert "the report of node broken cannot be read" in caplog.text
+        assert "report of node broken: undecodable" in caplog.text
 
     async def test_what_newer_agents_add_is_passed_over(
         self, client: KubeClient, server: FakeApiServer, listen: Listen
@@ -152,7 +154,7 @@ class TestWhatIsTold:
         async with listen() as told:
             told.nodes.on_unplugged(_fail)
             await report(client, "node-1", "a")
-            await eventually(lambda: "nodes are not followed any more" in caplog.text)
+            await eventually(lambda: "node reports are no longer watched" in caplog.text)
 
 
 class TestNodesThatAreGone:
@@ -165,13 +167,13 @@ class TestNodesThatAreGone:
         await report(client, "alive")
         async with listen() as told:
             await told.until_known(2)
-            clock.advance(FORGOTTEN_AFTER - 1)
-            await told.nodes.forget_silent()
+            clock.advance(STALE_AFTER - 1)
+            await told.nodes.remove_stale()
             assert len(kept(server)) == 2
             await report(client, "alive", "a")
             await told.until(lambda: told.heard)
             clock.advance(1)
-            await told.nodes.forget_silent()
+            await told.nodes.remove_stale()
             assert kept(server) == ["alive"]
             await told.until_known(1)
 
@@ -179,9 +181,9 @@ class TestNodesThatAreGone:
         self, client: KubeClient, server: FakeApiServer, listen: Listen, clock: FakeClock
     ) -> None:
         await report(client, "gone")
-        async with listen(repeated_every=0.01) as told:
+        async with listen(repeat_interval=0.01) as told:
             await told.until_known(1)
-            clock.advance(FORGOTTEN_AFTER)
+            clock.advance(STALE_AFTER)
             await eventually(lambda: not kept(server))
 
     async def test_a_node_that_is_heard_of_at_the_last_moment_stays(
@@ -190,11 +192,11 @@ class TestNodesThatAreGone:
         await report(client, "slow")
         async with listen() as told:
             await told.until_known(1)
-            clock.advance(FORGOTTEN_AFTER)
+            clock.advance(STALE_AFTER)
             server.faults.silent = True
             server.cut_watches()
             await report(client, "slow", "a")
-            await told.nodes.forget_silent()
+            await told.nodes.remove_stale()
         assert kept(server) == ["slow"]
 
     async def test_one_that_was_removed_by_somebody_else_is_no_error(
@@ -203,10 +205,10 @@ class TestNodesThatAreGone:
         await report(client, "gone")
         async with listen() as told:
             await told.until_known(1)
-            clock.advance(FORGOTTEN_AFTER)
+            clock.advance(STALE_AFTER)
             server.faults.silent = True
             await client.delete(CONTRAIL_NODES, "gone")
-            await told.nodes.forget_silent()
+            await told.nodes.remove_stale()
 
     async def test_a_server_that_refuses_is_asked_again(
         self,
@@ -219,9 +221,9 @@ class TestNodesThatAreGone:
         await report(client, "gone")
         async with listen() as told:
             await told.until_known(1)
-            clock.advance(FORGOTTEN_AFTER)
+            clock.advance(STALE_AFTER)
             server.faults.refuse(403, verb="delete")
-            await told.nodes.forget_silent()
-            assert "the report of node gone is not removed" in caplog.text
-            await told.nodes.forget_silent()
+            await told.nodes.remove_stale()
+            assert "report of node gone: not removed" in caplog.text
+            await told.nodes.remove_stale()
             assert kept(server) == []

@@ -40,8 +40,8 @@ class Member:
             store=store,
             event_log=cluster.event_log,
             registry=CollectorRegistry(),
-            plugged=set[str]().__contains__,
-            assigned=cluster.assigned,
+            is_plugged=set[str]().__contains__,
+            on_assigned=cluster.on_assigned,
         )
         self.task = asyncio.create_task(cluster.run(self.manager.run))
 
@@ -51,7 +51,7 @@ class Member:
 
     async def serves(self) -> None:
         """Returns when it leads and has tried every pod."""
-        await eventually(lambda: self.task.done() or (self.cluster.leads and not self.readiness))
+        await eventually(lambda: self.task.done() or (self.cluster.is_leader and not self.readiness))
         assert not self.task.done()
 
     async def stop(self) -> None:
@@ -82,7 +82,7 @@ async def test_it_serves_pods_and_tells_them(server: FakeApiServer, objects: Clu
         await eventually(lambda: objects.status("web-0") is not None)
         machine = await manager.store.virtual_machine(uid)
         assert machine.interfaces[0].addresses[0].address in str(objects.status("web-0"))
-        await manager.manager._recorder.flushed()
+        await manager.manager.recorder.flush()
         (event,) = await manager.cluster.event_log.events(name="web-0")
         assert event.reason == "InterfacesAssigned"
 
@@ -137,12 +137,12 @@ async def test_a_standby_is_ready_and_neither_reads_nor_writes(
     async with member(server, tmp_path / "a") as leader:
         await leader.serves()
         await eventually(lambda: objects.status("web-0"))
-        await leader.manager._recorder.flushed()
+        await leader.manager.recorder.flush()
         before = len(server.requests)
         async with member(server, tmp_path / "b") as standby:
             await eventually(lambda: server.requests[before:].count("get leases") >= 3)
             assert standby.readiness == []
-            assert not standby.cluster.leads
+            assert not standby.cluster.is_leader
             assert {request.split()[1] for request in server.requests[before:]} == {"leases"}
             assert await standby.store.virtual_machines() == []
 
@@ -164,7 +164,7 @@ async def test_who_lost_the_lease_writes_nothing_more_and_ends(
 ) -> None:
     async with member(server, tmp_path) as leader:
         await leader.serves()
-        await leader.manager._recorder.flushed()
+        await leader.manager.recorder.flush()
         steal_lease(server)
         await eventually(leader.task.done)
         before = len(server.requests)

@@ -57,8 +57,8 @@ async def test_a_pod_whose_list_is_new_gets_its_status_in_one_write(
 ) -> None:
     uid = objects.add_pod("web-0", annotations={"of/others": "stays"}, status={"phase": "Pending"})
     server.requests.clear()
-    writer.assigned(machine(uid), anew=True)
-    await writer.queue.settled()
+    writer.on_assigned(machine(uid), is_new=True)
+    await writer.queue.idle()
     assert server.requests == ["patch pods"]
     annotations = objects.pod("web-0")["metadata"]["annotations"]
     assert set(annotations) == {"of/others", STATUS_KEY}
@@ -69,8 +69,8 @@ async def test_a_pod_whose_list_is_new_gets_its_status_in_one_write(
 
 async def test_a_status_that_its_user_stated_is_overwritten(writer: StatusWriter, objects: ClusterObjects) -> None:
     uid = objects.add_pod("web-0", annotations={STATUS_KEY: "mine"})
-    writer.assigned(machine(uid), anew=True)
-    await writer.queue.settled()
+    writer.on_assigned(machine(uid), is_new=True)
+    await writer.queue.idle()
     assert objects.status("web-0") != "mine"
 
 
@@ -79,9 +79,9 @@ async def test_after_a_restart_only_what_is_missing_is_written(
 ) -> None:
     there = objects.add_pod("web-0", annotations={STATUS_KEY: "[]"})
     missing = objects.add_pod("web-1")
-    writer.assigned(machine(there), anew=False)
-    writer.assigned(machine(missing, pod="web-1"), anew=False)
-    await writer.queue.settled()
+    writer.on_assigned(machine(there), is_new=False)
+    writer.on_assigned(machine(missing, pod="web-1"), is_new=False)
+    await writer.queue.idle()
     assert objects.status("web-0") == "[]"
     assert objects.status("web-1") not in (None, "[]")
     assert server.requests == ["patch pods"]
@@ -94,7 +94,7 @@ async def test_what_the_server_cannot_do_now_is_tried_again(
     monkeypatch.setattr(work_queue, "FIRST_RETRY", 0.001)
     uid = objects.add_pod("web-0")
     server.faults.refuse(code, verb="patch", times=5)
-    writer.assigned(machine(uid), anew=True)
+    writer.on_assigned(machine(uid), is_new=True)
     async with asyncio.timeout(20):
         await eventually(lambda: objects.status("web-0") is not None)
     assert server.faults.refused == 5
@@ -106,9 +106,9 @@ async def test_a_pod_that_went_or_was_replaced_needs_none(
     first = objects.add_pod("web-0")
     objects.remove_pod("web-0")
     objects.add_pod("web-0")
-    writer.assigned(machine(first), anew=True)
-    writer.assigned(machine(str(uuid.uuid4()), pod="gone"), anew=True)
-    await writer.queue.settled()
+    writer.on_assigned(machine(first), is_new=True)
+    writer.on_assigned(machine(str(uuid.uuid4()), pod="gone"), is_new=True)
+    await writer.queue.idle()
     assert objects.status("web-0") is None
     assert server.requests == []
 
@@ -118,8 +118,8 @@ async def test_nor_does_one_that_goes_or_is_replaced_just_then(
 ) -> None:
     server.faults.refuse(500, verb="patch", times=2)
     for name in ("web-0", "web-1"):
-        writer.assigned(machine(objects.add_pod(name), pod=name), anew=True)
-    await writer.queue.settled()
+        writer.on_assigned(machine(objects.add_pod(name), pod=name), is_new=True)
+    await writer.queue.idle()
     for name in ("web-0", "web-1"):
         objects.remove_pod(name)
     objects.add_pod("web-0")
@@ -134,8 +134,8 @@ async def test_a_mirror_that_kubelet_made_again_gets_the_status_of_its_pod(
     static = machine(static_pod_uuid("blue", "web-0", "cafe"))
     for _ in range(2):
         objects.add_pod("web-0", annotations=annotations)
-        writer.assigned(static, anew=False)
-        await writer.queue.settled()
+        writer.on_assigned(static, is_new=False)
+        await writer.queue.idle()
         assert objects.status("web-0") is not None
         objects.remove_pod("web-0")
 
@@ -144,11 +144,11 @@ async def test_a_list_that_is_told_again_while_its_status_is_written_is_no_failu
     writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer, held_up: HeldUp
 ) -> None:
     told = machine(objects.add_pod("web-0"))
-    writer.assigned(told, anew=True)
+    writer.on_assigned(told, is_new=True)
     await held_up.begun.wait()
-    writer.assigned(told, anew=False)
+    writer.on_assigned(told, is_new=False)
     held_up.go_on.set()
-    await writer.queue.settled()
+    await writer.queue.idle()
     assert writer.queue.failing == 0
     assert server.requests == ["patch pods"]
 
@@ -158,11 +158,11 @@ async def test_a_list_that_is_written_anew_while_its_status_is_written_gets_a_st
 ) -> None:
     first = machine(objects.add_pod("web-0"))
     second = msgspec.structs.replace(first, interfaces=first.interfaces[:1] * 2)
-    writer.assigned(first, anew=True)
+    writer.on_assigned(first, is_new=True)
     await held_up.begun.wait()
-    writer.assigned(second, anew=True)
+    writer.on_assigned(second, is_new=True)
     held_up.go_on.set()
-    await writer.queue.settled()
+    await writer.queue.idle()
     assert writer.queue.failing == 0
     assert objects.status("web-0") == network_status(second) != network_status(first)
 
@@ -172,10 +172,10 @@ async def test_what_the_server_finds_wrong_is_said_and_left(
 ) -> None:
     uid = objects.add_pod("web-0")
     server.faults.refuse(400, verb="patch")
-    writer.assigned(machine(uid), anew=True)
-    await writer.queue.settled()
+    writer.on_assigned(machine(uid), is_new=True)
+    await writer.queue.idle()
     assert writer.queue.failing == 0
-    assert "network status of pod blue/web-0 is not written: PATCH" in caplog.text
+    assert "pod blue/web-0: network status not written: PATCH" in caplog.text
 
 
 def machine(uid: str, *, pod: str = "web-0") -> VirtualMachine:

@@ -41,7 +41,7 @@ async def test_other_annotations_are_not_kept(follow: Follow, objects: ClusterOb
     told = await follow()
     await told.until_listed()
     assert told.pod("web-0").annotations == NETWORKS
-    kept = told.source._pods.objects["blue", "web-0"]
+    kept = told.source.pod("blue", "web-0")
     assert "x" * 100 not in repr(kept)
 
 

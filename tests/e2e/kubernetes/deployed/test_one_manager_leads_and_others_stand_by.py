@@ -48,7 +48,7 @@ def test_a_standby_is_ready_and_says_who_leads(cluster: Cluster, managers: Manag
     second.wait_until(lambda: holder in str(second.ask("/v1/pods")), what="knowing who leads")
     assert second.get("/readyz")["ready"]
     for page in ("pods", "networks", "interfaces", "events"):
-        assert second.ask(f"/v1/{page}") == (503, {"error": f"this manager stands by: {holder} leads"})
+        assert second.ask(f"/v1/{page}") == (503, {"error": f"this manager is on standby: the leader is {holder}"})
         assert first.ask(f"/v1/{page}")[0] == 200
     assert (metric(first, "contrail_manager_leads"), metric(second, "contrail_manager_leads")) == (1.0, 0.0)
 
