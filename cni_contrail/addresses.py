@@ -1,4 +1,4 @@
-"""Addresses as text: one canonical form for each, through the C library (`ipaddress` costs time to import)."""
+"""Canonical text form of addresses, through the C library: importing `ipaddress` takes too long."""
 
 import functools
 import socket
@@ -8,16 +8,16 @@ DEFAULT_DESTINATION = {4: "0.0.0.0/0", 6: "::/0"}
 
 
 def family_of(address: str) -> int:
-    """4 or 6, of an address or CIDR that is one."""
+    """Returns 4 or 6 for a valid address or CIDR."""
     return 6 if ":" in address else 4
 
 
 def canonical_address(text: object) -> str | None:
-    """The address in canonical form; None if the text is no address."""
+    """Returns the address in canonical form, None if it is not an address."""
     return _canonical(text) if isinstance(text, str) else None
 
 
-@functools.lru_cache(maxsize=256)  # gateways and name servers are the same for many pods
+@functools.lru_cache(maxsize=256)  # many pods have the same gateways and name servers
 def _canonical(text: str) -> str | None:
     family = socket.AF_INET6 if ":" in text else socket.AF_INET
     try:
@@ -27,7 +27,7 @@ def _canonical(text: str) -> str | None:
 
 
 def canonical_cidr(text: object) -> str | None:
-    """The CIDR with its address in canonical form; None if the text is no CIDR."""
+    """Returns the CIDR with its address in canonical form, None if it is not a CIDR."""
     if not isinstance(text, str):
         return None
     address_text, _, length = text.partition("/")
@@ -40,5 +40,5 @@ def canonical_cidr(text: object) -> str | None:
 
 
 def is_unspecified(address: str) -> bool:
-    """Whether it is `0.0.0.0` or `::`, in canonical form."""
+    """Returns whether the address, in canonical form, is `0.0.0.0` or `::`."""
     return address in ("0.0.0.0", "::")

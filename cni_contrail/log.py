@@ -1,8 +1,8 @@
-"""Log lines: one per event, to standard error or a file, with container, pod and VMI on each.
+"""Log: one line per event to standard error or a file, with container, pod and VMI in each line.
 
-Made by hand, since importing `logging` takes as long as half of an ADD's kernel work. A line is one write, so lines
-of processes that share a file do not mix. Logging never makes a call fail: what a file does not take goes to standard
-error, and so does once why it does not.
+Not `logging`, whose import takes as long as half of an ADD's kernel work. A line is one write, so lines of processes
+that share a file do not interleave. Logging never fails a call: lines that cannot be written to the file go to standard
+error, after one warning with the reason.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from collections.abc import Mapping
 LEVELS = ("debug", "info", "warning", "error")
 
 _STANDARD_ERROR = 2
-_MOST_TOLD = 16  # files: a network configuration may name any
+_MAX_REPORTED = 16  # files: a network configuration may name any file, and the daemon lives long
 
-_told: dict[str, object] = {}  # files that standard error was told of, each with a token of who told it
+_reported: dict[str, object] = {}  # files with a warning on standard error; the value identifies its writer
 
 
 class Log:
-    """Writes lines of `level` and above; `bind` makes one that says more about whom its lines are about."""
+    """Writes lines of `level` and above; `bind` returns one with more context in its lines."""
 
     def __init__(self, path: str = "", level: str = "info", *, json_lines: bool = False) -> None:
         self._path = path
@@ -30,26 +30,26 @@ class Log:
         self._context: Mapping[str, str] = {}
 
     def bind(self, **context: str) -> Log:
-        """The same journal, with `key=value` of each added to its lines; what is empty is left out."""
+        """Returns a log that adds `key=value` of each argument to its lines; empty values are omitted."""
         bound = Log(self._path, self._level)
         bound._form = self._form
         bound._context = {**self._context, **{key: value for key, value in context.items() if value}}
         return bound
 
     def debug(self, message: str) -> None:
-        """For those who follow a call step by step."""
+        """Logs a single step of a call."""
         self._write("debug", message)
 
     def info(self, message: str) -> None:
-        """What a call did."""
+        """Logs the outcome of a call."""
         self._write("info", message)
 
     def warning(self, message: str) -> None:
-        """What was not as it should be, and the call went on."""
+        """Logs a problem that did not fail the call."""
         self._write("warning", message)
 
     def error(self, message: str) -> None:
-        """Why a call failed."""
+        """Logs why a call failed."""
         self._write("error", message)
 
     def _write(self, level: str, message: str) -> None:
@@ -60,21 +60,22 @@ class Log:
             try:
                 _append(self._path, line)
             except OSError as error:
-                self._tell_once(error)
+                self._report_once(error)
             else:
                 return
-        _tell(line)
+        _write_to_stderr(line)
 
     def _line(self, level: str, message: str) -> bytes:
         now = time.time()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
         return (self._form(stamp, level.upper(), self._context, message) + "\n").encode(errors="backslashreplace")
 
-    def _tell_once(self, error: OSError) -> None:
+    def _report_once(self, error: OSError) -> None:
         mine = object()
-        if len(_told) < _MOST_TOLD and _told.setdefault(self._path, mine) is mine:  # one of several threads
-            why = f"log-file {self._path}: {error.strerror}: lines go to standard error"
-            _tell(self._line("warning", why))
+        # `setdefault` is atomic: of several threads exactly one writes the warning.
+        if len(_reported) < _MAX_REPORTED and _reported.setdefault(self._path, mine) is mine:
+            why = f"log-file {self._path}: {error.strerror}: logging to standard error instead"
+            _write_to_stderr(self._line("warning", why))
 
 
 def _append(path: str, line: bytes) -> None:
@@ -85,11 +86,11 @@ def _append(path: str, line: bytes) -> None:
         os.close(descriptor)
 
 
-def _tell(line: bytes) -> None:
+def _write_to_stderr(line: bytes) -> None:
     try:
         os.write(_STANDARD_ERROR, line)
     except OSError:
-        return  # nobody can be told
+        return  # standard error is closed or full: there is no other place
 
 
 def _text_line(stamp: str, level: str, context: Mapping[str, str], message: str) -> str:

@@ -1,1 +1,1 @@
-"""The node agent's side of a call: what is asked over HTTP, how long, and what stock agents need besides."""
+"""Client of the node agent: HTTP requests, their deadlines, and notifications that are retried later."""

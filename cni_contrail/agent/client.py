@@ -1,9 +1,9 @@
-"""What the plugin asks of a node agent: upstream's paths and bodies, and the additions of ours.
+"""Client of the node agent's API: the paths and bodies of the Contrail vrouter agent, and the additions of ours.
 
-Answers are decoded here and read in `cni_contrail.interfaces.served`. "Not there" (404) is an answer, None; "not now"
-(503) is `UnreachableError` like no answer at all; any other failure is `RefusedError`.
+Answers are decoded here and validated in `cni_contrail.interfaces.served`. 404 is an answer, None; 503 raises
+`UnreachableError` like no answer at all; any other status raises `RejectedError`.
 
-What an ADD asks is two steps each, `ask_...` and the reading of the answer: the agent works while the ADD goes on.
+The requests of an ADD have two steps, `request_...` and reading the answer: the agent works while the ADD goes on.
 """
 
 from __future__ import annotations
@@ -21,83 +21,89 @@ if TYPE_CHECKING:
     from typing import Any
 
 Port = Mapping[str, str]
-"""The body of `POST /vm`: upstream's keys, all strings."""
+"""The body of `POST /vm`: the keys of the Contrail vrouter agent, all values strings."""
 
 
 class AgentClient:
-    """The agent of this node. All methods raise `UnreachableError`, `RefusedError`, or code 100 for nonsense."""
+    """The agent of this node.
+
+    All methods that read an answer raise `UnreachableError`, `RejectedError`, or `PluginError` with code 100 for a
+    malformed answer.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
 
-    def request_vm_config(self, machine: str, uid: str, wait: float, deadline: Deadline) -> HttpExchange:
-        """Asks for the pod's interfaces as configured (`/vm-cfg`).
+    def request_vm_config(self, virtual_machine: str, uid: str, wait: float, deadline: Deadline) -> HttpExchange:
+        """Requests the pod's interfaces as configured (`/vm-cfg`).
 
-        Ours holds its answer for up to `wait` seconds until the list of this very pod is whole; a stock agent knows
-        neither parameter and answers what it has.
+        Our agent holds its answer for up to `wait` seconds until the list of exactly this pod is complete. The Contrail
+        vrouter agent ignores both parameters and answers what it has.
         """
         query = f"?wait={wait:.3f}" + (f"&uid={uid}" if uid else "")
-        return HttpExchange(self.endpoint, "GET", f"/vm-cfg/{machine}{query}", b"", deadline)
+        return HttpExchange(self.endpoint, "GET", f"/vm-cfg/{virtual_machine}{query}", b"", deadline)
 
-    def read_vm_config(self, asked: HttpExchange) -> list[Any] | None:
-        """The pod's interfaces; None if the agent has no list."""
-        return self._list(asked)
+    def read_vm_config(self, exchange: HttpExchange) -> list[Any] | None:
+        """Returns the pod's interfaces, None if the agent has no list."""
+        return self._list(exchange)
 
-    def vm_ports(self, machine_uuid: str, deadline: Deadline) -> list[Any] | None:
-        """The VM's plugged interfaces with their addresses; None until all that they need has arrived."""
-        return self._list(HttpExchange(self.endpoint, "GET", f"/vm/{machine_uuid}", b"", deadline))
+    def vm_ports(self, vm_uuid: str, deadline: Deadline) -> list[Any] | None:
+        """Returns the VM's plugged interfaces with their addresses, None until the agent has all their data."""
+        return self._list(HttpExchange(self.endpoint, "GET", f"/vm/{vm_uuid}", b"", deadline))
 
     def request_plug(self, ports: Port | Sequence[Port], deadline: Deadline) -> HttpExchange:
-        """Tells the agent of one port, or (ours only) of several, all or nothing."""
+        """Requests to plug one port, or (our agent only) several, all or none."""
         return HttpExchange(self.endpoint, "POST", "/vm", json.dumps(ports).encode(), deadline)
 
-    def plug(self, asked: HttpExchange) -> None:
-        """Returns when the agent has taken the ports."""
-        self._answer(asked)
+    def confirm_plug(self, exchange: HttpExchange) -> None:
+        """Returns when the agent has accepted the ports."""
+        self._answer(exchange)
 
-    def unplug(self, machine_uuid: str, interface_uuid: str, container_id: str, deadline: Deadline) -> None:
-        """Frees what the container owns of a VM, or of one of its interfaces (empty: of all).
+    def unplug(self, vm_uuid: str, interface_uuid: str, container_id: str, deadline: Deadline) -> None:
+        """Releases what the container owns of a VM, limited to one interface unless `interface_uuid` is empty.
 
-        A stock agent ignores the owner and frees all ports of the VM.
+        The Contrail vrouter agent ignores the owner and removes all ports of the VM.
         """
-        path = f"/vm/{machine_uuid}/{interface_uuid}" if interface_uuid else f"/vm/{machine_uuid}"
+        path = f"/vm/{vm_uuid}/{interface_uuid}" if interface_uuid else f"/vm/{vm_uuid}"
         self._answer(HttpExchange(self.endpoint, "DELETE", f"{path}?vm-id={container_id}", b"", deadline))
 
     def not_ready_reasons(self, deadline: Deadline) -> list[str]:
-        """What keeps the agent from serving; nothing: it is ready, or a stock one, which has no page about it."""
-        answer = HttpExchange(self.endpoint, "GET", "/readyz", b"", deadline).answer()
+        """Returns why the agent is not ready; empty if it is. The Contrail vrouter agent has no /readyz (404)."""
+        answer = HttpExchange(self.endpoint, "GET", "/readyz", b"", deadline).response()
         if answer.status in (200, 404):
             return []
         return _reasons(answer) or [f"{answer.status} {_error_text(answer)}"]
 
-    def _list(self, asked: HttpExchange) -> list[Any] | None:
-        answer = self._answer(asked)
+    def _list(self, exchange: HttpExchange) -> list[Any] | None:
+        answer = self._answer(exchange)
         if answer.status == 404:
             return None
         try:
             document = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
-            raise self._malformed(asked, f"no JSON: {error}") from error
+            raise self._malformed(exchange, f"not JSON: {error}") from error
         if not isinstance(document, list):
-            raise self._malformed(asked, f"no list: {answer.body[:100].decode(errors='replace')}")
+            raise self._malformed(exchange, f"not a list: {answer.body[:100].decode(errors='replace')}")
         return document
 
-    def _answer(self, asked: HttpExchange) -> HttpResponse:
-        answer = asked.answer()
-        if answer.status == 200 or (answer.status == 404 and asked.method == "GET"):
+    def _answer(self, exchange: HttpExchange) -> HttpResponse:
+        answer = exchange.response()
+        if answer.status == 200 or (answer.status == 404 and exchange.method == "GET"):
             return answer
         why = _error_text(answer)
         if answer.status == 503:
-            raise UnreachableError(f"agent at {self.endpoint} cannot answer now: {why}")
-        refused = f"{asked.method} {asked.path}"
-        raise RejectedError(f"agent at {self.endpoint} refuses {refused}: {answer.status} {why}")
+            raise UnreachableError(f"agent at {self.endpoint} is not ready: {why}")
+        rejected = f"{exchange.method} {exchange.path}"
+        raise RejectedError(f"agent at {self.endpoint} rejects {rejected}: {answer.status} {why}")
 
-    def _malformed(self, asked: HttpExchange, what: str) -> PluginError:
-        return PluginError(Code.BAD_AGENT_RESPONSE, f"agent at {self.endpoint} answers GET {asked.path} with {what}")
+    def _malformed(self, exchange: HttpExchange, what: str) -> PluginError:
+        return PluginError(
+            Code.BAD_AGENT_RESPONSE, f"agent at {self.endpoint}: response to GET {exchange.path} is {what}"
+        )
 
 
 def agent_client(settings: Settings) -> AgentClient:
-    """The agent that the settings name."""
+    """Returns a client of the agent that the settings name."""
     return AgentClient(Endpoint(settings.agent_socket, settings.vrouter_ip, settings.vrouter_port))
 
 

@@ -1,9 +1,9 @@
-"""Connections to agents: made within a deadline, and those with nothing to do kept for the next request.
+"""Connections to agents: opened within a deadline, and kept for the next request when idle.
 
-A kept connection is closed by the agent when it likes, and whoever takes one learns that from the first request on it;
-so `take` leaves out what is closed already, and `http` asks again on a new one.
+The agent may close an idle connection at any time, and the client learns that only from its next request. So `take`
+skips connections that are already closed, and `http` resends a request on a new connection.
 
-Not promised: connections of several network namespaces in one process; all threads here connect from the host's.
+Not promised: connections from several network namespaces in one process; all threads connect from the host's.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from cni_contrail.deadline import Deadline
 from cni_contrail.link.named_tuple import NamedTuple
 
 NONBLOCKING = int(socket.MSG_DONTWAIT)
-"""For sending and receiving; a number, since joining flags of an enumeration takes longer than the call."""
+"""Flag for `send` and `recv`. An int: combining members of the flag enumeration takes longer than the system call."""
 
-_LOOK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
-_MOST_IDLE = 8  # of each agent
+_PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
+_MAX_IDLE = 8  # per agent
 
 
 class Endpoint(NamedTuple):
-    """Where the agent listens: on the Unix socket if there is one, else on host and port."""
+    """Where the agent listens: on the Unix socket if a path is given, otherwise on host and port."""
 
     socket_path: str
     host: str
@@ -34,14 +34,14 @@ class Endpoint(NamedTuple):
 
     @property
     def family(self) -> socket.AddressFamily:
-        """What kind of socket reaches it."""
+        """Address family of the socket."""
         if self.socket_path:
             return socket.AF_UNIX
         return socket.AF_INET6 if ":" in self.host else socket.AF_INET
 
     @property
     def host_header(self) -> str:
-        """What goes in the header `Host`."""
+        """Value of the header `Host`."""
         return "localhost" if self.socket_path else f"{self._bracketed_host}:{self.port}"
 
     @property
@@ -50,18 +50,21 @@ class Endpoint(NamedTuple):
 
 
 class IdleConnections:
-    """The connections of this process that have no request; used by all its threads."""
+    """The idle connections of this process, shared by all threads.
+
+    Without a lock: `list.pop` and `append` are atomic.
+    """
 
     def __init__(self) -> None:
         self._idle: dict[Endpoint, list[socket.socket]] = {}
 
     def take(self, endpoint: Endpoint) -> socket.socket | None:
-        """One that is still open, None if there is none."""
+        """Returns an idle connection that is still open, None if there is none."""
         idle = self._idle.get(endpoint, [])
         while idle:
             try:
                 connection = idle.pop()
-            except IndexError:  # another thread was faster
+            except IndexError:  # another thread took the last one
                 return None
             if _is_open(connection):
                 return connection
@@ -69,15 +72,15 @@ class IdleConnections:
         return None
 
     def keep(self, endpoint: Endpoint, connection: socket.socket) -> None:
-        """Keeps one that has no request any more, or closes it if there are enough."""
+        """Keeps an idle connection, or closes it if enough are kept."""
         idle = self._idle.setdefault(endpoint, [])
-        if len(idle) < _MOST_IDLE:
+        if len(idle) < _MAX_IDLE:
             idle.append(connection)
         else:
             connection.close()
 
     def close(self) -> None:
-        """Closes all of them."""
+        """Closes all idle connections."""
         for idle in self._idle.values():
             while idle:
                 idle.pop().close()
@@ -87,21 +90,21 @@ idle_connections = IdleConnections()
 
 
 def connect(endpoint: Endpoint, deadline: Deadline) -> socket.socket:
-    """A new connection; raises `OSError`."""
+    """Opens a connection; raises `OSError`."""
     connection = socket.socket(endpoint.family)
     with contextlib.ExitStack() as undo:
         undo.callback(connection.close)
         address = endpoint.socket_path or (_resolve(endpoint.host, deadline), endpoint.port)
         connection.settimeout(time_left(deadline))
         connection.connect(address)
-        connection.settimeout(None)  # what waits, waits by a deadline
+        connection.settimeout(None)  # reads and writes wait by deadline instead
         undo.pop_all()
     return connection
 
 
 def send(connection: socket.socket, data: bytes, deadline: Deadline) -> None:
-    """Sends all of it, most often with one system call; raises `OSError`."""
-    sent = _send_at_once(connection, data)
+    """Sends all data, usually with one system call; raises `OSError`."""
+    sent = _send_nonblocking(connection, data)
     if sent < len(data):
         connection.settimeout(time_left(deadline))
         connection.sendall(data[sent:])
@@ -109,13 +112,13 @@ def send(connection: socket.socket, data: bytes, deadline: Deadline) -> None:
 
 
 def time_left(deadline: Deadline) -> float:
-    """Seconds for a socket to wait; raises `TimeoutError` if none are left."""
+    """Returns the seconds that a socket may wait; raises `TimeoutError` if none are left."""
     if deadline.over:
         raise TimeoutError
     return deadline.remaining
 
 
-def _send_at_once(connection: socket.socket, data: bytes) -> int:
+def _send_nonblocking(connection: socket.socket, data: bytes) -> int:
     try:
         return connection.send(data, NONBLOCKING)
     except BlockingIOError:
@@ -123,9 +126,9 @@ def _send_at_once(connection: socket.socket, data: bytes) -> int:
 
 
 def _is_open(connection: socket.socket) -> bool:
-    """Whether there is nothing to read: neither an end, nor what nobody asked for."""
+    """Returns whether there is nothing to read: neither end of stream nor unrequested data."""
     try:
-        connection.recv(1, _LOOK)
+        connection.recv(1, _PEEK)
     except BlockingIOError:
         return True
     except OSError:
@@ -134,7 +137,7 @@ def _is_open(connection: socket.socket) -> bool:
 
 
 def _resolve(host: str, deadline: Deadline) -> str:
-    """An address of the host, which is looked up beside, since a look-up has no time-out of its own."""
+    """Returns an address of the host, resolved in a thread of its own since a lookup has no timeout."""
     if canonical_address(host):
         return host
     from queue import Empty, SimpleQueue

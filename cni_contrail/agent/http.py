@@ -1,10 +1,10 @@
-"""One HTTP request and its answer, over TCP or a Unix socket, within a deadline.
+"""HTTP client: one request and its response, over TCP or a Unix socket, within a deadline.
 
-Why not `http.client`: importing it, with the email and ssl packages behind it, takes longer than all the rest of an
-ADD, and its timeouts hold for single reads, so that an agent that answers a byte at a time is waited for without end.
-This speaks just what agents answer: a status line, headers, and a body by length, in chunks, or up to the end.
+Why not `http.client`: importing it, with the email and ssl packages behind it, takes longer than the rest of an ADD,
+and its timeouts apply to single reads, so an agent that sends a byte at a time would never time out. This client
+supports what agents send: a status line, headers, and a body by length, in chunks, or up to the end of the stream.
 
-A request and its answer are two steps, so that the agent works while the caller does something else.
+Sending a request and reading its response are two steps, so that the agent works while the caller does other things.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from cni_contrail.link.named_tuple import NamedTuple
 
 __all__ = ["Endpoint", "HttpExchange", "HttpResponse"]
 
-_LARGEST_HEAD = 64 * 1024
-_LARGEST_BODY = 4 * 1024 * 1024
-_REST = 1.0  # seconds
+_MAX_HEAD = 64 * 1024  # bytes
+_MAX_BODY = 4 * 1024 * 1024
+_REST = 1.0  # seconds for the rest of a response that has begun
 
 
 class HttpResponse(NamedTuple):
-    """Status and body of an answer."""
+    """Status and body of a response."""
 
     status: int
     body: bytes
 
 
 class HttpExchange:
-    """A request on its way: the agent works on it until its `answer` is wanted.
+    """A request, sent at construction, and its response. The caller calls `response` or `close` once.
 
-    `answer` or `close` is called once. What keeps the request from being sent is told by `answer`. The deadline is for
-    both. Each request of the plugin may be sent twice without harm, and is where the agent had closed the connection.
+    `response` also raises the errors of sending. The deadline covers both. Requests are idempotent and are resent once
+    if the agent had closed the kept-alive connection.
     """
 
     def __init__(self, endpoint: Endpoint, method: str, target: str, body: bytes, deadline: Deadline) -> None:
@@ -44,12 +44,12 @@ class HttpExchange:
         self._request = _request(endpoint, method, target, body)
         self._deadline = deadline
         self._connection = idle_connections.take(endpoint)
-        self._is_used = self._connection is not None
+        self._is_reused = self._connection is not None
         self._failure: OSError | None = None
         self._send()
 
     def responds_within(self, seconds: float) -> bool:
-        """Whether the answer begins so soon, or fails; its rest has a second then, for `answer` to read."""
+        """Returns whether the response begins, or the request fails, in time; the rest must then follow within 1 s."""
         if self._connection is None:
             return True
         try:
@@ -59,19 +59,20 @@ class HttpExchange:
         self._deadline = Deadline(_REST)
         return True
 
-    def answer(self) -> HttpResponse:
-        """Reads the answer.
+    def response(self) -> HttpResponse:
+        """Reads the response.
 
-        Raises `UnreachableError` if nobody answers in time, `PluginError` with code 100 if what answers is not HTTP.
+        Raises `UnreachableError` if none arrives in time, `PluginError` with code 100 if it is not HTTP.
         """
         try:
-            return self._received()
+            return self._receive_or_resend()
         except OSError as error:
-            reason = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
+            timed_out = isinstance(error, TimeoutError)
+            reason = "timed out waiting for a response" if timed_out else error.strerror or str(error)
             raise UnreachableError(f"agent unreachable at {self._endpoint}: {reason}") from error
 
     def close(self) -> None:
-        """Hangs up: nobody wants the answer."""
+        """Closes the connection without reading the response."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -85,13 +86,13 @@ class HttpExchange:
             self._failure = error
             self.close()
 
-    def _received(self) -> HttpResponse:
+    def _receive_or_resend(self) -> HttpResponse:
         try:
             return self._receive()
         except ConnectionError:
-            if not self._is_used:
+            if not self._is_reused:  # a new connection: the failure is the agent's
                 raise
-        self._is_used, self._failure = False, None
+        self._is_reused, self._failure = False, None
         self._send()
         return self._receive()
 
@@ -101,13 +102,13 @@ class HttpExchange:
         assert self._connection is not None
         stream = _Stream(self._connection, self._deadline)
         try:
-            answer = _read_answer(stream, self._endpoint)
+            response = _read_response(stream, self._endpoint)
             if stream.is_ready:
                 idle_connections.keep(self._endpoint, self._connection)
                 self._connection = None
         finally:
             self.close()
-        return answer
+        return response
 
 
 def _request(endpoint: Endpoint, method: str, target: str, body: bytes) -> bytes:
@@ -117,9 +118,9 @@ def _request(endpoint: Endpoint, method: str, target: str, body: bytes) -> bytes
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def _read_answer(stream: _Stream, endpoint: Endpoint) -> HttpResponse:
+def _read_response(stream: _Stream, endpoint: Endpoint) -> HttpResponse:
     try:
-        status_line, *header_lines = stream.until(b"\r\n\r\n", _LARGEST_HEAD).decode("latin-1").split("\r\n")
+        status_line, *header_lines = stream.until(b"\r\n\r\n", _MAX_HEAD).decode("latin-1").split("\r\n")
         version, status, *_ = status_line.split(" ", 2)
         pairs = (line.partition(":") for line in header_lines)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
@@ -127,9 +128,7 @@ def _read_answer(stream: _Stream, endpoint: Endpoint) -> HttpResponse:
             stream.is_last = True
         return HttpResponse(int(status), _read_body(stream, headers))
     except ValueError as error:
-        raise PluginError(
-            Code.BAD_AGENT_RESPONSE, f"what answers at {endpoint} does not speak HTTP: {error}"
-        ) from error
+        raise PluginError(Code.BAD_AGENT_RESPONSE, f"agent at {endpoint}: the response is not HTTP: {error}") from error
 
 
 def _read_body(stream: _Stream, headers: dict[str, str]) -> bytes:
@@ -141,30 +140,30 @@ def _read_body(stream: _Stream, headers: dict[str, str]) -> bytes:
 
 
 class _Stream:
-    """Reads from a connection, each time for no longer than the deadline leaves. Raises `ValueError` for nonsense."""
+    """Reads from a connection until the deadline. Raises `ValueError` for malformed or oversized data."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
         self._connection = connection
         self._deadline = deadline
         self._buffer = b""
-        self.is_last = False  # nothing comes behind this answer
+        self.is_last = False  # the agent closes the connection after this response
 
     @property
     def is_ready(self) -> bool:
-        """Whether another request may follow on the connection."""
+        """Whether the connection can carry another request."""
         return not self.is_last and not self._buffer
 
     def until(self, mark: bytes, limit: int) -> bytes:
         while mark not in self._buffer:
             if len(self._buffer) > limit:
-                raise ValueError("a line without end")
+                raise ValueError("line too long")
             self._read_on()
         found, _, self._buffer = self._buffer.partition(mark)
         return found
 
     def exactly(self, length: int) -> bytes:
-        if not 0 <= length <= _LARGEST_BODY:
-            raise ValueError(f"a length of {length}")
+        if not 0 <= length <= _MAX_BODY:
+            raise ValueError(f"invalid length {length}")
         while len(self._buffer) < length:
             self._read_on()
         found, self._buffer = self._buffer[:length], self._buffer[length:]
@@ -174,20 +173,20 @@ class _Stream:
         body = b""
         while chunk := self._chunk():
             body += chunk
-            if len(body) > _LARGEST_BODY:
-                raise ValueError("a body without end")
+            if len(body) > _MAX_BODY:
+                raise ValueError("body too long")
         return body
 
     def rest(self) -> bytes:
         self.is_last = True
         while data := self._receive():
             self._buffer += data
-            if len(self._buffer) > _LARGEST_BODY:
-                raise ValueError("a body without end")
+            if len(self._buffer) > _MAX_BODY:
+                raise ValueError("body too long")
         return self._buffer
 
     def _chunk(self) -> bytes:
-        size = self.until(b"\r\n", _LARGEST_HEAD).split(b";")[0]
+        size = self.until(b"\r\n", _MAX_HEAD).split(b";")[0]
         data = self.exactly(int(size, 16))
         self.until(b"\r\n", 2)
         return data
@@ -195,11 +194,11 @@ class _Stream:
     def _read_on(self) -> None:
         data = self._receive()
         if not data:
-            raise ConnectionResetError("closed before the answer was whole")
+            raise ConnectionResetError("closed before the end of the response")
         self._buffer += data
 
     def _receive(self) -> bytes:
-        return self._deadline.when_readable(self._connection.fileno(), self._receive_what_is_there)
+        return self._deadline.when_readable(self._connection.fileno(), self._receive_available)
 
-    def _receive_what_is_there(self) -> bytes:
+    def _receive_available(self) -> bytes:
         return self._connection.recv(65536, NONBLOCKING)

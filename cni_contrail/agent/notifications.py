@@ -101,7 +101,7 @@ class PendingNotifications:
         try:
             if len(list_names(self._directory)) >= _MAX_PENDING:
                 self._log.error(
-                    f"{self._directory}: full, {_MAX_PENDING} notifications are pending: dropping this notification"
+                    f"{self._directory}: full, {_MAX_PENDING} notifications are pending: dropping a notification"
                 )
                 return
             with self._locked(_LOCK_TIMEOUT):

@@ -1,8 +1,8 @@
-"""Waiting for the agent: until the pod's list of interfaces is whole, or its ports have their addresses.
+"""Polling of the agent until the pod's list of interfaces is complete, or its ports have addresses.
 
-A pod's list may come later than the call, in parts, and un-annotated at first; the agent may be starting. All of that
-is waited for, within one deadline; what was missing at its end is the error. The agent is asked before its answer is
-needed, and works while the call goes on.
+A pod's list may appear later than the call, in parts, and without annotations at first; the agent may still be
+starting. All of this is retried within one deadline; the error names what was missing at its end. Requests are sent
+before their answers are needed, so that the agent works in parallel with the call.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
-_AT_ONCE = 0.01  # seconds: an agent that has the list needs a tenth of it
+_IMMEDIATE = 0.01  # seconds: an agent that has the list needs a tenth of it
 _FIRST_PAUSE = 0.05
-_LONGEST_HELD = 20.0  # seconds that one answer may be held: a connection that died silently is noticed after them
-_LONGEST_ANSWER = 10.0  # seconds that an answer may take which is not held
-_GRACE = 1.0  # seconds that an answer held to the very end may be late
+_MAX_HELD = 20.0  # seconds that one answer may be held: bounds the time until a dead connection is noticed
+_MAX_ANSWER = 10.0  # seconds for an answer that is not held
+_GRACE = 1.0  # seconds that an answer held until the last moment may be late
 
 
 class PollBudget:
-    """How long to wait in all, and for how long at most between two tries, both in seconds; and what ends it all."""
+    """Time for polling in total, and the longest pause between two attempts, in seconds; ends early if interrupted."""
 
-    def __init__(self, total: float, longest_pause: float, journal: Log, interruption: Interruption = NEVER) -> None:
+    def __init__(self, total: float, longest_pause: float, log: Log, interruption: Interruption = NEVER) -> None:
         self.deadline = Deadline(total, interruption)
         self._longest_pause = longest_pause
-        self._journal = journal
+        self._log = log
         self._interruption = interruption
 
     @property
     def answer_deadline(self) -> Deadline:
-        """Until when one answer may take that the agent does not hold back."""
-        return self.answer_held_for(min(_LONGEST_ANSWER - _GRACE, self.deadline.remaining))
+        """Deadline for an answer that the agent does not hold back."""
+        return self.answer_held_for(min(_MAX_ANSWER - _GRACE, self.deadline.remaining))
 
     def answer_held_for(self, seconds: float) -> Deadline:
-        """Until when an answer may take that the agent holds back for so long."""
+        """Deadline for an answer that the agent holds back for up to `seconds`."""
         return Deadline(seconds + _GRACE, self._interruption)
 
     def poll(self, look: Callable[[], Found | str]) -> Found:
-        """Looks again and again; `look` returns a sentence while something is missing.
+        """Calls `look` until it returns a result instead of a sentence that says what is missing.
 
         Raises `TryAgainError` with the last sentence when the time is over.
         """
@@ -63,24 +63,24 @@ class PollBudget:
             if not isinstance(found, str):
                 return found
             if found != missing:
-                self._journal.debug(f"waiting: {found}")
+                self._log.debug(f"waiting: {found}")
             missing = found
         raise TryAgainError(missing)
 
 
 class InterfaceListRequest:
-    """A pod's whole list of interfaces, which the agent was asked for; to be closed."""
+    """Request for a pod's complete list of interfaces, sent at construction; the caller closes it."""
 
-    def __init__(self, agent: AgentClient, machine: str, pod: Pod, patience: PollBudget) -> None:
+    def __init__(self, agent: AgentClient, virtual_machine: str, pod: Pod, budget: PollBudget) -> None:
         self._agent = agent
-        self._machine = machine
+        self._virtual_machine = virtual_machine
         self._pod = pod
-        self._patience = patience
-        self._question = _PendingRequest(self._ask)
+        self._budget = budget
+        self._request = _PendingRequest(self._send)
 
     def result_now(self) -> ServedList | None:
-        """The list if the agent need not be waited for, None else."""
-        if not self._question.responds_within(_AT_ONCE):
+        """Returns the list if the agent answers with it immediately, otherwise None."""
+        if not self._request.responds_within(_IMMEDIATE):
             return None
         try:
             found = self._look()
@@ -89,83 +89,86 @@ class InterfaceListRequest:
         return None if isinstance(found, str) else found
 
     def wait(self) -> ServedList:
-        """The list when it is there."""
-        return self._patience.poll(self._look)
+        """Waits for the list and returns it; raises `TryAgainError` when the budget is used up."""
+        return self._budget.poll(self._look)
 
     def close(self) -> None:
-        """Hangs up if nobody wanted the answer."""
-        self._question.close()
+        """Closes the connection if the answer was not read."""
+        self._request.close()
 
-    def _ask(self) -> HttpExchange:
-        wait = min(_LONGEST_HELD, self._patience.deadline.remaining)
-        return self._agent.request_vm_config(self._machine, self._pod.uid, wait, self._patience.answer_held_for(wait))
+    def _send(self) -> HttpExchange:
+        wait = min(_MAX_HELD, self._budget.deadline.remaining)
+        return self._agent.request_vm_config(
+            self._virtual_machine, self._pod.uid, wait, self._budget.answer_held_for(wait)
+        )
 
     def _look(self) -> ServedList | str:
-        answer = self._agent.read_vm_config(self._question.take())
+        answer = self._agent.read_vm_config(self._request.take())
+        where = f"agent at {self._agent.endpoint}"
         if answer is None:
-            asked_for = f" with uid {self._pod.uid}" if self._pod.uid else ""
-            return f"agent at {self._agent.endpoint} has no interfaces for pod {self._pod} ({self._machine}){asked_for}"
+            uid = f" with uid {self._pod.uid}" if self._pod.uid else ""
+            return f"{where} has no interfaces for pod {self._pod} ({self._virtual_machine}){uid}"
         served = read_list(answer)
         missing = served.missing(self._pod.uid)
-        return f"agent at {self._agent.endpoint}, pod {self._pod}: {missing}" if missing else served
+        return f"{where}, pod {self._pod}: {missing}" if missing else served
 
 
 @contextlib.contextmanager
-def plugging(agent: AgentClient, ports: Port | Sequence[Port], patience: PollBudget) -> Iterator[Callable[[], bool]]:
-    """Tells the agent of ports; what it yields returns when the agent has taken them.
+def plugging(agent: AgentClient, ports: Port | Sequence[Port], budget: PollBudget) -> Iterator[Callable[[], bool]]:
+    """Sends a plug request; the yielded function waits until the agent has accepted the ports.
 
-    Tells again if the agent is away just now: the same POST twice is one. If an error passes, the answer is waited for
-    nevertheless: what the agent is told afterwards must not overtake it.
+    Retries while the agent is unreachable: the POST is idempotent. On an error in the `with` block the answer is read
+    nevertheless: a later unplug must not overtake the plug.
     """
 
-    def tell() -> bool:
-        agent.plug(question.take())
+    def confirm() -> bool:
+        agent.confirm_plug(request.take())
         return True
 
-    question = _PendingRequest(lambda: agent.request_plug(ports, patience.answer_deadline))
+    request = _PendingRequest(lambda: agent.request_plug(ports, budget.answer_deadline))
     try:
-        yield lambda: patience.poll(tell)
+        yield lambda: budget.poll(confirm)
     finally:
-        if question.is_open:
+        if request.is_open:
             with contextlib.suppress(PluginError):
-                tell()
+                confirm()
 
 
 class _PendingRequest:
-    """A request that is sent at once; `take` returns it, and later ones are sent when they are taken."""
+    """A request sent at construction; `take` returns its exchange, and later calls of `take` send it again."""
 
-    def __init__(self, ask: Callable[[], HttpExchange]) -> None:
-        self._ask = ask
-        self._asked: HttpExchange | None = ask()
+    def __init__(self, send: Callable[[], HttpExchange]) -> None:
+        self._send = send
+        self._sent: HttpExchange | None = send()
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has taken the first one."""
-        return self._asked is not None
+        """Whether the first exchange was not taken."""
+        return self._sent is not None
 
     def responds_within(self, seconds: float) -> bool:
-        """Whether the answer to the first one begins so soon; its rest has a second then."""
-        return self._asked is not None and self._asked.responds_within(seconds)
+        """Returns whether the first answer begins in time; the rest of it must then follow within 1 s."""
+        return self._sent is not None and self._sent.responds_within(seconds)
 
     def take(self) -> HttpExchange:
-        asked, self._asked = self._asked, None
-        return asked or self._ask()
+        sent, self._sent = self._sent, None
+        return sent or self._send()
 
     def close(self) -> None:
-        if self._asked is not None:
-            self._asked.close()
+        if self._sent is not None:
+            self._sent.close()
 
 
 def wait_for_ports(
-    agent: AgentClient, machine_uuid: str, interfaces: Collection[str], patience: PollBudget
+    agent: AgentClient, vm_uuid: str, interfaces: Collection[str], budget: PollBudget
 ) -> Mapping[str, tuple[ServedAddress, ...]]:
-    """The addresses of plugged interfaces, by their uuid, as a stock agent tells them."""
+    """Returns the addresses of plugged interfaces by uuid, once the Contrail vrouter agent reports all of them."""
 
     def look() -> Mapping[str, tuple[ServedAddress, ...]] | str:
-        ports = read_ports(agent.vm_ports(machine_uuid, patience.answer_deadline) or ())
+        ports = read_ports(agent.vm_ports(vm_uuid, budget.answer_deadline) or ())
         missing = [uuid for uuid in interfaces if uuid not in ports]
         if missing:
-            return f"agent at {agent.endpoint} has no addresses for interface {', '.join(missing)} of VM {machine_uuid}"
+            return f"agent at {agent.endpoint} has no addresses for interface {', '.join(missing)} of VM {vm_uuid}"
         return ports
 
-    return patience.poll(look)
+    return budget.poll(look)

@@ -1,1 +1,1 @@
-"""From what the agent serves to what shall be in the kernel: reading, choosing, naming, planning. No I/O."""
+"""From the agent's list of interfaces to plans: parsing, selection, naming, planning. No I/O."""

@@ -1,4 +1,4 @@
-"""Names of links: in the sandbox (thick mode chooses them), and of the host end."""
+"""Link names: in the sandbox (thick mode chooses them) and of the host end; and link aliases."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,33 +10,35 @@ from cni_contrail.protocol.environment import link_name_problem
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 _HASHED_CHARACTERS = 12
-_LONGEST_ALIAS = 255
+_MAX_ALIAS = 255
 
 
 def sandbox_names(interfaces: Sequence[ServedInterface], ifname: str) -> list[str]:
-    """Names of all interfaces of a pod: CNI_IFNAME for index 0, then the annotation `interface`, else `eth<index>`.
+    """Returns the names of all interfaces of a pod.
 
-    Raises `PluginError` with code 103 for a name that no link can bear, or that two interfaces want.
+    CNI_IFNAME for index 0, for others the annotation `interface`, without it `eth<index>`.
+
+    Raises `PluginError` with code 103 for an invalid link name, or one that two interfaces request.
     """
     wanted: dict[str, ServedInterface] = {}
     for each in interfaces:
         name = ifname if each.position == 0 else each.annotations.get("interface") or f"eth{each.position}"
         if problem := link_name_problem(name):
-            raise PluginError(Code.INTERFACE_NAMES, f"interface {each} cannot be named {name}: {problem}")
+            raise PluginError(Code.INTERFACE_NAMES, f"interface {each}: invalid name {name}: {problem}")
         if name in wanted:
-            raise PluginError(Code.INTERFACE_NAMES, f"interfaces {wanted[name]} and {each} both want the name {name}")
+            raise PluginError(Code.INTERFACE_NAMES, f"interfaces {wanted[name]} and {each}: duplicate name {name}")
         wanted[name] = each
     return list(wanted)
 
 
 def host_name(container_id: str, ifname: str) -> str:
-    """Name of the host end: 15 characters, no two attachments of a node alike."""
+    """Returns the name of the host end: 15 characters, unique per attachment (a 60-bit hash)."""
     owner = f"{container_id}/{ifname}".encode(errors="surrogateescape")
-    digest = hashlib.blake2b(owner, digest_size=8).digest()  # hashlib's own: OpenSSL's take longer to look up
+    digest = hashlib.blake2b(owner, digest_size=8).digest()  # built in; OpenSSL's algorithms take longer to look up
     number = int.from_bytes(digest, "big") >> 4  # 60 bits: 12 characters of 5
     return "tap" + "".join(_BASE32[number >> shift & 31] for shift in range(55, -1, -5))
 
 
 def alias(container_id: str, pod: Pod, interface_uuid: str) -> str:
-    """What the link's alias says, so that an operator sees whose it is, and DEL that it is ours."""
-    return f"contrail {container_id[:12]} {pod} {interface_uuid}"[:_LONGEST_ALIAS]
+    """Returns the link's alias, which tells operators whose link it is, and DEL that it is ours."""
+    return f"contrail {container_id[:12]} {pod} {interface_uuid}"[:_MAX_ALIAS]

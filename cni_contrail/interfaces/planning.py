@@ -1,15 +1,14 @@
-"""From served interfaces and their names to plans, the one description of what shall be in the kernel."""
+"""Plans the kernel state of interfaces from the agent's list and their names in the sandbox."""
 
 from collections.abc import Mapping, Sequence
 
-from cni_contrail.interfaces.default_routes import default_routes
 from cni_contrail.interfaces.names import alias, host_name
 from cni_contrail.interfaces.served import ServedAddress, ServedInterface
 from cni_contrail.link.addresses import Subnet, subnet_of
-from cni_contrail.link.plan import Address, InterfacePlan
+from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan
 from cni_contrail.pod import Pod
 
-_SUBNET_METRIC = {4: 0, 6: 256}  # of the kernel's routes to the subnets of addresses
+_SUBNET_METRIC = {4: 0, 6: 256}  # of the routes that the kernel adds for the subnets of addresses
 
 
 def plan_interfaces(
@@ -22,11 +21,11 @@ def plan_interfaces(
     mtu: int,
     primary_is_ours: bool,
 ) -> list[InterfacePlan]:
-    """Plans those that are `chosen` of the pod's `interfaces`, called `names` in the sandbox.
+    """Plans the `chosen` ones of the pod's `interfaces`, called `names` in the sandbox.
 
-    `mtu` (bytes) is for agents that tell none.
+    `mtu` (bytes) applies to interfaces for which the agent states none.
     """
-    defaults = default_routes(interfaces, primary_is_ours=primary_is_ours)
+    defaults = assign_default_routes(interfaces, primary_is_ours=primary_is_ours)
     first = _first_in_subnets(interfaces)
     return [
         InterfacePlan(
@@ -43,8 +42,35 @@ def plan_interfaces(
     ]
 
 
+def assign_default_routes(
+    interfaces: Sequence[ServedInterface], *, primary_is_ours: bool
+) -> Mapping[str, tuple[DefaultRoute, ...]]:
+    """Applies the default-gateway rule and returns the pod's default routes by the uuid of their interface.
+
+    Per address family, the default route belongs to the first interface whose annotation `default-gw` covers the
+    family; if there is none, and index 0 does not say `none`, to the lowest index with an address and a gateway in the
+    family. An interface that requests a family in which it has no gateway is ignored. While the Contrail vrouter agent
+    has not reported the addresses of an interface, it counts as having a gateway.
+
+    `interfaces` are all of the pod's in index order. `primary_is_ours`: this plugin attached index 0 of this container.
+    Otherwise another plugin may own the default route, and only requested ones are assigned.
+    """
+    routes: dict[str, tuple[DefaultRoute, ...]] = {}
+    for family in (4, 6):
+        eligible = [each for each in interfaces if each.addresses is None or each.gateway(family)]
+        requesting = [each for each in eligible if each.requests_default(family)]
+        owner = requesting[0] if requesting else _fallback(eligible, interfaces) if primary_is_ours else None
+        if owner is not None and (gateway := owner.gateway(family)) is not None:
+            routes[owner.uuid] = (*routes.get(owner.uuid, ()), DefaultRoute(gateway, asked=bool(requesting)))
+    return routes
+
+
+def _fallback(eligible: Sequence[ServedInterface], interfaces: Sequence[ServedInterface]) -> ServedInterface | None:
+    return eligible[0] if eligible and not interfaces[0].disables_default else None
+
+
 def _first_in_subnets(interfaces: Sequence[ServedInterface]) -> Mapping[Subnet, int]:
-    """The lowest position of an interface in each of the pod's subnets."""
+    """Returns the lowest position of an interface in each of the pod's subnets."""
     first: dict[Subnet, int] = {}
     for interface in interfaces:
         for served in interface.addresses or ():
@@ -53,7 +79,7 @@ def _first_in_subnets(interfaces: Sequence[ServedInterface]) -> Mapping[Subnet, 
 
 
 def _address(served: ServedAddress, position: int, first: Mapping[Subnet, int]) -> Address:
-    """The address; if an interface of lower index is in the same subnet, the route there is preferred."""
+    """Returns the address; its subnet route gets a worse metric if an interface of lower index has the same subnet."""
     if first[subnet_of(served.address)] == position:
         return served.address
     return served.address._replace(metric=_SUBNET_METRIC[served.family] + position)

@@ -1,8 +1,8 @@
-"""A requested MAC or address: honoured if it is what the agent allotted, else refused.
+"""Requested MACs and addresses: rejects an ADD that requests others than the agent allocated.
 
-Requests reach the manager by the pod's annotation, long before the call; the agent's answer is their outcome. Here it
-is only seen to that no request is silently dropped. Sources in the order of the CNI conventions: `runtimeConfig`,
-`args.cni`, CNI_ARGS.
+Requests reach the manager through the pod's annotation, long before the call, and the agent's answer is their result.
+This module only ensures that no request is silently ignored. Sources in the order of the CNI conventions:
+`runtimeConfig`, `args.cni`, CNI_ARGS.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 
 def reject_unmet_requests(interface: ServedInterface, config: NetworkConfig, call: Call) -> None:
-    """Raises `PluginError` with code 7 that says both values."""
-    mac = _wish(config, call, "mac", "MAC")
+    """Raises `PluginError` with code 7, naming both values, if a requested MAC or address was not allocated."""
+    mac = _requested(config, call, "mac", "MAC")
     if mac is not None and (not isinstance(mac, str) or mac.lower().replace("-", ":") != interface.mac):
-        raise PluginError(Code.INVALID_CONFIG, f"MAC {mac} is requested, the agent allotted {interface.mac}")
-    allotted = [each.address.address for each in interface.addresses or ()]
-    for wished in _addresses(_wish(config, call, "ips", "IP")):
-        if canonical_address(wished.partition("/")[0]) not in allotted:
-            message = f"address {wished} is requested, the agent allotted {', '.join(allotted) or 'none'}"
+        raise PluginError(Code.INVALID_CONFIG, f"MAC {mac} is requested, but the agent allocated {interface.mac}")
+    allocated = [each.address.address for each in interface.addresses or ()]
+    for requested in _addresses(_requested(config, call, "ips", "IP")):
+        if canonical_address(requested.partition("/")[0]) not in allocated:
+            message = f"address {requested} is requested, but the agent allocated {', '.join(allocated) or 'none'}"
             raise PluginError(Code.INVALID_CONFIG, message)
 
 
-def _wish(config: NetworkConfig, call: Call, key: str, variable: str) -> Any:
+def _requested(config: NetworkConfig, call: Call, key: str, variable: str) -> Any:
     arguments = object_at(config.document, "args").get("cni")
     sources: tuple[Mapping[str, Any], ...] = (
-        # go-cni writes the keys of runtimeConfig with a capital, as Go reads them in any case
+        # go-cni capitalizes the keys of runtimeConfig; Go matches JSON keys case-insensitively
         {name.lower(): value for name, value in object_at(config.document, "runtimeConfig").items()},
         arguments if isinstance(arguments, dict) else {},
         {key: call.args.get(variable)},
@@ -43,11 +43,11 @@ def _wish(config: NetworkConfig, call: Call, key: str, variable: str) -> Any:
     return next((source[key] for source in sources if source.get(key)), None)
 
 
-def _addresses(wish: Any) -> list[str]:
-    if isinstance(wish, str):
-        return [word for word in wish.split(",") if word]
-    if wish is None:
+def _addresses(requested: Any) -> list[str]:
+    if isinstance(requested, str):
+        return [word for word in requested.split(",") if word]
+    if requested is None:
         return []
-    if isinstance(wish, list) and all(isinstance(each, str) for each in wish):
-        return wish
-    raise PluginError(Code.INVALID_CONFIG, f"requested ips must be a list of addresses, not {wish}")
+    if isinstance(requested, list) and all(isinstance(each, str) for each in requested):
+        return requested
+    raise PluginError(Code.INVALID_CONFIG, f"requested ips must be a list of addresses, not {requested}")

@@ -1,11 +1,11 @@
-"""Delegated mode: which of the pod's interfaces an attachment gets.
+"""Interface selection in delegated mode: which of the pod's interfaces an attachment gets.
 
-A meta plugin says the network's name and CNI_IFNAME, nothing else; the pod may join one network several times, and two
-networks may bear one name. So an interface, once given, is held by its attachment until DEL.
+A meta plugin passes only the network's name and CNI_IFNAME; the pod may join one network several times, and two
+networks may have the same name. So an attachment holds its interface until DEL.
 
-What tells attachments apart is CNI_IFNAME, which the manager foresees by counting as the meta plugin does. If none is
-as foreseen, the two count differently. Within one NAD that is no harm; where several NADs bear the name, those that are
-held already may be the wrong ones as well, so that what remains says nothing.
+CNI_IFNAME tells attachments apart: the manager predicts it by counting as the meta plugin does. If no prediction
+matches, the two count differently. Within one NAD that is harmless. Where several NADs have the name, earlier claims
+may be wrong too, so elimination proves nothing, and the call is rejected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.served import ServedInterface, ServedList
 from cni_contrail.settings import Settings
 
-_PRIMARY = "eth0"  # what every runtime calls the first interface, and no pod can ask for
+_PRIMARY = "eth0"  # the name that every runtime uses for the first interface; pods cannot request it
 
 
 def select_interface(
@@ -26,27 +26,27 @@ def select_interface(
     settings: Settings,
     previous: str = "",
 ) -> ServedInterface:
-    """The interface for attachment `ifname` to `network`; `held` maps uuids to the attachments that have them.
+    """Returns the interface for attachment `ifname` to `network`; `held` maps uuids to the attachments that hold them.
 
-    `before` is the uuid of the one that this attachment had in an ADD that did not end: it keeps it.
+    `previous` is the uuid that an unfinished ADD of this attachment had selected; it is selected again.
 
-    Raises `PluginError` with code 7 that names what there is to choose from, if the choice is none or not one.
+    Raises `PluginError` with code 7, naming the candidates, if no interface or more than one may be meant.
     """
     fitting = [each for each in served.interfaces if _fits(each, served, network, settings)]
     candidates = [each for each in fitting if each.uuid not in held]
     if not candidates:
-        raise _none_left(served, fitting, held, nad=settings.nad, network=network)
+        raise _no_candidate(served, fitting, held, nad=settings.nad, network=network)
     for each in candidates:
         if each.uuid == previous:
             return each
     for each in candidates:
-        if _foreseen(each, served) == ifname:
+        if _expected_ifname(each, served) == ifname:
             return each
     if len({_nad(each) for each in fitting}) == 1:
         return candidates[0]
-    listed = ", ".join(f"{each} as {_foreseen(each, served)}" for each in fitting)
-    chosen_by = f"NAD {settings.nad}" if settings.nad else f"network {network}"
-    message = f"attachment {ifname} of {chosen_by} is none of those that are foreseen: {listed}"
+    listed = ", ".join(f"{each} as {_expected_ifname(each, served)}" for each in fitting)
+    target = f"NAD {settings.nad}" if settings.nad else f"network {network}"
+    message = f"attachment {ifname} of {target} is not expected; expected: {listed}"
     raise PluginError(Code.INVALID_CONFIG, message)
 
 
@@ -58,23 +58,23 @@ def _fits(interface: ServedInterface, served: ServedList, network: str, settings
     return interface.annotations.get("network" if served.vrouter_agent else "config-name") == network
 
 
-def _foreseen(interface: ServedInterface, served: ServedList) -> str | None:
-    """The CNI_IFNAME with which the interface shall be called for, None if nobody says."""
-    asked_by = "interface" if served.vrouter_agent else "attachment"
-    return interface.annotations.get(asked_by) or (_PRIMARY if interface.position == 0 else None)
+def _expected_ifname(interface: ServedInterface, served: ServedList) -> str | None:
+    """Returns the CNI_IFNAME that the attachment of the interface should have, None if it is unknown."""
+    key = "interface" if served.vrouter_agent else "attachment"
+    return interface.annotations.get(key) or (_PRIMARY if interface.position == 0 else None)
 
 
 def _nad(interface: ServedInterface) -> str | None:
     return interface.annotations.get("nad") or interface.annotations.get("network")
 
 
-def _none_left(
+def _no_candidate(
     served: ServedList, fitting: Sequence[ServedInterface], held: Mapping[str, str], *, nad: str, network: str
 ) -> PluginError:
     if fitting:
         taken = ", ".join(f"{each} by {held[each.uuid]}" for each in fitting)
-        chosen_by = f"NAD {nad}" if nad else f"network {network}"
-        return PluginError(Code.INVALID_CONFIG, f"all interfaces of {chosen_by} are held: {taken}")
+        target = f"NAD {nad}" if nad else f"network {network}"
+        return PluginError(Code.INVALID_CONFIG, f"all interfaces of {target} are taken: {taken}")
     listed = ", ".join(map(str, served.interfaces))
     place = f"of NAD {nad}" if nad else f"in network {network}"
     return PluginError(Code.INVALID_CONFIG, f"the pod has no interface {place}; it has {listed}")

@@ -1,8 +1,8 @@
-"""A pod's interfaces as the agent serves them, read strictly.
+"""A pod's interfaces as the agent serves them, strictly validated.
 
-An agent that answers nonsense is one clear error that names item and key. What a stock agent may still lack (an
-annotation, a part of the list) is no nonsense: `ServedList.missing` says it, and the caller waits. A stock agent is
-known by its items: they bear none of the address keys that ours adds.
+A malformed answer is one error that names item and key. An incomplete list of the Contrail vrouter agent (an annotation
+or some items are missing) is not malformed: `ServedList.missing` says what it lacks, and the caller retries. The
+Contrail vrouter agent is recognized by its items: they have none of the address keys that our agent adds.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 _OUR_KEYS = ("ip-address", "v6-ip-address", "mtu")
-_VROUTER_AGENT_V6_PREFIX_LENGTH = 64  # a stock agent tells none
+_VROUTER_AGENT_V6_PREFIX_LENGTH = 64  # the Contrail vrouter agent serves none
 _DEFAULT_GATEWAY = {"true": (4, 6), "ipv4": (4,), "ipv6": (6,), "none": ()}
-_NAMED_AT_MOST = 8
+_MAX_NAMED = 8  # missing indexes named in an error
 
 
 class ServedAddress(NamedTuple):
-    """An address with its subnet's gateway and name server, None if there is none. `family` is 4 or 6."""
+    """An address with gateway and name server of its subnet, None without one. `family` is 4 or 6."""
 
     family: int
     address: Address
@@ -35,8 +35,8 @@ class ServedAddress(NamedTuple):
 class ServedInterface(NamedTuple):
     """One interface of a pod, at `position` (from 0) of `total`: the two numbers of its index.
 
-    `addresses` is None while a stock agent has not told them; `mtu` is in bytes, None if the agent leaves it to the
-    plugin's settings.
+    `addresses` is None until the Contrail vrouter agent reports them; `mtu` is in bytes, None if the plugin's settings
+    apply.
     """
 
     uuid: str
@@ -54,21 +54,24 @@ class ServedInterface(NamedTuple):
         return f"{self.position} ({self.annotations.get('nad') or self.annotations.get('network')}, {self.uuid})"
 
     def requests_default(self, family: int) -> bool:
-        """Whether the annotation `default-gw` wants the default route of that family here."""
+        """Returns whether the annotation `default-gw` requests the default route of the family for this interface."""
         return family in _DEFAULT_GATEWAY[self.annotations.get("default-gw", "none")]
 
     @property
     def disables_default(self) -> bool:
-        """Whether the annotation says that the default routes go nowhere."""
+        """Whether the annotation `default-gw` is `none`: the pod gets no default route by fallback."""
         return self.annotations.get("default-gw") == "none"
 
     def gateway(self, family: int) -> str | None:
-        """Gateway of its address in that family; None without address or gateway, or if addresses are not known."""
+        """Returns the gateway of its address in the family; None without address or gateway, or if they are unknown."""
         return next((each.gateway for each in self.addresses or () if each.family == family), None)
 
 
 class ServedList(NamedTuple):
-    """What `/vm-cfg` answers, in the order of the indexes; `unindexed` are uuids of items that bear no index yet."""
+    """The answer to `/vm-cfg` in index order; `unindexed` are the uuids of items that have no index yet.
+
+    `vrouter_agent`: it comes from the Contrail vrouter agent.
+    """
 
     interfaces: tuple[ServedInterface, ...]
     unindexed: tuple[str, ...]
@@ -76,32 +79,32 @@ class ServedList(NamedTuple):
     vrouter_agent: bool
 
     def missing(self, pod_uid: str) -> str | None:
-        """Says what is missing for this to be the whole list of the pod, None if nothing is."""
+        """Returns what is missing for this to be the complete list of the pod, None if it is complete."""
         if not self.interfaces and not self.unindexed:
             return "the list of interfaces is empty"
         if self.vrouter_agent and UUID.fullmatch(pod_uid) and self.vm_uuid != pod_uid:
             return f"the interfaces are still those of pod uid {self.vm_uuid}, not of {pod_uid}"
         if self.unindexed:
-            return f"interface {', '.join(self.unindexed)} bears no index yet"
+            return f"interface {', '.join(self.unindexed)} has no index yet"
         return self._gap()
 
     def _gap(self) -> str | None:
-        said = ", ".join(f"{each.position}/{each.total}" for each in self.interfaces)
+        indexes = ", ".join(f"{each.position}/{each.total}" for each in self.interfaces)
         totals = {each.total for each in self.interfaces}
         if len(totals) > 1:
-            return f"the indexes disagree on the number of interfaces: {said}"
+            return f"the indexes disagree on the number of interfaces: {indexes}"
         total = totals.pop()
         found = {each.position for each in self.interfaces}
         if len(found) < len(self.interfaces):
-            return f"an index is there twice: {said}"
-        absent = [str(each) for each in range(min(total, _NAMED_AT_MOST + len(found))) if each not in found]
+            return f"duplicate index: {indexes}"
+        absent = [str(each) for each in range(min(total, _MAX_NAMED + len(found))) if each not in found]
         if absent:
-            return f"of {total} interfaces, index {', '.join(absent[:_NAMED_AT_MOST])} is missing"
+            return f"of {total} interfaces, index {', '.join(absent[:_MAX_NAMED])} is missing"
         return None
 
 
 def read_list(items: Sequence[Any]) -> ServedList:
-    """Reads the answer to `/vm-cfg`; raises `PluginError` with code 100 for nonsense."""
+    """Validates the answer to `/vm-cfg`; raises `PluginError` with code 100 if it is malformed."""
     fields = [Fields(item, position) for position, item in enumerate(items)]
     vrouter_agent = not any(each.has(key) for each in fields for key in _OUR_KEYS)
     vm_uuids = [each.uuid("vm-uuid") for each in fields]
@@ -119,7 +122,10 @@ def read_list(items: Sequence[Any]) -> ServedList:
 
 
 def read_ports(items: Sequence[Any]) -> dict[str, tuple[ServedAddress, ...]]:
-    """Reads a stock agent's answer to `GET /vm`: addresses by interface uuid; raises code 100 for nonsense."""
+    """Validates the answer of the Contrail vrouter agent to `GET /vm` and returns addresses by interface uuid.
+
+    Raises `PluginError` with code 100 if it is malformed.
+    """
     fields = [Fields(item, position) for position, item in enumerate(items)]
     return {each.uuid("id"): _addresses(each, v6_prefix_length=_VROUTER_AGENT_V6_PREFIX_LENGTH) for each in fields}
 
@@ -127,7 +133,7 @@ def read_ports(items: Sequence[Any]) -> dict[str, tuple[ServedAddress, ...]]:
 def _interface(fields: Fields, vm_uuid: str, *, vrouter_agent: bool) -> ServedInterface:
     position, total = fields.index()
     if fields.annotations.get("default-gw", "none") not in _DEFAULT_GATEWAY:
-        raise fields.malformed("annotations", f"right about default-gw: one of {', '.join(_DEFAULT_GATEWAY)}")
+        raise fields.malformed("annotations", f"a list with a valid default-gw, one of {', '.join(_DEFAULT_GATEWAY)}")
     return ServedInterface(
         uuid=fields.uuid("id"),
         vm_uuid=vm_uuid,

@@ -1,1 +1,1 @@
-"""The CNI protocol: what a call brings (environment, network configuration) and the documents that answer it."""
+"""The CNI protocol: a call's environment and network configuration, and the documents that answer it."""

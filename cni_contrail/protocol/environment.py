@@ -1,7 +1,7 @@
-"""The CNI_* variables of one call.
+"""Parses the CNI_* environment variables of one call.
 
-Checked in the order of the reference library (`skel`): variable by variable, a malformed one at once, those that are
-missing together in one error. CNI_PATH is required as there, though nothing is looked up in it.
+Validated in the order of the reference library (`skel`): variable by variable; a malformed one fails at once, missing
+ones together in one error. CNI_PATH is required as there, though this plugin does not use it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.named_tuple import NamedTuple
 
 IDENTIFIER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*", re.ASCII)
-"""What container IDs and network names look like."""
+"""Pattern of container IDs and network names."""
 
 _NOT_UTF_8 = re.compile("[\ud800-\udfff]")
-_IN_NO_LINK_NAME = re.compile(r"[/:\s]")
+_INVALID_IN_LINK_NAME = re.compile(r"[/:\s]")
 _ATTACHMENT = ("CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH")
 _REQUIRED = {
     "ADD": _ATTACHMENT,
@@ -29,9 +29,9 @@ _REQUIRED = {
 
 
 class Call(NamedTuple):
-    """One call of the runtime; what the command does not need may be empty.
+    """One call of the runtime; variables that the command does not need may be empty.
 
-    `args` is what CNI_ARGS holds, and `malformed_arg` an element of it that holds nothing, empty if there is none.
+    `args` are the pairs of CNI_ARGS, `malformed_arg` its last element that is not a pair, empty if there is none.
     """
 
     command: str
@@ -44,7 +44,7 @@ class Call(NamedTuple):
 
 
 def read_call(environment: Mapping[str, str]) -> Call:
-    """Reads the variables; raises `PluginError` with code 4 for one that is missing or malformed."""
+    """Parses the variables; raises `PluginError` with code 4 for a missing or malformed one."""
     command = environment.get("CNI_COMMAND", "")
     missing = []
     for name in _REQUIRED.get(command, ("CNI_COMMAND",)):
@@ -76,9 +76,9 @@ def reject_malformed_args(call: Call) -> None:
 
 
 def read_args(text: str) -> tuple[dict[str, str], str]:
-    """Reads CNI_ARGS, `K=V;K=V`, and returns the last element without `=` as well, empty if there is none.
+    """Parses CNI_ARGS, `K=V;K=V`; also returns the last element without `=`, empty if there is none.
 
-    The last of two equal keys counts, since meta plugins append the runtime's.
+    The last of duplicate keys wins, since meta plugins append the runtime's.
     """
     args: dict[str, str] = {}
     malformed = ""
@@ -92,7 +92,7 @@ def read_args(text: str) -> tuple[dict[str, str], str]:
 
 
 def link_name_problem(name: str) -> str | None:
-    """Says why no link can bear the name, None if one can (the kernel's rule, which is CNI_IFNAME's too)."""
+    """Returns why the name is not a valid link name, None if it is; the kernel's rule, and that of CNI_IFNAME."""
     if not name:
         return "interface name is empty"
     if len(os.fsencode(name)) > 15:
@@ -101,7 +101,7 @@ def link_name_problem(name: str) -> str | None:
         return "interface name is . or .."
     if _NOT_UTF_8.search(name):
         return "interface name is not UTF-8"
-    if _IN_NO_LINK_NAME.search(name):
+    if _INVALID_IN_LINK_NAME.search(name):
         return "interface name contains / or : or whitespace characters"
     return None
 

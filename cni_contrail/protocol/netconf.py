@@ -1,4 +1,4 @@
-"""The network configuration that a runtime writes to the plugin's standard input."""
+"""Network configuration, which the runtime writes to the plugin's standard input: decodes and validates it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 LARGEST_CONFIG = 1024 * 1024
-"""Bytes that a network configuration may have, at the entry point, the shim and the daemon alike."""
+"""Maximum size of a network configuration in bytes, for the entry point, the shim and the daemon."""
 
-_VERSION_IF_ABSENT = "0.1.0"  # as the reference library reads a configuration without one
+_VERSION_IF_ABSENT = "0.1.0"  # the default of the reference library
 _DNS_LISTS = ("nameservers", "search", "options")
-_VALID_LISTS = ("cni.dev/valid-attachments", "cni.dev/attachments")  # the later one is deprecated
+_VALID_LISTS = ("cni.dev/valid-attachments", "cni.dev/attachments")  # the second one is deprecated
 
 
 class NetworkConfig(NamedTuple):
-    """`document` is the whole configuration; `version` is its cniVersion, not checked yet."""
+    """`document` is the whole configuration; `version` is its cniVersion, not yet validated."""
 
     name: str
     version: str
@@ -32,9 +32,9 @@ class NetworkConfig(NamedTuple):
 
 @functools.lru_cache(maxsize=4)
 def read_config(data: bytes) -> NetworkConfig:
-    """Decodes it; raises `PluginError` with code 6 for what is no configuration, 7 for a name that is none.
+    """Decodes a configuration; raises `PluginError`: code 6 if it is malformed, 7 for an invalid network name.
 
-    A runtime sends the same bytes for each pod, so the last few are kept: nobody changes what is returned.
+    A runtime sends the same bytes for each pod, so the last few results are cached; callers must not change them.
     """
     document = _decode(data)
     name = _text(document, "name")
@@ -46,7 +46,7 @@ def read_config(data: bytes) -> NetworkConfig:
 
 
 def object_at(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The object at a key, empty if it is absent or null; raises `PluginError` with code 7 for anything else."""
+    """Returns the object at a key, empty if absent or null; raises `PluginError` with code 7 for another type."""
     value = document.get(key)
     if value is None:
         return {}
@@ -56,7 +56,7 @@ def object_at(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 
 
 def reject_unsupported_fields(config: NetworkConfig) -> None:
-    """Raises `PluginError` with code 2 for address management and masquerading: addresses come from the agent alone."""
+    """Raises `PluginError` with code 2 for `ipam` and `ipMasq`: addresses come only from the agent."""
     for key in ("ipam", "ipMasq"):
         value = config.document.get(key)
         if value not in (None, False, {}):
@@ -64,7 +64,7 @@ def reject_unsupported_fields(config: NetworkConfig) -> None:
 
 
 def config_dns(config: NetworkConfig) -> dict[str, Any]:
-    """The configuration's own `dns`, empty if it states none; raises `PluginError` with code 7 for a wrong type."""
+    """Returns the configuration's own `dns`, empty without one; raises `PluginError` with code 7 for a wrong type."""
     dns = object_at(config.document, "dns")
     for key in _DNS_LISTS:
         value = dns.get(key)
@@ -76,14 +76,14 @@ def config_dns(config: NetworkConfig) -> dict[str, Any]:
 
 
 def valid_attachments(config: NetworkConfig) -> list[tuple[str, str]]:
-    """Container ID and CNI_IFNAME of each attachment that GC spares; null is none.
+    """Returns container ID and CNI_IFNAME of each attachment that GC must keep; null means none.
 
-    Raises `PluginError` with code 7 for what is no such list, or for no list at all: a runtime that sends none does not
-    say that nothing is valid.
+    Raises `PluginError` with code 7 if the list is malformed or absent: a runtime that sends no list does not say that
+    nothing is valid.
     """
     key = next((key for key in _VALID_LISTS if key in config.document), None)
     if key is None:
-        raise PluginError(Code.INVALID_CONFIG, f"GC needs {_VALID_LISTS[0]}: without it nothing is freed")
+        raise PluginError(Code.INVALID_CONFIG, f"GC needs {_VALID_LISTS[0]}: nothing is released without it")
     attachments = config.document[key]
     if attachments is None:
         return []
@@ -103,7 +103,7 @@ def _attachment(document: Any, key: str) -> tuple[str, str]:
 
 def _decode(data: bytes) -> Mapping[str, Any]:
     try:
-        document = json.loads(data.decode(), parse_constant=_refuse_constant)
+        document = json.loads(data.decode(), parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise PluginError(Code.DECODING_FAILURE, f"network configuration is not JSON: {error}") from error
     if document is None:
@@ -113,8 +113,8 @@ def _decode(data: bytes) -> Mapping[str, Any]:
     return document
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON value")
+def _reject_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def _text(document: Mapping[str, Any], key: str) -> str:

@@ -1,8 +1,8 @@
-"""The documents that answer ADD and errors, each in the form of the configuration's version.
+"""Result documents of ADD and of errors, in the format of the configuration's CNI version.
 
 0.1.0 and 0.2.0 have one address per family (`ip4`, `ip6`); 0.3.0 to 0.4.0 have lists, with the family in each address;
-1.0.0 has lists without it; 1.1.0 has an MTU in each interface. A chained call passes the previous result on with ours
-added to it.
+1.0.0 has lists without it; 1.1.0 adds an MTU to each interface. A chained call returns the previous result with ours
+appended.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _LISTS = ("interfaces", "ips", "routes")
 
 
 class ResultAddress(NamedTuple):
-    """An address as CIDR and the gateway of its subnet, None if it has none."""
+    """An address as CIDR, and the gateway of its subnet, None without one."""
 
     cidr: str
     gateway: str | None
 
 
 class ResultRoute(NamedTuple):
-    """A route: `destination` a CIDR, `gateway` None for on-link."""
+    """A route: `destination` is a CIDR, `gateway` is None for on-link."""
 
     destination: str
     gateway: str | None
 
 
 class AttachmentResult(NamedTuple):
-    """The one interface that ADD tells the runtime of; `sandbox` is CNI_NETNS as it was given, `mtu` is in bytes."""
+    """The one interface that ADD reports; `sandbox` is CNI_NETNS as the runtime passed it, `mtu` is in bytes."""
 
     name: str
     host_name: str
@@ -52,7 +52,7 @@ class AttachmentResult(NamedTuple):
 
 
 def previous_result(config: NetworkConfig) -> Mapping[str, Any] | None:
-    """The `prevResult` of a chained call, or of CHECK and DEL; raises `PluginError` with code 7 for a malformed one."""
+    """Returns the `prevResult` of a chained call, CHECK or DEL; raises `PluginError` with code 7 if it is malformed."""
     previous = config.document.get("prevResult")
     if previous is None:
         return None
@@ -69,13 +69,13 @@ def previous_result(config: NetworkConfig) -> Mapping[str, Any] | None:
 
 
 def success_document(config: NetworkConfig, attached: AttachmentResult) -> str:
-    """Answers ADD; raises `PluginError` with code 7 for what the configuration's version cannot express."""
+    """Returns the result of ADD; raises `PluginError` with code 7 if the configuration's version cannot express it."""
     form = _with_lists if supports_chaining(config.version) else _without_lists
     return json.dumps({"cniVersion": config.version, **form(config, attached)})
 
 
 def error_document(error: PluginError, version: str) -> str:
-    """Answers any call that fails."""
+    """Returns the result of a failed call."""
     document: dict[str, Any] = {"cniVersion": version, "code": int(error.code), "msg": error.message}
     if error.details:
         document["details"] = error.details
@@ -84,17 +84,17 @@ def error_document(error: PluginError, version: str) -> str:
 
 def _with_lists(config: NetworkConfig, attached: AttachmentResult) -> dict[str, Any]:
     previous = previous_result(config) or {}
-    before = {key: list(previous.get(key) or ()) for key in _LISTS}
+    existing = {key: list(previous.get(key) or ()) for key in _LISTS}
     mtu = {"mtu": attached.mtu} if has_mtu(config.version) else {}
     host_end = {"name": attached.host_name, **mtu}
     sandbox_end = {"name": attached.name, "mac": attached.mac, **mtu, "sandbox": attached.sandbox}
-    position = len(before["interfaces"]) + 1
+    position = len(existing["interfaces"]) + 1
     ips = [_address(each, position, config.version) for each in attached.addresses]
     document = {
         **previous,
-        "interfaces": [*before["interfaces"], host_end, sandbox_end],
-        "ips": [*before["ips"], *ips],
-        "routes": [*before["routes"], *map(_route, attached.routes)],
+        "interfaces": [*existing["interfaces"], host_end, sandbox_end],
+        "ips": [*existing["ips"], *ips],
+        "routes": [*existing["routes"], *map(_route, attached.routes)],
         "dns": attached.dns or previous.get("dns"),
     }
     return {key: value for key, value in document.items() if value or key in ("interfaces", "ips")}

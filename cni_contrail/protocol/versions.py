@@ -1,4 +1,4 @@
-"""Versions of the CNI specification: which are served, and which commands a configuration's version allows."""
+"""Versions of the CNI specification: which are supported, and which commands each allows."""
 
 import functools
 import json
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def version_document() -> str:
-    """Answers VERSION (specification 1.1.0, section 2)."""
+    """Returns the result of VERSION (specification 1.1.0, section 2)."""
     return json.dumps({"cniVersion": CURRENT, "supportedVersions": SUPPORTED})
 
 
@@ -36,12 +36,12 @@ def check_version(command: str, version: str) -> None:
 
 
 def supports_chaining(version: str) -> bool:
-    """Whether results of that (supported) version have lists, and can be passed to the next plugin (from 0.3.0 on)."""
+    """Returns whether results of the (supported) version have lists that a next plugin can extend: from 0.3.0 on."""
     return _parts(version) >= (0, 3, 0)
 
 
 def has_mtu(version: str) -> bool:
-    """Whether interfaces in results of that (supported) version have an MTU (from 1.1.0 on)."""
+    """Returns whether interfaces in results of the (supported) version have an MTU: from 1.1.0 on."""
     return _parts(version) >= (1, 1, 0)
 
 
@@ -53,6 +53,6 @@ def _not_allowed(message: str, version: str) -> PluginError:
 def _parts(version: str) -> tuple[int, int, int]:
     words = version.split(".")
     if len(words) > 3 or not all(_NUMBER.fullmatch(word) for word in words):
-        raise PluginError(Code.DECODING_FAILURE, f'cniVersion "{version}" is no version')
+        raise PluginError(Code.DECODING_FAILURE, f'cniVersion "{version}" is not a version')
     major, minor, micro = [*map(int, words), 0, 0][:3]
     return major, minor, micro

@@ -1,6 +1,6 @@
-"""The records of one node, by container and CNI_IFNAME; who changes them holds the container's lock.
+"""Attachment records of one node, by container and CNI_IFNAME; callers that change them hold the container's lock.
 
-A container is named by its ID, or by what `containers` calls it.
+A container is identified by its ID, or by the name that `containers` returns for it.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ from cni_contrail.state.lock import locked_directory
 from cni_contrail.state.records import Record, decode_record, encode_record
 
 _SUFFIX = ".json"
-_DAMAGED = ".damaged"
+_DAMAGED = ".damaged"  # the dot keeps it out of `containers`: no container ID begins with one
 
 
 class Attachments:
-    """The records below one `state-dir`. All methods raise `PluginError` with code 5 if the directory fails."""
+    """The records below one `state-dir`. All methods raise `PluginError` with code 5 on I/O errors."""
 
     def __init__(self, state_dir: str, log: Log) -> None:
         self.state_dir = state_dir
@@ -35,32 +35,32 @@ class Attachments:
 
     @contextlib.contextmanager
     def lock(self, container: str, timeout: float) -> Iterator[None]:
-        """Holds the container's lock, waiting for it for up to `patience` seconds."""
+        """Holds the container's lock; raises `TryAgainError` after `timeout` seconds."""
         directory = self._directory(container)
         with locked_directory(directory, timeout):
             remove_partial_files(directory)
             yield
 
     def containers(self) -> list[str]:
-        """Names of all containers, sorted."""
+        """Returns the names of all containers, sorted."""
         return [name for name in list_names(self.state_dir) if not name.startswith(".")]
 
     def has_container(self, container: str) -> bool:
-        """Whether there is anything about the container."""
+        """Returns whether any state of the container exists."""
         return os.path.isdir(self._directory(container))
 
     def ifnames(self, container: str) -> list[str]:
-        """CNI_IFNAMEs of the container's attachments."""
+        """Returns the CNI_IFNAMEs of the container's attachments."""
         names = list_names(self._directory(container))
         return [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
 
     def of_container(self, container: str) -> list[Record]:
-        """All records of a container; raises `DamagedRecordError`."""
+        """Returns all records of a container; raises `DamagedRecordError`."""
         found = (self.read(container, ifname) for ifname in self.ifnames(container))
         return [record for record in found if record]
 
     def read(self, container: str, ifname: str) -> Record | None:
-        """The record of one attachment, None if there is none; raises `DamagedRecordError`."""
+        """Returns the record of one attachment, None if there is none; raises `DamagedRecordError`."""
         path = self._path(container, ifname)
         data = read_if_exists(path)
         try:
@@ -69,35 +69,35 @@ class Attachments:
             raise DamagedRecordError(path, str(error)) from error
 
     def is_in_progress(self, record: Record) -> bool:
-        """Whether the ADD that wrote the record still runs."""
+        """Returns whether the ADD that wrote the record still runs."""
         return is_attempt_running(self.state_dir, record.attempt)
 
     def write(self, record: Record) -> None:
-        """Writes a record over what is there."""
+        """Writes a record, replacing an existing one."""
         write_atomically(self._path(record.container_id, record.ifname), encode_record(record))
 
     def remove(self, record: Record) -> None:
-        """Forgets an attachment."""
+        """Removes the record of an attachment."""
         remove_if_exists(self._path(record.container_id, record.ifname))
 
     def remove_leftovers(self, container: str) -> None:
-        """Removes what killed calls left of a container that has no attachment, unless another call is at it."""
+        """Removes what killed calls left of a container without attachments, unless another call holds its lock."""
         if not self.ifnames(container):
             with contextlib.suppress(TryAgainError), self.lock(container, timeout=0):
-                pass
+                pass  # taking the lock removes partial files, releasing it removes the empty directory
 
     def quarantine(self, damaged: DamagedRecordError, container: str, ifname: str) -> None:
-        """Takes a damaged record out of the way, and keeps it for people if that can be done."""
+        """Moves a damaged record to `.damaged` for inspection; removes it if it cannot be moved."""
         path = self._path(container, ifname)
         aside = os.path.join(self.state_dir, _DAMAGED, f"{file_name(container)}.{ifname}{_SUFFIX}")
         try:
             create_private_directory(os.path.dirname(aside))
             os.rename(path, aside)
         except OSError as failure:
-            self._log.error(f"{damaged.message}: cannot be set aside, {failure.strerror}")
+            self._log.error(f"{damaged.message}: cannot move it to {aside}: {failure.strerror}: removing it")
             remove_if_exists(path)
         else:
-            self._log.error(f"{damaged.message}: set aside as {aside}")
+            self._log.error(f"{damaged.message}: moved to {aside}")
 
     def _directory(self, container: str) -> str:
         return f"{self.state_dir}/{file_name(container)}"

@@ -1,9 +1,9 @@
-"""Whether the ADD that wrote a record still runs: an ADD that waits for the agent holds no lock of its container.
+"""Attempt locks: whether the ADD that wrote a record still runs, which holds no container lock while it waits.
 
-Each ADD locks one byte of the state directory, at an offset that is its own, and the kernel frees it when the process
-ends, however it ends. So a record that was left behind is told from one in the making at once, whatever its age, by
-callers in any PID namespace, and nothing is to be cleaned up. Byte locks of open file descriptions (fcntl_locking(2))
-serve several threads of one process like several processes, and are no matter to the `flock` of `lock`.
+Each ADD locks one byte of the state directory, at an offset of its own, and the kernel releases it when the process
+ends, however it ends. So an abandoned record is distinguished from one in progress at once, whatever its age, by
+callers in any PID namespace, and nothing needs cleanup. Locks of open file descriptions (fcntl_locking(2)) also work
+between threads of one process, and are independent of the `flock` in `lock`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from collections.abc import Iterator
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.state.files import create_private_directory
 
-_LOCK = struct.Struct("@hhqqi4x")  # struct flock: type, whence, start, length, process
+_LOCK = struct.Struct("@hhqqi4x")  # struct flock: type, whence, start, length, PID
 
 
 @contextlib.contextmanager
 def attempt_lock(state_dir: str, attempt: str) -> Iterator[None]:
-    """Marks the attempt (16 hexadecimal digits) as one that runs; raises `PluginError` with code 5."""
+    """Marks the attempt (16 hexadecimal digits) as running; raises `PluginError` with code 5."""
     try:
         descriptor = _open(state_dir)
     except OSError as error:
-        raise PluginError(Code.IO_FAILURE, f"{state_dir} cannot be made: {error.strerror}") from error
+        raise PluginError(Code.IO_FAILURE, f"{state_dir}: cannot create: {error.strerror}") from error
     try:
+        # A read lock, as the descriptor of a directory is read-only; `is_attempt_running` asks for a write lock.
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _byte(fcntl.F_RDLCK, attempt))
         yield
     finally:
@@ -43,7 +44,7 @@ def _open(state_dir: str) -> int:
 
 
 def is_attempt_running(state_dir: str, attempt: str) -> bool:
-    """Whether the attempt still runs."""
+    """Returns whether the attempt still runs."""
     descriptor = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY)
     try:
         found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _byte(fcntl.F_WRLCK, attempt))
@@ -53,5 +54,5 @@ def is_attempt_running(state_dir: str, attempt: str) -> bool:
 
 
 def _byte(kind: int, attempt: str) -> bytes:
-    """62 bits of the attempt are the offset."""
+    """Returns the lock of the attempt's byte: 62 bits of the attempt are the offset, which must not be negative."""
     return _LOCK.pack(kind, os.SEEK_SET, int(attempt, 16) >> 2, 1, 0)

@@ -1,4 +1,4 @@
-"""One call at a time per container: a lock on the container's directory, which the kernel frees when its owner dies."""
+"""Lock of a container: a `flock` on its directory, which the kernel releases when the process dies."""
 
 import contextlib
 import fcntl
@@ -15,10 +15,10 @@ _LONGEST_PAUSE = 0.1
 
 @contextlib.contextmanager
 def locked_directory(path: str, timeout: float) -> Iterator[None]:
-    """Holds the lock of a directory, which is made if it is not there, and removed at the end if it is empty then.
+    """Holds the lock of a directory, which is created if missing, and removed at the end if it is empty.
 
-    Raises `TryAgainError` if another call holds it for longer than `patience` (seconds), `PluginError` with code 5 if
-    the directory cannot be made.
+    Raises `TryAgainError` if another call holds the lock for longer than `timeout` (seconds), `PluginError` with code 5
+    if the directory cannot be created.
     """
     descriptor = _locked(path, timeout)
     try:
@@ -34,17 +34,18 @@ def _locked(path: str, timeout: float) -> int:
         descriptor = _try(path)
         if descriptor is not None:
             return descriptor
-    raise TryAgainError(f"another call has held {path} for {timeout:g} s")
+    raise TryAgainError(f"{path}: locked by another call for {timeout:g} s")
 
 
 def _try(path: str) -> int | None:
-    """The descriptor that holds the lock; None if another holds it, or removed the directory just now."""
+    """Returns the descriptor that holds the lock; None if another call holds it or has just removed the directory."""
     descriptor = _open(path)
     if descriptor is None:
         return None
     is_held = False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The path may name a new directory by now: the previous holder removes an empty one.
         is_held = os.path.samestat(os.fstat(descriptor), os.stat(path))
     except (BlockingIOError, FileNotFoundError):
         return None
@@ -55,14 +56,14 @@ def _try(path: str) -> int | None:
 
 
 def _open(path: str) -> int | None:
-    """The descriptor of the directory; None if another call removed it just now."""
+    """Returns the descriptor of the directory; None if another call has just removed it."""
     try:
         create_private_directory(path)
     except OSError as error:
-        raise PluginError(Code.IO_FAILURE, f"{path} cannot be made: {error.strerror}") from error
+        raise PluginError(Code.IO_FAILURE, f"{path}: cannot create: {error.strerror}") from error
     try:
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise PluginError(Code.IO_FAILURE, f"{path} cannot be opened: {error.strerror}") from error
+        raise PluginError(Code.IO_FAILURE, f"{path}: cannot open: {error.strerror}") from error

@@ -1,8 +1,8 @@
-"""Upstream's file per port, `<config-dir>/<VM name>/<interface uuid>`: what `POST /vm` said, for the agent's restart.
+"""Port files of the Contrail vrouter agent, `<config-dir>/<VM name>/<interface uuid>`: the body of `POST /vm`.
 
-Written by this plugin only towards a stock agent, which does not do it in time and never removes them. Pods that
-upstream's plugin made are known by them alone. Two containers of one pod have the same files, so the VM's directory is
-locked by who changes it.
+The agent reads them when it restarts. This plugin writes them only for the Contrail vrouter agent, which writes them
+too late and never removes them. Pods that the original Contrail plugin attached are known only by them. Two containers
+of one pod have the same files, so writers lock the VM's directory.
 """
 
 from __future__ import annotations
@@ -22,45 +22,45 @@ from cni_contrail.state.files import (
 )
 from cni_contrail.state.lock import locked_directory
 
-_LOCK_TIMEOUT = 3.0  # seconds; it is held for a moment only
+_LOCK_TIMEOUT = 3.0  # seconds; the lock is held only briefly
 
 
 class PortFile(NamedTuple):
-    """One file: its path and the keys of the port in it."""
+    """One file: its path and its content."""
 
     path: str
     port: Mapping[str, str]
 
 
 class PortFiles:
-    """The files of one VM."""
+    """The port files of one VM."""
 
     def __init__(self, config_dir: str, vm_name: str) -> None:
         self.directory = os.path.join(config_dir, vm_name)
 
     def write(self, port: Mapping[str, str]) -> None:
-        """Writes the file of a port over that of an earlier container; raises `PluginError` with code 5."""
+        """Writes the file of a port, replacing that of an earlier container; raises `PluginError` with code 5."""
         with self._locked():
             write_atomically(os.path.join(self.directory, port["vmi-uuid"]), json.dumps(port, indent="\t").encode())
 
     def all(self) -> list[PortFile]:
-        """All files that are ports; others are not ours to judge."""
+        """Returns all files that describe ports; other files are ignored."""
         paths = [os.path.join(self.directory, name) for name in list_names(self.directory)]
         return [PortFile(path, port) for path in paths if (port := _read_port(path)) is not None]
 
     def of_container(self, container_id: str) -> list[PortFile]:
-        """Those that the container made last: a newer container of the pod writes its own over them."""
+        """Returns the files whose last writer is the container: a newer container of the pod replaces them."""
         return [file for file in self.all() if file.port.get("vm-id") == container_id]
 
     def remove(self, files: Iterable[PortFile]) -> None:
-        """Removes files, what killed calls began to write, and the directory if nothing is left in it."""
+        """Removes files, partial files of killed calls, and the directory if it is empty then."""
         if os.path.isdir(self.directory):
             with self._locked():
                 for file in files:
                     remove_if_exists(file.path)
 
     def is_empty(self) -> bool:
-        """Whether no attachment of the VM is left on this node."""
+        """Returns whether no attachment of the VM is left on this node."""
         return not list_names(self.directory)
 
     @contextlib.contextmanager
@@ -76,5 +76,5 @@ def _read_port(path: str) -> Mapping[str, str] | None:
     try:
         document = json.loads(read_if_exists(path) or b"")
     except (ValueError, RecursionError):
-        return None  # upstream's plugin was killed while it wrote
+        return None  # the original plugin does not write atomically and may have been killed
     return document if isinstance(document, dict) else None

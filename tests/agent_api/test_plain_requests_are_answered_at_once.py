@@ -208,7 +208,7 @@ async def test_our_plugin_asks_in_this_form(listed: ServedAgent, seen_by_pages: 
         agent = PluginsAgent(Endpoint(str(listed.socket), "", 0))
         asked: HttpExchange = agent.request_vm_config(MACHINE.name, MACHINE.uuid, 3.0, deadline)
         assert agent.read_vm_config(asked) is not None
-        agent.plug(agent.request_plug([port_of(SAMPLE_VM, SAMPLE_VMI)], deadline))
+        agent.confirm_plug(agent.request_plug([port_of(SAMPLE_VM, SAMPLE_VMI)], deadline))
         agent.unplug(SAMPLE_VM, "", CONTAINER, deadline)
         agent.unplug(SAMPLE_VM, SAMPLE_VMI, CONTAINER, deadline)
         idle_connections.close()

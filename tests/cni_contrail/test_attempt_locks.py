@@ -98,6 +98,6 @@ def test_nothing_is_left_of_it(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_made_is_named() -> None:
-    with pytest.raises(PluginError, match="/proc/none cannot be made") as caught, attempt_lock("/proc/none", "a" * 16):
+    with pytest.raises(PluginError, match="/proc/none: cannot create") as caught, attempt_lock("/proc/none", "a" * 16):
         pass
     assert caught.value.code == Code.IO_FAILURE

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cni_contrail.interfaces.default_routes import default_routes
+from cni_contrail.interfaces.planning import assign_default_routes
 from tests.support.agents import ScriptedAgent, ServePod, Subnet, Vmi, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
@@ -21,7 +21,7 @@ def only(vmi: Vmi, family: int) -> Vmi:
 def owners(vmis: list[Vmi], *, primary_is_ours: bool = True) -> dict[str, tuple[int, bool]]:
     """Family to position and `asked` of the interface that carries the default route."""
     interfaces = served_list(vmis).interfaces
-    routes = default_routes(interfaces, primary_is_ours=primary_is_ours)
+    routes = assign_default_routes(interfaces, primary_is_ours=primary_is_ours)
     return {
         "v6" if ":" in route.gateway else "v4": (each.position, route.asked)
         for each in interfaces
@@ -75,14 +75,14 @@ class TestTheRule:
     @pytest.mark.parametrize("position", [0, 1, 2])
     def test_on_a_stock_agent_index_0_takes_them_when_the_others_addresses_are_unknown(self, position: int) -> None:
         interfaces = stock_list(make_vmis(3), told=[position]).interfaces
-        routes = default_routes(interfaces, primary_is_ours=True)
+        routes = assign_default_routes(interfaces, primary_is_ours=True)
         assert len(routes.get(interfaces[position].uuid, ())) == (2 if position == 0 else 0)
 
     def test_on_a_stock_agent_an_annotation_elsewhere_keeps_index_0_from_it(self) -> None:
         vmis = make_vmis(2)
         vmis[1] = vmis[1].annotated(default_gw="ipv4")
         interfaces = stock_list(vmis, told=[0]).interfaces
-        [route] = default_routes(interfaces, primary_is_ours=True)[interfaces[0].uuid]
+        [route] = assign_default_routes(interfaces, primary_is_ours=True)[interfaces[0].uuid]
         assert ":" in route.gateway
 
 

@@ -393,7 +393,7 @@ def test_23_an_interface_is_never_taken_before_it_is_annotated_and_nothing_crash
     """On production clusters the race of number 6 was a core dump, then a failure at once."""
     stock.serve(2, lambda vmi: replace(vmi, annotations=annotations))
     outcome = stock.plugin.add(stock.pod)
-    assert "bears no index yet" in outcome.failed(11)
+    assert "has no index yet" in outcome.failed(11)
     assert "Traceback" not in outcome.stderr
     assert stock.nothing_is_left()
 

@@ -113,14 +113,14 @@ class TestTheChoice:
         vmis = vmis_in("red/a", "blue/a")
         assert refused(vmis, "a", "net1", nad="demo/b").startswith("the pod has no interface of NAD demo/b; it has 0 (")
         held = {vmis[2].uuid: "net2"}
-        assert refused(vmis, "a", "net1", held, nad="blue/a").startswith("all interfaces of NAD blue/a are held: 2 (")
+        assert refused(vmis, "a", "net1", held, nad="blue/a").startswith("all interfaces of NAD blue/a are taken: 2 (")
         whole = refused(vmis, DEFAULT_NETWORK, "net9", nad="blue/a")
-        assert whole.startswith("attachment net9 of NAD blue/a is none of those that are foreseen: 0 (")
+        assert whole.startswith("attachment net9 of NAD blue/a is not expected; expected: 0 (")
 
     def test_when_all_are_held_the_holders_are_named(self) -> None:
         vmis = vmis_in("demo/a")
         message = refused(vmis, "a", "net9", held={vmis[1].uuid: "net1"})
-        assert message.startswith("all interfaces of network a are held: 1 (demo/a")
+        assert message.startswith("all interfaces of network a are taken: 1 (demo/a")
         assert "by net1" in message
         assert "by eth0" in refused(vmis, DEFAULT_NETWORK, "eth1", held={vmis[0].uuid: "eth0"})
 

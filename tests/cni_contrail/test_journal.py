@@ -58,7 +58,7 @@ class TestAFileThatCannotBeWritten:
         Log(path).info("said again")
         told, *said = capfd.readouterr().err.splitlines()
         why = "No such file or directory" if "none" in path else "No space left on device"
-        assert told.endswith(f"Z WARNING container=c1 log-file {path}: {why}: lines go to standard error")
+        assert told.endswith(f"Z WARNING container=c1 log-file {path}: {why}: logging to standard error instead")
         assert [line.split(maxsplit=1)[1] for line in said] == ["ERROR container=c1 said", "INFO said again"]
 
     def test_is_written_again_when_it_can_be(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -181,7 +181,7 @@ def test_versions_that_are_not_served_are_refused_with_those_that_are(
         assert f'config is "{version}", plugin supports ["0.1.0" "0.2.0"' in message
 
 
-NO_VERSIONS = [(text, 6, "is no version") for text in ("x", "1.2.3.4", "9" * 5000)]
+NO_VERSIONS = [(text, 6, "is not a version") for text in ("x", "1.2.3.4", "9" * 5000)]
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_what_does_not_speak_http_is_50(plugin: Plugin, agent_socket: str) -> No
         listener.listen()
         thread = threading.Thread(target=greet, args=(listener,))
         thread.start()
-        assert "does not speak HTTP" in plugin.status().failed(50)
+        assert "the response is not HTTP" in plugin.status().failed(50)
         thread.join(10)
 
 
@@ -80,7 +80,7 @@ def test_an_agent_that_hangs_does_not_hold_it_up(agent: ScriptedAgent, plugin: P
     """Runtimes ask every 500 ms: of the call's time, all but the wait is the start of an interpreter."""
     agent.stall("GET")
     begin = time.monotonic()
-    assert "no answer in time" in plugin.status().failed(50)
+    assert "timed out waiting for a response" in plugin.status().failed(50)
     assert time.monotonic() - begin < 0.25 + 1  # the machine may be busy
 
 
@@ -112,7 +112,7 @@ class TestTheStateDirectory:
     def test_one_that_is_no_directory_is_50(self, agent: ScriptedAgent, plugin: Plugin, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         message = plugin.status(settings={"state-dir": str(tmp_path / "file" / "state")}).failed(50)
-        assert f"{tmp_path}/file is no directory" in message
+        assert f"{tmp_path}/file is not a directory" in message
 
 
 def test_what_no_add_would_be_served_with_is_answered_as_add_answers_it(agent: ScriptedAgent, plugin: Plugin) -> None:

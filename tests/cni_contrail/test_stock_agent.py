@@ -96,10 +96,10 @@ class TestWaiting:
             (lambda vmis: [], "has no interfaces"),
             (lambda vmis: vmis[:1], "of 3 interfaces, index 1, 2 is missing"),
             (lambda vmis: vmis[1:], "of 3 interfaces, index 0 is missing"),
-            (lambda vmis: [*vmis[:2], replace(vmis[2], annotations={})], "bears no index yet"),
-            (lambda vmis: [*vmis[:2], replace(vmis[2], annotations={"kind": "Pod"})], "bears no index yet"),
+            (lambda vmis: [*vmis[:2], replace(vmis[2], annotations={})], "has no index yet"),
+            (lambda vmis: [*vmis[:2], replace(vmis[2], annotations={"kind": "Pod"})], "has no index yet"),
             (lambda vmis: [*vmis[:2], vmis[2].annotated(index="2/4")], "disagree"),
-            (lambda vmis: [*vmis[:2], vmis[2].annotated(index="1/3")], "twice"),
+            (lambda vmis: [*vmis[:2], vmis[2].annotated(index="1/3")], "duplicate index"),
         ],
     )
     def test_a_list_that_comes_in_parts_is_waited_for_and_what_is_missing_is_named(

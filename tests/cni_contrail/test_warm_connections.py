@@ -67,34 +67,34 @@ def asked(server: KeepingServer) -> HttpExchange:
 
 
 def test_requests_one_after_the_other_share_a_connection(server: KeepingServer) -> None:
-    assert [asked(server).answer() for _ in range(3)] == [HttpResponse(200, b"ok")] * 3
+    assert [asked(server).response() for _ in range(3)] == [HttpResponse(200, b"ok")] * 3
     assert server.accepted == 1
 
 
 def test_requests_at_the_same_time_have_connections_of_their_own(server: KeepingServer) -> None:
     first, second = asked(server), asked(server)
-    assert (second.answer(), first.answer()) == (HttpResponse(200, b"ok"), HttpResponse(200, b"ok"))
+    assert (second.response(), first.response()) == (HttpResponse(200, b"ok"), HttpResponse(200, b"ok"))
     assert server.accepted == 2
 
 
 def test_of_many_connections_only_some_are_kept(server: KeepingServer) -> None:
     for each in [asked(server) for _ in range(20)]:
-        each.answer()
+        each.response()
     for each in [asked(server) for _ in range(20)]:
-        each.answer()
+        each.response()
     assert server.accepted == 20 + 12
 
 
 def test_a_request_whose_answer_nobody_wants_gives_its_connection_up(server: KeepingServer) -> None:
     asked(server).close()
-    asked(server).answer()
+    asked(server).response()
     assert server.accepted == 2
 
 
 def test_a_connection_that_the_agent_has_closed_is_not_used(tmp_path: Path) -> None:
     server = KeepingServer(tmp_path, at_most=1)
     for _ in range(3):
-        asked(server).answer()
+        asked(server).response()
         assert server.closed.acquire(timeout=PATIENCE)
     assert server.accepted == 3
     server.close()
@@ -106,20 +106,20 @@ def test_a_request_on_a_connection_that_the_agent_closes_meanwhile_is_sent_again
     idle_connections.keep(server.endpoint, ours)
     request = asked(server)
     theirs.close()
-    assert request.answer() == HttpResponse(200, b"ok")
+    assert request.response() == HttpResponse(200, b"ok")
     assert server.accepted == 1
     server.close()
 
 
 def test_an_agent_that_is_gone_is_unreachable_whatever_connection_was_kept(server: KeepingServer) -> None:
-    asked(server).answer()
+    asked(server).response()
     server.close()
     ours, theirs = socket.socketpair()
     idle_connections.keep(server.endpoint, ours)
     request = asked(server)
     theirs.close()
     with pytest.raises(UnreachableError, match="refused"):
-        request.answer()
+        request.response()
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,6 @@ def test_an_agent_that_is_gone_is_unreachable_whatever_connection_was_kept(serve
 def test_after_an_answer_like_this_there_is_a_new_connection(tmp_path: Path, reply: bytes) -> None:
     server = KeepingServer(tmp_path, reply)
     for _ in range(2):
-        assert asked(server).answer() == HttpResponse(200, b"ok")
+        assert asked(server).response() == HttpResponse(200, b"ok")
     assert server.accepted == 2
     server.close()

@@ -65,13 +65,13 @@ def test_what_the_agent_allotted_may_be_requested(podman: Podman, node: Node, we
 
 def test_another_mac_is_refused_with_both_values(podman: Podman, node: Node, web: str) -> None:
     refusal = podman.refused(web, f"--network={NETWORK}:mac=02:00:00:00:00:99")
-    assert f"MAC 02:00:00:00:00:99 is requested, the agent allotted {node.allotted(web)['eth0'].mac}" in refusal
+    assert f"MAC 02:00:00:00:00:99 is requested, but the agent allocated {node.allotted(web)['eth0'].mac}" in refusal
 
 
 def test_another_address_is_refused_with_both_values(podman: Podman, node: Node, web: str) -> None:
     refusal = podman.refused(web, f"--network={NETWORK}:ip=10.32.7.7")
     (address,) = (each.partition("/")[0] for each in node.allotted(web)["eth0"].addresses)
-    assert f"address 10.32.7.7 is requested, the agent allotted {address}" in refusal
+    assert f"address 10.32.7.7 is requested, but the agent allocated {address}" in refusal
 
 
 def test_a_container_that_is_no_pod_is_refused_by_name(podman: Podman, node: Node) -> None:

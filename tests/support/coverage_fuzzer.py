@@ -24,7 +24,7 @@ with atheris.instrument_imports(include=["cni_contrail"]):
 COMMANDS = ("ADD", "DEL", "CHECK", "GC", "STATUS")
 NETWORK = "contrail-k8s-cni"
 BUG = 999
-READ_ANSWER = http.HttpExchange.answer
+READ_RESPONSE = http.HttpExchange.response
 ALWAYS_READY = os.open(os.devnull, os.O_RDONLY)
 
 
@@ -45,14 +45,14 @@ class Calls:
         with open(self._node_file, "w") as file:
             json.dump(settings, file)
         self._sandbox = sandbox
-        self.answer = http.HttpResponse(404, b"")
-        setattr(http.HttpExchange, "answer", lambda _: self.answer)  # noqa: B010 - nobody is there to be asked
+        self.response = http.HttpResponse(404, b"")
+        setattr(http.HttpExchange, "response", lambda _: self.response)  # noqa: B010 - nobody is there to be asked
 
     def execute(self, command: str, stdin: bytes, args: str = "") -> None:
         """One call, and the DEL that a runtime makes after it."""
-        answer = self._respond(command, stdin, args)
-        if answer.output:
-            assert json.loads(answer.output).get("code") != BUG, answer.output
+        response = self._respond(command, stdin, args)
+        if response.output:
+            assert json.loads(response.output).get("code") != BUG, response.output
         if os.path.isdir(self._state):
             self._check_that_del_cleans_up()
 
@@ -69,9 +69,9 @@ class Calls:
         return respond(environment, lambda: stdin)
 
     def _check_that_del_cleans_up(self) -> None:
-        self.answer = http.HttpResponse(200, b"{}")
-        answer = self._respond("DEL", config(), "")
-        assert answer.status == 0, answer.output
+        self.response = http.HttpResponse(200, b"{}")
+        response = self._respond("DEL", config(), "")
+        assert response.status == 0, response.output
         left = [name for name in os.listdir(self._state) if name != ".damaged"]
         assert left == [], left
         with open("/proc/thread-self/net/dev") as links:
@@ -92,13 +92,13 @@ def target(name: str, calls: Calls) -> Callable[[bytes], None]:
         calls.execute(COMMANDS[len(data) % len(COMMANDS)], config(), os.fsdecode(data.replace(b"\0", b"")))
 
     def answers(data: bytes) -> None:
-        calls.answer = http.HttpResponse(200, data)
+        calls.response = http.HttpResponse(200, data)
         calls.execute("ADD", config())
 
     def wire(data: bytes) -> None:
         setattr(http, "connect", lambda *_: Connection(data))  # noqa: B010 - all that is asked of it
         with contextlib.suppress(PluginError):
-            READ_ANSWER(http.HttpExchange(http.Endpoint("/x", "", 0), "GET", "/", b"", Deadline(5)))
+            READ_RESPONSE(http.HttpExchange(http.Endpoint("/x", "", 0), "GET", "/", b"", Deadline(5)))
 
     return {"stdin": standard_input, "args": arguments, "answers": answers, "wire": wire}[name]
 

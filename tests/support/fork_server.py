@@ -156,7 +156,7 @@ def _die_at(number: int) -> None:
         fcntl.flock = step(fcntl.flock)
         RouteSocket._send = step(RouteSocket._send)  # type: ignore[method-assign]  # the point of it
         socket.socket.sendall = step(socket.socket.sendall)  # type: ignore[method-assign]  # the point of it
-        cni_contrail.agent.http._read_answer = step(cni_contrail.agent.http._read_answer)
+        cni_contrail.agent.http._read_response = step(cni_contrail.agent.http._read_response)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ class TestClosingInMidAnswer:
         self, broken: list[int], plugin: Plugin, pod: PodSandbox, sandbox: Netns
     ) -> None:
         message = plugin.add(pod, settings={"poll-timeout": 0.05, "poll-retries": 10}).failed(11)
-        assert "closed before the answer was whole" in message
+        assert "closed before the end of the response" in message
         assert len(broken) > 3
         assert nothing_was_made(plugin, sandbox)
 
@@ -212,13 +212,13 @@ class TestNonsense:
     @pytest.mark.parametrize(
         ("raw", "words"),
         [
-            (b"", "no JSON"),
-            (b"<html>", "no JSON"),
-            (b"{}", "no list"),
-            (b'"x"', "no list"),
+            (b"", "not JSON"),
+            (b"<html>", "not JSON"),
+            (b"{}", "not a list"),
+            (b'"x"', "not a list"),
             (b"[5]", "item 0 must be an object"),
             (b"[{}]", "vm-uuid must be a uuid"),
-            (b"\xff\xfe", "no JSON"),
+            (b"\xff\xfe", "not JSON"),
         ],
     )
     def test_a_success_that_is_none(
@@ -302,7 +302,7 @@ class TestNonsense:
         message = plugin.add(pod, settings={"poll-retries": 100}).failed(101)
         assert (
             message
-            == f"agent at unix:{agent.socket_path} refuses GET /vm-cfg/k8s__demo__web-0: {status} wait: is no number"
+            == f"agent at unix:{agent.socket_path} rejects GET /vm-cfg/k8s__demo__web-0: {status} wait: is no number"
         )
 
 
@@ -317,7 +317,7 @@ class TestHtml:
     ) -> None:
         agent.before(lambda seen: Reply(status, raw=self.PAGE))
         message = plugin.add(pod, settings={"poll-retries": 2}).failed(code)
-        assert "html" in message or "no JSON" in message
+        assert "html" in message or "not JSON" in message
         assert len(message) < 500
         assert nothing_was_made(plugin, sandbox)
 
@@ -354,7 +354,7 @@ class TestSlow:
     ) -> None:
         agent.stall("GET")
         begin = time.monotonic()
-        assert "no answer in time" in plugin.add(pod).failed(11)
+        assert "timed out waiting for a response" in plugin.add(pod).failed(11)
         assert time.monotonic() - begin < 4
         assert nothing_was_made(plugin, sandbox)
 

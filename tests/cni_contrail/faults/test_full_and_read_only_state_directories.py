@@ -52,7 +52,7 @@ class TestFull:
         serve_pod(agent, 3)
         free = fill(small_disk, free_pages=free_pages)
         message = plugin.add(pod).failed(5)
-        assert message == f"{plugin.record_path(pod)} cannot be written: No space left on device"
+        assert message == f"{plugin.record_path(pod)}: cannot write: No space left on device"
         assert (plugin.node.links(), sandbox.links(), plugin.files(), agent.ports) == ([], [], [], {})
         free()
         plugin.add(pod).succeeded()
@@ -138,7 +138,7 @@ class TestReadOnly:
         pod = attach(agent, "a", interfaces=2)
         remount(small_disk, "ro")
         message = plugin.delete(pod).failed(5)
-        assert message == f"{plugin.record_path(pod)} cannot be removed: Read-only file system"
+        assert message == f"{plugin.record_path(pod)}: cannot remove: Read-only file system"
         assert (plugin.node.links(), agent.ports) == ([], {})
         remount(small_disk, "rw")
         plugin.delete(pod).succeeded()

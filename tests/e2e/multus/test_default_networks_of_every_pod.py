@@ -48,7 +48,7 @@ def test_one_of_ours_is_refused_with_what_the_pod_has(kubelet: Kubelet) -> None:
 def test_networks_are_not_mixed_up_where_multus_counts_otherwise(kubelet: Kubelet) -> None:
     sandbox = kubelet.sandbox("blue,other/blue")
     message = sandbox.add().failed()
-    assert "attachment net1 of network blue is none of those that are foreseen" in message
+    assert "attachment net1 of network blue is not expected" in message
     assert "demo/blue" in message
     assert "other/blue" in message
     assert leftovers.of_ours(sandbox) == []
