@@ -15,7 +15,7 @@ from tests.support.plugin import Plugin, PodSandbox
 @pytest.fixture(autouse=True)
 def nobody_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that begins."""
-    monkeypatch.setattr("cni_contrail.log._told", {})
+    monkeypatch.setattr("cni_contrail.log._reported", {})
 
 
 def test_a_line_says_time_level_and_context(tmp_path: Path) -> None:
