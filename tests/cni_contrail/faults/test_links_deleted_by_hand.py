@@ -71,5 +71,5 @@ def test_another_link_that_took_the_name_is_left(
     plugin.node.ip("link", "delete", name)
     plugin.node.ip("link", "add", name, "type", "veth", "peer", "name", "other")
     plugin.node.ip("link", "set", name, "alias", "an operator's")
-    assert "it is left" in plugin.delete(pod).succeeded().stderr
+    assert "kept, its alias is not that of this attachment" in plugin.delete(pod).succeeded().stderr
     assert (sorted(plugin.node.links()), plugin.files(), agent.ports) == (["other", name], [], {})
