@@ -1,6 +1,9 @@
 """How long something may last: every wait of the plugin ends by one of these.
 
 A wait may be given up earlier: where many calls share a process, one whose runtime hung up must not wait on.
+
+`Deadline.tries` is a backoff of its own: the plugin imports the standard library only, and interruptions end its
+pauses.
 """
 
 from __future__ import annotations

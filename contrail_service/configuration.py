@@ -1,7 +1,7 @@
-"""Reads a YAML configuration file into a msgspec struct, whole, at start.
+"""Configuration files: YAML, read and validated as a whole at start, into a msgspec struct.
 
-The struct is the schema (`forbid_unknown_fields`, `rename="kebab"`); whatever does not fit is one clear message with
-the key's path. A key without a value means its default, as an operator who comments out a value expects.
+The struct is the schema (`forbid_unknown_fields`, `rename="kebab"`); a violation is one message with the key's path. A
+key without a value has its default, as operators expect who comment out a value.
 """
 
 import re
@@ -16,11 +16,11 @@ from contrail_yaml.file import read_yaml
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-_PATH = re.compile(r"^(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_PATH = re.compile(r"^(?P<problem>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 
 
 def load_configuration(path: str, schema: type[T]) -> T:
-    """Returns the file's contents as `schema`. Raises ConfigurationError."""
+    """Returns the file as `schema`. Raises ConfigurationError."""
     try:
         document = read_yaml(path)
     except YamlError as error:
@@ -33,7 +33,7 @@ def convert_configuration(document: Any, schema: type[T], *, origin: str) -> T:
     if document is None:
         document = {}
     if not isinstance(document, Mapping):
-        raise ConfigurationError(f"{origin}: a mapping of keys is needed, not {type(document).__name__}")
+        raise ConfigurationError(f"{origin}: must be a mapping of keys, not {type(document).__name__}")
     try:
         return msgspec.convert(_without_empty(document), schema)
     except msgspec.ValidationError as error:
@@ -51,4 +51,4 @@ def _explain(message: str) -> str:
     match = _PATH.match(message)
     if match is None or match["path"] is None:
         return message
-    return f"{match['path'].lstrip('.')}: {match['what']}"
+    return f"{match['path'].lstrip('.')}: {match['problem']}"

@@ -1,19 +1,19 @@
-"""What keeps a process from starting, or from going on.
+"""Errors that keep a process from starting or running.
 
 ServiceError
- ├─ ConfigurationError  a configuration file or key is wrong: exit status 2
+ ├─ ConfigurationError  invalid configuration file or key: exit status 2
  ├─ ListenError         an address cannot be listened on: exit status 2
- ├─ DataError           the data that the process lives on cannot be used: exit status 2
- └─ RestartError        started anew it may go on: exit status 1
+ ├─ DataError           the process's data cannot be used: exit status 2
+ └─ RestartError        a restart may help: exit status 1
 """
 
 
 class ServiceError(Exception):
-    """Root of what keeps a process from starting, or from going on."""
+    """Root of the errors that keep a process from starting or running."""
 
 
 class ConfigurationError(ServiceError):
-    """The configuration is wrong; the message names file, key and value."""
+    """The configuration is invalid; the message names file, key and value."""
 
 
 class ListenError(ServiceError):
@@ -21,8 +21,8 @@ class ListenError(ServiceError):
 
 
 class DataError(ServiceError):
-    """The data that the process lives on cannot be used: another process has them, or they are damaged."""
+    """The process's data cannot be used: another process uses them, or they are corrupt."""
 
 
 class RestartError(ServiceError):
-    """The process cannot go on from where it is; its supervisor starts it anew. The message names what was lost."""
+    """The process cannot continue and must be restarted by its supervisor; the message names what was lost."""

@@ -1,7 +1,7 @@
-"""Logs to stderr, one line each, as text or JSON, with the pod, container and VMI that a line is about.
+"""Logs to stderr, one line per record, as text or JSON, with the pod, container and VMI that a record is about.
 
-The three are context variables: whoever begins work on a pod says so once with `log_about`, and every line that is
-written meanwhile, in whatever module, bears them.
+The three are context variables: code that starts work on a pod sets them once with `log_context`, and every record
+logged inside, in any module, carries them.
 """
 
 import contextlib
@@ -13,19 +13,19 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
-_about: ContextVar[dict[str, str]] = ContextVar("log_about")
+_fields: ContextVar[dict[str, str]] = ContextVar("log_fields")
 
 FIELDS = ("pod", "container", "vmi")
 
 
 @contextlib.contextmanager
-def log_about(**fields: str) -> Iterator[None]:
-    """Every line written inside bears these fields (`pod`, `container`, `vmi`) beside those of the outer context."""
-    token = _about.set({**_about.get({}), **fields})
+def log_context(**fields: str) -> Iterator[None]:
+    """Adds fields (`pod`, `container`, `vmi`) to every record logged inside, besides those of the outer context."""
+    token = _fields.set({**_fields.get({}), **fields})
     try:
         yield
     finally:
-        _about.reset(token)
+        _fields.reset(token)
 
 
 class TextFormatter(logging.Formatter):
@@ -33,25 +33,26 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line."""
-        about = "".join(f" {name}={value}" for name, value in _about.get({}).items())
-        return f"{_time(record)} {record.levelname} {record.name}{about}: {_one_line(_text(self, record))}"
+        fields = "".join(f" {name}={value}" for name, value in _fields.get({}).items())
+        return f"{_time(record)} {record.levelname} {record.name}{fields}: {_one_line(_text(self, record))}"
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, message, and the fields that are known."""
+    """One JSON object per line: time, level, logger, message, and the fields of the context."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line."""
         line: dict[str, Any] = {"time": _time(record), "level": record.levelname, "logger": record.name}
-        return json.dumps(line | _about.get({}) | {"message": _text(self, record)}, ensure_ascii=False)
+        return json.dumps(line | _fields.get({}) | {"message": _text(self, record)}, ensure_ascii=False)
 
 
 def set_up_logs(*, json_lines: bool, level: str) -> None:
-    """Sends the logs of this process to stderr. `level` is a name that `logging` knows, in any case."""
+    """Sends the logs of this process to stderr. `level` is a level name of `logging`, in upper or lower case."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if json_lines else TextFormatter())
-    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # no line tells of them,
-    logging._srcfile = None  # noqa: SLF001 - nor of the place in the code; the way that the guide of `logging` gives
+    # no format shows thread, process or source line, so `logging` need not collect them (its HOWTO, "Optimization")
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # noqa: SLF001 - documented there
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
 
 

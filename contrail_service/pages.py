@@ -1,7 +1,7 @@
-"""The pages that every process serves: `/healthz`, `/readyz` and `/metrics`; and errors as JSON on all pages.
+"""Status pages of every process: `/healthz`, `/readyz` and `/metrics`; and errors as JSON on all pages.
 
-`/healthz` says that the event loop turns, and in which version, no more: a process that waits for a peer is healthy.
-`/readyz` says whether it can do its work, and if not, why.
+`/healthz` proves only that the event loop runs, and returns the version: a process that waits for a peer is healthy.
+`/readyz` returns whether the process can do its work, and why not.
 """
 
 import importlib.metadata
@@ -17,16 +17,16 @@ log = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Routes = Sequence[web.RouteDef]
 Readiness = Callable[[], list[str]]
-"""Returns what keeps the process from doing its work; nothing: it is ready."""
+"""Returns the reasons why the process is not ready, none if it is."""
 
 
 def json_response(content: object, *, status: int = 200) -> web.Response:
-    """Returns a page of JSON; msgspec structs are written by their own rules."""
+    """Returns a JSON response; msgspec structs are encoded as they define."""
     return web.Response(body=msgspec.json.encode(content), status=status, content_type="application/json")
 
 
 def status_routes(readiness: Readiness, registry: CollectorRegistry) -> list[web.RouteDef]:
-    """Returns the routes of `/healthz`, `/readyz` (503 with reasons while not ready) and `/metrics`."""
+    """Returns the routes `/healthz`, `/readyz` (503 with reasons while not ready) and `/metrics`."""
     version = importlib.metadata.version("contrail-multinet")
 
     async def healthz(_request: web.Request) -> web.Response:
@@ -44,7 +44,7 @@ def status_routes(readiness: Readiness, registry: CollectorRegistry) -> list[web
 
 @web.middleware
 async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answers what goes wrong as `{"error": ...}`: HTTP errors with their status, a bug as 500 without its trace."""
+    """Responds to errors with `{"error": ...}`: HTTP errors with their status, a bug with 500 and without its trace."""
     try:
         return await handler(request)
     except web.HTTPException as error:
@@ -52,5 +52,5 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
             raise
         return json_response({"error": error.text or error.reason}, status=error.status)
     except Exception:
-        log.exception("%s %s failed", request.method, request.path)
+        log.exception("%s %s: internal error", request.method, request.path)
         return json_response({"error": "internal error, see the log"}, status=500)

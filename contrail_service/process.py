@@ -1,8 +1,8 @@
-"""Runs a service until SIGTERM or SIGINT, and maps what keeps it from starting to an exit status.
+"""Service process: runs until SIGTERM or SIGINT, and maps start-up errors to exit statuses.
 
-On a signal the service's task is cancelled, so that each part cleans up in its `finally`; what has not ended within the
-grace period is abandoned, since a supervisor's SIGKILL would come next. A log line says so, and the exit status is 0 as
-for any stop that was asked for: a write that hangs fails no roll-out, and whatever starts next converges.
+A signal cancels the service's task, so that each part cleans up in its `finally`. What has not finished within the
+grace period is abandoned, as the supervisor's SIGKILL would come next. This is logged, and the exit status is 0 as for
+any requested stop: a hanging write must not fail a rollout, and the next start converges.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from contrail_service.errors import RestartError, ServiceError
 from contrail_service.file_limit import raise_file_limit
 
 STOP_GRACE = 4.5
-"""Seconds from the signal to the end of the process, whatever still runs."""
+"""Seconds from the signal to the end of the process."""
 
 EXIT_FAILED = 1
 EXIT_WRONG_USE = 2
@@ -28,37 +28,37 @@ log = logging.getLogger(__name__)
 def run_service(service: Callable[[], Coroutine[None, None, None]], *, program: str) -> int:
     """Runs the service and returns the exit status.
 
-    0: stopped by a signal, 1: died, or has to be started anew, 2: could not start as configured.
+    0: stopped by a signal; 1: crashed, or needs a restart; 2: cannot start as configured.
     """
     raise_file_limit()
-    _collect_garbage_seldom()
+    _tune_garbage_collection()
     try:
         asyncio.run(_until_signal(service()))
     except Exception as error:
-        refusal = _refusal(error)
-        if refusal is None:
-            log.exception("%s died", program)
+        cause = _service_error(error)
+        if cause is None:
+            log.exception("%s: crashed", program)
             return EXIT_FAILED
-        print(f"{program}: {refusal}", file=sys.stderr)  # noqa: T201 - the last message, and no line of the log
-        return EXIT_FAILED if isinstance(refusal, RestartError) else EXIT_WRONG_USE
+        print(f"{program}: {cause}", file=sys.stderr)  # noqa: T201 - the last message, not a log record
+        return EXIT_FAILED if isinstance(cause, RestartError) else EXIT_WRONG_USE
     return 0
 
 
-def _collect_garbage_seldom() -> None:
-    """Has Python look for unreachable cycles after 20,000 new objects, not 700, and leave its own modules out of it.
+def _tune_garbage_collection() -> None:
+    """Makes Python search for unreachable cycles after 20,000 new objects instead of 700, without its own modules.
 
-    A service that keeps a hundred thousand pods is else stopped for seconds again and again, to find next to nothing:
-    it took a quarter of a manager's processor time.
+    With the defaults, a service that caches a hundred thousand pods stalls for seconds at a time, to find next to
+    nothing: a quarter of a manager's processor time.
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
 
 
-def _refusal(error: Exception) -> ServiceError | None:
-    """Returns what ended the service in an orderly way, also if a task of a group found it; None: it died of a bug."""
+def _service_error(error: Exception) -> ServiceError | None:
+    """Returns the ServiceError that ended the service, also from within a task group; None for a bug."""
     if isinstance(error, ExceptionGroup):
-        found = (_refusal(inner) for inner in error.exceptions)
-        return next((refusal for refusal in found if refusal is not None), None)
+        found = (_service_error(inner) for inner in error.exceptions)
+        return next((cause for cause in found if cause is not None), None)
     return error if isinstance(error, ServiceError) else None
 
 
@@ -83,6 +83,6 @@ def _stop(task: asyncio.Task[None], name: str) -> None:
 
 
 def _abandon() -> None:
-    log.warning("not everything ended within %s s: the rest is left to the next start", STOP_GRACE)
+    log.warning("shutdown: timed out after %s s, exiting without the rest of the clean-up", STOP_GRACE)
     sys.stderr.flush()
     os._exit(0)

@@ -26,7 +26,7 @@ from agent_api.ports.directory import PortDirectory
 from agent_api.ports.disk import DiskPace
 from agent_api.ports.instance import REMOTE, InstancePort
 from agent_api.ports.port import Port
-from contrail_service.logs import log_about
+from contrail_service.logs import log_context
 
 log = logging.getLogger(__name__)
 
@@ -233,7 +233,7 @@ class PortTable:
 def _log(change: _Change) -> None:
     for what, ports in (("plugged", change.plug), ("freed", change.free), ("link state set", change.alter)):
         for port in ports:
-            with log_about(**_about(port)):
+            with log_context(**_about(port)):
                 log.info("%s, device %s", what, port.host_ifname)
 
 

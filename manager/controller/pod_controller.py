@@ -12,7 +12,7 @@ from contrail_config.errors import StoreError
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Store
 from contrail_service.errors import ConfigurationError
-from contrail_service.logs import log_about
+from contrail_service.logs import log_context
 from manager.configuration import ManagerConfiguration
 from manager.controller.address_allocator import AddressAllocator
 from manager.controller.address_recovery import orphaned_interfaces, recover_addresses
@@ -212,7 +212,7 @@ class PodController:
         record = self.records.get(key)
         if record is None:
             return
-        with log_about(pod=key):
+        with log_context(pod=key):
             if await self._reconciler.reconcile(key, record):
                 del self.records[key]
 

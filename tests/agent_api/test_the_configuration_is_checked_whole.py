@@ -71,7 +71,7 @@ def test_every_key_is_taken(file: Path) -> None:
         ("store: {path: /x}", "store: Object missing required field `kind`"),
         ("store: {kind: kubernetes, path: /x}", "store: Object contains unknown field `path`"),
         ("store: {kind: embedded, file: x}", "store: Object contains unknown field `file`"),
-        ("[]", "a mapping of keys is needed, not list"),
+        ("[]", "must be a mapping of keys, not list"),
     ],
 )
 def test_what_is_wrong_is_one_message_with_file_and_key(file: Path, text: str, error: str) -> None:

@@ -46,7 +46,7 @@ def test_a_key_without_a_value_has_its_default(file: Path) -> None:
         ("cluster-nam: x\n", "Object contains unknown field `cluster-nam`"),
         ("store: {max-size: many}\n", "store.max-size: Expected `int`, got `str`"),
         ("subnets: [10.0.0.0/8, 5]\n", "subnets[1]: Expected `str`, got `int`"),
-        ("- a\n- b\n", "a mapping of keys is needed, not list"),
+        ("- a\n- b\n", "must be a mapping of keys, not list"),
         ("store:\n  kind: a\n  max-size: 1\n  kind: b\n", "store.kind: duplicate key, in line 2 and in line 4"),
         ("cluster-name: 2026-13-45\n", "not valid YAML"),
         ("cluster-name: [unclosed\n", "not valid YAML"),

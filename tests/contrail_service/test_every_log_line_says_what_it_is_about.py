@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from contrail_service.logs import log_about, set_up_logs
+from contrail_service.logs import log_context, set_up_logs
 
 pytestmark = pytest.mark.usefixtures("restored_logging")
 
@@ -16,7 +16,7 @@ def _fail() -> None:
 
 def test_a_text_line_bears_time_level_logger_and_what_it_is_about(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logs(json_lines=False, level="info")
-    with log_about(pod="ns/web"), log_about(vmi="v1"):
+    with log_context(pod="ns/web"), log_context(vmi="v1"):
         logging.getLogger("x.y").info("made %s", "eth0")
     logging.getLogger("x.y").info("after")
     first, second = capsys.readouterr().err.splitlines()
@@ -26,7 +26,7 @@ def test_a_text_line_bears_time_level_logger_and_what_it_is_about(capsys: pytest
 
 def test_a_json_line_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logs(json_lines=True, level="INFO")
-    with log_about(pod="ns/web", container="c1"):
+    with log_context(pod="ns/web", container="c1"):
         logging.getLogger("x").warning("two\nlines")
     line = json.loads(capsys.readouterr().err)
     assert line | {"time": ""} == {

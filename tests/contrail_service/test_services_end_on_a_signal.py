@@ -53,7 +53,7 @@ def test_one_that_does_not_stop_in_time_is_abandoned_which_is_no_failure() -> No
         process.terminate()
         _, err = process.communicate(timeout=10)
         assert process.returncode == 0
-        assert err == "not everything ended within 0.2 s: the rest is left to the next start\n"
+        assert err == "shutdown: timed out after 0.2 s, exiting without the rest of the clean-up\n"
 
 
 def test_a_wrong_configuration_is_one_line_and_status_2() -> None:

@@ -131,7 +131,7 @@ def test_the_pod_network_is_what_its_section_says(path: Path) -> None:
         ("listen: nowhere", "listen: 'nowhere' is not HOST:PORT"),
         ("metrics-listen: 0.0.0.0", "metrics-listen: '0.0.0.0' is not HOST:PORT"),
         ("a: b: c", "not valid YAML"),
-        ("[]", "a mapping of keys is needed"),
+        ("[]", "must be a mapping of keys"),
     ],
 )
 def test_what_is_wrong_is_told_with_the_path_of_its_key(path: Path, text: str, told: str) -> None:

@@ -67,7 +67,7 @@ async def test_it_ends_in_time_while_a_write_is_not_answered(
     objects.add_pod("web-1")
     await eventually(lambda: objects.requests("update addressblocks") > begun)
     assert await asyncio.to_thread(stopped_in_time, manager) == 0
-    assert " not everything ended within 4.5 s" in manager.log.read_text()
+    assert " shutdown: timed out after 4.5 s" in manager.log.read_text()
 
 
 def stopped_in_time(manager: ManagerProcess) -> int:
