@@ -15,8 +15,7 @@ from cni_contrail.runtime import versions
 from cni_contrail.runtime.attachment import Attachment, parse_args
 from cni_contrail.runtime.cache import CachedAttachment
 from cni_contrail.runtime.chain import OPERATION_TIMEOUT, Runtime
-from cni_contrail.runtime.configuration import NetworkList, load_file
-from cni_contrail.runtime.directory import find_network
+from cni_contrail.runtime.configuration import NetworkList, find_network, load_file
 from cni_contrail.runtime.errors import PluginCallError, ResultError
 from cni_contrail.runtime.results import convert_result
 from cni_contrail.runtime.sandbox import NETNS_DIR

@@ -1,4 +1,4 @@
-"""The parameters of one attachment (CNI specification 1.0.0, section 3, "Attachment Parameters")."""
+"""Parameters of one attachment (CNI specification 1.0.0, section 3, "Attachment Parameters")."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ Arguments = tuple[tuple[str, str], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AttachmentKey:
-    """What an attachment is known by within a network: a container has as many as it has interface names.
+    """Identifies an attachment within a network: a container has one per interface name.
 
     Raises AttachmentError.
     """
@@ -34,8 +34,8 @@ class AttachmentKey:
 class Attachment:
     """A container, the path of its network namespace, and the name of the interface in it.
 
-    `netns` may be empty for DEL alone, when the namespace is gone. `args` become CNI_ARGS; `capability_args` reach the
-    plugins that declare them. Raises AttachmentError.
+    `netns` may be empty only for DEL, if the namespace is gone. `args` become CNI_ARGS; `capability_args` are passed to
+    plugins that declare the capability. Raises AttachmentError.
     """
 
     container_id: str
@@ -51,7 +51,7 @@ class Attachment:
 
     @property
     def key(self) -> AttachmentKey:
-        """What it is known by."""
+        """The key that identifies it."""
         return AttachmentKey(self.container_id, self.ifname)
 
 
@@ -68,7 +68,7 @@ def parse_args(text: str) -> Arguments:
 
 
 def parse_key(text: str) -> AttachmentKey:
-    """Returns what `CONTAINER/INTERFACE` names. Raises AttachmentError."""
+    """Returns the key of `CONTAINER/INTERFACE`. Raises AttachmentError."""
     container_id, slash, ifname = text.partition("/")
     if not slash:
         raise AttachmentError(f"attachment {text!r}: must be CONTAINER/INTERFACE")

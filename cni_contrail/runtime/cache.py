@@ -1,9 +1,9 @@
-"""Keeps the result of each attachment on disk, in libcni's form, so that its users and we read each other's.
+"""Result cache on disk, in libcni's format: libcni's users and this runtime can read each other's entries.
 
-One file `<cache dir>/results/<network>-<container ID>-<ifname>`: a JSON document of kind `cniCacheV1` with the result,
-the configuration and the parameters of the ADD, which CHECK and DEL need again (CNI specification 1.1.0, section 3) and
-GC to know what there was. Older libcni wrote the result alone; that is read too, but tells of no attachment. Written by
-rename, so there is never half a file; not flushed to the disk, since no sandbox outlives the machine.
+One file per attachment, `<cache dir>/results/<network>-<container ID>-<ifname>`: a JSON document of kind `cniCacheV1`
+with the result, the configuration and the parameters of the ADD. CHECK and DEL need them again (CNI specification
+1.1.0, section 3), and GC lists them. Older libcni wrote only the result; such a file is read but names no attachment.
+Files are written by rename, so none is ever partial; they are not fsynced, since no sandbox survives a reboot.
 """
 
 import base64
@@ -30,7 +30,7 @@ _KIND = "cniCacheV1"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """What an ADD left: its result and parameters. `source`: the configuration's text, empty in the old form."""
+    """Result and parameters of an ADD. `source` is the configuration's JSON text, empty in libcni's old format."""
 
     result: Result
     source: bytes = b""
@@ -39,7 +39,7 @@ class CacheEntry:
 
 
 class CachedAttachment(NamedTuple):
-    """An attachment of a network as its ADD left it."""
+    """A cached attachment of a network."""
 
     network: str
     attachment: Attachment
@@ -53,11 +53,11 @@ class ResultCache:
         self._directory = os.path.join(directory, "results")
 
     def path(self, network: str, attachment: Attachment) -> str:
-        """Where the entry of an attachment is, or would be."""
+        """Returns the path of an attachment's entry, whether it exists or not."""
         return os.path.join(self._directory, f"{network}-{attachment.container_id}-{attachment.ifname}")
 
     def write(self, network: NetworkList, attachment: Attachment, result: Result) -> None:
-        """Keeps the result of an ADD, in place of an earlier one."""
+        """Writes the result of an ADD, replacing an earlier one."""
         path = self.path(network.name, attachment)
         try:
             os.makedirs(self._directory, mode=0o700, exist_ok=True)
@@ -68,12 +68,12 @@ class ResultCache:
     def read(self, network: str, attachment: Attachment) -> CacheEntry | None:
         """Returns the entry of an attachment, None if there is none."""
         path = self.path(network, attachment)
-        with _damage_told(path):
+        with _damage_reported(path):
             document = _load(path)
             return None if document is None else _entry(document)
 
     def attachments(self) -> list[CachedAttachment]:
-        """Returns all attachments, by file name. Files that tell of none are passed over, as by libcni."""
+        """Returns all attachments by file name. Files without one are skipped, as in libcni."""
         try:
             names = sorted(os.listdir(self._directory))
         except FileNotFoundError:
@@ -81,10 +81,10 @@ class ResultCache:
         except OSError as error:
             raise ResultError(f"{self._directory}: cannot be read: {error.strerror}") from error
         paths = (os.path.join(self._directory, name) for name in names if not name.startswith("."))
-        return [cached for path in paths if (cached := _attachment_if_told(path))]
+        return [cached for path in paths if (cached := _attachment_if_readable(path))]
 
     def remove(self, network: str, attachment: Attachment) -> None:
-        """Forgets an attachment; one that is not there is no error."""
+        """Removes an attachment's entry; a missing one is no error."""
         path = self.path(network, attachment)
         try:
             with contextlib.suppress(FileNotFoundError):
@@ -119,7 +119,7 @@ def _load(path: str) -> dict[str, Any] | None:
 
 
 @contextlib.contextmanager
-def _damage_told(path: str) -> Iterator[None]:
+def _damage_reported(path: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -137,13 +137,13 @@ def _entry(document: Mapping[str, Any]) -> CacheEntry:
     )
 
 
-def _attachment_if_told(path: str) -> CachedAttachment | None:
+def _attachment_if_readable(path: str) -> CachedAttachment | None:
     try:
-        with _damage_told(path):
+        with _damage_reported(path):
             document = _load(path)
             return None if document is None else _cached_attachment(document)
     except (ResultError, AttachmentError) as error:
-        log.warning("passed over: %s", error)
+        log.warning("skipped: %s", error)
         return None
 
 
@@ -160,7 +160,7 @@ def _cached_attachment(document: Mapping[str, Any]) -> CachedAttachment:
 
 
 def _replace(path: str, content: bytes) -> None:
-    """Writes a file of mode 0600 in one step."""
+    """Writes a file of mode 0600 atomically."""
     descriptor, temporary = tempfile.mkstemp(prefix=".", dir=os.path.dirname(path))
     try:
         with open(descriptor, "wb") as file:

@@ -1,8 +1,8 @@
 """Runs the plugins of a network configuration list (CNI specification 1.1.0, section 3).
 
-ADD and CHECK run forward and DEL backward for an attachment; VERSION, STATUS and GC are of a network as a whole. What
-the specification demands of a runtime beyond this is the caller's: make the namespace first, never run two operations
-on one container at a time, nor GC beside any other, and follow every ADD by a DEL, a failed one too.
+ADD and CHECK run the chain forward, DEL backward, for one attachment; VERSION, STATUS and GC apply to a whole network.
+The caller must do what else the specification demands of a runtime: create the namespace first, never run two
+operations on one container at once, nor GC beside any other, and follow every ADD with a DEL, even a failed one.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ from cni_contrail.runtime.results import convert_result
 log = logging.getLogger(__name__)
 
 OPERATION_TIMEOUT = 220.0
-"""Seconds for all plugins of one operation together: below the 4 minutes that kubelet gives a runtime for a sandbox."""
+"""Seconds for all plugins of one operation: below the 4 minutes that kubelet allows a runtime for a sandbox."""
 
 
 class Runtime:
-    """Executes plugins found in `plugin_dirs`, with `environment` (default: ours) beside the CNI variables.
+    """Executes plugins of `plugin_dirs` with `environment` (default: that of this process) plus the CNI variables.
 
-    Results are cached below `cache_dir`; `timeout` (seconds) bounds a whole operation.
+    Results are cached below `cache_dir`; `timeout` (seconds) limits a whole operation.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class Runtime:
     def add(self, network: NetworkList, attachment: Attachment) -> dict[str, Any]:
         """Attaches the container and returns the last plugin's result, which is cached.
 
-        Raises CniRuntimeError at the first plugin that fails; what the others made stays until `delete`.
+        Raises CniRuntimeError at the first plugin that fails; what the others created stays until `delete`.
         """
-        _need_namespace(attachment, "ADD")
+        _require_netns(attachment, "ADD")
         chained = versions.at_least(network.version, versions.CHAINS_SINCE)
         deadline = self._deadline()
         result: dict[str, Any] = {}
@@ -62,27 +62,27 @@ class Runtime:
         return result
 
     def check(self, network: NetworkList, attachment: Attachment) -> None:
-        """Returns if every plugin finds the attachment as its ADD left it, or the list disables CHECK.
+        """Runs CHECK of every plugin, unless the list disables it.
 
-        Raises CniRuntimeError at the first plugin that does not, or if nothing is known of an ADD.
+        Raises CniRuntimeError at the first plugin that reports a difference, or if no ADD is cached.
         """
         if not versions.at_least(network.version, versions.CHECK_SINCE):
-            raise NetworkConfigurationError(f"network {network.name}: CNI version {network.version} knows no CHECK")
+            raise NetworkConfigurationError(f"network {network.name}: CNI version {network.version} has no CHECK")
         if network.disable_check:
             return
-        _need_namespace(attachment, "CHECK")
+        _require_netns(attachment, "CHECK")
         previous = self._previous(network, attachment)
         if previous is None:
             where = self._cache.path(network.name, attachment)
-            raise ResultError(f"{where}: is not there: the container was not attached, or is detached already")
+            raise ResultError(f"{where}: not found: the container was not attached, or is already detached")
         deadline = self._deadline()
         for plugin in network.plugins:
             self._calls.attachment("CHECK", network, plugin, attachment, previous=previous, deadline=deadline)
 
     def delete(self, network: NetworkList, attachment: Attachment) -> None:
-        """Detaches the container: no error if it is detached, or its namespace is gone, or the cache is damaged.
+        """Detaches the container. Idempotent: no error if the namespace or the cached result is gone or damaged.
 
-        Raises CniRuntimeError at the first plugin that fails; the cached result stays for the next try.
+        Raises CniRuntimeError at the first plugin that fails; the cached result stays for a retry.
         """
         previous = self._previous_if_readable(network, attachment)
         deadline = self._deadline()
@@ -91,34 +91,34 @@ class Runtime:
         self._cache.remove(network.name, attachment)
 
     def cached(self, network: NetworkList, attachment: Attachment) -> CacheEntry | None:
-        """Returns what the ADD of this attachment left, None if nothing. Raises ResultError if it is damaged."""
+        """Returns the cached entry of this attachment, None if there is none. Raises ResultError if it is damaged."""
         return self._cache.read(network.name, attachment)
 
     def attachments(self, container_id: str | None = None) -> list[CachedAttachment]:
-        """Returns the attachments of one container, or of all, that were added and not deleted since."""
+        """Returns the cached attachments of one container, or of all."""
         cached = self._cache.attachments()
         return [each for each in cached if container_id in (None, each.attachment.container_id)]
 
     def check_versions(self, network: NetworkList) -> None:
-        """Returns if every plugin is there and supports the version of the network's configuration.
+        """Checks that every plugin exists and supports the version of the network's configuration.
 
-        Raises CniRuntimeError; ConfigurationError names all plugins that do not support it.
+        Raises CniRuntimeError; NetworkConfigurationError names all plugins that do not support the version.
         """
         deadline = self._deadline()
-        wanting = []
+        outdated = []
         for plugin in network.plugins:
             supported = self._calls.supported_versions(plugin.type, deadline=deadline)
             if network.version not in supported:
-                wanting.append(f"plugin {plugin.type} (it supports {', '.join(supported)})")
-        if wanting:
+                outdated.append(f"plugin {plugin.type} (it supports {', '.join(supported)})")
+        if outdated:
             raise NetworkConfigurationError(
-                f"network {network.name}: CNI version {network.version} is not supported by {' and '.join(wanting)}"
+                f"network {network.name}: CNI version {network.version} is not supported by {' and '.join(outdated)}"
             )
 
     def status(self, network: NetworkList) -> None:
-        """Returns if every plugin is ready for an ADD; before CNI 1.1.0 there is no way to ask, and none is executed.
+        """Checks that every plugin is ready for an ADD; before CNI 1.1.0 there is no STATUS, and none is executed.
 
-        Raises CniRuntimeError at the first plugin that is not: a PluginError has its code.
+        Raises CniRuntimeError at the first plugin that is not ready; a PluginCallError has its code.
         """
         if not versions.at_least(network.version, versions.STATUS_AND_GC_SINCE):
             return
@@ -129,11 +129,11 @@ class Runtime:
     def garbage_collect(
         self, network: NetworkList, valid_attachments: Iterable[AttachmentKey]
     ) -> tuple[AttachmentKey, ...]:
-        """Detaches what is cached for the network and not valid, then has every plugin remove what else is stale.
+        """Detaches cached attachments of the network that are not valid, then runs GC of every plugin.
 
-        Plugins are asked since CNI 1.1.0; nothing is done where the list disables GC. Returns what was detached. The
-        timeout is one for each DEL and each GC, since a plugin that hangs must not cost the others their turn. Raises
-        CniRuntimeError with all failures when all were asked, ResultError at once if the cache cannot be read.
+        Plugins have GC since CNI 1.1.0; a list may disable garbage collection. Returns the attachments detached. Each
+        DEL and each GC has its own timeout, so a plugin that hangs does not starve the others. Raises CniRuntimeError
+        with all failures after all were tried, ResultError at once if the cache cannot be read.
         """
         if network.disable_gc:
             return ()
@@ -141,17 +141,17 @@ class Runtime:
         failures: list[tuple[str, CniRuntimeError]] = []
         detached = []
         for attachment in self._stale(network, frozenset(valid)):
-            with _noted(failures, f"attachment {attachment.key}: "):
+            with _failures_collected(failures, f"attachment {attachment.key}: "):
                 self.delete(network, attachment)
                 detached.append(attachment.key)
         if versions.at_least(network.version, versions.STATUS_AND_GC_SINCE):
             for plugin in network.plugins:
-                with _noted(failures):
+                with _failures_collected(failures):
                     self._calls.collect(network, plugin, valid, deadline=self._deadline())
         if failures:
-            told = "; ".join(f"{what}{error}" for what, error in failures)
+            messages = "; ".join(f"{prefix}{error}" for prefix, error in failures)
             causes = ExceptionGroup("garbage collection", [error for _, error in failures])
-            raise CniRuntimeError(f"network {network.name}: garbage is left: {told}") from causes
+            raise CniRuntimeError(f"network {network.name}: garbage collection incomplete: {messages}") from causes
         return tuple(detached)
 
     def _deadline(self) -> float:
@@ -171,19 +171,19 @@ class Runtime:
         try:
             return self._previous(network, attachment)
         except ResultError as error:
-            log.warning("DEL goes on without the result of the ADD: %s", error)
+            log.warning("DEL continues without the result of the ADD: %s", error)
             return None
 
 
 @contextlib.contextmanager
-def _noted(failures: list[tuple[str, CniRuntimeError]], what: str = "") -> Iterator[None]:
-    """Goes on after a failure, which is told in the end."""
+def _failures_collected(failures: list[tuple[str, CniRuntimeError]], prefix: str = "") -> Iterator[None]:
+    """Collects a failure of the body instead of raising it."""
     try:
         yield
     except CniRuntimeError as error:
-        failures.append((what, error))
+        failures.append((prefix, error))
 
 
-def _need_namespace(attachment: Attachment, command: str) -> None:
+def _require_netns(attachment: Attachment, command: str) -> None:
     if not attachment.netns:
-        raise AttachmentError(f"container {attachment.container_id}: {command} needs the path of a network namespace")
+        raise AttachmentError(f"container {attachment.container_id}: {command} requires a network namespace")

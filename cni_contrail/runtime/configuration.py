@@ -1,27 +1,29 @@
-"""Network configurations: read, checked whole, and brought to one form.
+"""Network configurations: found by name, validated as a whole, and normalized to lists of plugins.
 
 Administrators write lists of plugins (`.conflist`, CNI specification 1.1.0, section 1) or single configurations
-(`.conf`, `.json`, of versions before 1.0.0), which become lists of one plugin. Behind the plugins of a list come those
-in the files `<network name>/*.conf` beside it, unless it says `loadOnlyInlinedPlugins`. Unknown keys belong to the
-plugins and are kept.
+(`.conf`, `.json`, of versions before 1.0.0), which become lists of one plugin. The plugins of a list are followed by
+those in the files `<network name>/*.conf` beside it, unless it sets `loadOnlyInlinedPlugins`. Unknown keys belong to
+the plugins and are kept.
 """
 
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cni_contrail.protocol.environment import IDENTIFIER
 from cni_contrail.runtime import versions
 from cni_contrail.runtime.document import Document
-from cni_contrail.runtime.files import configuration_files, read_file
+from cni_contrail.runtime.errors import NetworkConfigurationError
 
+_LISTS = (".conflist",)
+_SINGLES = (".conf", ".json")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
 
 
 class PluginConfiguration(NamedTuple):
-    """One plugin of a list: `document` as written, `capabilities` those that it declares with true."""
+    """One plugin of a list: `document` as written, `capabilities` those declared with true."""
 
     type: str
     document: Mapping[str, Any]
@@ -31,7 +33,7 @@ class PluginConfiguration(NamedTuple):
 class NetworkList(NamedTuple):
     """A network configuration list. `source` is its JSON text as read, which is cached with results.
 
-    `version` is the highest that the list offers and this runtime speaks.
+    `version` is the highest one that the list offers and this runtime supports.
     """
 
     name: str
@@ -42,25 +44,39 @@ class NetworkList(NamedTuple):
     source: bytes
 
 
+def find_network(directory: str, name: str) -> NetworkList:
+    """Returns the configuration of this name: the first list by file name, else the first single one, as in libcni.
+
+    Raises NetworkConfigurationError if there is none, or if a file before it is invalid (as libcni): a broken file must
+    not change which network a name refers to.
+    """
+    for endings in (_LISTS, _SINGLES):
+        for path in _configuration_files(directory, endings):
+            network = load_file(path)
+            if network.name == name:
+                return network
+    raise NetworkConfigurationError(f"network {name!r}: not found in {directory}")
+
+
 def parse_list(source: bytes, *, origin: str) -> NetworkList:
-    """Returns the list that a JSON text holds; `origin` names it in errors. Raises ConfigurationError."""
+    """Parses a list from JSON; `origin` names it in errors. Raises NetworkConfigurationError."""
     document = Document.decode(source, origin=origin)
     return _network_list(document, source, inlined=_inlined(document), folder=None)
 
 
 def parse_single(source: bytes, *, origin: str) -> NetworkList:
-    """Returns a single configuration as a list of one plugin. Raises ConfigurationError."""
+    """Parses a single configuration into a list of one plugin. Raises NetworkConfigurationError."""
     document = Document.decode(source, origin=origin)
     if "plugins" in document.content:
-        document.refuse("plugins", "a list of plugins belongs in a .conflist file")
+        document.reject("plugins", "a list of plugins belongs in a .conflist file")
     stated = {key: document.content[key] for key in ("name", "cniVersion") if key in document.content}
     listed = Document({**stated, "plugins": [document.content]}, origin=origin)
     return _network_list(listed, json.dumps(listed.content).encode(), inlined=[_plugin(document)], folder=None)
 
 
 def load_file(path: str) -> NetworkList:
-    """Returns the configuration of a file, a list if its name ends in `.conflist`. Raises ConfigurationError."""
-    source = read_file(path)
+    """Loads a file, a list if its name ends in `.conflist`. Raises NetworkConfigurationError."""
+    source = _read_file(path)
     if not path.endswith(".conflist"):
         return parse_single(source, origin=path)
     document = Document.decode(source, origin=path)
@@ -70,12 +86,12 @@ def load_file(path: str) -> NetworkList:
 def _network_list(
     document: Document, source: bytes, *, inlined: list[PluginConfiguration], folder: str | None
 ) -> NetworkList:
-    """Puts the list together; `folder` is where the list stands, None if that is no file."""
+    """Assembles the list; `folder` is the directory of its file, None if it is from no file."""
     name = _name(document)
     only_inlined = document.flag("loadOnlyInlinedPlugins")
     beside = [] if only_inlined or folder is None else _beside(os.path.join(folder, name))
     if not inlined + beside:
-        document.refuse("plugins", "is missing")
+        document.reject("plugins", "is missing")
     return NetworkList(
         name=name,
         version=_version(document),
@@ -91,14 +107,14 @@ def _inlined(document: Document) -> list[PluginConfiguration]:
 
 
 def _beside(folder: str) -> list[PluginConfiguration]:
-    paths = configuration_files(folder, (".conf",)) if os.path.isdir(folder) else []
-    return [_plugin(Document.decode(read_file(path), origin=path)) for path in paths]
+    paths = _configuration_files(folder, (".conf",)) if os.path.isdir(folder) else []
+    return [_plugin(Document.decode(_read_file(path), origin=path)) for path in paths]
 
 
 def _plugin(document: Document) -> PluginConfiguration:
     kind = document.string("type")
     if "/" in kind:
-        document.refuse("type", f"{kind!r} must be the name of an executable, without a path")
+        document.reject("type", f"must be the name of an executable without a path, not {kind!r}")
     capabilities = document.flags("capabilities")
     declared = frozenset(capability for capability, declared in capabilities.items() if declared)
     return PluginConfiguration(kind, document.content, declared)
@@ -107,34 +123,52 @@ def _plugin(document: Document) -> PluginConfiguration:
 def _name(document: Document) -> str:
     name = document.string("name")
     if not IDENTIFIER.fullmatch(name):
-        document.refuse("name", f"{name!r} must be letters, digits, '_', '.' and '-', the first a letter or a digit")
+        rule = "must be letters, digits, '_', '.' and '-', the first a letter or a digit"
+        document.reject("name", f"{rule}, not {name!r}")
     return name
 
 
 def _version(document: Document) -> str:
     stated = document.content.get("cniVersion", "")
     if not isinstance(stated, str):
-        document.refuse("cniVersion", f"must be a string, not {stated!r}")
+        document.reject("cniVersion", f"must be a string, not {stated!r}")
     if "cniVersions" in document.content:
-        return _highest_known(document, {stated, *_offered_versions(document)})
+        return _highest_supported(document, {stated, *_offered_versions(document)})
     if stated and stated not in versions.SUPPORTED:
-        document.refuse("cniVersion", f"{stated!r} is none of {', '.join(versions.SUPPORTED)}")
+        document.reject("cniVersion", f"must be one of {', '.join(versions.SUPPORTED)}, not {stated!r}")
     return stated or versions.UNSTATED
 
 
-def _highest_known(document: Document, offered: set[str]) -> str:
-    """Passes over what a later specification brought: the list says itself that it can do without."""
-    known = [version for version in versions.SUPPORTED if version in offered]
-    if not known:
-        document.refuse("cniVersions", f"has none of {', '.join(versions.SUPPORTED)}")
-    return known[-1]
+def _highest_supported(document: Document, offered: set[str]) -> str:
+    """Returns the highest supported one; later ones are skipped, since the list offers them as alternatives."""
+    supported = [version for version in versions.SUPPORTED if version in offered]
+    if not supported:
+        document.reject("cniVersions", f"must contain one of {', '.join(versions.SUPPORTED)}")
+    return supported[-1]
 
 
 def _offered_versions(document: Document) -> list[str]:
     offered = document.content["cniVersions"]
     if not isinstance(offered, list):
-        document.refuse("cniVersions", f"must be a list, not {offered!r}")
+        document.reject("cniVersions", f"must be a list, not {offered!r}")
     for index, version in enumerate(offered):
         if not isinstance(version, str) or not _VERSION.fullmatch(version):
-            document.refuse(f"cniVersions[{index}]", f"must be a version such as 1.0.0, not {version!r}")
+            document.reject(f"cniVersions[{index}]", f"must be a version such as 1.0.0, not {version!r}")
     return offered
+
+
+def _configuration_files(directory: str, endings: Sequence[str]) -> list[str]:
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError as error:
+        raise NetworkConfigurationError(f"{directory}: cannot be read: {error.strerror}") from error
+    paths = (os.path.join(directory, name) for name in names if os.path.splitext(name)[1] in endings)
+    return [path for path in paths if not os.path.isdir(path)]
+
+
+def _read_file(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise NetworkConfigurationError(f"{path}: cannot be read: {error.strerror}") from error

@@ -1,6 +1,6 @@
-"""Reads the keys of a JSON object that an administrator wrote; every error names file and key.
+"""Typed access to a JSON object that an administrator wrote; every error names file and key.
 
-The reading is strict where libcni's is not: what a plugin would refuse at its first call is refused here.
+Stricter than libcni: what a plugin would reject at its first call is rejected here.
 """
 
 import json
@@ -11,16 +11,16 @@ from cni_contrail.runtime.errors import NetworkConfigurationError
 
 
 class Document:
-    """A JSON object, the file it is from, and its place in that (`plugins[0].`). Methods raise ConfigurationError."""
+    """A JSON object, its file, and its path in that (`plugins[0].`). Methods raise NetworkConfigurationError."""
 
-    def __init__(self, content: Mapping[str, Any], *, origin: str, place: str = "") -> None:
+    def __init__(self, content: Mapping[str, Any], *, origin: str, path: str = "") -> None:
         self.content = content
         self._origin = origin
-        self._place = place
+        self._path = path
 
     @classmethod
     def decode(cls, source: bytes, *, origin: str) -> "Document":
-        """The object that a JSON text holds."""
+        """Parses a JSON text that must hold an object."""
         try:
             content = json.loads(source)
         except ValueError as error:
@@ -30,41 +30,41 @@ class Document:
         return cls(content, origin=origin)
 
     def string(self, key: str) -> str:
-        """A text that must be there."""
+        """Returns a required string."""
         value = self.content.get(key)
         if not isinstance(value, str) or not value:
-            self.refuse(key, "must be a string that is not empty" if key in self.content else "is missing")
+            self.reject(key, "must be a non-empty string" if key in self.content else "is missing")
         return value
 
     def flag(self, key: str) -> bool:
-        """True or false, as such or in words, as libcni reads it; false if it is absent."""
+        """Returns a boolean, false if absent; also accepts the strings "true" and "false", as libcni does."""
         value = self.content.get(key, False)
         if isinstance(value, str) and value.lower() in ("true", "false"):
             return value.lower() == "true"
         if not isinstance(value, bool):
-            self.refuse(key, f"must be true or false, not {value!r}")
+            self.reject(key, f"must be true or false, not {value!r}")
         return value
 
     def flags(self, key: str) -> dict[str, bool]:
-        """An object of true and false; empty if it is absent."""
+        """Returns an object of booleans, empty if absent."""
         value = self.content.get(key, {})
         if not isinstance(value, dict):
-            self.refuse(key, "must be an object")
+            self.reject(key, "must be an object")
         for name, flag in value.items():
             if not isinstance(flag, bool):
-                self.refuse(f"{key}.{name}", f"must be true or false, not {flag!r}")
+                self.reject(f"{key}.{name}", f"must be true or false, not {flag!r}")
         return value
 
     def objects(self, key: str) -> "list[Document]":
-        """A list of objects, at least one; none if it is absent."""
+        """Returns a list of at least one object, empty if absent."""
         value = self.content.get(key, [])
         if not isinstance(value, list) or (key in self.content and not value):
-            self.refuse(key, "must be a list of at least one object")
+            self.reject(key, "must be a list of at least one object")
         for index, content in enumerate(value):
             if not isinstance(content, dict):
-                self.refuse(f"{key}[{index}]", "must be an object")
-        return [Document(content, origin=self._origin, place=f"{key}[{index}].") for index, content in enumerate(value)]
+                self.reject(f"{key}[{index}]", "must be an object")
+        return [Document(content, origin=self._origin, path=f"{key}[{index}].") for index, content in enumerate(value)]
 
-    def refuse(self, key: str, problem: str) -> NoReturn:
-        """Raises the error for one key."""
-        raise NetworkConfigurationError(f"{self._origin}: key '{self._place}{key}': {problem}")
+    def reject(self, key: str, problem: str) -> NoReturn:
+        """Raises NetworkConfigurationError for one key."""
+        raise NetworkConfigurationError(f"{self._origin}: key '{self._path}{key}': {problem}")

@@ -1,32 +1,32 @@
-"""What a runtime cannot do, and why.
+"""Errors of the CNI runtime.
 
 CniRuntimeError
- ├─ ConfigurationError   a network configuration cannot be used; names file and key
- ├─ AttachmentError      a parameter of the attachment is wrong: container ID, interface name, namespace, arguments
- ├─ PluginError          the plugin answered with an error object: its code, message and details
- ├─ PluginFailedError    the plugin could not be run, or did not answer in the protocol's form
- ├─ PluginTimeoutError   the plugin was killed, since the time for the operation was over
- ├─ ResultError          a result, or the cache of results, cannot be used
- └─ SandboxError         a network namespace could not be made, entered or removed
+ ├─ NetworkConfigurationError   a network configuration is invalid; names file and key
+ ├─ AttachmentError             a parameter of the attachment is invalid: container ID, interface, netns, arguments
+ ├─ PluginCallError             the plugin returned an error object: its code, message and details
+ ├─ PluginFailedError           the plugin could not be executed, or its output does not conform to the protocol
+ ├─ PluginTimeoutError          the plugin was killed at the deadline of the operation
+ ├─ ResultError                 a result, or the result cache, is unusable
+ └─ SandboxError                a network namespace could not be created, entered or removed
 
-Messages name the culprit; the cause is chained.
+Messages name the object at fault; the cause is chained.
 """
 
 
 class CniRuntimeError(Exception):
-    """Root of everything that this package raises; by itself, several at once, which its cause holds."""
+    """Base of all errors of this package; raised itself for several failures, which its cause holds."""
 
 
 class NetworkConfigurationError(CniRuntimeError):
-    """A network configuration cannot be used; the message names file and key."""
+    """A network configuration is invalid; the message names file and key."""
 
 
 class AttachmentError(CniRuntimeError):
-    """A parameter of the attachment is wrong; the message names it and its value."""
+    """A parameter of the attachment is invalid; the message names it and its value."""
 
 
 class PluginCallError(CniRuntimeError):
-    """A plugin answered with an error object (CNI specification 1.1.0, section 5, "Error")."""
+    """A plugin returned an error object (CNI specification 1.1.0, section 5, "Error")."""
 
     def __init__(self, plugin: str, command: str, *, code: int, msg: str, details: str) -> None:
         explained = f"{msg}; {details}" if details else msg
@@ -39,16 +39,16 @@ class PluginCallError(CniRuntimeError):
 
 
 class PluginFailedError(CniRuntimeError):
-    """A plugin is not there, could not be run, crashed, or wrote what is no answer."""
+    """A plugin was not found, could not be executed, crashed, or wrote malformed output."""
 
 
 class PluginTimeoutError(CniRuntimeError):
-    """A plugin did not end in time and was killed, with all processes that it had started."""
+    """A plugin timed out and was killed, with all processes that it had started."""
 
 
 class ResultError(CniRuntimeError):
-    """A result is malformed, of another version than its configuration, or cannot be converted or cached."""
+    """A result is malformed, has another version than its configuration, or cannot be converted or cached."""
 
 
 class SandboxError(CniRuntimeError):
-    """A network namespace could not be made, entered or removed; the message names its path."""
+    """A network namespace could not be created, entered or removed; the message names its path."""

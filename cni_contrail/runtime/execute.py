@@ -1,7 +1,7 @@
 """Finds a plugin's executable and runs it once, within a deadline.
 
-A plugin gets a session of its own: at the deadline it is killed with everything that it started (a plugin runs IPAM
-plugins), where libcni kills the plugin alone and leaves those behind. What a plugin leaves running after a good answer
+A plugin gets a session of its own: at the deadline it is killed with everything that it started (plugins run IPAM
+plugins); libcni kills only the plugin and leaves those behind. A process that a plugin leaves running after a success
 (a daemon) is not touched.
 """
 
@@ -24,13 +24,13 @@ from cni_contrail.runtime.interrupts import interrupts_held
 log = logging.getLogger(__name__)
 
 _BUSY_DELAYS = (0.1, 0.2, 0.4, 0.8, 0.8)
-"""Seconds, plus jitter, before a plugin whose file is open for writing (it is being installed) is tried again."""
+"""Seconds, plus jitter, before each retry of a plugin whose file is open for writing, since it is being installed."""
 
 _KILL_GRACE = 5.0  # seconds for a killed plugin to end
 
 
 class Completed(NamedTuple):
-    """How a plugin ended: `status` is negative if a signal ended it."""
+    """Outcome of a plugin; `status` is the negative signal number if a signal killed it."""
 
     status: int
     stdout: bytes
@@ -46,16 +46,17 @@ def find_plugin(kind: str, directories: Sequence[str]) -> str:
         path = os.path.abspath(os.path.join(directory, kind))
         if os.path.isfile(path):
             return path
-    raise PluginFailedError(f"plugin {kind} is not there: looked in {', '.join(directories) or 'no directory'}")
+    raise PluginFailedError(f"plugin {kind}: not found in {', '.join(directories) or 'an empty list of directories'}")
 
 
 def execute(path: str, configuration: bytes, environment: Mapping[str, str], *, deadline: float) -> Completed:
-    """Runs a plugin and returns how it ended; `deadline` is in the time of `time.monotonic`.
+    """Runs a plugin and returns its outcome; `deadline` is on the clock of `time.monotonic`.
 
-    Raises PluginFailedError if it cannot be started, PluginTimeoutError if it had to be killed.
+    Raises PluginFailedError if it cannot be started, PluginTimeoutError if it was killed at the deadline.
     """
     process: subprocess.Popen[bytes] | None = None
     try:
+        # A signal between fork and assignment would leave the plugin running, unknown to us.
         with interrupts_held():
             process = _start(path, environment, deadline)
         stdout, stderr = process.communicate(configuration, timeout=max(0.0, deadline - time.monotonic()))
@@ -63,7 +64,7 @@ def execute(path: str, configuration: bytes, environment: Mapping[str, str], *, 
         if process is not None:
             _kill(process)
         if isinstance(error, subprocess.TimeoutExpired):
-            raise PluginTimeoutError(f"plugin {path} did not end in time and was killed") from error
+            raise PluginTimeoutError(f"plugin {path}: timed out and was killed") from error
         raise
     if stderr:
         log.info("plugin %s wrote: %s", path, stderr.decode(errors="replace").rstrip())
@@ -78,7 +79,7 @@ def _start(path: str, environment: Mapping[str, str], deadline: float) -> subpro
         except OSError as error:
             delay = next(delays, math.inf) if error.errno == errno.ETXTBSY else math.inf
             if time.monotonic() + delay > deadline:
-                raise PluginFailedError(f"plugin {path} cannot be executed: {error.strerror}") from error
+                raise PluginFailedError(f"plugin {path}: cannot be executed: {error.strerror}") from error
         jitter = random.uniform(0, delay / 2)  # noqa: S311 - spreads retries, guards nothing
         threading.Event().wait(delay + jitter)
 
@@ -91,7 +92,7 @@ def _spawn(path: str, environment: Mapping[str, str]) -> subprocess.Popen[bytes]
 def _kill(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):  # in an uninterruptible wait: it ends when the kernel lets it
+    with contextlib.suppress(subprocess.TimeoutExpired):  # in an uninterruptible system call: it dies when that returns
         process.wait(timeout=_KILL_GRACE)
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:

@@ -1,4 +1,4 @@
-"""What SIGINT and SIGTERM do: end an operation so that it leaves nothing running, at a moment when it can."""
+"""Deferral of SIGINT and SIGTERM to moments at which an operation can end without leaving a process behind."""
 
 import contextlib
 import signal
@@ -10,9 +10,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextlib.contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Has SIGINT and SIGTERM that arrive meanwhile take effect at the end; outside the main thread none arrives.
+    """Defers SIGINT and SIGTERM to the end of the body; a no-op outside the main thread, which receives none.
 
-    For where what was begun would be lost: between a process's start and the moment it is known.
+    For sections that would lose track of a resource: between the start of a process and the assignment of its handle.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -30,7 +30,7 @@ def interrupts_held() -> Iterator[None]:
 
 @contextlib.contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """Has SIGTERM raise KeyboardInterrupt meanwhile, as SIGINT does; outside the main thread neither arrives."""
+    """Makes SIGTERM raise KeyboardInterrupt in the body, as SIGINT does; a no-op outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""What a plugin's exit status and output mean (CNI specification 1.1.0, section 5)."""
+"""Interprets a plugin's exit status and output (CNI specification 1.1.0, section 5)."""
 
 import json
 from typing import Any
@@ -8,49 +8,49 @@ from cni_contrail.runtime.execute import Completed
 from cni_contrail.runtime.result_validation import result_problem
 
 _WITHOUT_LIST = ("0.1.0", "0.2.0")
-"""What a plugin supports that answers VERSION with the last of these alone."""
+"""Versions supported by a plugin whose VERSION result states the last of these and has no list."""
 
-_QUOTED = 1000  # characters of a plugin's output that an error repeats
+_MAX_QUOTED = 1000  # characters of a plugin's output in an error message
 
 
 def check_success(plugin: str, command: str, completed: Completed) -> None:
-    """Returns if the plugin succeeded, else raises PluginError, or PluginFailedError if it did not say why."""
+    """Raises PluginCallError if the plugin returned an error, PluginFailedError if it failed without one."""
     if completed.status != 0:
         raise _failure(plugin, command, completed)
 
 
 def read_result(plugin: str, version: str, completed: Completed) -> dict[str, Any]:
-    """Returns the result of a plugin that succeeded in ADD: of the configuration's version, or of none, which means it.
+    """Returns the result of a successful ADD. A result without a version has that of the configuration.
 
-    Raises PluginFailedError if there is no result, ResultError if it is of another version or malformed.
+    Raises PluginFailedError if there is no result, ResultError if it has another version or is malformed.
     """
     result = _json_object(completed.stdout)
     if result is None:
         raise PluginFailedError(f"plugin {plugin} succeeded (ADD) without a result: {_quote(completed.stdout)}")
     stated = result.get("cniVersion") or version
     if stated != version:
-        raise ResultError(f"plugin {plugin} answered in CNI version {stated!r} to a configuration of {version}")
+        raise ResultError(f"plugin {plugin}: result has CNI version {stated!r}, its configuration {version}")
     if problem := result_problem(result, version):
-        raise ResultError(f"plugin {plugin} answered a malformed result: {problem}")
+        raise ResultError(f"plugin {plugin}: malformed result: {problem}")
     return {**result, "cniVersion": version}
 
 
 def read_versions(plugin: str, completed: Completed) -> tuple[str, ...]:
-    """Returns the versions that a plugin which succeeded in VERSION supports. Raises PluginFailedError."""
-    answer = _json_object(completed.stdout) or {}
-    stated, supported = answer.get("cniVersion"), answer.get("supportedVersions")
+    """Returns the supported versions from a successful VERSION. Raises PluginFailedError."""
+    result = _json_object(completed.stdout) or {}
+    stated, supported = result.get("cniVersion"), result.get("supportedVersions")
     if stated == _WITHOUT_LIST[-1] and not supported:
         return _WITHOUT_LIST
     if not (stated and supported and isinstance(supported, list) and all(isinstance(each, str) for each in supported)):
-        raise PluginFailedError(f"plugin {plugin} does not say which versions it supports: {_quote(completed.stdout)}")
+        raise PluginFailedError(f"plugin {plugin}: VERSION result lists no versions: {_quote(completed.stdout)}")
     return tuple(supported)
 
 
 def _failure(plugin: str, command: str, completed: Completed) -> CniRuntimeError:
-    failed = f"plugin {plugin} failed ({command}, {_how_it_ended(completed.status)})"
+    failed = f"plugin {plugin} failed ({command}, {_exit_reason(completed.status)})"
     if not completed.stdout.strip():
-        said = f": {_quote(completed.stderr)}" if completed.stderr.strip() else ""
-        return PluginFailedError(f"{failed} with no error message{said}")
+        stderr = f": {_quote(completed.stderr)}" if completed.stderr.strip() else ""
+        return PluginFailedError(f"{failed} with no error message{stderr}")
     error = _json_object(completed.stdout)
     if error is None or not isinstance(error.get("code"), int) or not isinstance(error.get("msg"), str):
         return PluginFailedError(f"{failed} and its error message cannot be read: {_quote(completed.stdout)}")
@@ -58,7 +58,7 @@ def _failure(plugin: str, command: str, completed: Completed) -> CniRuntimeError
     return PluginCallError(plugin, command, code=error["code"], msg=error["msg"], details=str(details))
 
 
-def _how_it_ended(status: int) -> str:
+def _exit_reason(status: int) -> str:
     return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
 
 
@@ -72,4 +72,4 @@ def _json_object(output: bytes) -> dict[str, Any] | None:
 
 def _quote(output: bytes) -> str:
     text = output.decode(errors="replace").strip()
-    return repr(text[:_QUOTED]) if text else "its output is empty"
+    return repr(text[:_MAX_QUOTED]) if text else "its output is empty"

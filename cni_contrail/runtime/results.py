@@ -1,10 +1,10 @@
-"""Results of ADD, converted between versions of the specification as libcni converts them.
+"""Conversion of ADD results between versions of the specification, as libcni converts them.
 
-A plugin is given results in the version of its configuration alone, while a cached one has the version that the
-configuration had at ADD. Three forms exist: one address per family (0.1.0, 0.2.0), a list of addresses that bear their
-family (0.3.0 to 0.4.0), and one without it (1.0.0, 1.1.0). On the way up nothing is lost. On the way down interfaces
-lose what 1.1.0 knows of them (MTU, socket, PCI device), and in the end there are no interfaces, one address of each
-family, and of routes destination and gateway. Keys that no version knows are kept where their place is.
+A plugin receives results in the version of its configuration, while a cached result has the version that the
+configuration had at ADD. There are three forms: one address per family (0.1.0, 0.2.0), a list of addresses with their
+family (0.3.0 to 0.4.0), and a list without it (1.0.0, 1.1.0). Upgrades lose nothing. Downgrades first lose the fields
+of interfaces that 1.1.0 added (MTU, socket, PCI device); in the oldest form there are no interfaces, one address per
+family, and only destination and gateway of routes. Keys that no version defines are kept if their parent is.
 """
 
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ def convert_result(result: Result, version: str) -> dict[str, Any]:
     """Returns the result in the form of another supported version. Raises ResultError."""
     stated = result.get("cniVersion") or versions.UNSTATED
     if stated not in versions.SUPPORTED:
-        raise ResultError(f"a result of CNI version {stated!r} cannot be read")
+        raise ResultError(f"result: CNI version {stated!r} is not supported")
     if problem := result_problem(result, stated):
-        raise ResultError(f"a result of CNI version {stated} is malformed: {problem}")
+        raise ResultError(f"result of CNI version {stated}: malformed: {problem}")
     converted = {**result}
     for form in range(_form(stated), _form(version)):
         converted = _UP[form](converted)
@@ -41,7 +41,7 @@ def _form(version: str) -> int:
 
 
 def _listed(result: Result) -> dict[str, Any]:
-    """Makes lists of `ip4` and `ip6`."""
+    """Converts `ip4` and `ip6` to lists."""
     families = [(key[-1], result[key]) for key in ("ip4", "ip6") if result.get(key)]
     ips = [
         {"version": family, "address": entry["ip"], **_present("gateway", entry.get("gateway"))}
@@ -62,11 +62,11 @@ def _with_families(result: Result) -> dict[str, Any]:
 
 
 def _per_family(result: Result) -> dict[str, Any]:
-    """Makes `ip4` and `ip6` of the first address of each family and the routes of that family."""
+    """Converts the first address of each family and the routes of that family to `ip4` and `ip6`."""
     families = {f"ip{family}": _one_family(result, family) for family in (4, 6)}
     present = {key: entry for key, entry in families.items() if entry}
     if not present:
-        raise ResultError(f"a result without addresses cannot be told before CNI version {versions.CHAINS_SINCE}")
+        raise ResultError(f"result without addresses: not possible before CNI version {versions.CHAINS_SINCE}")
     return {**present, **_present("dns", result.get("dns"))}
 
 

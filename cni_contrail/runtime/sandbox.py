@@ -1,8 +1,8 @@
-"""Makes and removes network namespaces with a name, as a runtime does for each pod sandbox.
+"""Creates and removes named network namespaces, as a runtime does for each pod sandbox.
 
-A namespace lives as long as something holds it: here a bind mount below /run/netns, where `ip netns` finds it. Making
-one changes the namespace of the calling thread, so it is done in a thread that ends with it; the caller's threads,
-however many, never leave theirs.
+A namespace lives while something references it: here a bind mount below /run/netns, where `ip netns` finds it.
+unshare(2) moves the calling thread into the new namespace, so a helper thread does it and then ends; the caller's
+threads stay in theirs.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def make_sandbox(name: str) -> str:
-    """Makes a network namespace, its loopback down, and returns its path. Raises SandboxError."""
+    """Creates a network namespace with loopback down and returns its path. Raises SandboxError."""
     path = os.path.join(NETNS_DIR, name)
     try:
         _prepare_directory()
@@ -35,15 +35,15 @@ def make_sandbox(name: str) -> str:
         with ThreadPoolExecutor(max_workers=1) as helper:
             helper.submit(_unshare_and_mount, path).result()
     except FileExistsError as error:
-        raise SandboxError(f"{path}: is there already") from error
+        raise SandboxError(f"{path}: already exists") from error
     except OSError as error:
         remove_sandbox(path)
-        raise SandboxError(f"{path}: cannot be made: {error.strerror}") from error
+        raise SandboxError(f"{path}: cannot be created: {error.strerror}") from error
     return path
 
 
 def remove_sandbox(path: str) -> None:
-    """Removes a network namespace made here; one that is not there is no error. Raises SandboxError."""
+    """Removes a network namespace created here; a missing one is no error. Raises SandboxError."""
     try:
         _detach(path)
         os.unlink(path)
@@ -55,7 +55,7 @@ def remove_sandbox(path: str) -> None:
 
 @contextlib.contextmanager
 def inside(path: str) -> Iterator[None]:
-    """Moves the calling thread, and processes that it starts, into a namespace for a while. Raises SandboxError."""
+    """Moves the calling thread, and processes that it starts, into a namespace for the body. Raises SandboxError."""
     try:
         target = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -85,7 +85,7 @@ def _unshare_and_mount(path: str) -> None:
 
 
 def _prepare_directory() -> None:
-    """Makes the directory a shared mount, as `ip netns` does: removing a namespace then removes it everywhere."""
+    """Makes the directory a shared mount, as `ip netns` does: an unmount then propagates to all mount namespaces."""
     os.makedirs(NETNS_DIR, mode=0o755, exist_ok=True)
     directory = NETNS_DIR.encode()
     try:

@@ -151,8 +151,9 @@ class TestGc:
         ended = await contrailctl("cni", "gc", "net", "--none-valid", *bench.options)
         assert (ended.status, ended.out) == (1, "")
         assert ended.err == (
-            "contrailctl: network net: garbage is left: attachment c1/eth0: plugin bridge failed (DEL): not now "
-            "(code 11); attachment c2/eth0: plugin bridge failed (DEL): not now (code 11)\n"
+            "contrailctl: network net: garbage collection incomplete: "
+            "attachment c1/eth0: plugin bridge failed (DEL): not now (code 11); "
+            "attachment c2/eth0: plugin bridge failed (DEL): not now (code 11)\n"
         )
 
     async def test_a_network_that_disables_it_says_so(self, contrailctl: Run, bench: CniBench) -> None:

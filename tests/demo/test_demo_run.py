@@ -110,7 +110,7 @@ def test_a_failing_plugin_is_reported_for_each_pod(demo: Demo, resources: DemoRe
     conflist.write_text('{"cniVersion": "1.0.0", "name": "other", "plugins": [{"type": "no-such-plugin"}]}')
     status, out, err = finish(demo("--conflist", str(conflist)))
     assert status == 1
-    assert "demo: check failed: pod shop/plain: plugin no-such-plugin is not there" in err
+    assert "demo: check failed: pod shop/plain: plugin no-such-plugin: not found" in err
     assert "ADD: 8 pods in 0.0 s, 8 failures" in out
     assert is_clean(resources)
 

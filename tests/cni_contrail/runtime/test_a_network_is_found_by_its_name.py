@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cni_contrail.runtime.directory import find_network
+from cni_contrail.runtime.configuration import find_network
 from cni_contrail.runtime.errors import NetworkConfigurationError
 
 
@@ -51,7 +51,7 @@ def test_other_files_and_directories_are_passed_over(tmp_path: Path) -> None:
 
 def test_a_name_that_no_file_has_is_told(tmp_path: Path) -> None:
     write_list(tmp_path / "10.conflist", name="net", kind="bridge")
-    with pytest.raises(NetworkConfigurationError, match=r"holds no network configuration named 'web'"):
+    with pytest.raises(NetworkConfigurationError, match=r"network 'web': not found in "):
         find_network(str(tmp_path), "web")
 
 

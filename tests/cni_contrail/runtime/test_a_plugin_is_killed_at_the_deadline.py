@@ -54,7 +54,7 @@ def both_ends(fifo: Path) -> Iterator[None]:
 def test_the_plugin_and_what_it_started_are_killed(make_runtime: Callable[..., Runtime], sleeper: Path) -> None:
     with both_ends(sleeper / "started"):
         began = time.monotonic()
-        with pytest.raises(PluginTimeoutError, match=rf"plugin {sleeper}/bridge did not end in time and was killed"):
+        with pytest.raises(PluginTimeoutError, match=rf"plugin {sleeper}/bridge: timed out and was killed"):
             make_runtime(timeout=0.3).add(network("bridge"), POD)
     assert time.monotonic() - began < 5
     assert ends(int((sleeper / "child").read_text()), within=5)

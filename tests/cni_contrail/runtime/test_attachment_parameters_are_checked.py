@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni_contrail.runtime.attachment import Attachment, AttachmentKey, parse_args, parse_key
-from cni_contrail.runtime.environment import attachment_variables
+from cni_contrail.runtime.calls import attachment_variables
 from cni_contrail.runtime.errors import AttachmentError
 from tests.support.patience import PATIENT
 

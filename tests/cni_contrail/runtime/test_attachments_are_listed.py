@@ -98,7 +98,7 @@ def test_a_file_that_tells_of_none_is_passed_over_with_a_warning(
     (tmp_path / "cache" / "results" / "net-c-eth0").write_text(text)
     with caplog.at_level(logging.WARNING):
         assert len(attached.attachments()) == 4
-    assert "passed over: " in caplog.text
+    assert "skipped: " in caplog.text
     assert said in caplog.text
 
 

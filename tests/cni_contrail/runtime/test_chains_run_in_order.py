@@ -59,7 +59,7 @@ def test_check_executes_nothing_where_the_list_disables_it(runtime: Runtime, cha
 
 
 def test_check_before_its_version_is_refused(runtime: Runtime, chain: Plugins) -> None:
-    with pytest.raises(NetworkConfigurationError, match=r"network net: CNI version 0\.3\.1 knows no CHECK"):
+    with pytest.raises(NetworkConfigurationError, match=r"network net: CNI version 0\.3\.1 has no CHECK"):
         runtime.check(network("one", version="0.3.1"), POD)
 
 
@@ -99,9 +99,9 @@ def test_del_needs_no_namespace(runtime: Runtime, chain: Plugins) -> None:
 
 def test_add_and_check_need_one(runtime: Runtime, chain: Plugins) -> None:
     gone = dataclasses.replace(POD, netns="")
-    with pytest.raises(AttachmentError, match=r"ADD needs the path of a network namespace"):
+    with pytest.raises(AttachmentError, match=r"ADD requires a network namespace"):
         runtime.add(CHAIN, gone)
-    with pytest.raises(AttachmentError, match=r"CHECK needs the path of a network namespace"):
+    with pytest.raises(AttachmentError, match=r"CHECK requires a network namespace"):
         runtime.check(CHAIN, gone)
     assert order(chain) == []
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cni_contrail.runtime.attachment import Attachment
+from cni_contrail.runtime.calls import execution_configuration
 from cni_contrail.runtime.chain import Runtime
-from cni_contrail.runtime.derive import execution_configuration
 from tests.support.patience import PATIENT
 from tests.support.scripted_plugins import POD, Plugins, added, network, result
 

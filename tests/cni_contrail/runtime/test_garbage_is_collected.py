@@ -194,7 +194,8 @@ class TestFailures:
     def test_all_are_in_the_message(self, runtime: Runtime, attached: Plugins) -> None:
         attached.script("one", DEL=REFUSAL, GC=REFUSAL)
         assert self.fail(runtime)[0] == (
-            "network net: garbage is left: attachment a/eth0: plugin one failed (DEL): not now (code 11); "
+            "network net: garbage collection incomplete: "
+            "attachment a/eth0: plugin one failed (DEL): not now (code 11); "
             "attachment a/net1: plugin one failed (DEL): not now (code 11); plugin one failed (GC): not now (code 11)"
         )
 

@@ -70,7 +70,7 @@ def test_in_the_first_versions_too(parts: dict[str, Any], problem: str) -> None:
 @pytest.mark.parametrize("index", [-1, 1, 2])
 def test_an_index_that_means_no_interface_is_told(index: int) -> None:
     listed = result("1.1.0", ips=[{"address": "10.0.0.1/8", "interface": index}])
-    assert result_problem(listed, "1.1.0") == f"ips[0].interface is {index}, and there are 1 interfaces"
+    assert result_problem(listed, "1.1.0") == f"ips[0].interface must be an index of 1 interfaces, not {index}"
 
 
 def test_null_is_as_good_as_absent() -> None:
@@ -80,7 +80,7 @@ def test_null_is_as_good_as_absent() -> None:
 
 def test_a_plugin_that_answers_one_is_named(runtime: Runtime, plugins: Plugins) -> None:
     plugins.script("bridge", ADD=added(result("1.1.0", routes=[{"dst": "0.0.0.0"}])))
-    with pytest.raises(ResultError, match=r"^plugin bridge answered a malformed result: routes\[0\]\.dst must be"):
+    with pytest.raises(ResultError, match=r"^plugin bridge: malformed result: routes\[0\]\.dst must be"):
         runtime.add(network("bridge", version="1.1.0"), POD)
     assert runtime.cached(network("bridge"), POD) is None
 

@@ -94,7 +94,7 @@ class TestResults:
     def test_one_of_another_version_is_a_failure(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("bridge", ADD=added(result("0.4.0")))
         with pytest.raises(
-            ResultError, match=r"plugin bridge answered in CNI version '0.4.0' to a configuration of 1.0.0"
+            ResultError, match=r"plugin bridge: result has CNI version '0.4.0', its configuration 1.0.0"
         ):
             runtime.add(BRIDGE, POD)
 
@@ -114,26 +114,26 @@ class TestResults:
 
 class TestExecutables:
     def test_one_that_is_not_there_is_told_with_the_directories(self, runtime: Runtime, plugins: Plugins) -> None:
-        with pytest.raises(PluginFailedError, match=rf"plugin bridge is not there: looked in {plugins.directory}"):
+        with pytest.raises(PluginFailedError, match=rf"plugin bridge: not found in {plugins.directory}"):
             runtime.add(BRIDGE, POD)
 
     def test_no_directory_at_all_is_told(self) -> None:
-        with pytest.raises(PluginFailedError, match="looked in no directory"):
+        with pytest.raises(PluginFailedError, match="plugin bridge: not found in an empty list"):
             Runtime([]).add(BRIDGE, POD)
 
     def test_a_directory_of_that_name_is_none(self, runtime: Runtime, plugins: Plugins) -> None:
         (plugins.directory / "bridge").mkdir()
-        with pytest.raises(PluginFailedError, match="is not there"):
+        with pytest.raises(PluginFailedError, match="bridge: not found in"):
             runtime.add(BRIDGE, POD)
 
     def test_one_that_may_not_be_executed_is_told(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.write("bridge", "#!/bin/sh\n").chmod(stat.S_IRUSR)
-        with pytest.raises(PluginFailedError, match=r"bridge cannot be executed: Permission denied"):
+        with pytest.raises(PluginFailedError, match=r"bridge: cannot be executed: Permission denied"):
             runtime.add(BRIDGE, POD)
 
     def test_one_that_is_no_program_is_told(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.write("bridge", "\x01\x02")
-        with pytest.raises(PluginFailedError, match=r"bridge cannot be executed: Exec format error"):
+        with pytest.raises(PluginFailedError, match=r"bridge: cannot be executed: Exec format error"):
             runtime.add(BRIDGE, POD)
 
     def test_one_that_does_not_read_its_configuration_still_answers(self, runtime: Runtime, plugins: Plugins) -> None:
@@ -166,6 +166,6 @@ class TestBeingInstalled:
         impatient = Runtime([str(plugins.directory)], cache_dir=str(tmp_path), timeout=0.05)
         with (
             open(plugins.directory / "bridge", "ab"),
-            pytest.raises(PluginFailedError, match=r"bridge cannot be executed: Text file busy"),
+            pytest.raises(PluginFailedError, match=r"bridge: cannot be executed: Text file busy"),
         ):
             impatient.add(BRIDGE, POD)

@@ -48,7 +48,7 @@ def test_the_first_that_is_not_ready_is_told_with_its_code(runtime: Runtime, cha
 
 
 def test_one_that_is_not_there_is_told(runtime: Runtime, chain: Plugins) -> None:
-    with pytest.raises(PluginFailedError, match="plugin four is not there"):
+    with pytest.raises(PluginFailedError, match="plugin four: not found"):
         runtime.status(network("one", "four", version="1.1.0"))
 
 

@@ -103,10 +103,10 @@ class TestOldPlugins:
 )
 def test_an_answer_that_says_nothing_is_a_failure(runtime: Runtime, plugins: Plugins, answer: str) -> None:
     plugins.script("bridge", VERSION=Answer(answer))
-    with pytest.raises(PluginFailedError, match="plugin bridge does not say which versions it supports"):
+    with pytest.raises(PluginFailedError, match="plugin bridge: VERSION result lists no versions"):
         runtime.check_versions(network("bridge"))
 
 
 def test_a_plugin_that_is_not_there_is_told(runtime: Runtime) -> None:
-    with pytest.raises(CniRuntimeError, match="plugin bridge is not there"):
+    with pytest.raises(CniRuntimeError, match="plugin bridge: not found"):
         runtime.check_versions(network("bridge"))

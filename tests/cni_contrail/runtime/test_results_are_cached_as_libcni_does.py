@@ -155,7 +155,7 @@ class TestDamage:
             runtime.delete(BRIDGE, POD)
         assert "prevResult" not in bridge.calls()[0].stdin
         assert list(results.iterdir()) == []
-        assert "DEL goes on without the result of the ADD" in caplog.text
+        assert "DEL continues without the result of the ADD" in caplog.text
 
     def test_check_tells_it(self, runtime: Runtime, bridge: Plugins, results: Path, text: str) -> None:
         write(results / f"net-{'c' * 64}-eth0", text)

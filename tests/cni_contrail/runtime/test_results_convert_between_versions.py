@@ -107,7 +107,7 @@ class TestByExample:
 class TestWhatCannotBe:
     @pytest.mark.parametrize("version", FLAT)
     def test_no_address_cannot_be_told_in_the_first_versions(self, version: str) -> None:
-        with pytest.raises(ResultError, match=r"without addresses cannot be told before CNI version 0\.3\.0"):
+        with pytest.raises(ResultError, match=r"without addresses: not possible before CNI version 0\.3\.0"):
             convert_result({"cniVersion": "1.0.0", "interfaces": []}, version)
 
     @pytest.mark.parametrize("version", FLAT)
@@ -116,12 +116,12 @@ class TestWhatCannotBe:
 
     @pytest.mark.parametrize("stated", ["1.2.0", "9.9", "x"])
     def test_a_version_that_is_not_known_is_told(self, stated: str) -> None:
-        with pytest.raises(ResultError, match=f"CNI version '{stated}' cannot be read"):
+        with pytest.raises(ResultError, match=f"CNI version '{stated}' is not supported"):
             convert_result({"cniVersion": stated}, "1.0.0")
 
     @pytest.mark.parametrize("ips", [7, ["10.0.0.1"], [{}], [{"address": None}]])
     def test_a_malformed_result_is_told(self, ips: Any) -> None:
-        with pytest.raises(ResultError, match=r"a result of CNI version 1\.0\.0 is malformed: ips"):
+        with pytest.raises(ResultError, match=r"result of CNI version 1\.0\.0: malformed: ips"):
             convert_result({"cniVersion": "1.0.0", "ips": ips}, "0.4.0")
 
 

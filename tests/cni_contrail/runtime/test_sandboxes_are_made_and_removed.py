@@ -65,13 +65,13 @@ def test_no_thread_outlives_it(name: str) -> None:
 def test_a_name_that_is_taken_is_told_and_left_alone(name: str) -> None:
     path = make_sandbox(name)
     inode = os.stat(path).st_ino
-    with pytest.raises(SandboxError, match=f"{path}: is there already"):
+    with pytest.raises(SandboxError, match=f"{path}: already exists"):
         make_sandbox(name)
     assert os.stat(path).st_ino == inode
 
 
 def test_a_name_that_is_no_file_name_is_told() -> None:
-    with pytest.raises(SandboxError, match="cannot be made"):
+    with pytest.raises(SandboxError, match="cannot be created"):
         make_sandbox("no/such/place")
 
 

@@ -52,7 +52,7 @@ def test_in_any_order_and_whatever_comes_later(known: list[str], later: list[str
 @pytest.mark.parametrize("offered", [[], ["1.2.0"], ["0.9.0"]])
 def test_a_list_that_offers_none_is_refused(offered: list[str]) -> None:
     with pytest.raises(
-        NetworkConfigurationError, match=r"^x.conflist: key 'cniVersions': has none of 0.1.0, .*, 1.1.0$"
+        NetworkConfigurationError, match=r"^x.conflist: key 'cniVersions': must contain one of 0.1.0, .*, 1.1.0$"
     ):
         offering(cniVersions=offered)
 
