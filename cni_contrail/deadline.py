@@ -1,9 +1,7 @@
-"""How long something may last: every wait of the plugin ends by one of these.
+"""Deadlines: every wait of the plugin is bounded by one, and may be interrupted earlier.
 
-A wait may be given up earlier: where many calls share a process, one whose runtime hung up must not wait on.
-
-`Deadline.tries` is a backoff of its own: the plugin imports the standard library only, and interruptions end its
-pauses.
+Where many calls share a process, a call whose runtime has disconnected must not keep waiting. Backoff is implemented
+here, not with a library: ADD imports only the standard library.
 """
 
 from __future__ import annotations
@@ -20,22 +18,22 @@ if TYPE_CHECKING:
 
 
 class Interruption:
-    """What ends waits early. This one never comes: a call that is a process of its own is killed instead."""
+    """Ends waits early. This base class never interrupts: a call that is a process of its own is killed instead."""
 
     @property
     def descriptors(self) -> Sequence[int]:
-        """Become readable when it may have come."""
+        """Descriptors that become readable when the wait may have to end."""
         return ()
 
     def check(self) -> None:
-        """Raises `PluginError` if it has come."""
+        """Raises `PluginError` if the wait must end."""
 
 
 NEVER = Interruption()
 
 
 class Deadline:
-    """A moment that is `seconds` from now; waits until then end before if there is an `interruption`."""
+    """The moment `seconds` from now, on the monotonic clock; an `interruption` ends waits earlier."""
 
     def __init__(self, seconds: float, interruption: Interruption = NEVER) -> None:
         self._end = time.monotonic() + seconds
@@ -43,52 +41,55 @@ class Deadline:
 
     @property
     def remaining(self) -> float:
-        """Seconds until then, 0 when it is over."""
+        """Seconds until the deadline, 0 once it has expired."""
         return max(0.0, self._end - time.monotonic())
 
     @property
-    def over(self) -> bool:
-        """Whether nothing remains."""
+    def expired(self) -> bool:
+        """Whether the deadline has expired."""
         return self.remaining == 0
 
-    def tries(self, first_pause: float, longest_pause: float) -> Iterator[None]:
-        """Yields once at once, then after pauses (seconds) that double, with jitter, until the deadline is over.
+    def attempts(self, first_pause: float, longest_pause: float) -> Iterator[None]:
+        """Yields immediately, then after pauses (seconds) that double, with jitter, until the deadline expires.
 
-        The last one comes when it is just over, so that what happened during the last pause is seen.
+        The last attempt is just after the deadline, so that it sees what happened during the last pause.
         """
         yield
         pause = first_pause
-        while not self.over:
-            self._await((), min(self.remaining, _jitter(pause)))
+        while not self.expired:
+            self._wait((), min(self.remaining, _jitter(pause)))
             yield
             pause = min(pause * 2, longest_pause)
 
-    def await_readable(self, descriptor: int) -> None:
-        """Returns when the descriptor can be read; raises `TimeoutError`, or as the interruption does."""
-        if not self._await((descriptor,), self.remaining):
+    def wait_readable(self, descriptor: int) -> None:
+        """Returns when the descriptor is readable; raises `TimeoutError`, or the error of the interruption."""
+        if not self._wait((descriptor,), self.remaining):
             raise TimeoutError
 
-    def when_readable(self, descriptor: int, read: Callable[[], Read]) -> Read:
-        """What `read` returns, which does not wait itself; it is tried first. Raises as both do."""
+    def read_when_readable(self, descriptor: int, read: Callable[[], Read]) -> Read:
+        """Returns what the non-blocking `read` returns, retried while it would block; raises as `wait_readable` does.
+
+        The first `read` comes before any poll: in most cases the data is already there.
+        """
         while True:
             try:
                 return read()
             except BlockingIOError:
-                self.await_readable(descriptor)
+                self.wait_readable(descriptor)
 
-    def _await(self, awaited: Sequence[int], seconds: float) -> bool:
-        """Whether one of the descriptors can be read before the seconds are over; raises as the interruption does."""
+    def _wait(self, descriptors: Sequence[int], seconds: float) -> bool:
+        """Returns whether a descriptor is readable in time; raises the error of the interruption."""
         poll = select.poll()
-        for descriptor in (*awaited, *self._interruption.descriptors):
+        for descriptor in (*descriptors, *self._interruption.descriptors):
             poll.register(descriptor, select.POLLIN)
         ready = {descriptor for descriptor, _ in poll.poll(seconds * 1000)}
-        if not ready.isdisjoint(awaited):
+        if not ready.isdisjoint(descriptors):
             return True
         self._interruption.check()
         return False
 
 
 def _jitter(seconds: float) -> float:
-    from random import uniform  # most calls never wait, and it takes as long to import as a veth to make
+    from random import uniform  # most calls never wait, and the import takes as long as creating a veth pair
 
     return seconds * uniform(0.5, 1)  # noqa: S311 - spreads load, keeps no secret

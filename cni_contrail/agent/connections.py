@@ -113,7 +113,7 @@ def send(connection: socket.socket, data: bytes, deadline: Deadline) -> None:
 
 def time_left(deadline: Deadline) -> float:
     """Returns the seconds that a socket may wait; raises `TimeoutError` if none are left."""
-    if deadline.over:
+    if deadline.expired:
         raise TimeoutError
     return deadline.remaining
 

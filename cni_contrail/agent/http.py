@@ -53,7 +53,7 @@ class HttpExchange:
         if self._connection is None:
             return True
         try:
-            Deadline(seconds).await_readable(self._connection.fileno())
+            Deadline(seconds).wait_readable(self._connection.fileno())
         except TimeoutError:
             return False
         self._deadline = Deadline(_REST)
@@ -198,7 +198,7 @@ class _Stream:
         self._buffer += data
 
     def _receive(self) -> bytes:
-        return self._deadline.when_readable(self._connection.fileno(), self._receive_available)
+        return self._deadline.read_when_readable(self._connection.fileno(), self._receive_available)
 
     def _receive_available(self) -> bytes:
         return self._connection.recv(65536, NONBLOCKING)

@@ -55,7 +55,7 @@ class PollBudget:
         Raises `TryAgainError` with the last sentence when the time is over.
         """
         missing = ""
-        for _ in self.deadline.tries(_FIRST_PAUSE, self._longest_pause):
+        for _ in self.deadline.attempts(_FIRST_PAUSE, self._longest_pause):
             try:
                 found = look()
             except UnreachableError as error:

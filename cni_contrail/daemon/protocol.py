@@ -121,7 +121,7 @@ class ShimConnection:
         deadline = Deadline(_RECEIPT_TIMEOUT)
         with contextlib.suppress(OSError):
             while True:
-                deadline.await_readable(self.fileno())
+                deadline.wait_readable(self.fileno())
                 if not self._connection.recv(LARGEST_ENVIRONMENT):
                     return
 
@@ -149,7 +149,7 @@ class ShimConnection:
 
     def _read_opening(self, deadline: Deadline) -> bytes:
         """Reads magic and version, and the descriptor that comes with the first byte."""
-        self._unread, descriptors, _, _ = deadline.when_readable(self.fileno(), self._receive_with_descriptor)
+        self._unread, descriptors, _, _ = deadline.read_when_readable(self.fileno(), self._receive_with_descriptor)
         if not self._unread:
             raise NoRequestError("connection closed before a request")
         if descriptors:
@@ -171,7 +171,7 @@ class ShimConnection:
 
     def _read(self, length: int, deadline: Deadline) -> bytes:
         while len(self._unread) < length:
-            part = deadline.when_readable(self.fileno(), self._receive_available)
+            part = deadline.read_when_readable(self.fileno(), self._receive_available)
             if not part:
                 raise ProtocolError(f"request: truncated after {len(self._unread)} of {length} bytes")
             self._unread += part
@@ -196,7 +196,7 @@ class ShimConnection:
 
     def _has_receipt(self) -> bool:
         try:
-            Deadline(_RECEIPT_TIMEOUT).await_readable(self.fileno())
+            Deadline(_RECEIPT_TIMEOUT).wait_readable(self.fileno())
             return self._connection.recv(1) == _RECEIPT
         except TimeoutError:
             return True  # the runtime is slow to read; if that fails in the end, it calls DEL

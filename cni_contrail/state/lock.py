@@ -30,7 +30,7 @@ def locked_directory(path: str, timeout: float) -> Iterator[None]:
 
 
 def _locked(path: str, timeout: float) -> int:
-    for _ in Deadline(timeout).tries(_FIRST_PAUSE, _LONGEST_PAUSE):
+    for _ in Deadline(timeout).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
         descriptor = _try(path)
         if descriptor is not None:
             return descriptor

@@ -114,7 +114,7 @@ def attach(plugin: Plugin, make_netns: Callable[[str], Netns]) -> Attach:
 
 def until(condition: Callable[[], object]) -> None:
     """Returns when the condition holds: for what the kernel does later, without telling anybody."""
-    for _ in Deadline(10).tries(0.002, 0.05):
+    for _ in Deadline(10).attempts(0.002, 0.05):
         if condition():
             return
     raise AssertionError("it never came to hold")

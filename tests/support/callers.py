@@ -163,7 +163,7 @@ def shim() -> str:
 
 def await_listener(socket_path: str) -> None:
     """Returns when somebody listens at the path."""
-    for _ in Deadline(10).tries(0.002, 0.05):
+    for _ in Deadline(10).attempts(0.002, 0.05):
         with contextlib.suppress(OSError):
             listener_of(socket_path)
             return

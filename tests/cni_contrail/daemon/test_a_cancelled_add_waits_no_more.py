@@ -41,7 +41,7 @@ def test_it_ends_at_the_first_wait_if_it_was_cancelled_before(
     with adds.track(ATTACHMENT, connection) as cancellation:
         adds.cancel(ATTACHMENT)
         with pytest.raises(TryAgainError, match=DELETED):
-            Deadline(60, cancellation).await_readable(silent.fileno())
+            Deadline(60, cancellation).wait_readable(silent.fileno())
 
 
 def test_it_ends_in_the_middle_of_a_wait(adds: RunningAdds, silent: socket.socket, connection: ShimConnection) -> None:
@@ -49,7 +49,7 @@ def test_it_ends_in_the_middle_of_a_wait(adds: RunningAdds, silent: socket.socke
 
     def wait() -> None:
         try:
-            Deadline(60, cancellation).await_readable(silent.fileno())
+            Deadline(60, cancellation).wait_readable(silent.fileno())
         except TryAgainError as error:
             reasons.append(error.message)
 
@@ -67,4 +67,4 @@ def test_another_attachments_end_does_not_disturb_it(
     with adds.track(ATTACHMENT, connection) as cancellation:
         adds.cancel(("container", "eth1"))
         with pytest.raises(TimeoutError):
-            Deadline(0.01, cancellation).await_readable(silent.fileno())
+            Deadline(0.01, cancellation).wait_readable(silent.fileno())
