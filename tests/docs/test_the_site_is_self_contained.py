@@ -17,7 +17,8 @@ FETCHED_BY_STYLE = re.compile(r"(?:url\(|@import\s)[\"']?((?:https?:)?//[^\"')\s
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    command = [Path(sys.executable).parent / "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder]
+    mkdocs = os.path.join(os.path.dirname(sys.executable), "mkdocs")
+    command = [mkdocs, "build", "--strict", "--quiet", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run(command, cwd=ROOT, env=environment, check=False, capture_output=True, text=True, timeout=50)
     assert (built.returncode, built.stderr) == (0, "")
