@@ -1,7 +1,10 @@
-"""vRouter agent adapter: serves each pod's interface list over HTTP, wire-compatible with the original agent.
+"""vRouter agent adapter: serves each pod's interfaces over HTTP, wire-compatible with the Contrail vrouter agent.
 
-Two things meet here. The machines of this node come from the config store (`machine_watch` into `machines`) and are
-answered at `/vm-cfg`; the ports that clients have plugged come by `POST /vm` and `POST /port` and are kept as files
-(`ports`). What is served, and what for, is in `pages`; what a cluster is told of the node, in `node`. Whoever composes
-a process makes an `agent.Agent`, serves `application.agent_application` on the addresses it likes, and runs it.
+Two data flows meet here. `virtual_machine_watch` copies this node's VirtualMachines from the config store into
+`virtual_machine_index`, which `GET /vm-cfg` is answered from. Ports that clients plug by `POST /vm` and `POST /port`
+are persisted as files by `ports`.
+
+`handlers` are the HTTP endpoints over both, `fast_path` answers the plugin's own requests without aiohttp's overhead,
+and `node` reports the state of the node to the cluster. A process creates a `node_agent.NodeAgent`, serves
+`application.agent_application` on as many listeners as it needs, and runs the agent.
 """

@@ -1,7 +1,7 @@
-"""The agent's pages as an aiohttp application, and how to run it.
+"""The agent's HTTP endpoints as an aiohttp application.
 
-Whoever composes a process serves one application per listener, since the listeners differ in whether they take
-writes, and may have other pages beside (`/healthz`, the manager's). All of one process share one `Agent`.
+A process creates one application per listener, because listeners differ in whether they accept writes, and may add
+routes of its own (`/healthz`, the manager's API). All applications of a process share one `NodeAgent`.
 """
 
 from collections.abc import Sequence
@@ -11,61 +11,68 @@ from aiohttp import web
 
 from agent_api.connections import BoundedRunner
 from agent_api.fast_path import FastPath
-from agent_api.handlers.configured import ConfiguredPages
-from agent_api.handlers.containers import ContainerPages
-from agent_api.handlers.gateways import GatewayPages
-from agent_api.handlers.instances import InstancePages
-from agent_api.handlers.operation import Operation, answer_json
-from agent_api.handlers.status import status_operations
-from agent_api.middlewares import answer_errors, name_charset, refuse_writes
+from agent_api.handlers.gateway import GatewayHandlers
+from agent_api.handlers.operation import Operation, json_bytes_response
+from agent_api.handlers.port import PortHandlers
+from agent_api.handlers.vm import VmHandlers
+from agent_api.handlers.vm_cfg import VmCfgHandlers
+from agent_api.middlewares import add_json_charset, reject_writes, translate_errors
 from agent_api.node_agent import NodeAgent
-from agent_api.openapi import openapi_document
+from agent_api.openapi import openapi_document, status_operations
 from agent_api.request_bodies import RequestBodyReader
 from contrail_service.pages import errors_as_json
 
-_DIRECT = web.AppKey("direct", FastPath)
-_SHUTDOWN = 2.0  # seconds for answers that are under way when a listener closes
+_FAST_PATH = web.AppKey("fast_path", FastPath)
+_SHUTDOWN_TIMEOUT = 2.0  # seconds for requests in progress when a listener closes
 
 
 def agent_application(
-    agent: NodeAgent, *, take_writes: bool, pages: Sequence[web.RouteDef] = (), bodies: RequestBodyReader | None = None
+    agent: NodeAgent,
+    *,
+    accept_writes: bool,
+    routes: Sequence[web.RouteDef] = (),
+    body_reader: RequestBodyReader | None = None,
 ) -> web.Application:
-    """Returns the agent's pages and others beside; what writes is answered with 403 unless writes are taken."""
-    policy = [] if take_writes else [refuse_writes]
-    application = web.Application(middlewares=[agent.metrics.middleware(), errors_as_json, answer_errors, *policy])
-    operations = agent_operations(agent, bodies or RequestBodyReader())
-    operations.append(_description([*operations, *status_operations(pages)]))
+    """Returns an application with the agent's endpoints and further routes.
+
+    Unless `accept_writes`, requests that write are answered with 403.
+    """
+    policy = [] if accept_writes else [reject_writes]
+    application = web.Application(middlewares=[agent.metrics.middleware(), errors_as_json, translate_errors, *policy])
+    operations = agent_operations(agent, body_reader or RequestBodyReader())
+    operations.append(_openapi_operation([*operations, *status_operations(routes)]))
     application.add_routes([operation.route() for operation in operations])
-    application.add_routes(pages)
-    application[_DIRECT] = FastPath(agent, take_writes=take_writes)
-    application.on_response_prepare.append(name_charset)
-    application.on_shutdown.append(lambda _application: _stop_waiting(agent))
+    application.add_routes(routes)
+    application[_FAST_PATH] = FastPath(agent, accept_writes=accept_writes)
+    application.on_response_prepare.append(add_json_charset)
+    application.on_shutdown.append(lambda _application: _stop_waiters(agent))
     return application
 
 
-def agent_operations(agent: NodeAgent, bodies: RequestBodyReader) -> list[Operation]:
-    """Returns all pages of an agent but the one that describes them."""
+def agent_operations(agent: NodeAgent, body_reader: RequestBodyReader) -> list[Operation]:
+    """Returns the agent's operations except `/openapi.json`."""
     return [
-        *ConfiguredPages(agent.machines).operations(),
-        *ContainerPages(agent.machines, agent.ports, bodies).operations(),
-        *InstancePages(agent.machines, agent.ports, agent.stale, bodies).operations(),
-        *GatewayPages(agent.gateways, bodies).operations(),
+        *VmCfgHandlers(agent.virtual_machines).operations(),
+        *VmHandlers(agent.virtual_machines, agent.ports, body_reader).operations(),
+        *PortHandlers(agent.virtual_machines, agent.ports, agent.stale_ports, body_reader).operations(),
+        *GatewayHandlers(agent.gateways, body_reader).operations(),
     ]
 
 
-def agent_runner(application: web.Application, **bounds: Any) -> web.AppRunner:
-    """Returns the runner to serve it with; other bounds than the default ones are those of `BoundedRunner`."""
-    return BoundedRunner(application, direct=application[_DIRECT].answer, shutdown_timeout=_SHUTDOWN, **bounds)
+def agent_runner(application: web.Application, **limits: Any) -> web.AppRunner:
+    """Returns a runner for the application; `limits` override the defaults of `BoundedRunner`."""
+    fast_path = application[_FAST_PATH].handle
+    return BoundedRunner(application, fast_path=fast_path, shutdown_timeout=_SHUTDOWN_TIMEOUT, **limits)
 
 
-def _description(described: list[Operation]) -> Operation:
-    async def describe(_request: web.Request) -> web.Response:
-        return answer_json(document)
+def _openapi_operation(described: list[Operation]) -> Operation:
+    async def get_document(_request: web.Request) -> web.Response:
+        return json_bytes_response(document)
 
-    description = Operation("GET", "/openapi.json", "This description.", describe, answer=dict[str, Any])
-    document = openapi_document([*described, description])
-    return description
+    operation = Operation("GET", "/openapi.json", "This document.", get_document, response=dict[str, Any])
+    document = openapi_document([*described, operation])
+    return operation
 
 
-async def _stop_waiting(agent: NodeAgent) -> None:
-    agent.machines.waiters.stop()
+async def _stop_waiters(agent: NodeAgent) -> None:
+    agent.virtual_machines.waiters.stop()

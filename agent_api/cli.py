@@ -1,7 +1,7 @@
-"""`contrail-agent --config FILE`: the agent of a node as a process of its own.
+"""`contrail-agent --config FILE`: the agent of a node as a standalone process.
 
-Such an agent follows a store that other processes write. The embedded store belongs to a single process, so its agent
-runs inside `contrail-manager --embedded`; on its own it is refused once its configuration was checked.
+A standalone agent watches a store that other processes write. The embedded store belongs to a single process, whose
+agent runs inside `contrail-manager --embedded`; here it is rejected.
 """
 
 import argparse
@@ -16,13 +16,13 @@ from contrail_service.errors import ConfigurationError
 from contrail_service.logs import set_up_logs
 from contrail_service.process import EXIT_WRONG_USE, run_service
 
-_EMBEDDED = "store.kind: embedded belongs to one process: its agent is part of `contrail-manager --embedded`"
-_NONE = "store: is needed, such as {kind: kubernetes}"
+_EMBEDDED = "store.kind: embedded is not supported by a standalone agent; run `contrail-manager --embedded`"
+_MISSING = "store: required, for example {kind: kubernetes}"
 _VNC = "store.kind: vnc is not supported yet"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit status: 0 stopped by a signal, 2 could not start as asked, 1 died."""
+    """Runs the agent and returns the exit status: 0 stopped by a signal, 1 died, 2 wrong use or configuration."""
     options = _parser().parse_args(arguments)
     set_up_logs(json_lines=options.log_format == "json", level=options.log_level)
     try:
@@ -39,14 +39,14 @@ def _service(file: str) -> Callable[[], Coroutine[None, None, None]]:
     if isinstance(store, KubernetesStoreSettings):
         return partial(run_agent, configuration, store)
     if store is None:
-        raise ConfigurationError(f"{file}: {_NONE}")
+        raise ConfigurationError(f"{file}: {_MISSING}")
     raise ConfigurationError(f"{file}: {_EMBEDDED if isinstance(store, EmbeddedStoreSettings) else _VNC}")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="contrail-agent", description="The agent of a node.")
-    parser.add_argument("--config", metavar="FILE", required=True, help="the configuration, YAML")
-    parser.add_argument("--log-format", choices=["text", "json"], default="text", help="form of the log lines")
+    parser.add_argument("--config", metavar="FILE", required=True, help="configuration file (YAML)")
+    parser.add_argument("--log-format", choices=["text", "json"], default="text", help="format of the log lines")
     parser.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
     version = importlib.metadata.version("contrail-multinet")
     parser.add_argument("--version", action="version", version=f"contrail-multinet {version}")

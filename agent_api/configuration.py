@@ -1,13 +1,13 @@
-"""The agent's configuration file (YAML, every key but `store` optional), checked whole at start.
+"""The agent's configuration file (YAML), validated completely at start. Every key but `store` is optional.
 
 ```yaml
-node: worker-1                        # default: NODE_NAME of the environment, else the host's name
+node: worker-1                        # default: NODE_NAME of the environment, else the hostname
 listen: 127.0.0.1:9091
-socket: /run/contrail/agent.sock      # for our own plugin; always takes writes
-tcp-writes: true                      # whether writes are taken at `listen` too, as upstream's clients need them
+socket: /run/contrail/agent.sock      # for our own plugin; always accepts writes
+tcp-writes: true                      # whether `listen` accepts writes too; Contrail's clients need it
 ports-dir: /var/lib/contrail/ports
-store: {kind: kubernetes, kubeconfig: FILE}    # needed; kubeconfig: else KUBECONFIG, its cluster or ~/.kube/config
-metrics-listen: null                  # /healthz, /readyz and /metrics alone, where a scraper reaches them
+store: {kind: kubernetes, kubeconfig: FILE}    # default: KUBECONFIG, in-cluster or ~/.kube/config
+metrics-listen: null                  # only /healthz, /readyz and /metrics, for scrapers
 ```
 """
 
@@ -22,38 +22,38 @@ from contrail_service.errors import ConfigurationError
 from contrail_service.listen import parse_listen
 
 _NODE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9])?")
-"""What the value of a label may be, but longer: the store cuts it."""
+"""The syntax of a label value, but up to 253 characters: the store truncates it for its node label."""
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """What all sections have in common."""
+    """Common options of all sections."""
 
 
 class EmbeddedStoreSettings(_Section, frozen=True, tag_field="kind", tag="embedded"):
-    """The SQLite file of a process on this machine."""
+    """SQLite file of a process on this machine."""
 
     path: str | None = None
 
 
 class KubernetesStoreSettings(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
-    """Custom resources in a cluster."""
+    """Custom resources of a Kubernetes cluster."""
 
     kubeconfig: str | None = None
 
 
 class VncStoreSettings(_Section, frozen=True, tag_field="kind", tag="vnc"):
-    """A Contrail API server."""
+    """Contrail API server."""
 
     url: str | None = None
 
 
 def _node_name() -> str:
-    """What the node is called in its cluster: kubelet takes the host's name in lower case."""
+    """Returns the default node name; kubelet registers the hostname in lower case."""
     return os.environ.get("NODE_NAME") or socket.gethostname().lower()
 
 
 class AgentConfiguration(_Section, frozen=True):
-    """The whole file."""
+    """The configuration file."""
 
     node: str = msgspec.field(default_factory=_node_name)
     listen: str = "127.0.0.1:9091"
@@ -65,7 +65,7 @@ class AgentConfiguration(_Section, frozen=True):
 
 
 def load_agent_configuration(path: str) -> AgentConfiguration:
-    """Returns the file's contents. Raises ConfigurationError with file, key and value."""
+    """Returns the validated configuration. Raises ConfigurationError that names file, key and value."""
     configuration = load_configuration(path, AgentConfiguration)
     _check(configuration, origin=path)
     return configuration
@@ -76,12 +76,12 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
     if configuration.metrics_listen is not None:
         metrics = parse_listen(configuration.metrics_listen, key=f"{origin}: metrics-listen")
         if metrics == listen and listen.port:
-            raise ConfigurationError(f"{origin}: metrics-listen: {metrics} is taken by listen")
+            raise ConfigurationError(f"{origin}: metrics-listen: {metrics} is already used by listen")
     if not configuration.node.strip():
-        raise ConfigurationError(f"{origin}: node: is empty")
+        raise ConfigurationError(f"{origin}: node: must not be empty")
     if isinstance(configuration.store, KubernetesStoreSettings) and not _NODE_NAME.fullmatch(configuration.node):
-        rule = "at most 253 letters, digits, '-', '_' and '.', the first and the last a letter or a digit"
-        raise ConfigurationError(f"{origin}: node: {configuration.node!r} is no name of a node: {rule}")
+        rule = "use at most 253 letters, digits, '-', '_' and '.', starting and ending with a letter or digit"
+        raise ConfigurationError(f"{origin}: node: {configuration.node!r} is not a valid node name; {rule}")
     for key, value in (("socket", configuration.socket), ("ports-dir", configuration.ports_dir)):
         if not os.path.isabs(value):
-            raise ConfigurationError(f"{origin}: {key}: {value!r} is no absolute path")
+            raise ConfigurationError(f"{origin}: {key}: {value!r} is not an absolute path")

@@ -1,19 +1,24 @@
-"""Bounds on what a connection may cost: deadlines for every state in which a client can hold it, and their number.
+"""Limits on the cost of connections: a timeout for every state in which a client can hold one, and a maximum number.
 
-aiohttp by itself answers what is no HTTP in plain text, with a trace in the log, waits for an hour for the rest of a
-head, for ever for a client that reads no answer, and takes as many connections as come. Here:
+aiohttp by itself answers malformed HTTP in plain text and logs a traceback, waits up to an hour for the rest of a
+request head, waits without limit for a client that does not read its response, and accepts any number of connections.
+Here:
 
-- a head must be whole `HEAD_DEADLINE` after its first byte, else it is answered with 408; a connection on which
-  nothing came in this time is closed, and so is one whose client does not read its answer, or goes on with a body
-  that nobody wants;
-- a connection that had a request and has none any more is closed after `IDLE`;
-- of more connections than `MOST_CONNECTIONS` the oldest that have no request are closed, those with half a head among
-  them; if all have one, the newest is answered with 503.
+- A request head must be complete `HEAD_TIMEOUT` after its first byte, else it is answered with 408. A connection that
+  sends nothing within this time is closed, and so is one whose client does not read its response or keeps sending a
+  body that no handler reads.
+- A connection without a further request is closed after `IDLE_TIMEOUT`.
+- Above `MAX_CONNECTIONS`, the oldest connections without a request, including those with an incomplete head, are
+  closed. If every connection has a request, the newest is answered with 503.
 
-What `direct` answers of a connection that has nothing else to do never comes to aiohttp, and has the same bounds.
+A request that the fast path answers on an idle connection does not reach aiohttp; the same limits apply.
 
-Bodies have a deadline of their own (`bodies`), and requests that wait say themselves how long. What is refused here is
-JSON, as everywhere. Whatever clients send, the log tells of it without a trace, and only where debugging is on.
+Bodies have a timeout of their own (`request_bodies`), and requests that wait state their own. Errors are JSON, as
+everywhere. Whatever clients send is logged without a traceback and only at debug level.
+
+aiohttp has no public API for "this connection has no request" and for a server class of one's own, so this module uses
+`RequestHandler._waiter` and overrides `AppRunner._make_server`. The aiohttp version is capped in pyproject.toml, and
+tests/agent_api/test_connections_aiohttp_internals.py fails when they change.
 """
 
 import asyncio
@@ -27,182 +32,201 @@ import msgspec
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
-from agent_api.middlewares import UPSTREAM_JSON
-from agent_api.request_bodies import MALFORMED
+from agent_api.middlewares import JSON_CONTENT_TYPE
+from agent_api.request_bodies import MALFORMED_REQUEST_ERRORS
 from contrail_service.pages import errors_as_json
 
 log = logging.getLogger(__name__)
 
-HEAD_DEADLINE = 10.0
-"""Seconds in which a head must come, and in which an answer must be read."""
+HEAD_TIMEOUT = 10.0
+"""Seconds to receive a request head, and to read a response."""
 
-IDLE = 75.0
+IDLE_TIMEOUT = 75.0
 """Seconds after which a connection without a request is closed."""
 
-MOST_CONNECTIONS = 4096
-"""Connections of one runner; fewer where the process may not open four times as many files."""
+MAX_CONNECTIONS = 4096
+"""Connections of one runner; fewer if the process may not open four times as many files."""
 
-Direct = Callable[[bytes, Callable[[bytes], None]], bool]
-"""Is given what came and how to write, and tells whether it was one whole request, whose answer it wrote."""
+FastPathHandler = Callable[[bytes, Callable[[bytes], None]], bool]
+"""Gets the received bytes and a function to write; returns whether it has answered them as one whole request."""
 
 _OPTIONS: dict[str, Any] = {
     "access_log": None,
-    "auto_decompress": False,  # no client compresses, and a small body may become a large one
-    "keepalive_timeout": IDLE,
-    "max_field_size": 4096,  # bytes of a header, of which there are 128 at most
-    "read_bufsize": 16 * 1024,  # bytes of a body that nobody reads yet
+    "auto_decompress": False,  # no client compresses, and a small body could expand to a large one
+    "keepalive_timeout": IDLE_TIMEOUT,
+    "max_field_size": 4096,  # bytes of one header; aiohttp allows 128 headers
+    "read_bufsize": 16 * 1024,  # bytes of a body that are buffered before a handler reads it
 }
 
 
 class BoundedRunner(web.AppRunner):
-    """Serves an application within bounds; a request that waits is forgotten when its client hangs up."""
+    """Serves an application within these limits and cancels a handler when its client disconnects.
+
+    `head_timeout` and `shutdown_timeout` are in seconds.
+    """
 
     def __init__(
         self,
         application: web.Application,
         *,
-        direct: Direct,
+        fast_path: FastPathHandler,
         shutdown_timeout: float,
-        deadline: float = HEAD_DEADLINE,
-        most: int | None = None,
+        head_timeout: float = HEAD_TIMEOUT,
+        max_connections: int | None = None,
     ) -> None:
         super().__init__(application, handler_cancellation=True, shutdown_timeout=shutdown_timeout)
-        self._direct = direct
-        self._deadline = deadline
-        self._most = most or bearable_connections()
+        self._fast_path = fast_path
+        self._head_timeout = head_timeout
+        self._max_connections = max_connections or connection_limit()
 
     async def _make_server(self) -> web.Server:
-        plain = await super()._make_server()
-        return _BoundedServer(plain, direct=self._direct, deadline=self._deadline, most=self._most)
+        server = await super()._make_server()
+        return _BoundedServer(
+            server,
+            fast_path=self._fast_path,
+            head_timeout=self._head_timeout,
+            max_connections=self._max_connections,
+        )
 
 
 class _BoundedServer(web.Server):
-    """Makes connections that have deadlines, for what a plain server serves, and bounds their number."""
+    """Serves the requests of another server on connections with timeouts, and limits their number."""
 
-    def __init__(self, plain: web.Server, *, direct: Direct, deadline: float, most: int) -> None:
-        async def answer(request: web.BaseRequest) -> web.StreamResponse:
-            return await errors_as_json(cast(web.Request, request), plain.request_handler)
+    def __init__(
+        self, server: web.Server, *, fast_path: FastPathHandler, head_timeout: float, max_connections: int
+    ) -> None:
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            return await errors_as_json(cast(web.Request, request), server.request_handler)
 
-        super().__init__(answer, request_factory=plain.request_factory, handler_cancellation=plain.handler_cancellation)
-        self._direct = direct
-        self._deadline = deadline
-        self._most = most
-        self._open: dict[_Connection, None] = {}  # the oldest first
+        super().__init__(
+            handle, request_factory=server.request_factory, handler_cancellation=server.handler_cancellation
+        )
+        self._fast_path = fast_path
+        self._head_timeout = head_timeout
+        self._max_connections = max_connections
+        self._open: dict[_Connection, None] = {}  # an ordered set, oldest first
 
     def __call__(self) -> web.RequestHandler:
-        return _Connection(self, loop=asyncio.get_running_loop(), direct=self._direct, deadline=self._deadline)
+        loop = asyncio.get_running_loop()
+        return _Connection(self, loop=loop, fast_path=self._fast_path, head_timeout=self._head_timeout)
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
         newest = cast(_Connection, handler)
         self._open[newest] = None
-        if len(self._open) > self._most:
-            self._make_room(newest)
+        if len(self._open) > self._max_connections:
+            self._evict(newest)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
         self._open.pop(cast(_Connection, handler), None)
 
-    def _make_room(self, newest: "_Connection") -> None:
-        """Closes some of the oldest at once, so that they need not be looked for at every further connection."""
-        without_request = [each for each in self._open if each.has_no_request and each is not newest]
-        for connection in without_request[: self._most // 8 + 1]:
+    def _evict(self, newest: "_Connection") -> None:
+        """Closes an eighth of the connections at once, so that not every further connection searches for idle ones."""
+        idle = [connection for connection in self._open if connection.is_idle and connection is not newest]
+        for connection in idle[: self._max_connections // 8 + 1]:
             del self._open[connection]
             connection.force_close()
-        if not without_request:
+        if not idle:
             del self._open[newest]
-            newest.refuse(HTTPStatus.SERVICE_UNAVAILABLE, f"{self._most} connections are busy; try again")
+            text = f"too many connections: limit is {self._max_connections}, all busy; retry later"
+            newest.reject(HTTPStatus.SERVICE_UNAVAILABLE, text)
 
 
-class _Deadline:
-    """A deadline that begins and ends as often as a connection's state changes."""
+class _Timer:
+    """A timer that is started and cancelled as often as a connection's state changes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         self._loop = loop
         self._seconds = seconds
         self._due = 0.0
-        self._timer: asyncio.TimerHandle | None = None
+        self._handle: asyncio.TimerHandle | None = None
 
-    def begin(self, passed: Callable[[], None]) -> None:
-        """Begins, if it has not begun already; `passed` is called unless it is ended in time."""
-        if self._timer is None:
-            self.begin_anew(passed)
+    def start(self, callback: Callable[[], None]) -> None:
+        """Starts the timer unless it is running; `callback` runs unless it is cancelled in time."""
+        if self._handle is None:
+            self.restart(callback)
 
-    def begin_anew(self, passed: Callable[[], None]) -> None:
-        """Begins, or is put off: its timer finds that out in time, which costs less than another timer each time."""
+    def restart(self, callback: Callable[[], None]) -> None:
+        """Starts the timer or extends it.
+
+        An extension only moves the due time, which the running handle checks: cheaper than a new handle per request.
+        """
         self._due = self._loop.time() + self._seconds
-        if self._timer is None:
-            self._timer = self._loop.call_at(self._due, self._pass, passed)
+        if self._handle is None:
+            self._handle = self._loop.call_at(self._due, self._fire, callback)
 
-    def end(self) -> None:
-        """Ends it, whether it has begun or not."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def cancel(self) -> None:
+        """Cancels the timer. Idempotent."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
 
-    def _pass(self, passed: Callable[[], None]) -> None:
-        self._timer = None
+    def _fire(self, callback: Callable[[], None]) -> None:
+        self._handle = None
         if self._loop.time() < self._due:
-            self._timer = self._loop.call_at(self._due, self._pass, passed)
+            self._handle = self._loop.call_at(self._due, self._fire, callback)
         else:
-            passed()
+            callback()
 
 
 class _Connection(web.RequestHandler):
-    __slots__ = ("_direct", "_for_answer", "_for_head", "_for_next", "_head_began", "_seconds")
+    __slots__ = ("_fast_path", "_head_started", "_head_timeout", "_head_timer", "_idle_timer", "_write_timer")
 
-    def __init__(self, server: web.Server, *, loop: asyncio.AbstractEventLoop, direct: Direct, deadline: float) -> None:
-        super().__init__(server, loop=loop, lingering_time=deadline, **_OPTIONS)
-        self._direct = direct
-        self._seconds = deadline
-        self._head_began = False
-        self._for_head = _Deadline(loop, deadline)
-        self._for_answer = _Deadline(loop, deadline)
-        self._for_next = _Deadline(loop, IDLE)  # behind a direct answer; behind others aiohttp has one
+    def __init__(
+        self, server: web.Server, *, loop: asyncio.AbstractEventLoop, fast_path: FastPathHandler, head_timeout: float
+    ) -> None:
+        super().__init__(server, loop=loop, lingering_time=head_timeout, **_OPTIONS)
+        self._fast_path = fast_path
+        self._head_timeout = head_timeout
+        self._head_started = False
+        self._head_timer = _Timer(loop, head_timeout)
+        self._write_timer = _Timer(loop, head_timeout)
+        self._idle_timer = _Timer(loop, IDLE_TIMEOUT)  # after a fast-path response; after others aiohttp has its own
 
     @property
-    def has_no_request(self) -> bool:
-        """Whether it waits for a whole head."""
+    def is_idle(self) -> bool:
+        """Whether no request is in progress; a head may be incomplete."""
         return self._waiter is not None and not self._waiter.done()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._for_head.begin(self._head_is_late)
+        self._head_timer.start(self._on_head_timeout)
 
     def data_received(self, data: bytes) -> None:
-        if self._answered_directly(data):
-            self._for_head.end()
-            self.keep_alive(val=True)  # ends aiohttp's deadline
-            self._for_next.begin_anew(self.force_close)
+        if self._answered_by_fast_path(data):
+            self._head_timer.cancel()
+            self.keep_alive(val=True)  # cancels aiohttp's own idle timer, which the fast path would not extend
+            self._idle_timer.restart(self.force_close)
             return
-        self._for_next.end()
+        self._idle_timer.cancel()
         super().data_received(data)
-        if not self.has_no_request:
-            self._head_began = False
-            self._for_head.end()
+        if not self.is_idle:
+            self._head_started = False
+            self._head_timer.cancel()
         elif data:
-            self._head_began = True
-            self._for_head.begin(self._head_is_late)
+            self._head_started = True
+            self._head_timer.start(self._on_head_timeout)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._for_answer.begin(self._answer_is_not_read)
+        self._write_timer.start(self._on_write_timeout)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._for_answer.end()
+        self._write_timer.cancel()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)
-        for deadline in (self._for_head, self._for_answer, self._for_next):
-            deadline.end()
+        for timer in (self._head_timer, self._write_timer, self._idle_timer):
+            timer.cancel()
 
-    def refuse(self, status: HTTPStatus, text: str) -> None:
-        """Answers without looking at any request, and closes."""
+    def reject(self, status: HTTPStatus, text: str) -> None:
+        """Answers without looking at any request, and closes the connection."""
         log.debug("%s: %s", self.peername, text)
         if self.transport is not None:
             body = msgspec.json.encode({"error": text})
-            head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Type: {UPSTREAM_JSON}\r\nConnection: close\r\n"
+            head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Type: {JSON_CONTENT_TYPE}\r\nConnection: close\r\n"
             self.transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         self.force_close()
 
@@ -216,36 +240,38 @@ class _Connection(web.RequestHandler):
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
         log.debug("%s: %s", self.peername, exc)
+        # aiohttp appends the offending input, with a caret below it, in further lines.
         reason = exc.message.partition("\n")[0].rstrip(": ")
-        body = msgspec.json.encode({"error": f"the request is malformed: {reason[:200]}"})
-        response = web.Response(status=status, body=body, headers={"Content-Type": UPSTREAM_JSON})
+        body = msgspec.json.encode({"error": f"request: malformed HTTP: {reason[:200]}"})
+        response = web.Response(status=status, body=body, headers={"Content-Type": JSON_CONTENT_TYPE})
         response.force_close()
         return response
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
-        if isinstance(kw.get("exc_info"), MALFORMED):
+        if isinstance(kw.get("exc_info"), MALFORMED_REQUEST_ERRORS):
             log.debug("%s: %s", self.peername, kw["exc_info"])
         else:
             super().log_exception(*args, **kw)
 
-    def _answered_directly(self, data: bytes) -> bool:
-        if self._head_began or not self.has_no_request or self.writing_paused or self.transport is None:
+    def _answered_by_fast_path(self, data: bytes) -> bool:
+        # Only with no earlier bytes to parse and no response to wait for: responses must stay in order.
+        if self._head_started or not self.is_idle or self.writing_paused or self.transport is None:
             return False
-        return self._direct(data, self.transport.write)
+        return self._fast_path(data, self.transport.write)
 
-    def _head_is_late(self) -> None:
-        if self._head_began:
-            self.refuse(HTTPStatus.REQUEST_TIMEOUT, f"the head was not here within {self._seconds:g} s")
+    def _on_head_timeout(self) -> None:
+        if self._head_started:
+            self.reject(HTTPStatus.REQUEST_TIMEOUT, f"request head: timed out after {self._head_timeout:g} s")
         else:
             self.force_close()
 
-    def _answer_is_not_read(self) -> None:
-        log.debug("%s: does not read its answer", self.peername)
+    def _on_write_timeout(self) -> None:
+        log.debug("%s: response not read within %g s", self.peername, self._head_timeout)
         if self.transport is not None:
             self.transport.abort()
 
 
-def bearable_connections() -> int:
-    """Returns how many connections of one runner this process can bear."""
+def connection_limit() -> int:
+    """Returns the number of connections of one runner that the process's file limit allows."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, files // 4)
+    return MAX_CONNECTIONS if files == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, files // 4)

@@ -1,40 +1,40 @@
-"""Why the agent does not do as asked; each kind is one HTTP status (`middlewares.answer_errors`).
+"""Errors of the agent. Each maps to one HTTP status (`middlewares.translate_errors`).
 
     AgentError
-     ├─ BadRequestError         400: the request is wrong; the message names the field
-     ├─ LinkStateError          500: a port that is not there, or not remote, was enabled or disabled; as upstream
-     ├─ MachineUnservableError  500: a value of the stored machine cannot be told to a client
-     ├─ PortsError              500: the files of ports and gateways cannot be read or written
-     ├─ NotReadyError           503: ports are not reloaded yet, or the agent is stopping
-     └─ OverloadedError         503: more clients want this at once than the agent bears
+     ├─ BadRequestError                400: the request is invalid; the message names the field
+     ├─ LinkStateError                 500: port to enable or disable not found or not remote, as the vrouter agent
+     ├─ UnservableVirtualMachineError  500: a stored value cannot be represented on the wire
+     ├─ StorageError                   500: port or gateway files cannot be read or written
+     ├─ NotReadyError                  503: ports are not loaded yet, or the agent is stopping
+     └─ OverloadedError                503: a limit on concurrent requests is reached
 
 Causes are chained.
 """
 
 
 class AgentError(Exception):
-    """Root of everything that the agent raises."""
+    """Root of all errors that the agent raises."""
 
 
 class BadRequestError(AgentError):
-    """The request is wrong; the message names the field and its value."""
+    """The request is invalid; the message names the field and its value."""
 
 
 class LinkStateError(AgentError):
-    """The link state of such a port cannot be set; the message is upstream's."""
+    """The link state of the port cannot be set; the message is that of the Contrail vrouter agent."""
 
 
-class MachineUnservableError(AgentError):
-    """A value of the stored machine cannot be told to a client; the message names interface, key and value."""
+class UnservableVirtualMachineError(AgentError):
+    """A stored value cannot be represented on the wire; the message names interface, key and value."""
 
 
-class PortsError(AgentError):
-    """The files of ports and gateways cannot be read or written; nothing was changed."""
+class StorageError(AgentError):
+    """Port or gateway files cannot be read or written; nothing was changed."""
 
 
 class NotReadyError(AgentError):
-    """Ports are not reloaded yet, or the agent is stopping: worth another try."""
+    """Ports are not loaded yet, or the agent is stopping; the client may retry."""
 
 
 class OverloadedError(AgentError):
-    """More clients want this at once than the agent bears; the message says how many do. Worth another try."""
+    """A limit on concurrent requests is reached; the message states the limit. The client may retry."""

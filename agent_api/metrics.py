@@ -1,4 +1,4 @@
-"""What `/metrics` tells of the agent, in the registry of whoever composes the process."""
+"""Prometheus metrics of the agent, in the registry of its process."""
 
 import contextlib
 import time
@@ -12,15 +12,15 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Seconds."""
 
-_UNKNOWN = "unknown"  # one label for whatever method and path a client makes up
-_HUNG_UP = "hung up"
+_UNKNOWN = "unknown"  # a single label, as clients may send arbitrary methods and paths
+_DISCONNECTED = "hung up"  # value of the label `status`
 
 _waited: ContextVar[float] = ContextVar("waited")
 
 
 @contextlib.contextmanager
-def time_not_counted() -> Iterator[None]:
-    """What a request spends inside is its own wish to wait, and left out of its duration."""
+def exclude_wait_time() -> Iterator[None]:
+    """Excludes the time inside the context from the request's duration: the client asked to wait."""
     begin = time.perf_counter()
     try:
         yield
@@ -29,61 +29,61 @@ def time_not_counted() -> Iterator[None]:
 
 
 class Metrics:
-    """The agent's metrics; made once per registry."""
+    """The agent's metrics; create it once per registry."""
 
     def __init__(
         self,
         registry: CollectorRegistry,
         *,
-        machines: Callable[[], float],
+        virtual_machines: Callable[[], float],
         ports: Callable[[], float],
         waiting: Callable[[], float],
     ) -> None:
         self._requests = Counter(
             "contrail_agent_requests",
-            "Requests by method, route and status; a client that hung up first has no status.",
+            "Requests by method, route and status; status is `hung up` if the client disconnected first.",
             ["method", "route", "status"],
             registry=registry,
         )
         self._seconds = Histogram(
             "contrail_agent_request_seconds",
-            "Time to an answer, without the time that a request asked to wait.",
+            "Time to the response, without the time that the client asked to wait.",
             ["route"],
             buckets=BUCKETS,
             registry=registry,
         )
-        self._known: dict[tuple[str, str, int | str], tuple[Counter, Histogram]] = {}
+        self._children: dict[tuple[str, str, int | str], tuple[Counter, Histogram]] = {}
         for name, documentation, value in (
-            ("contrail_agent_machines", "Machines of this node.", machines),
-            ("contrail_agent_ports", "Ports that are plugged.", ports),
-            ("contrail_agent_waiting_requests", "Requests that wait for a pod's list.", waiting),
+            ("contrail_agent_machines", "VirtualMachines of this node.", virtual_machines),
+            ("contrail_agent_ports", "Plugged ports.", ports),
+            ("contrail_agent_waiting_requests", "Requests that wait for the interfaces of a pod.", waiting),
         ):
             Gauge(name, documentation, registry=registry).set_function(value)
 
     def middleware(self) -> Middleware:
-        """Returns the middleware that counts requests: the outermost one, so that it sees every status."""
+        """Returns the middleware that counts requests; make it the outermost one, so that it sees every status."""
 
         @web.middleware
-        async def count(request: web.Request, handler: Handler) -> web.StreamResponse:
+        async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
             begin = time.perf_counter()
             _waited.set(0.0)
-            status: int | str = _HUNG_UP
+            status: int | str = _DISCONNECTED
             try:
                 response = await handler(request)
                 status = response.status
             finally:
                 resource = request.match_info.route.resource
                 method, route = (request.method, resource.canonical) if resource else (_UNKNOWN, _UNKNOWN)
-                self.count(method, route, status, time.perf_counter() - begin - _waited.get())
+                self.record(method, route, status, time.perf_counter() - begin - _waited.get())
             return response
 
-        return count
+        return observe
 
-    def count(self, method: str, route: str, status: int | str, seconds: float) -> None:
-        """Counts a request of a route, which is a path with names in braces."""
+    def record(self, method: str, route: str, status: int | str, seconds: float) -> None:
+        """Records a request; `route` is a path with parameters in braces."""
         key = (method, route, status)
-        if key not in self._known:  # to look a child up by its labels takes longer than all else here
-            self._known[key] = self._requests.labels(*key), self._seconds.labels(key[1])
-        requests, duration = self._known[key]
+        if key not in self._children:  # looking up a child by its labels is the slowest part
+            self._children[key] = self._requests.labels(*key), self._seconds.labels(key[1])
+        requests, duration = self._children[key]
         requests.inc()
         duration.observe(seconds)

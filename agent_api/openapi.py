@@ -1,35 +1,67 @@
-"""The description of the pages that is served as `/openapi.json` (OpenAPI 3.1), made of the operations themselves.
+"""Generates `/openapi.json` (OpenAPI 3.1) from the operations that are served.
 
-The schemas of bodies are made of the very structs that are written and read, so they cannot differ from them.
+Schemas of bodies are derived from the structs that are decoded and encoded, so they cannot diverge from them. The
+status endpoints belong to the process, not to the agent; `status_operations` describes those that it serves.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
+from aiohttp import web
 
-from agent_api.handlers.operation import IN_PATH, Operation, Parameter
+from agent_api.handlers.operation import PATH_PARAMETERS, Operation, QueryParameter
 
 Json = dict[str, Any]
 
 _DESCRIPTIONS = {
-    400: "The request is wrong; the message names the field.",
-    403: "Writes are not taken at this listener.",
-    404: "Not there, or not whole; or no such page.",
-    408: "The body came too slowly.",
+    400: "The request is invalid; the message names the field.",
+    403: "This listener does not accept writes.",
+    404: "Not found or not complete, or unknown path.",
+    408: "The body arrived too slowly.",
     413: "The body is too large.",
-    500: "It cannot be answered, or not be done: see the message.",
-    503: "Not ready or too busy, see the message; worth another try.",
+    500: "The request failed; see the message.",
+    503: "Not ready or overloaded, see the message; retry later.",
 }
 
 _ERROR_SCHEMA: Json = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 _EMPTY_SCHEMA: Json = {"type": "object", "maxProperties": 0}
-_ON_EVERY_PAGE = (400, 503)  # what answers a head that is malformed, and a connection too many
+_COMMON_ERRORS = (400, 503)  # a malformed request head; too many connections
+
+
+class Health(msgspec.Struct):
+    """Liveness and version of the process."""
+
+    healthy: bool
+    version: str
+
+
+class Readiness(msgspec.Struct):
+    """Readiness of the process, with reasons if it is not ready."""
+
+    ready: bool
+    reasons: list[str]
+
+
+_STATUS_OPERATIONS = {
+    "/healthz": partial(Operation, "GET", "/healthz", "Liveness.", response=Health),
+    "/readyz": partial(Operation, "GET", "/readyz", "Readiness.", response=Readiness, unready_response=Readiness),
+    "/metrics": partial(Operation, "GET", "/metrics", "Prometheus metrics.", response=str, media_type="text/plain"),
+}
+
+
+def status_operations(routes: Sequence[web.RouteDef]) -> list[Operation]:
+    """Returns the operations of those routes that are status endpoints."""
+    return [
+        _STATUS_OPERATIONS[route.path](handler=route.handler) for route in routes if route.path in _STATUS_OPERATIONS
+    ]
 
 
 def openapi_document(operations: Sequence[Operation]) -> bytes:
     """Returns the document as JSON."""
-    types = [kind for each in operations for kind in (each.answer, each.body, each.unready) if kind is not None]
+    bodies = (body for each in operations for body in (each.response, each.request_body, each.unready_response))
+    types = [body for body in bodies if body is not None]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
     schema_of = dict(zip(types, schemas, strict=True))
     paths: dict[str, Json] = {}
@@ -46,20 +78,23 @@ def openapi_document(operations: Sequence[Operation]) -> bytes:
 
 
 def _operation(operation: Operation, schema_of: dict[Any, Json]) -> Json:
-    answer = _EMPTY_SCHEMA if operation.answer is None else schema_of[operation.answer]
-    statuses = sorted({*operation.errors, *_ON_EVERY_PAGE, *([404] if operation.names_in_path() else [])})
+    response = _EMPTY_SCHEMA if operation.response is None else schema_of[operation.response]
+    statuses = sorted({*operation.errors, *_COMMON_ERRORS, *([404] if operation.path_parameters() else [])})
     errors = {
         str(status): {"description": _DESCRIPTIONS[status], "content": _json(_ERROR_SCHEMA)} for status in statuses
     }
     described: Json = {
         "summary": operation.summary,
-        "parameters": [*map(_in_path, operation.names_in_path()), *map(_in_query, operation.query)],
-        "responses": {"200": {"description": "Done.", "content": {operation.media: {"schema": answer}}}, **errors},
+        "parameters": [*map(_path_parameter, operation.path_parameters()), *map(_query_parameter, operation.query)],
+        "responses": {
+            "200": {"description": "Done.", "content": {operation.media_type: {"schema": response}}},
+            **errors,
+        },
     }
-    if operation.unready is not None:
-        described["responses"]["503"]["content"] = _json(schema_of[operation.unready])
-    if operation.body is not None:
-        described["requestBody"] = {"required": True, "content": _json(schema_of[operation.body])}
+    if operation.unready_response is not None:
+        described["responses"]["503"]["content"] = _json(schema_of[operation.unready_response])
+    if operation.request_body is not None:
+        described["requestBody"] = {"required": True, "content": _json(schema_of[operation.request_body])}
     return described
 
 
@@ -67,13 +102,13 @@ def _json(schema: Json) -> Json:
     return {"application/json": {"schema": schema}}
 
 
-def _in_path(name: str) -> Json:
-    pattern, example = IN_PATH[name]
+def _path_parameter(name: str) -> Json:
+    pattern, example = PATH_PARAMETERS[name]
     schema = {"type": "string", "pattern": f"^{pattern}$", "examples": [example]}
     return {"name": name, "in": "path", "required": True, "schema": schema}
 
 
-def _in_query(parameter: Parameter) -> Json:
+def _query_parameter(parameter: QueryParameter) -> Json:
     return {
         "name": parameter.name,
         "in": "query",

@@ -1,8 +1,8 @@
-"""The agent as a process: reaches the store, keeps the ports, serves the API, and follows the store until it is ended.
+"""The agent as a process: connects to the store, loads the ports, serves the API and watches the store.
 
-It starts whatever the cluster is like: while the API server is away, or does not know the kind of our objects yet since
-no manager ran before, `/readyz` says so and the agent tries again. What was listed once is served all the time.
-Beside that it reports of its node there; whether it can is not its readiness.
+It starts regardless of the state of the cluster: while the API server is unreachable, or our custom resources are not
+defined because no manager has run yet, `/readyz` says so and the agent retries. VirtualMachines listed once stay served
+meanwhile. The agent also reports its node's state to the cluster; a failed report does not affect readiness.
 """
 
 import importlib.metadata
@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from agent_api.application import agent_application, agent_runner
 from agent_api.configuration import AgentConfiguration, KubernetesStoreSettings
-from agent_api.errors import PortsError
+from agent_api.errors import StorageError
 from agent_api.node.reporter import NodeReporter
 from agent_api.node_agent import NodeAgent
 from agent_api.unix_socket import serve_unix
@@ -29,7 +29,7 @@ from contrail_service.serving import serve_api, serve_metrics, set_up
 
 
 async def run_agent(configuration: AgentConfiguration, store_settings: KubernetesStoreSettings) -> None:
-    """Runs until it is cancelled. Raises ServiceError if it cannot start as it was told."""
+    """Runs until cancelled. Raises ServiceError if the process cannot start as configured."""
     registry = CollectorRegistry()
     async with AsyncExitStack() as stack:
         client = await _connect(stack, store_settings)
@@ -43,37 +43,37 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
 
 
 async def load_ports(agent: NodeAgent, *, key: str | None = None) -> None:
-    """Has the agent take the ports that an earlier process kept; `key` is the setting that says where, if one does.
+    """Loads the ports that an earlier process persisted. Raises DataError.
 
-    Raises DataError.
+    `key` is the configuration key of the directory, for the error message, if there is one.
     """
     try:
         await agent.load_ports()
-    except PortsError as error:
+    except StorageError as error:
         raise DataError(f"{key}: {error}" if key else str(error)) from error
 
 
-async def serve_socket(stack: AsyncExitStack, agent: NodeAgent, path: str, *, pages: Routes) -> None:
-    """Serves the agent and further pages on a Unix socket, for our own plugin, until the stack is left.
+async def serve_socket(stack: AsyncExitStack, agent: NodeAgent, path: str, *, routes: Routes) -> None:
+    """Serves the agent and further routes on a Unix socket, for our own plugin, until the stack is closed.
 
     Raises ListenError.
     """
-    runner = agent_runner(agent_application(agent, take_writes=True, pages=pages))
+    runner = agent_runner(agent_application(agent, accept_writes=True, routes=routes))
     await set_up(stack, runner)
     await stack.enter_async_context(serve_unix(runner, path))
 
 
 async def _connect(stack: AsyncExitStack, settings: KubernetesStoreSettings) -> KubeClient:
     try:
-        access = await load_client_config(kubeconfig=settings.kubeconfig or "")
+        client_config = await load_client_config(kubeconfig=settings.kubeconfig or "")
     except KubeConfigurationError as error:
         raise ConfigurationError(f"store.kubeconfig: {error}") from error
-    return await stack.enter_async_context(connect(access))
+    return await stack.enter_async_context(connect(client_config))
 
 
 async def _serve(stack: AsyncExitStack, configuration: AgentConfiguration, agent: NodeAgent, status: Routes) -> None:
-    await serve_socket(stack, agent, configuration.socket, pages=status)
-    application = agent_application(agent, take_writes=configuration.tcp_writes, pages=status)
+    await serve_socket(stack, agent, configuration.socket, routes=status)
+    application = agent_application(agent, accept_writes=configuration.tcp_writes, routes=status)
     await serve_api(stack, agent_runner(application), parse_listen(configuration.listen, key="listen"))
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))
 

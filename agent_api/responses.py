@@ -1,28 +1,38 @@
-"""What `GET /vm-cfg`, `GET /vm` and `GET /port` answer, item by item, in the key order of upstream's agent.
+r"""Response bodies of `GET /vm-cfg`, `GET /vm` and `GET /port`, in the key order of the Contrail vrouter agent.
 
-`/vm-cfg` tells a pod's interfaces as configured, the others those that are plugged. Upstream tells addresses only in
-the latter; here `/vm-cfg` has them too, so that one request answers everything. An interface without an address of a
-family has no key of that family. `dns-server` is one address by contract: without any it is the unspecified one.
+`/vm-cfg` lists a pod's interfaces as configured, the others list plugged interfaces. The vrouter agent includes
+addresses only in the latter; here `/vm-cfg` includes them too, so that one request is enough. An interface without an
+address of a family has no keys of that family. `dns-server` is mandatory in the wire format: without a server it is the
+unspecified address.
+
+Annotations are a list of `"{key:value}"` strings, derived from the stored VirtualMachine on each response, so that no
+second copy can diverge. The vrouter agent's keys come first and in its order, because its clients rely on positions;
+our own keys follow. Contrail's CNI plugin strips the braces, splits at every colon and pastes the first two parts into
+a JSON text. A value that contains one of `: { } " \` or a control character would be truncated or break its parser.
+Such a VirtualMachine is not served at all, since a truncated value makes the plugin configure the wrong interface. The
+manager never writes such values.
 """
 
+import re
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from agent_api.annotations import interface_annotations
-from agent_api.authorship import AUTHOR, upstream_time
+from agent_api.errors import UnservableVirtualMachineError
+from agent_api.field_types import AUTHOR, NIL_UUID, format_vrouter_time
 from agent_api.ports.instance import NO_VLAN, InstancePort
 from agent_api.ports.port import Port
-from agent_api.values import NIL_UUID
 from contrail_config.objects import InterfaceAddress, Route, VirtualMachine, VirtualMachineInterface
 
 _NO_DNS = {4: "0.0.0.0", 6: "::"}
+_FORBIDDEN_IN_ANNOTATION = re.compile(r'[:{}"\\\x00-\x1f\x7f]')
 
 
 class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
-    """One interface as configured; `mtu` in bytes, a route without `gw` is on the link."""
+    """One interface as configured; `mtu` is in bytes, a route without `gw` is on-link."""
 
     id: str
     vm_uuid: str
@@ -45,7 +55,7 @@ class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
 
 
 class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
-    """One plugged interface; `time` is the moment of the answer."""
+    """One plugged interface; `time` is the time of the response."""
 
     id: str
     instance_id: str
@@ -68,40 +78,87 @@ class PluggedInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     time: str
 
 
-def vm_cfg(machine: VirtualMachine) -> list[ConfiguredInterface]:
-    """Returns all interfaces of a machine, in index order. Raises MachineUnservableError."""
+def configured_interfaces(virtual_machine: VirtualMachine) -> list[ConfiguredInterface]:
+    """Returns all interfaces in index order. Raises UnservableVirtualMachineError."""
     return [
         ConfiguredInterface(
             id=interface.uuid,
-            vm_uuid=machine.uuid,
+            vm_uuid=virtual_machine.uuid,
             vn_id=interface.network_uuid,
             vn_name=":".join(interface.network),
             mac_address=interface.mac,
-            annotations=interface_annotations(machine, index),
+            annotations=interface_annotations(virtual_machine, index),
             mtu=interface.mtu,
             routes=interface.routes,
             **_address_keys(interface),
         )
-        for index, interface in enumerate(machine.interfaces)
+        for index, interface in enumerate(virtual_machine.interfaces)
     ]
 
 
-def plugged_interface(machine: VirtualMachine, interface: VirtualMachineInterface, port: Port) -> PluggedInterface:
-    """Returns one plugged interface of a machine."""
+def plugged_interface(
+    virtual_machine: VirtualMachine, interface: VirtualMachineInterface, port: Port
+) -> PluggedInterface:
+    """Returns one plugged interface."""
     return PluggedInterface(
         id=interface.uuid,
-        instance_id=machine.uuid,
+        instance_id=virtual_machine.uuid,
         vn_id=interface.network_uuid,
         mac_address=interface.mac,
         system_name=port.host_ifname,
-        time=upstream_time(time.time()),
+        time=format_vrouter_time(time.time()),
         **_instance_keys(port),
         **_address_keys(interface),
     )
 
 
+def interface_annotations(virtual_machine: VirtualMachine, index: int) -> list[str]:
+    """Returns the annotations of the interface at `index`. Raises UnservableVirtualMachineError."""
+    interface = virtual_machine.interfaces[index]
+    pairs = [*_vrouter_annotations(virtual_machine, index), *_own_annotations(interface)]
+    for key, value in pairs:
+        if _FORBIDDEN_IN_ANNOTATION.search(value):
+            raise UnservableVirtualMachineError(
+                f"virtual machine {virtual_machine.name}: interface {interface.uuid}: annotation {key}: "
+                f"forbidden character in {value!r}"
+            )
+    return [f"{{{key}:{value}}}" for key, value in pairs]
+
+
+def _vrouter_annotations(virtual_machine: VirtualMachine, index: int) -> Iterator[tuple[str, str]]:
+    interface = virtual_machine.interfaces[index]
+    yield "kind", "Pod"
+    yield "owner", "k8s"
+    yield "cluster", virtual_machine.cluster
+    yield "project", virtual_machine.project
+    yield "namespace", virtual_machine.namespace
+    yield "name", virtual_machine.pod
+    yield "index", f"{index}/{len(virtual_machine.interfaces)}"
+    yield "network", _network(interface, index)
+    if interface.interface is not None:
+        yield "interface", interface.interface
+
+
+def _network(interface: VirtualMachineInterface, index: int) -> str:
+    """Returns `default` at index 0, whatever its network, else the NAD's name without namespace: wire compatibility."""
+    if index == 0 or interface.nad is None:
+        return "default"
+    return interface.nad.rpartition("/")[2]
+
+
+def _own_annotations(interface: VirtualMachineInterface) -> Iterator[tuple[str, str]]:
+    if interface.nad is not None:
+        yield "nad", interface.nad
+    if interface.config_name is not None:
+        yield "config-name", interface.config_name
+    if interface.attachment is not None:
+        yield "attachment", interface.attachment
+    if interface.default_gw is not None:
+        yield "default-gw", interface.default_gw.value
+
+
 def _instance_keys(port: Port) -> dict[str, Any]:
-    """What only an instance's port has; a container's has the values that stand for none."""
+    """Returns the keys that only instance ports have; container ports keep the defaults, which mean none."""
     if not isinstance(port, InstancePort):
         return {}
     return {

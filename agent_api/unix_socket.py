@@ -1,8 +1,8 @@
-"""Listens on a Unix socket: for our own plugin, which runs as root on this node.
+"""Unix socket listener for our own plugin, which runs as root on this node.
 
-The socket is bound beside its place, given its mode and renamed into it, so nobody can connect while its mode is still
-another one, and a socket that a kill left behind is replaced in one step. One that is listened on belongs to another
-process and is left alone.
+The socket is bound under a temporary name, gets its mode and is renamed into place. So no client can connect before the
+mode is set, and a socket that a killed process left is replaced atomically. A socket on which another process listens
+is not replaced.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ from aiohttp import web
 from contrail_service.errors import ListenError
 
 _MODE = 0o600
-_BACKLOG = 1024  # a node that boots starts its pods all at once
-_PROBE = 1.0  # seconds in which a process that listens takes a connection
+_BACKLOG = 1024  # a booting node starts all its pods at once
+_PROBE_TIMEOUT = 1.0  # seconds for a listening process to accept
 
 
 @contextlib.asynccontextmanager
 async def serve_unix(runner: web.AppRunner, path: str) -> AsyncIterator[None]:
-    """Serves a set-up application at the path, mode 0600, until the context is left. Raises ListenError."""
+    """Serves a runner that was set up at the path, mode 0600, until the context is left. Raises ListenError."""
     try:
         listener = await asyncio.to_thread(_listen, path)
     except OSError as error:
         raise ListenError(f"cannot listen on {path}: {error.strerror or error}") from error
-    own = await asyncio.to_thread(os.stat, path)
+    own = await asyncio.to_thread(os.stat, path)  # to leave the socket of a successor alone at the end
     await web.SockSite(runner, listener, backlog=_BACKLOG).start()
     try:
         yield
@@ -38,39 +38,39 @@ async def serve_unix(runner: web.AppRunner, path: str) -> AsyncIterator[None]:
 
 def _listen(path: str) -> socket.socket:
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    _check_free(path)
-    beside = f"{path}.new"
+    _check_unused(path)
+    temporary = f"{path}.new"
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(beside)
+        os.unlink(temporary)
     listener = socket.socket(socket.AF_UNIX)
     try:
-        listener.bind(beside)
-        os.chmod(beside, _MODE)
+        listener.bind(temporary)
+        os.chmod(temporary, _MODE)
         listener.listen(_BACKLOG)
-        os.rename(beside, path)
+        os.rename(temporary, path)
     except OSError:
         listener.close()
         raise
     return listener
 
 
-def _check_free(path: str) -> None:
-    """Raises ListenError if something is there that is no socket, or one that is listened on."""
+def _check_unused(path: str) -> None:
+    """Raises ListenError if the path is not a socket or another process listens on it."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(mode):
-        raise ListenError(f"cannot listen on {path}: it is there and no socket")
+        raise ListenError(f"cannot listen on {path}: the file exists and is not a socket")
     with socket.socket(socket.AF_UNIX) as probe:
-        probe.settimeout(_PROBE)
+        probe.settimeout(_PROBE_TIMEOUT)
         try:
             probe.connect(path)
         except (ConnectionRefusedError, FileNotFoundError):
             return
         except (TimeoutError, BlockingIOError):
-            pass  # somebody listens, but is busy
-    raise ListenError(f"cannot listen on {path}: another process does")
+            pass  # another process listens, but its backlog is full
+    raise ListenError(f"cannot listen on {path}: another process listens on it")
 
 
 def _remove(path: str, own: os.stat_result) -> None:

@@ -1,12 +1,12 @@
-"""The machines of this node as the config store tells them, found by name and by uuid.
+"""Index of this node's VirtualMachines by name and uuid, as received from the config store.
 
-Identity is the uuid; a name only leads to machines. Two may bear one name for a moment: the pod was made anew, and
-its old machine is not deleted yet. Asked by name alone the newest answers, that is the one that the watch added last,
-whatever changes the old one still sees; asked with the pod's uid, the one that is this pod's, or none. The deletion
-of the old one takes away the old one only.
+The uuid is the identity; a name may briefly have two VirtualMachines, if a pod was recreated and its predecessor is not
+deleted yet. A lookup by name returns the newest one, that is the one that the watch added last, regardless of later
+changes of the old one. A lookup by name and pod uid returns the one of that pod, or none. Deleting the old one leaves
+the new one in place.
 
-After a break of the watch the list comes anew. What is known stays served meanwhile, and keeps its rank; what the new
-list lacks is dropped at its end.
+After an interrupted watch the list is repeated. Known VirtualMachines stay served and keep their order meanwhile; those
+missing in the new list are removed at its end.
 """
 
 import asyncio
@@ -14,117 +14,118 @@ import contextlib
 
 import msgspec
 
-from agent_api.errors import MachineUnservableError
-from agent_api.responses import vm_cfg
+from agent_api.errors import UnservableVirtualMachineError
+from agent_api.responses import configured_interfaces
 from agent_api.waiters import Waiters
 from contrail_config.objects import VirtualMachine, pod_uuid
 from contrail_config.store import Change, ChangeType
 
-_MOST_PREPARED = 1024  # more than a node of a cluster has
+_MAX_PRE_ENCODED = 1024  # more than a node of a cluster has
 
 
-class ServedMachine:
-    """A machine and its answer to `/vm-cfg`, encoded once and kept until the machine changes."""
+class ServedVirtualMachine:
+    """A VirtualMachine and its `/vm-cfg` response, encoded once and cached until it changes."""
 
-    __slots__ = ("_answer", "machine")
+    __slots__ = ("_response", "virtual_machine")
 
-    def __init__(self, machine: VirtualMachine) -> None:
-        self.machine = machine
-        self._answer: bytes | None = None
+    def __init__(self, virtual_machine: VirtualMachine) -> None:
+        self.virtual_machine = virtual_machine
+        self._response: bytes | None = None
 
     def vm_cfg(self) -> bytes:
-        """Returns the answer as JSON. Raises MachineUnservableError."""
-        if self._answer is None:
-            self._answer = msgspec.json.encode(vm_cfg(self.machine))
-        return self._answer
+        """Returns the response as JSON. Raises UnservableVirtualMachineError."""
+        if self._response is None:
+            self._response = msgspec.json.encode(configured_interfaces(self.virtual_machine))
+        return self._response
 
-    def prepare(self) -> None:
-        """Encodes the answer before it is asked for; what keeps it from being served is told then."""
-        with contextlib.suppress(MachineUnservableError):
+    def encode(self) -> None:
+        """Encodes the response ahead of the first request; an error is raised only on a request."""
+        with contextlib.suppress(UnservableVirtualMachineError):
             self.vm_cfg()
 
-    def is_of(self, uid: str | None) -> bool:
-        """Tells whether it is the machine of the pod of this uid (a static pod's is its config hash); None: any."""
-        return uid is None or uid == self.machine.config_hash or pod_uuid(uid) == self.machine.uuid
+    def belongs_to(self, uid: str | None) -> bool:
+        """Returns whether the pod has this uid (a static pod: its config hash); None matches any pod."""
+        return uid is None or uid == self.virtual_machine.config_hash or pod_uuid(uid) == self.virtual_machine.uuid
 
 
 class VirtualMachineIndex:
-    """All machines of this node; `listed`: whether all were told of, once."""
+    """All VirtualMachines of this node; `synced` is True once they were listed completely."""
 
     def __init__(self, waiters: Waiters | None = None) -> None:
         self.waiters = Waiters() if waiters is None else waiters
-        self._by_uuid: dict[str, ServedMachine] = {}
-        self._by_name: dict[str, dict[str, ServedMachine]] = {}  # by uuid inside, the oldest first
-        self._listed: set[str] | None = None  # while a list comes: whom it named
-        self.listed = False
+        self._by_uuid: dict[str, ServedVirtualMachine] = {}
+        self._by_name: dict[str, dict[str, ServedVirtualMachine]] = {}  # inner key: uuid; oldest first
+        self._listed: set[str] | None = None  # uuids that the list in progress has named
+        self.synced = False
 
     def __len__(self) -> int:
-        """The number of machines."""
+        """The number of VirtualMachines."""
         return len(self._by_uuid)
 
     def begin_list(self) -> None:
-        """A new list begins: what it will not name by its end is gone."""
+        """Starts a new list; what it has not named by its end is removed."""
         self._listed = set()
 
-    def take(self, change: Change[VirtualMachine]) -> None:
-        """Takes one change of the watch."""
+    def apply(self, change: Change[VirtualMachine]) -> None:
+        """Applies one change of the watch."""
         if change.object is None:
             self._end_list()
         elif change.type is ChangeType.DELETED:
-            self._drop(change.object.uuid)
+            self._remove(change.object.uuid)
         else:
             self._put(change.object)
 
-    def with_uuid(self, uuid: str) -> VirtualMachine | None:
-        """Returns the machine of this uuid, None if there is none."""
+    def by_uuid(self, uuid: str) -> VirtualMachine | None:
+        """Returns the VirtualMachine of this uuid, None if it does not exist."""
         served = self._by_uuid.get(uuid)
-        return None if served is None else served.machine
+        return None if served is None else served.virtual_machine
 
-    def named(self, name: str, *, uid: str | None = None) -> ServedMachine | None:
-        """Returns the newest machine of the name that is the pod's of this uid; None if it has no list yet."""
+    def find(self, name: str, *, uid: str | None = None) -> ServedVirtualMachine | None:
+        """Returns the newest VirtualMachine of the name and pod uid; None if not found or still without interfaces."""
         for served in reversed(self._by_name.get(name, {}).values()):
-            if served.is_of(uid):
-                return served if served.machine.interfaces else None
+            if served.belongs_to(uid):
+                return served if served.virtual_machine.interfaces else None
         return None
 
-    async def awaited(self, name: str, *, uid: str | None = None, seconds: float) -> ServedMachine | None:
-        """Returns what `named` does as soon as it is there, None if the time is over.
+    async def wait_for(self, name: str, *, uid: str | None = None, seconds: float) -> ServedVirtualMachine | None:
+        """Returns the result of `find` as soon as there is one, None after a time-out.
 
         Raises NotReadyError, OverloadedError.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while (served := self.named(name, uid=uid)) is None:
-                    await self.waiters.woken(name)
+                while (served := self.find(name, uid=uid)) is None:
+                    await self.waiters.wait(name)
                 return served
         return None
 
-    def _put(self, machine: VirtualMachine) -> None:
-        before = self._by_uuid.get(machine.uuid)
-        if before is not None and before.machine.name != machine.name:
-            self._drop(machine.uuid)
-        served = ServedMachine(machine)
+    def _put(self, virtual_machine: VirtualMachine) -> None:
+        before = self._by_uuid.get(virtual_machine.uuid)
+        if before is not None and before.virtual_machine.name != virtual_machine.name:
+            self._remove(virtual_machine.uuid)
+        served = ServedVirtualMachine(virtual_machine)
         if self._listed is not None:
-            self._listed.add(machine.uuid)
-        self._by_uuid[machine.uuid] = served
-        self._by_name.setdefault(machine.name, {})[machine.uuid] = served
-        self.waiters.wake(machine.name)
-        if len(self) <= _MOST_PREPARED:
-            served.prepare()
+            self._listed.add(virtual_machine.uuid)
+        self._by_uuid[virtual_machine.uuid] = served
+        # Assigning to an existing key keeps its position, so a change of an old VirtualMachine does not make it newest.
+        self._by_name.setdefault(virtual_machine.name, {})[virtual_machine.uuid] = served
+        self.waiters.wake(virtual_machine.name)
+        if len(self) <= _MAX_PRE_ENCODED:
+            served.encode()
 
-    def _drop(self, uuid: str) -> None:
+    def _remove(self, uuid: str) -> None:
         served = self._by_uuid.pop(uuid, None)
         if served is None:
             return
-        of_name = self._by_name[served.machine.name]
-        del of_name[uuid]
-        if not of_name:
-            del self._by_name[served.machine.name]
+        same_name = self._by_name[served.virtual_machine.name]
+        del same_name[uuid]
+        if not same_name:
+            del self._by_name[served.virtual_machine.name]
 
     def _end_list(self) -> None:
         if self._listed is None:
             return
         for uuid in self._by_uuid.keys() - self._listed:
-            self._drop(uuid)
+            self._remove(uuid)
         self._listed = None
-        self.listed = True
+        self.synced = True

@@ -1,8 +1,8 @@
-"""Follows the machines of this node in the config store, for ever.
+"""Watches this node's VirtualMachines in the config store and applies the changes to the index.
 
-A watch that ends, by an error or because the store was closed, is begun anew after a pause that doubles up to a cap
-and is jittered, so that the agents of a cluster do not all come back at one moment. What disappeared meanwhile goes
-with the end of the new list.
+A watch that ends, by an error or because the store was closed, is restarted with exponential backoff and jitter, so
+that the agents of a cluster do not reconnect all at once. What was deleted during the interruption is removed from the
+index at the end of the new list.
 """
 
 import asyncio
@@ -24,49 +24,49 @@ LONGEST_PAUSE = 10.0
 
 
 class WatchedStore(Protocol):
-    """All that an agent asks of a config store."""
+    """The part of a config store that an agent uses."""
 
     def watch_virtual_machines(
         self, *, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
-        """As `contrail_config.store.Store.watch_virtual_machines`."""
+        """See `contrail_config.store.Store.watch_virtual_machines`."""
 
 
 class VirtualMachineWatch:
-    """Keeps `machines` as the store has them; `problem` says why it is not up to date, None if it is."""
+    """Keeps the index in sync with the store; `problem` says why it is out of date, None if it is in sync."""
 
     def __init__(
-        self, store: WatchedStore, *, node: str, machines: VirtualMachineIndex, first_pause: float = FIRST_PAUSE
+        self, store: WatchedStore, *, node: str, index: VirtualMachineIndex, first_pause: float = FIRST_PAUSE
     ) -> None:
         self._store = store
         self._node = node
-        self._machines = machines
+        self._index = index
         self._backoff = Backoff(first=2 * first_pause, longest=LONGEST_PAUSE)
-        self.problem: str | None = "the machines are not listed yet"
+        self.problem: str | None = "virtual machines: not listed yet"
 
-    async def follow(self) -> None:
-        """Follows until it is cancelled."""
+    async def run(self) -> None:
+        """Watches until cancelled."""
         while True:
-            await self._follow_once()
+            await self._watch_once()
             await asyncio.sleep(self._backoff.next_pause())
 
-    async def _follow_once(self) -> None:
+    async def _watch_once(self) -> None:
         try:
             await self._watch()
-            self.problem = "the store ended the watch"
+            self.problem = "store: watch closed"
         except StoreError as error:
-            self.problem = f"the store cannot be watched: {error}"
+            self.problem = f"store: watch failed: {error}"
         log.warning("%s", self.problem)
 
     async def _watch(self) -> None:
-        self._machines.begin_list()
+        self._index.begin_list()
         async with self._store.watch_virtual_machines(node=self._node) as changes:
             async for change in changes:
-                self._machines.take(change)
+                self._index.apply(change)
                 if change.type is ChangeType.SYNCED:
-                    self._synced()
+                    self._on_synced()
 
-    def _synced(self) -> None:
+    def _on_synced(self) -> None:
         self.problem = None
         self._backoff.reset()
-        log.info("%d machines of node %s listed", len(self._machines), self._node)
+        log.info("node %s: %d virtual machines listed", self._node, len(self._index))

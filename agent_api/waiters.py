@@ -1,59 +1,63 @@
-"""Requests that wait for a pod's list: each is one future under the name that it waits for.
+"""Requests that wait for the interfaces of a VirtualMachine, one future each, by the name they wait for.
 
-Nothing polls, and no more wait at once than the agent bears. When a machine of a name appears, those who wait for this
-name look again, nobody else. A request that ends for whatever reason takes its future along, so names that never come
-leave nothing behind.
+There is no polling, and the number of waiting requests is limited. A change of a VirtualMachine wakes only the requests
+that wait for its name. A request removes its future however it ends, so names that never appear leak nothing.
 """
 
 import asyncio
 
 from agent_api.errors import NotReadyError, OverloadedError
 
-MOST_WAITING = 2048
-"""Requests that wait at once; a further one is answered with 503. A node runs 250 pods."""
+MAX_WAITING_REQUESTS = 2048
+"""Requests that wait at the same time; further ones are answered with 503. A node runs at most 250 pods."""
 
 
 class Waiters:
-    """All waiting requests, by name; no more than `most`."""
+    """The waiting requests by name, at most `max_waiting`."""
 
-    def __init__(self, *, most: int = MOST_WAITING) -> None:
-        self._most = most
-        self._number = 0
-        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+    def __init__(self, *, max_waiting: int = MAX_WAITING_REQUESTS) -> None:
+        self._max_waiting = max_waiting
+        self._count = 0
+        self._futures: dict[str, set[asyncio.Future[None]]] = {}
         self._stopped = False
 
     def __len__(self) -> int:
         """The number of waiting requests."""
-        return self._number
+        return self._count
 
-    async def woken(self, name: str) -> None:
-        """Returns when something happened to the name. Raises OverloadedError, and NotReadyError after `stop`."""
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that requests wait for."""
+        return frozenset(self._futures)
+
+    async def wait(self, name: str) -> None:
+        """Waits for the next change of the name. Raises OverloadedError, and NotReadyError after `stop`."""
         if self._stopped:
-            raise NotReadyError("the agent is stopping")
-        if self._number >= self._most:
-            raise OverloadedError(f"{self._number} requests wait already; try again")
-        news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting = self._waiting.setdefault(name, set())
-        waiting.add(news)
-        self._number += 1
+            raise NotReadyError("agent: stopping")
+        if self._count >= self._max_waiting:
+            raise OverloadedError(f"too many waiting requests: limit is {self._max_waiting}; retry later")
+        changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        futures = self._futures.setdefault(name, set())
+        futures.add(changed)
+        self._count += 1
         try:
-            await news
+            await changed
         finally:
-            self._number -= 1
-            waiting.discard(news)
-            if not waiting and self._waiting.get(name) is waiting:
-                del self._waiting[name]
+            self._count -= 1
+            futures.discard(changed)
+            if not futures and self._futures.get(name) is futures:
+                del self._futures[name]
         if self._stopped:
-            raise NotReadyError("the agent is stopping")
+            raise NotReadyError("agent: stopping")
 
     def wake(self, name: str) -> None:
-        """Wakes those who wait for the name."""
-        for news in self._waiting.get(name, ()):
-            if not news.done():
-                news.set_result(None)
+        """Wakes all requests that wait for the name."""
+        for changed in self._futures.get(name, ()):
+            if not changed.done():  # a cancelled request removes its future only later
+                changed.set_result(None)
 
     def stop(self) -> None:
-        """Wakes everybody with an error: nothing will come any more."""
+        """Fails all waiting and future requests, because the agent is stopping."""
         self._stopped = True
-        for name in self._waiting:
+        for name in self._futures:
             self.wake(name)

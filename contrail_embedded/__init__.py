@@ -1,1 +1,1 @@
-"""Composes manager, embedded store and agent in one process, for one machine without a cluster."""
+"""Runs manager, embedded store and agent in one process, for a single host without a cluster."""

@@ -1,4 +1,4 @@
-"""`contrail-manager`: the manager alone by its configuration file, or with store and agent in one process."""
+"""`contrail-manager`: the manager alone, or with embedded store and agent in one process."""
 
 import argparse
 import importlib.metadata
@@ -15,15 +15,15 @@ from manager.configuration import KubernetesSourceSettings, ManagerConfiguration
 from manager.kubernetes.process import run_in_cluster
 
 _EPILOG = """
-With --embedded: manager, SQLite store and agent in one process, for one machine without a cluster. --manifests,
---data-dir and --listen stand over what the configuration file says.
+With --embedded: manager, SQLite store and agent in one process, for a single host without a cluster. --manifests,
+--data-dir and --listen override the configuration file.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status.
 
-    0: stopped by a signal, 1: died, or has to be started anew, 2: could not start as asked.
+    0: stopped by a signal, 1: died or needs a restart, 2: wrong use or configuration.
     """
     options = _parser().parse_args(arguments)
     set_up_logs(json_lines=options.log_format == "json", level=options.log_level)
@@ -37,21 +37,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _service(options: argparse.Namespace) -> Callable[[], Coroutine[None, None, None]]:
     if not options.embedded:
-        _check_alone(options)
+        _check_standalone(options)
     configuration = load_manager_configuration(options.config)
     if not isinstance(configuration.source, KubernetesSourceSettings):
         return _node(configuration, options)
     if options.embedded:
-        raise ConfigurationError(f"{options.config}: source.kind: kubernetes does not go with --embedded")
+        raise ConfigurationError(f"{options.config}: source.kind: kubernetes cannot be combined with --embedded")
     return partial(run_in_cluster, configuration, configuration.source)
 
 
-def _check_alone(options: argparse.Namespace) -> None:
+def _check_standalone(options: argparse.Namespace) -> None:
     if options.config is None:
-        raise ConfigurationError("--config FILE or --embedded is needed")
+        raise ConfigurationError("--config FILE or --embedded is required")
     given = [name for name in ("manifests", "data_dir", "listen") if getattr(options, name) is not None]
     if given:
-        raise ConfigurationError(f"--{given[0].replace('_', '-')} goes with --embedded")
+        raise ConfigurationError(f"--{given[0].replace('_', '-')} requires --embedded")
 
 
 def _node(
@@ -69,12 +69,12 @@ def _node(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="contrail-manager", description=__doc__, epilog=_EPILOG)
-    parser.add_argument("--config", metavar="FILE", help="the configuration, YAML")
+    parser.add_argument("--config", metavar="FILE", help="configuration file (YAML)")
     parser.add_argument("--embedded", action="store_true", help="run manager, store and agent in this process")
-    parser.add_argument("--manifests", metavar="DIR", help="the folder of pod and network manifests")
-    parser.add_argument("--data-dir", metavar="DIR", help="where the store, the ports and the agent's socket are kept")
-    parser.add_argument("--listen", metavar="HOST:PORT", help="where the manager's and the agent's API are served")
-    parser.add_argument("--log-format", choices=["text", "json"], default="text", help="form of the log lines")
+    parser.add_argument("--manifests", metavar="DIR", help="directory of pod and network manifests")
+    parser.add_argument("--data-dir", metavar="DIR", help="directory of the store, the ports and the agent's socket")
+    parser.add_argument("--listen", metavar="HOST:PORT", help="address of the manager's and the agent's API")
+    parser.add_argument("--log-format", choices=["text", "json"], default="text", help="format of the log lines")
     parser.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
     version = importlib.metadata.version("contrail-multinet")
     parser.add_argument("--version", action="version", version=f"contrail-multinet {version}")

@@ -1,7 +1,7 @@
-"""Runs the manager on the embedded store, and the agent with it: one process for one machine without a cluster.
+"""Runs manager, embedded store and agent in one process, for a single host without a cluster.
 
-The parts know nothing of each other: they meet in the store, and this module tells the manager which ports the agent
-has plugged, so that the address of a pod that was deleted while its sandbox lives is held back.
+Manager and agent know nothing of each other: they share the store, and this module passes the state of the agent's
+ports to the manager, so that the addresses of a deleted pod stay allocated as long as its sandbox lives.
 """
 
 from asyncio import TaskGroup
@@ -26,10 +26,10 @@ from manager.manifests.source import ManifestSource
 
 
 async def run_node(settings: NodeSettings) -> None:
-    """Runs until it is cancelled. Raises ServiceError if it cannot start as it was told."""
+    """Runs until cancelled. Raises ServiceError if the process cannot start as configured."""
     registry = CollectorRegistry()
     async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(_opened_store(settings.store))
+        store = await stack.enter_async_context(_open_store(settings.store))
         agent = await _agent(settings, store, registry)
         manager = _manager(settings, store, agent, registry)
         await _serve(stack, settings, manager, agent, registry)
@@ -37,7 +37,7 @@ async def run_node(settings: NodeSettings) -> None:
 
 
 @asynccontextmanager
-async def _opened_store(path: str) -> AsyncIterator[SqliteStore]:
+async def _open_store(path: str) -> AsyncIterator[SqliteStore]:
     try:
         store = await SqliteStore.open(path)
     except StoreUnavailableError as error:
@@ -66,7 +66,7 @@ def _manager(
         store=store,
         event_log=store,
         registry=registry,
-        is_plugged=agent.plugged if agent else _never_plugged,
+        is_plugged=agent.is_plugged if agent else _never_plugged,
     )
     if agent:
         agent.on_unplugged(manager.unplugged)
@@ -94,13 +94,13 @@ async def _serve(
     agent: NodeAgent | None,
     registry: CollectorRegistry,
 ) -> None:
-    """Serves all pages until the stack is left."""
+    """Serves all endpoints until the stack is closed."""
     status = status_routes(lambda: manager.readiness() + (agent.readiness() if agent else []), registry)
-    pages = [*status, *api_routes(manager.queries)]
+    routes = [*status, *api_routes(manager.queries)]
     if agent and settings.agent:
-        await serve_socket(stack, agent, settings.agent.socket, pages=status)
-        runner = agent_runner(agent_application(agent, take_writes=True, pages=pages))
+        await serve_socket(stack, agent, settings.agent.socket, routes=status)
+        runner = agent_runner(agent_application(agent, accept_writes=True, routes=routes))
     else:
-        runner = plain_runner(pages)
+        runner = plain_runner(routes)
     await serve_api(stack, runner, settings.listen)
     await serve_metrics(stack, status, settings.metrics_listen)

@@ -1,4 +1,4 @@
-"""What a process is told by its command line and its configuration file, together."""
+"""Settings of the process, merged from its command line and its configuration file."""
 
 import os
 
@@ -9,22 +9,22 @@ from contrail_service.listen import ListenAddress, parse_listen, parse_optional_
 from manager.configuration import EmbeddedStoreSettings, ManagerConfiguration, ManifestSourceSettings
 
 
-class AgentPlaces(msgspec.Struct, frozen=True):
-    """Where the agent of this process keeps its ports, and the Unix socket for the plugin."""
+class AgentPaths(msgspec.Struct, frozen=True):
+    """Port directory of the agent, and the Unix socket for the plugin."""
 
     ports_dir: str
     socket: str
 
 
 class NodeSettings(msgspec.Struct, frozen=True):
-    """What `node` composes; `agent` is None where the manager runs alone."""
+    """Settings of `node`; `agent` is None if the manager runs alone."""
 
     configuration: ManagerConfiguration
     manifests: str
     store: str
     listen: ListenAddress
     metrics_listen: ListenAddress | None
-    agent: AgentPlaces | None
+    agent: AgentPaths | None
 
 
 def node_settings(
@@ -35,12 +35,9 @@ def node_settings(
     data_dir: str | None = None,
     listen: str | None = None,
 ) -> NodeSettings:
-    """Returns the settings: command-line values, where they are given, over those of the configuration.
-
-    Raises ConfigurationError.
-    """
+    """Returns the settings; command-line values override the configuration. Raises ConfigurationError."""
     if embedded and data_dir is None:
-        raise ConfigurationError("--data-dir is needed with --embedded")
+        raise ConfigurationError("--data-dir is required with --embedded")
     data = None if data_dir is None else os.path.abspath(data_dir)
     return NodeSettings(
         configuration=configuration,
@@ -48,7 +45,7 @@ def node_settings(
         store=_store(configuration, data),
         listen=parse_listen(listen or configuration.listen, key="--listen" if listen else "listen"),
         metrics_listen=parse_optional_listen(configuration.metrics_listen, key="metrics-listen"),
-        agent=None if data is None else AgentPlaces(os.path.join(data, "ports"), os.path.join(data, "agent.sock")),
+        agent=None if data is None else AgentPaths(os.path.join(data, "ports"), os.path.join(data, "agent.sock")),
     )
 
 
@@ -56,15 +53,15 @@ def _manifests(configuration: ManagerConfiguration, given: str | None) -> str:
     source = configuration.source
     path = given or (source.path if isinstance(source, ManifestSourceSettings) else None)
     if path is None:
-        raise ConfigurationError("--manifests with --embedded, or source.path in the configuration, is needed")
+        raise ConfigurationError("--manifests with --embedded, or source.path in the configuration, is required")
     return path
 
 
 def _store(configuration: ManagerConfiguration, data_dir: str | None) -> str:
     store = configuration.store
-    stated = store.path if isinstance(store, EmbeddedStoreSettings) else None
+    configured = store.path if isinstance(store, EmbeddedStoreSettings) else None
     if data_dir is not None:
         return os.path.join(data_dir, "store.sqlite")
-    if stated is None:
-        raise ConfigurationError("store.path in the configuration is needed, or --data-dir with --embedded")
-    return stated
+    if configured is None:
+        raise ConfigurationError("store.path in the configuration, or --data-dir with --embedded, is required")
+    return configured

@@ -1,5 +1,5 @@
-"""Simple gateways: devices of this node through which a virtual network reaches the outside.
+"""Simple gateways: devices of this node through which a virtual network reaches external networks.
 
-Clients add and delete them by `/gateway` as with upstream's agent. Here they are kept and listed; traffic flows through
-one only where a vrouter is told of it, which is not done here.
+Clients add and delete them by `/gateway`, as with the Contrail vrouter agent. Here they are only stored and listed; the
+vrouter is not programmed, so no traffic flows through them.
 """

@@ -1,7 +1,7 @@
-"""All simple gateways of this node, each a file `<root>/gateway/<interface>`.
+"""Table of this node's simple gateways, persisted as files `<root>/gateway/<interface>`.
 
-A gateway is known by its interface: one that is added again takes the place of the one before. A change is in the
-table, and acknowledged, only after its files are in place.
+The interface is the key: adding a gateway of the same interface replaces the previous one. A change enters the table,
+and is acknowledged, only after its files are written.
 """
 
 import asyncio
@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from agent_api.changes import Changes
-from agent_api.files import FileChanges, as_file, as_ports_error, read_as, regular_files, set_aside
+from agent_api.atomic_files import AtomicFileWriter, encode_file, quarantine, read_json, regular_files, storage_errors
+from agent_api.field_types import validation_error
 from agent_api.gateways.gateway import Gateway
-from agent_api.values import wrong_value
+from agent_api.serial_executor import SerialExecutor
 
 log = logging.getLogger(__name__)
 
@@ -22,35 +22,35 @@ _decoder = msgspec.json.Decoder(Gateway)
 
 
 class GatewayTable:
-    """Keeps gateways below `root`, the directory of the ports."""
+    """Persists gateways below `root`, the directory of the ports."""
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._gateways: dict[str, Gateway] = {}
-        self._changes = Changes()
-        self._files = FileChanges(os.path.join(root, "unfinished", "gateways"))
+        self._executor = SerialExecutor()
+        self._files = AtomicFileWriter(os.path.join(root, "unfinished", "gateways"))
 
     async def load(self) -> None:
-        """Takes the gateways that an earlier process kept. Raises PortsError."""
+        """Loads the gateways that an earlier process persisted. Raises StorageError."""
         self._gateways = await asyncio.to_thread(self._load)
-        self._changes.loaded = True
+        self._executor.loaded = True
 
     def all(self) -> list[Gateway]:
         """Returns all gateways, by the name of their interface."""
         return [self._gateways[interface] for interface in sorted(self._gateways)]
 
     async def add(self, gateways: Sequence[Gateway]) -> None:
-        """Takes gateways, all or none. Raises PortsError, NotReadyError."""
+        """Adds or replaces gateways, all or none. Raises StorageError, NotReadyError."""
 
         async def add() -> None:
             await asyncio.to_thread(self._change, write=gateways)
             self._gateways |= {gateway.interface: gateway for gateway in gateways}
             log.info("gateways added: %s", ", ".join(gateway.interface for gateway in gateways))
 
-        await self._changes.make(add)
+        await self._executor.run(add)
 
     async def delete(self, interfaces: Sequence[str]) -> None:
-        """Deletes gateways, all or none; those that are not there are no error. Raises PortsError, NotReadyError."""
+        """Deletes gateways, all or none; missing ones are not an error. Raises StorageError, NotReadyError."""
 
         async def delete() -> None:
             await asyncio.to_thread(self._change, remove=interfaces)
@@ -58,12 +58,12 @@ class GatewayTable:
                 self._gateways.pop(interface, None)
             log.info("gateways deleted: %s", ", ".join(interfaces))
 
-        await self._changes.make(delete)
+        await self._executor.run(delete)
 
     def _change(self, *, write: Sequence[Gateway] = (), remove: Sequence[str] = ()) -> None:
-        with as_ports_error():
-            self._files.make(
-                write={self._path(gateway.interface): as_file(gateway) for gateway in write},
+        with storage_errors():
+            self._files.apply(
+                write={self._path(gateway.interface): encode_file(gateway) for gateway in write},
                 remove=[self._path(interface) for interface in remove],
             )
 
@@ -71,7 +71,7 @@ class GatewayTable:
         return os.path.join(self._root, "gateway", interface)
 
     def _load(self) -> dict[str, Gateway]:
-        with as_ports_error():
+        with storage_errors():
             os.makedirs(self._path(""), exist_ok=True)
             self._files.clear()
             return {gateway.interface: gateway for gateway in self._load_all()}
@@ -80,17 +80,17 @@ class GatewayTable:
         for file in regular_files(self._path("")):
             gateway = _read(file.path)
             if isinstance(gateway, str):
-                aside = os.path.join(self._root, "corrupt", "gateway", f"{file.name}.corrupt")
-                set_aside(file.path, aside, reason=gateway)
+                destination = os.path.join(self._root, "corrupt", "gateway", f"{file.name}.corrupt")
+                quarantine(file.path, destination, reason=gateway)
             else:
                 yield gateway
 
 
 def _read(path: str) -> Gateway | str:
-    """Returns the gateway that a file holds, or why it holds none."""
-    gateway = read_as(path, _decoder)
+    """Returns the gateway in a file, or a text with the reason if the file is invalid."""
+    gateway = read_json(path, _decoder)
     if isinstance(gateway, str):
         return gateway
     if gateway.interface != os.path.basename(path):
         return f"belongs to {gateway.interface}"
-    return wrong_value(gateway) or gateway
+    return validation_error(gateway) or gateway

@@ -1,4 +1,4 @@
-"""The pages that the agent serves, each an `operation`: what it is, what it takes and answers, and what handles it.
+"""HTTP handlers of the agent. Each endpoint is an `operation`: path, parameters, bodies and handler.
 
-The routes of the server and `/openapi.json` are both made of these operations, so neither can lack what the other has.
+Routes and `/openapi.json` are both derived from the operations, so they cannot diverge.
 """

@@ -1,7 +1,7 @@
-"""One page: method and path, what it takes and answers, and what handles it.
+"""Operation: one endpoint with its method, path, parameters, bodies and handler.
 
-A path is written as OpenAPI writes it (`/vm/{vm}`). Which values a name in braces stands for is the same on all pages:
-a uuid is lower case, or the page is not there, as upstream has it.
+Paths are written as in OpenAPI (`/vm/{vm}`). A path parameter has the same pattern in all operations: a uuid that is
+not lower case is answered with 404, as by the Contrail vrouter agent.
 """
 
 import re
@@ -11,33 +11,33 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from agent_api.errors import BadRequestError
-from agent_api.middlewares import UPSTREAM_JSON
-from agent_api.values import UUID_PATTERN
+from agent_api.field_types import UUID_PATTERN
+from agent_api.middlewares import JSON_CONTENT_TYPE
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class InPath(NamedTuple):
-    """What a name in braces stands for: a pattern of its whole value, and an example."""
+class PathParameter(NamedTuple):
+    """The pattern of a path parameter's whole value, and an example."""
 
     pattern: str
     example: str
 
 
-IN_PATH = {
-    "vm": InPath(UUID_PATTERN, "aaaaaaaa-0000-4000-8000-000000000001"),
-    "vmi": InPath(UUID_PATTERN, "159b591c-e57e-11f1-b951-02fc00000001"),
-    "name": InPath(".*", "k8s__default__p1"),
+PATH_PARAMETERS = {
+    "vm": PathParameter(UUID_PATTERN, "aaaaaaaa-0000-4000-8000-000000000001"),
+    "vmi": PathParameter(UUID_PATTERN, "159b591c-e57e-11f1-b951-02fc00000001"),
+    "name": PathParameter(".*", "k8s__default__p1"),
 }
 
-ERRORS_OF_A_WRITE = (403, 500)
-ERRORS_OF_A_BODY = (403, 408, 413, 500)
+WRITE_ERRORS = (403, 500)
+BODY_ERRORS = (403, 408, 413, 500)
 
 _IN_BRACES = re.compile(r"\{(\w+)\}")
 
 
-class Parameter(NamedTuple):
-    """A parameter of the query, which upstream ignores whole; `schema` is a JSON schema."""
+class QueryParameter(NamedTuple):
+    """A query parameter; `schema` is a JSON schema. The Contrail vrouter agent ignores the whole query."""
 
     name: str
     description: str
@@ -45,53 +45,53 @@ class Parameter(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """One page. `answer` and `body` are types, None where there is nothing but `{}` or nothing at all.
+    """One endpoint. `response` and `request_body` are types; None means `{}` and no body.
 
-    `errors` are the statuses that it may answer beside 200 and those of every page (400, 503, and 404 where a name is
-    in the path); `media` is the type of an answer with 200, `unready` that of one with 503 that is no error.
+    `errors` are possible statuses besides 200 and the common ones (400, 503, and 404 if there is a path parameter);
+    `media_type` is that of a 200 response, `unready_response` the type of a 503 response that is not an error.
     """
 
     method: str
     path: str
     summary: str
-    handle: Handler
+    handler: Handler
     errors: tuple[int, ...] = ()
-    answer: Any = None
-    body: Any = None
-    query: tuple[Parameter, ...] = ()
-    media: str = "application/json"
-    unready: Any = None
+    response: Any = None
+    request_body: Any = None
+    query: tuple[QueryParameter, ...] = ()
+    media_type: str = "application/json"
+    unready_response: Any = None
 
     def route(self) -> web.RouteDef:
-        """Returns the route to serve it by."""
-        path = _IN_BRACES.sub(lambda match: f"{{{match[1]}:{IN_PATH[match[1]].pattern}}}", self.path)
+        """Returns the aiohttp route."""
+        path = _IN_BRACES.sub(lambda match: f"{{{match[1]}:{PATH_PARAMETERS[match[1]].pattern}}}", self.path)
         if self.method == "GET":
-            return web.get(path, self.handle, allow_head=False)
-        return web.route(self.method, path, self.handle)
+            return web.get(path, self.handler, allow_head=False)
+        return web.route(self.method, path, self.handler)
 
-    def names_in_path(self) -> list[str]:
-        """Returns the names in braces, in their order."""
+    def path_parameters(self) -> list[str]:
+        """Returns the names of the path parameters in order."""
         return _IN_BRACES.findall(self.path)
 
 
-def answer_json(body: bytes) -> web.Response:
-    """Returns a page of JSON."""
-    return web.Response(body=body, headers={"Content-Type": UPSTREAM_JSON})
+def json_bytes_response(body: bytes) -> web.Response:
+    """Returns a response with encoded JSON."""
+    return web.Response(body=body, headers={"Content-Type": JSON_CONTENT_TYPE})
 
 
-def done() -> web.Response:
-    """Returns what upstream answers when something was done, or nothing was to do."""
-    return answer_json(b"{}")
+def ok_response() -> web.Response:
+    """Returns the vrouter agent's response to a write that succeeded or had nothing to do."""
+    return json_bytes_response(b"{}")
 
 
 def not_found() -> web.HTTPNotFound:
-    """Returns what upstream answers of what is not there, or not whole."""
+    """Returns the vrouter agent's response for an object that is missing or incomplete."""
     return web.HTTPNotFound(text="{ Not Found }")
 
 
-def text_parameter(request: web.Request, key: str) -> str | None:
-    """Returns a parameter of the query, None if it is not there. Raises BadRequestError."""
+def query_parameter(request: web.Request, key: str) -> str | None:
+    """Returns a query parameter, None if it is missing. Raises BadRequestError if it is empty."""
     value = request.query.get(key)
     if value == "":
-        raise BadRequestError(f"{key}: is empty; leave it out or give it a value")
+        raise BadRequestError(f"{key}: must not be empty; omit it or set a value")
     return value

@@ -1,4 +1,5 @@
-"""What the agent tells of its node: `reporter` writes the report, `unplugged` and `errors` note what goes into it.
+"""Reports the state of this node to the cluster.
 
-Each note is one of `notes`: a few, for a while.
+`reporter` writes the report. Its contents come from `unplugged` (ports that outlived their VirtualMachine) and from
+recent errors and conflicts, which are kept in an `expiring_set`.
 """

@@ -1,52 +1,54 @@
-"""Which ports were unplugged after their machines had gone, and which have still to be.
+"""Ports that outlived their VirtualMachine: those unplugged since, and the number of those still plugged.
 
-A machine goes before its ports where its pod was deleted by force: its sandbox lives on, and its addresses are not
-given to others until its node says that the ports are unplugged. In an orderly deletion the ports go first, and nobody
-waits for word of them; so nodes have little to tell, however many pods come and go. Only of static pods it is told in
-any case: when kubelet removes one, the cluster sees no more than that its mirror goes, which may mean nothing.
+A VirtualMachine disappears before its ports if its pod was force-deleted. Its sandbox lives on, and its addresses are
+not allocated to others until the node reports the ports as unplugged. In an orderly deletion the ports go first and
+nothing waits for a report, so nodes have little to report however many pods come and go. Ports of static pods are
+always reported: when kubelet removes a static pod, the cluster only sees the deletion of its mirror pod, which alone
+proves nothing.
 
-What is noted is forgotten when this process ends: whoever waits for it waits for as long as addresses are held at most.
+The reported state is lost when this process ends. Addresses are then released when their hold time expires.
 """
 
 from collections.abc import Callable, Sequence
 
-from agent_api.node.notes import Notes
+from agent_api.node.expiring_set import ExpiringSet
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.port import Port
 from agent_api.ports.table import PortTable
 from agent_api.virtual_machine_index import VirtualMachineIndex
 from contrail_config.store import UNPLUGGED_HOLD
 
-_MOST = 1024
-"""Interfaces: a report stays far below what an object may have."""
+_MAX_INTERFACES = 1024
+"""Keeps the report far below the size limit of an object in the cluster."""
 
 
 class UnpluggedPorts:
-    """Follows the table of ports from now on. Ports of instances have no machine here, and do not count."""
+    """Observes the port table from now on. Instance ports are ignored: they have no VirtualMachine here."""
 
-    def __init__(self, machines: VirtualMachineIndex, ports: PortTable, *, clock: Callable[[], float]) -> None:
-        self._machines = machines
+    def __init__(self, virtual_machines: VirtualMachineIndex, ports: PortTable, *, clock: Callable[[], float]) -> None:
+        self._virtual_machines = virtual_machines
         self._ports = ports
-        self._notes = Notes(most=_MOST, seconds=UNPLUGGED_HOLD, clock=clock)
-        ports.on_unplugged(self._unplugged)
+        self._interfaces = ExpiringSet(max_size=_MAX_INTERFACES, ttl=UNPLUGGED_HOLD, clock=clock)
+        ports.on_unplugged(self._on_unplugged)
 
     def interfaces(self) -> tuple[str, ...]:
-        """Uuids of interfaces whose ports were unplugged, and are not plugged again, the newest first."""
-        return tuple(uuid for uuid in self._notes.all() if self._ports.of_interface(uuid) is None)
+        """Returns uuids of interfaces that were unplugged and not plugged again, the newest first."""
+        return tuple(uuid for uuid in self._interfaces.newest_first() if self._ports.by_interface(uuid) is None)
 
     def pending(self) -> int:
-        """The number of ports that have still to be unplugged."""
-        return sum(map(self._outlives_its_machine, self._ports.all()))
+        """Returns the number of ports that outlived their VirtualMachine and are still plugged."""
+        return sum(map(self._is_orphaned, self._ports.all()))
 
-    def _unplugged(self, ports: Sequence[Port]) -> None:
+    def _on_unplugged(self, ports: Sequence[Port]) -> None:
         for port in ports:
-            if self._outlives_its_machine(port) or self._is_of_static_pod(port):
-                self._notes.add(port.vmi_uuid)
+            if self._is_orphaned(port) or self._is_of_static_pod(port):
+                self._interfaces.add(port.vmi_uuid)
 
     def _is_of_static_pod(self, port: Port) -> bool:
-        machine = self._machines.with_uuid(port.vm_uuid)
-        return machine is not None and machine.has_mirror_pod
+        virtual_machine = self._virtual_machines.by_uuid(port.vm_uuid)
+        return virtual_machine is not None and virtual_machine.has_mirror_pod
 
-    def _outlives_its_machine(self, port: Port) -> bool:
-        is_known = self._machines.listed and isinstance(port, ContainerPort)
-        return is_known and self._machines.with_uuid(port.vm_uuid) is None
+    def _is_orphaned(self, port: Port) -> bool:
+        # Before the first complete list a missing VirtualMachine proves nothing.
+        is_known = self._virtual_machines.synced and isinstance(port, ContainerPort)
+        return is_known and self._virtual_machines.by_uuid(port.vm_uuid) is None

@@ -1,6 +1,6 @@
-"""The ports that clients have plugged: one per interface.
+"""The ports that clients have plugged, one per interface. Knows no HTTP.
 
-There are two kinds: a `container`'s, of `POST /vm`, owned by the container of its newest POST, and an `instance`'s, of
-`POST /port`. `table` decides whose a port is and has it kept by `directory`, in files of upstream's formats; `stale`
-drops those that nobody has any more.
+There are two types: `container` ports of `POST /vm`, owned by the container of the latest POST, and `instance` ports of
+`POST /port`. `table` tracks ownership and persists ports through `directory`, in the file formats of the Contrail
+vrouter agent; `stale` unplugs ports that are no longer in use.
 """

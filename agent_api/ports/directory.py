@@ -1,10 +1,10 @@
-"""Keeps ports as files in upstream's places and formats, where its agent and its tools look for them.
+"""Persists ports as files, at the paths and in the formats of the Contrail vrouter agent and its tools.
 
-A container's port is `<root>/vm/<vm-name>/<vmi-uuid>`, an instance's `<root>/<vmi-uuid>`. A file that is no port
-(upstream is known for zero-length ones) is set aside below `<root>/corrupt`, out of the sight of upstream's plugin,
-which gives up at a file that it cannot read.
+A container port is `<root>/vm/<vm-name>/<vmi-uuid>`, an instance port `<root>/<vmi-uuid>`. An invalid file is moved
+below `<root>/corrupt` (the vrouter agent is known to leave zero-length ones), because Contrail's CNI plugin fails on a
+file that it cannot parse.
 
-Not thread-safe and blocking: `table` makes one change at a time, in a thread unless the disk is known to be quick.
+Not thread-safe and blocking: `table` makes one change at a time, in a thread unless the disk is known to be fast.
 """
 
 import hashlib
@@ -14,45 +14,45 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from agent_api.files import (
-    FileChanges,
-    as_file,
-    as_ports_error,
-    entries,
-    read_as,
+from agent_api.atomic_files import (
+    AtomicFileWriter,
+    encode_file,
+    list_directory,
+    quarantine,
+    read_json,
     regular_files,
     remove_if_empty,
-    set_aside,
+    storage_errors,
 )
+from agent_api.field_types import is_uuid, validation_error
 from agent_api.ports.container import ContainerPort
-from agent_api.ports.instance import InstancePort, in_kept_form, wrong_instance
+from agent_api.ports.instance import InstancePort, instance_validation_error, normalize
 from agent_api.ports.port import Port
-from agent_api.values import is_uuid, wrong_value
 
 log = logging.getLogger(__name__)
 
-_LONGEST_NAME = 255  # bytes that a file name may have
+_NAME_MAX = 255  # bytes of a file name
 
 _Read = Callable[[str], Port | str]
-"""Returns the port that the file at a path holds, or why it holds none."""
+"""Returns the port in a file, or a text with the reason if the file is invalid."""
 
 
 class PortDirectory:
-    """The files of all ports below one directory. All methods raise PortsError, and nothing was changed then."""
+    """The files of all ports below `root`. All methods raise StorageError; nothing was changed then."""
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._machines = os.path.join(root, "vm")
-        self._changes = FileChanges(os.path.join(root, "unfinished", "ports"))
+        self._vm_root = os.path.join(root, "vm")
+        self._files = AtomicFileWriter(os.path.join(root, "unfinished", "ports"))
 
     def load(self) -> list[Port]:
-        """Returns the ports that are there; of one that is there twice, the file written last counts.
+        """Returns all persisted ports and moves invalid files away.
 
-        Sets files aside that are no ports.
+        If an interface has two files, the one written last is used and the other is removed.
         """
-        with as_ports_error():
-            os.makedirs(self._machines, exist_ok=True)
-            self._changes.clear()
+        with storage_errors():
+            os.makedirs(self._vm_root, exist_ok=True)
+            self._files.clear()
             found = sorted(self._load_all(), key=lambda item: item[0])
             newest = {port.vmi_uuid: port for _, port in found}
             for _, port in found:
@@ -61,44 +61,45 @@ class PortDirectory:
             return list(newest.values())
 
     def change(self, *, write: Sequence[Port] = (), remove: Sequence[Port] = ()) -> None:
-        """Writes and removes files, all or nothing; to remove one that is not there is no error."""
-        with as_ports_error():
-            self._changes.make(
-                write={self.path(port): as_file(port) for port in write}, remove=[self.path(port) for port in remove]
+        """Writes and removes files, all or nothing; removing a missing file is not an error."""
+        with storage_errors():
+            self._files.apply(
+                write={self.path(port): encode_file(port) for port in write},
+                remove=[self.path(port) for port in remove],
             )
 
     def path(self, port: Port) -> str:
-        """Returns the place of a port's file."""
+        """Returns the path of a port's file."""
         if isinstance(port, InstancePort):
             return os.path.join(self._root, port.vmi_uuid)
-        return os.path.join(self._machines, _directory_name(port.vm_name), port.vmi_uuid)
+        return os.path.join(self._vm_root, _directory_name(port.vm_name), port.vmi_uuid)
 
     def _load_all(self) -> Iterator[tuple[int, Port]]:
-        """Yields each port with the moment of its writing (nanoseconds)."""
+        """Yields each port with the modification time of its file in nanoseconds."""
         yield from self._load_from(self._root, _read_instance)
-        for machine in entries(self._machines):
-            if machine.is_dir(follow_symlinks=False):
-                yield from self._load_from(machine.path, _read_container)
-                remove_if_empty(machine.path)
+        for directory in list_directory(self._vm_root):
+            if directory.is_dir(follow_symlinks=False):
+                yield from self._load_from(directory.path, _read_container)
+                remove_if_empty(directory.path)
 
     def _load_from(self, directory: str, read: _Read) -> Iterator[tuple[int, Port]]:
         for file in regular_files(directory):
             if is_uuid(file.name):
                 port = read(file.path)
                 if isinstance(port, str):
-                    self._set_aside(file.path, reason=port)
+                    self._quarantine(file.path, reason=port)
                 elif self.path(port) != file.path:
-                    self._set_aside(file.path, reason=f"belongs to {os.path.relpath(self.path(port), self._root)}")
+                    self._quarantine(file.path, reason=f"belongs to {os.path.relpath(self.path(port), self._root)}")
                 else:
                     yield file.stat().st_mtime_ns, port
 
-    def _set_aside(self, path: str, *, reason: str) -> None:
-        inside = os.path.relpath(path, self._root).removeprefix("vm/")
-        set_aside(path, os.path.join(self._root, "corrupt", f"{inside}.corrupt"), reason=reason)
+    def _quarantine(self, path: str, *, reason: str) -> None:
+        relative = os.path.relpath(path, self._root).removeprefix("vm/")
+        quarantine(path, os.path.join(self._root, "corrupt", f"{relative}.corrupt"), reason=reason)
 
     def _remove_older(self, older: Port, newest: Port) -> None:
         path = self.path(older)
-        log.warning("%s is out of date, %s took its place; removed", path, self.path(newest))
+        log.warning("%s: removed, replaced by the newer %s", path, self.path(newest))
         os.unlink(path)
         if isinstance(older, ContainerPort):
             remove_if_empty(os.path.dirname(path))
@@ -109,19 +110,19 @@ _instances = msgspec.json.Decoder(InstancePort)
 
 
 def _read_container(path: str) -> ContainerPort | str:
-    port = read_as(path, _containers)
-    return port if isinstance(port, str) else wrong_value(port) or port
+    port = read_json(path, _containers)
+    return port if isinstance(port, str) else validation_error(port) or port
 
 
 def _read_instance(path: str) -> InstancePort | str:
-    port = read_as(path, _instances)
-    return port if isinstance(port, str) else wrong_instance(port) or in_kept_form(port)
+    port = read_json(path, _instances)
+    return port if isinstance(port, str) else instance_validation_error(port) or normalize(port)
 
 
 def _directory_name(vm_name: str) -> str:
-    """The machine's name; one that no file can bear is cut and told apart by its hash."""
+    """Returns the VirtualMachine's name; one too long for a file name is truncated and gets a hash as suffix."""
     name = vm_name.encode()
-    if len(name) <= _LONGEST_NAME:
+    if len(name) <= _NAME_MAX:
         return vm_name
     digest = hashlib.sha256(name).hexdigest()[:32]
-    return f"{name[: _LONGEST_NAME - 33].decode(errors='ignore')}~{digest}"
+    return f"{name[: _NAME_MAX - 33].decode(errors='ignore')}~{digest}"

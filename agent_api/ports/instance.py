@@ -1,9 +1,9 @@
-"""The port of an instance, as `POST /port` plugs it: for virtual machines of nova and vCenter, and for namespaces.
+"""Instance port, as in the body of `POST /port`: for virtual machines of nova and vCenter, and for namespaces.
 
-Its file is the one that upstream's agent and `vrouter-port-control` write, at `<ports>/<vmi-uuid>`. What says "none" in
-a request has one form afterwards, as upstream has it: vlan -1 is 65535, an address that is empty or `None` the
-unspecified one, an empty uuid the nil one. Text that is no address or no uuid, which upstream takes for none as well,
-is an error.
+Its file has the format and path (`<ports>/<vmi-uuid>`) of the Contrail vrouter agent and `vrouter-port-control`. Values
+that mean "none" are normalized as there: vlan -1 becomes 65535, an empty or `None` address the unspecified address, an
+empty uuid the nil uuid. Text that is neither an address nor a uuid, which the vrouter agent also takes for none, is
+rejected.
 """
 
 import ipaddress
@@ -13,9 +13,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from agent_api.authorship import AUTHOR, upstream_time
-from agent_api.request_bodies import check_items, decode_body
-from agent_api.values import (
+from agent_api.field_types import (
+    AUTHOR,
     NIL_UUID,
     NO_ADDRESS,
     IPv4OrNone,
@@ -24,12 +23,14 @@ from agent_api.values import (
     Text,
     Uuid,
     UuidOrNone,
+    format_vrouter_time,
     is_device_name,
-    wrong_value,
+    validation_error,
 )
+from agent_api.request_decoding import decode_body, validate_items
 
 VIRTUAL_MACHINE, NAMESPACE, REMOTE = 0, 1, 2
-"""The types of ports; a remote one, of an ESXi host, has no device on this host."""
+"""Values of `type`; a remote port, on an ESXi host, has no device on this host."""
 
 NO_VLAN = 65535
 
@@ -37,7 +38,7 @@ Vlan = Annotated[int, msgspec.Meta(ge=-1, le=NO_VLAN)]
 
 
 class InstancePortRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """What a client says of a port; keys that are not named here are ignored, as upstream ignores them."""
+    """A port in a request; unknown keys are ignored, as by the Contrail vrouter agent."""
 
     vmi_uuid: Uuid = msgspec.field(name="id")
     vm_uuid: Uuid = msgspec.field(name="instance-id")
@@ -56,7 +57,7 @@ class InstancePortRequest(msgspec.Struct, frozen=True, kw_only=True, rename="keb
 
 
 class InstancePort(InstancePortRequest, frozen=True, kw_only=True):
-    """A port as kept: only a remote one has a link state, since that of the others is their device's."""
+    """A persisted port. Only a remote port has a link state; the others have that of their device."""
 
     author: str = AUTHOR
     time: str = ""
@@ -68,22 +69,19 @@ _decoder: msgspec.json.Decoder[InstancePortRequest | list[InstancePortRequest]] 
 
 
 def parse_instance_ports(body: bytes) -> list[InstancePort]:
-    """Returns the ports that a body holds, marked with the present time. Raises BadRequestError."""
-    requests = check_items(decode_body(body, _decoder), unique="vmi_uuid", find_wrong=wrong_instance)
-    moment = upstream_time(time.time())
-    return [
-        in_kept_form(InstancePort(**msgspec.structs.asdict(request), author=AUTHOR, time=moment))
-        for request in requests
-    ]
+    """Returns the ports in a body, with the current time. Raises BadRequestError."""
+    requests = validate_items(decode_body(body, _decoder), unique="vmi_uuid", validate=instance_validation_error)
+    now = format_vrouter_time(time.time())
+    return [normalize(InstancePort(**msgspec.structs.asdict(request), author=AUTHOR, time=now)) for request in requests]
 
 
-def wrong_instance(port: InstancePortRequest) -> str | None:
-    """Returns what is wrong with a port's first wrong value, or with two of them together; None: nothing."""
-    return wrong_value(port) or _contradiction(port)
+def instance_validation_error(port: InstancePortRequest) -> str | None:
+    """Returns the error of the first invalid or contradictory value, None if the port is valid."""
+    return validation_error(port) or _contradiction(port)
 
 
-def in_kept_form(port: InstancePort) -> InstancePort:
-    """Returns a checked port with everything that says "none" in the form in which it is kept."""
+def normalize(port: InstancePort) -> InstancePort:
+    """Returns a validated port with its "none" values in normalized form."""
     return msgspec.structs.replace(
         port,
         ip_address=_address(port.ip_address, none="0.0.0.0"),
@@ -98,9 +96,9 @@ def in_kept_form(port: InstancePort) -> InstancePort:
 
 def _contradiction(port: InstancePortRequest) -> str | None:
     if port.kind == VIRTUAL_MACHINE and port.vn_uuid in {"", NIL_UUID}:
-        return "vn-id: Invalid VN uuid: a port of type 0 is in a network"
+        return "vn-id: Invalid VN uuid: a port of type 0 needs a network"
     if port.kind != REMOTE and not is_device_name(port.host_ifname):
-        return f"system-name: {port.host_ifname[:80]!r} is no device name"
+        return f"system-name: {port.host_ifname[:80]!r} is not a valid device name"
     if _vlan(port.rx_vlan_id) != NO_VLAN == _vlan(port.tx_vlan_id):
         return "tx-vlan-id: Invalid request. RX (isolated) vlan set, but TX vlan not set"
     return None

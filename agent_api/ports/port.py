@@ -1,4 +1,4 @@
-"""A plugged port, of either kind; both have the attributes `vmi_uuid`, `vm_uuid`, `vm_name` and `host_ifname`."""
+"""A plugged port of either type; both have `vmi_uuid`, `vm_uuid`, `vm_name` and `host_ifname`."""
 
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.instance import REMOTE, InstancePort
@@ -7,5 +7,5 @@ Port = ContainerPort | InstancePort
 
 
 def has_device(port: Port) -> bool:
-    """Tells whether the port is a device of this host, and not one elsewhere."""
+    """Returns whether the port's device is on this host."""
     return isinstance(port, ContainerPort) or port.kind != REMOTE

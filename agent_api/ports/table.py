@@ -1,15 +1,15 @@
-"""Which ports are plugged, and whose they are.
+"""Table of plugged ports and their owners.
 
-An interface has one port, that of its newest POST, of whichever kind. A container's port belongs to the container of
-that POST: a DELETE that names a container frees only what that container owns, so the late teardown of an old sandbox
-never unplugs the ports of the new one of the same pod.
+An interface has one port, that of its latest POST, of either type. A container port is owned by the container of that
+POST: a DELETE that names a container unplugs only the ports that the container owns. So the late teardown of an old
+sandbox never unplugs the ports of the same pod's new sandbox.
 
-A change is in the table, and acknowledged, only after its files are in place. The files are written in a thread, since
-a slow disk must not stop the answers to everybody else; `..._at_once` write them without, where the disk is quick and
-no other change is under way, and else do nothing.
+A change enters the table, and is acknowledged, only after its files are written. The files are written in a thread,
+because a slow disk must not block other requests. The `..._nowait` methods write them on the event loop if the disk is
+fast and no other change is in progress; otherwise they do nothing.
 
-Each port bears the version in which it was plugged last, so that those can be told which no client has plugged again
-since a version began.
+Each port has the generation in which it was last plugged. This identifies the ports that no client has plugged again
+since a generation began.
 """
 
 import asyncio
@@ -19,41 +19,41 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from agent_api.changes import Changes
-from agent_api.errors import LinkStateError, PortsError
+from agent_api.errors import LinkStateError, StorageError
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
-from agent_api.ports.disk import DiskPace
+from agent_api.ports.disk_latency import DiskLatency
 from agent_api.ports.instance import REMOTE, InstancePort
 from agent_api.ports.port import Port
+from agent_api.serial_executor import SerialExecutor
 from contrail_service.logs import log_context
 
 log = logging.getLogger(__name__)
 
-_LOG_PAUSE = 0.02  # seconds: who waits for the answer may have no other processor to go on than this one
+_LOG_DELAY = 0.02  # seconds; on a single CPU, logging at once would delay the client that waits for the response
 
 UnpluggedCallback = Callable[[Sequence[Port]], None]
-"""Told the ports that were freed, once it is on disk; called on the loop, must not raise."""
+"""Gets the unplugged ports once the change is on disk; runs on the event loop and must not raise."""
 
 
 class _Change(NamedTuple):
     plug: Sequence[Port] = ()
-    free: Sequence[Port] = ()
-    alter: Sequence[Port] = ()  # ports that stay plugged and are kept otherwise than before
+    unplug: Sequence[Port] = ()
+    update: Sequence[Port] = ()  # ports that stay plugged with other values
 
 
 class PortTable:
-    """All ports of this node."""
+    """All ports of this node; `executor` serializes the changes, `disk` tracks how long they take."""
 
-    def __init__(self, directory: PortDirectory) -> None:
+    def __init__(self, directory: PortDirectory, *, disk: DiskLatency | None = None) -> None:
         self._directory = directory
         self._ports: dict[str, Port] = {}
-        self._of_machine: dict[str, dict[str, Port]] = {}
-        self._version = 0
-        self._plugged_in: dict[str, int] = {}  # version, by interface
+        self._by_vm: dict[str, dict[str, Port]] = {}
+        self._generation = 0
+        self._plugged_in: dict[str, int] = {}  # generation by interface
         self._callbacks: list[UnpluggedCallback] = []
-        self._changes = Changes()
-        self._disk = DiskPace()
+        self.executor = SerialExecutor()
+        self._disk = disk or DiskLatency()
 
     def __len__(self) -> int:
         """The number of plugged ports."""
@@ -61,141 +61,141 @@ class PortTable:
 
     @property
     def loaded(self) -> bool:
-        """Whether the ports of before are there."""
-        return self._changes.loaded
+        """Whether the persisted ports are loaded."""
+        return self.executor.loaded
 
     async def load(self) -> None:
-        """Takes the ports that an earlier process kept; no device is asked for. Raises PortsError."""
-        self._enter(await asyncio.to_thread(self._directory.load))
-        self._changes.loaded = True
-        log.info("%d ports reloaded", len(self._ports))
+        """Loads the ports that an earlier process persisted, without a check of their devices. Raises StorageError."""
+        self._add(await asyncio.to_thread(self._directory.load))
+        self.executor.loaded = True
+        log.info("%d ports loaded", len(self._ports))
 
     def on_unplugged(self, callback: UnpluggedCallback) -> None:
-        """Has the callback told of every port that is freed from now on."""
+        """Registers a callback for all ports that are unplugged from now on."""
         self._callbacks.append(callback)
 
     def all(self) -> list[Port]:
         """Returns all ports."""
         return list(self._ports.values())
 
-    def of_interface(self, vmi_uuid: str) -> Port | None:
+    def by_interface(self, vmi_uuid: str) -> Port | None:
         """Returns the port of an interface, None if it is not plugged."""
         return self._ports.get(vmi_uuid)
 
-    def of_machine(self, vm_uuid: str) -> Mapping[str, Port]:
-        """Returns the ports of a machine by the uuid of their interface."""
-        return self._of_machine.get(vm_uuid, {})
+    def by_virtual_machine(self, vm_uuid: str) -> Mapping[str, Port]:
+        """Returns the ports of a VirtualMachine by interface uuid."""
+        return self._by_vm.get(vm_uuid, {})
 
     async def plug(self, ports: Sequence[Port]) -> None:
-        """Takes ports, all or none: each belongs to who posted it from now on. Raises PortsError, NotReadyError."""
-        await self._change(lambda: self._plugging(ports))
+        """Plugs ports, all or none; the poster becomes their owner. Raises StorageError, NotReadyError."""
+        await self._change(lambda: self._plug_change(ports))
 
-    def plug_at_once(self, ports: Sequence[Port]) -> bool:
-        """Does as `plug` if that takes no waiting, and tells whether it did. Raises PortsError."""
-        return self._change_at_once(lambda: self._plugging(ports))
+    def plug_nowait(self, ports: Sequence[Port]) -> bool:
+        """Plugs ports if that is possible without waiting; returns whether it did. Raises StorageError."""
+        return self._change_nowait(lambda: self._plug_change(ports))
 
     async def unplug(self, vm_uuid: str, *, vmi_uuid: str | None = None, container: str | None = None) -> None:
-        """Frees the containers' ports of a machine: of one interface if it is given, of one container if it is given.
+        """Unplugs container ports of a VirtualMachine, optionally only those of one interface or one container.
 
-        Raises PortsError, NotReadyError.
+        Raises StorageError, NotReadyError.
         """
-        await self._change(lambda: self._freeing(vm_uuid, vmi_uuid, container))
+        await self._change(lambda: self._unplug_change(vm_uuid, vmi_uuid, container))
 
-    def unplug_at_once(self, vm_uuid: str, *, vmi_uuid: str | None, container: str | None) -> bool:
-        """Does as `unplug` if that takes no waiting, and tells whether it did. Raises PortsError."""
-        return self._change_at_once(lambda: self._freeing(vm_uuid, vmi_uuid, container))
+    def unplug_nowait(self, vm_uuid: str, *, vmi_uuid: str | None, container: str | None) -> bool:
+        """Unplugs ports if that is possible without waiting; returns whether it did. Raises StorageError."""
+        return self._change_nowait(lambda: self._unplug_change(vm_uuid, vmi_uuid, container))
 
     async def unplug_instance(self, vmi_uuid: str) -> None:
-        """Frees the instance's port of an interface, if it has one. Raises PortsError, NotReadyError."""
+        """Unplugs the instance port of an interface, if it has one. Raises StorageError, NotReadyError."""
 
-        def found() -> _Change:
+        def decide() -> _Change:
             port = self._ports.get(vmi_uuid)
-            return _Change(free=[port] if isinstance(port, InstancePort) else [])
+            return _Change(unplug=[port] if isinstance(port, InstancePort) else [])
 
-        await self._change(found)
+        await self._change(decide)
 
     async def set_link_state(self, vmi_uuid: str, state: Literal[0, 1]) -> None:
-        """Sets whether a remote port's link is up. Raises LinkStateError, PortsError, NotReadyError."""
+        """Sets the link state of a remote port, 1 for up. Raises LinkStateError, StorageError, NotReadyError."""
 
-        def altered() -> _Change:
+        def decide() -> _Change:
             port = self._ports.get(vmi_uuid)
             if not isinstance(port, InstancePort):
                 raise LinkStateError(f"{{Port Not found {vmi_uuid}}}")
             if port.kind != REMOTE:
                 raise LinkStateError(f"{{Incorrect Port type for {vmi_uuid}}}")
-            return _Change(alter=[msgspec.structs.replace(port, link_state=state)])
+            return _Change(update=[msgspec.structs.replace(port, link_state=state)])
 
-        await self._change(altered)
+        await self._change(decide)
 
-    def begin_version(self) -> int:
-        """Begins a new version and returns it: what is not plugged again from now on is older. Raises NotReadyError."""
-        self._changes.check_loaded()
-        self._version += 1
-        return self._version
+    def begin_generation(self) -> int:
+        """Begins and returns a new generation; ports not plugged again from now on are older. Raises NotReadyError."""
+        self.executor.check_loaded()
+        self._generation += 1
+        return self._generation
 
-    def older_than(self, version: int) -> list[Port]:
-        """Returns the ports that were last plugged before the version began."""
-        return [port for port in self._ports.values() if self._plugged_in[port.vmi_uuid] < version]
+    def older_than(self, generation: int) -> list[Port]:
+        """Returns the ports that were last plugged before the generation began."""
+        return [port for port in self._ports.values() if self._plugged_in[port.vmi_uuid] < generation]
 
-    async def drop(self, ports: Iterable[Port], *, older_than: int) -> None:
-        """Frees those of the ports that are still older than a version. Raises PortsError, NotReadyError."""
+    async def unplug_older(self, ports: Iterable[Port], *, older_than: int) -> None:
+        """Unplugs those of the ports that are still older than a generation. Raises StorageError, NotReadyError."""
         vmi_uuids = {port.vmi_uuid for port in ports}
         await self._change(
-            lambda: _Change(free=[port for port in self.older_than(older_than) if port.vmi_uuid in vmi_uuids])
+            lambda: _Change(unplug=[port for port in self.older_than(older_than) if port.vmi_uuid in vmi_uuids])
         )
 
-    def _plugging(self, ports: Sequence[Port]) -> _Change:
-        return _Change(plug=[self._with_its_link_state(port) for port in ports])
+    def _plug_change(self, ports: Sequence[Port]) -> _Change:
+        return _Change(plug=[self._with_link_state(port) for port in ports])
 
-    def _freeing(self, vm_uuid: str, vmi_uuid: str | None, container: str | None) -> _Change:
-        ports = [port for port in self.of_machine(vm_uuid).values() if isinstance(port, ContainerPort)]
+    def _unplug_change(self, vm_uuid: str, vmi_uuid: str | None, container: str | None) -> _Change:
+        ports = [port for port in self.by_virtual_machine(vm_uuid).values() if isinstance(port, ContainerPort)]
         wanted = (port for port in ports if vmi_uuid in (None, port.vmi_uuid))
-        return _Change(free=[port for port in wanted if container in (None, port.vm_id)])
+        return _Change(unplug=[port for port in wanted if container in (None, port.vm_id)])
 
     async def _change(self, decide: Callable[[], _Change]) -> None:
         async def make() -> None:
             change = decide()
             if any(change):
-                await self._make(change)
+                await self._apply_in_thread(change)
 
-        await self._changes.make(make)
+        await self.executor.run(make)
 
-    def _change_at_once(self, decide: Callable[[], _Change]) -> bool:
-        if not (self._changes.none_under_way and self._disk.is_quick):
+    def _change_nowait(self, decide: Callable[[], _Change]) -> bool:
+        if not (self.executor.is_idle and self._disk.is_fast):
             return False
         change = decide()
         if any(change):
-            moved = self._moved_by(change)
-            self._disk.time(lambda: self._keep(change, moved))
-            self._take(change, moved)
+            replaced = self._replaced_by(change)
+            self._disk.measure(lambda: self._persist(change, replaced))
+            self._commit(change, replaced)
         return True
 
-    async def _make(self, change: _Change) -> None:
-        moved = self._moved_by(change)
+    async def _apply_in_thread(self, change: _Change) -> None:
+        replaced = self._replaced_by(change)
         try:
-            await asyncio.to_thread(self._keep, change, moved)
-        except PortsError as error:
-            log.error("nothing plugged, nothing freed: %s", error)  # noqa: TRY400 - the message says all
+            await asyncio.to_thread(self._persist, change, replaced)
+        except StorageError as error:
+            log.error("ports not changed: %s", error)  # noqa: TRY400 - the message is complete
             raise
-        self._take(change, moved)
+        self._commit(change, replaced)
 
-    def _moved_by(self, change: _Change) -> list[Port]:
-        return [old for port in change.plug if (old := self._kept_elsewhere(port)) is not None]
+    def _replaced_by(self, change: _Change) -> list[Port]:
+        return [old for port in change.plug if (old := self._stored_elsewhere(port)) is not None]
 
-    def _keep(self, change: _Change, moved: Sequence[Port]) -> None:
-        self._directory.change(write=[*change.plug, *change.alter], remove=[*change.free, *moved])
+    def _persist(self, change: _Change, replaced: Sequence[Port]) -> None:
+        self._directory.change(write=[*change.plug, *change.update], remove=[*change.unplug, *replaced])
 
-    def _take(self, change: _Change, moved: Sequence[Port]) -> None:
-        self._leave([*change.free, *moved])
-        self._enter(change.plug)
-        self._put(change.alter)
-        asyncio.get_running_loop().call_later(_LOG_PAUSE, _log, change)
-        if change.free:
+    def _commit(self, change: _Change, replaced: Sequence[Port]) -> None:
+        self._remove([*change.unplug, *replaced])
+        self._add(change.plug)
+        self._put(change.update)
+        asyncio.get_running_loop().call_later(_LOG_DELAY, _log, change)
+        if change.unplug:
             for callback in self._callbacks:
-                callback(change.free)
+                callback(change.unplug)
 
-    def _with_its_link_state(self, port: Port) -> Port:
-        """Returns the port; a remote one that is plugged again stays up or down, as upstream has it."""
+    def _with_link_state(self, port: Port) -> Port:
+        """Returns the port; a remote port that is plugged again keeps its link state, as in the vrouter agent."""
         old = self._ports.get(port.vmi_uuid)
         if not isinstance(port, InstancePort) or not isinstance(old, InstancePort):
             return port
@@ -203,42 +203,42 @@ class PortTable:
             return port
         return msgspec.structs.replace(port, link_state=old.link_state)
 
-    def _kept_elsewhere(self, port: Port) -> Port | None:
-        """Returns the interface's older port if it is of another machine, or kept in another place."""
+    def _stored_elsewhere(self, port: Port) -> Port | None:
+        """Returns the interface's older port if it has another VirtualMachine or another file, else None."""
         old = self._ports.get(port.vmi_uuid)
         if old is None or (old.vm_uuid == port.vm_uuid and self._directory.path(old) == self._directory.path(port)):
             return None
         return old
 
-    def _enter(self, ports: Iterable[Port]) -> None:
+    def _add(self, ports: Iterable[Port]) -> None:
         for port in ports:
             self._put([port])
-            self._plugged_in[port.vmi_uuid] = self._version
+            self._plugged_in[port.vmi_uuid] = self._generation
 
     def _put(self, ports: Iterable[Port]) -> None:
         for port in ports:
             self._ports[port.vmi_uuid] = port
-            self._of_machine.setdefault(port.vm_uuid, {})[port.vmi_uuid] = port
+            self._by_vm.setdefault(port.vm_uuid, {})[port.vmi_uuid] = port
 
-    def _leave(self, ports: Iterable[Port]) -> None:
+    def _remove(self, ports: Iterable[Port]) -> None:
         for port in ports:
             del self._ports[port.vmi_uuid]
             del self._plugged_in[port.vmi_uuid]
-            of_machine = self._of_machine[port.vm_uuid]
-            del of_machine[port.vmi_uuid]
-            if not of_machine:
-                del self._of_machine[port.vm_uuid]
+            of_vm = self._by_vm[port.vm_uuid]
+            del of_vm[port.vmi_uuid]
+            if not of_vm:
+                del self._by_vm[port.vm_uuid]
 
 
 def _log(change: _Change) -> None:
-    for what, ports in (("plugged", change.plug), ("freed", change.free), ("link state set", change.alter)):
+    for action, ports in (("plugged", change.plug), ("unplugged", change.unplug), ("link state set", change.update)):
         for port in ports:
-            with log_context(**_about(port)):
-                log.info("%s, device %s", what, port.host_ifname)
+            with log_context(**_log_fields(port)):
+                log.info("port %s, device %s", action, port.host_ifname)
 
 
-def _about(port: Port) -> dict[str, str]:
-    """Whom a line of the log is about; the name of a pod's machine is `<cluster>__<namespace>__<pod>`."""
+def _log_fields(port: Port) -> dict[str, str]:
+    """Returns the log fields of a port; a pod's VirtualMachine is named `<cluster>__<namespace>__<pod>`."""
     if isinstance(port, InstancePort):
         return {"vm": port.vm_uuid, "vmi": port.vmi_uuid}
     pod = "/".join(port.vm_name.split("__")[1:]) or port.vm_name

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_api.handlers import configured
+from agent_api.handlers import vm_cfg
 from contrail_config.embedded.store import SqliteStore
 from tests.support.agent import DEADLINE, serve_agent
 from tests.support.machines import SAMPLE_VM, left_interface, make_machine, sample_interface
@@ -50,12 +50,12 @@ async def main(folder: Path) -> None:
         make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
     )
     async with serve_agent(store, folder) as served:
-        await served.agent.machines.awaited("k8s__default__p1", seconds=DEADLINE)
+        await served.agent.virtual_machines.wait_for("k8s__default__p1", seconds=DEADLINE)
         sys.stdout.write(f"{served.socket} http://{served.address}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    configured.LONGEST_WAIT = 0.1  # seconds: nobody is to wait long for what never comes
+    vm_cfg.MAX_WAIT = 0.1  # seconds: nobody is to wait long for what never comes
     asyncio.run(main(Path(sys.argv[1])))

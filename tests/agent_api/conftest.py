@@ -1,5 +1,6 @@
 """An agent on a real store, and everything that blocks the event loop is an error, but for changes made at once."""
 
+import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -9,9 +10,10 @@ from typing import Any
 import pytest
 from blockbuster import BlockBuster
 
+from agent_api.serial_executor import SerialExecutor
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
-from tests.support.agent import ServedAgent, serve_agent
+from tests.support.agent import ServedAgent, serve_agent, until
 from tests.support.blocking import blocking_calls_rejected
 from tests.support.machines import SAMPLE_VM, left_interface, make_machine, sample_interface
 
@@ -23,8 +25,25 @@ Settle = Callable[[], Awaitable[None]]
 def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
     with blocking_calls_rejected("agent_api", "contrail_service") as blockbuster:
         for function in blockbuster.functions.values():
-            function.can_block_in("agent_api/ports/table.py", "_change_at_once")
+            function.can_block_in("agent_api/ports/table.py", "_change_nowait")
         yield blockbuster
+
+
+@contextlib.asynccontextmanager
+async def change_in_progress(executor: SerialExecutor) -> AsyncIterator[None]:
+    """Holds up all further changes of the table until the context is left."""
+    release = asyncio.Event()
+
+    async def change() -> None:
+        await release.wait()
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(executor.run(change))
+        await until(lambda: len(executor) == 1)
+        try:
+            yield
+        finally:
+            release.set()
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_api.annotations import interface_annotations
-from agent_api.errors import MachineUnservableError
+from agent_api.errors import UnservableVirtualMachineError
+from agent_api.responses import interface_annotations
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import DefaultGateway, VirtualMachine, VirtualMachineInterface
 from tests.support.agent import ServedAgent
@@ -77,7 +77,7 @@ def test_a_value_is_told_as_it_is_or_not_at_all(machine: VirtualMachine) -> None
         expected = expected_annotations(machine, index)
         try:
             told = interface_annotations(machine, index)
-        except MachineUnservableError:
+        except UnservableVirtualMachineError:
             assert any(SPOILED.search(value) for value in expected.values())
         else:
             assert read_annotations(told) == expected
@@ -92,7 +92,7 @@ async def test_a_machine_with_a_value_that_would_be_spoiled_is_an_error_that_nam
     async with served.tcp.get(f"/vm-cfg/{machine.name}?wait=5") as answer:
         assert answer.status == 500
         (error,) = (await answer.json()).values()
-    assert "annotation interface cannot be told" in error
+    assert "annotation interface: forbidden character" in error
     assert machine.name in error
     assert repr(value) in error
     assert error in caplog.text

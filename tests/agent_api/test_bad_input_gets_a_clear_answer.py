@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_api.request_bodies import LARGEST_BODY, SMALL_BODY, RequestBodyReader
-from tests.agent_api.conftest import StartAgent
+from agent_api.request_bodies import MAX_BODY_SIZE, SMALL_BODY_SIZE, RequestBodyReader
+from tests.agent_api.conftest import StartAgent, change_in_progress
 from tests.support.agent import ServedAgent, instance_port_of, port_of, until
 from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
 from tests.support.raw_http import connected, exchanged, request
@@ -49,18 +49,18 @@ class TestBodiesThatAreNotJson:
 
     @pytest.mark.parametrize("body", [b"", b"[{", b"vm-uuid=x", b"\xff\xfe[]", b"[nan]", b"\x00", b"[{]}", b"[],"])
     async def test_are_said_to_be_none(self, served: ServedAgent, page: str, body: bytes) -> None:
-        assert (await refused(served, page, body)).startswith("the body is not JSON: ")
+        assert (await refused(served, page, body)).startswith("body: invalid JSON: ")
 
     @pytest.mark.parametrize("body", [b"[" * 500_000, b'[{"x":' * 150_000])
     async def test_are_said_to_be_nested_too_deeply(self, served: ServedAgent, page: str, body: bytes) -> None:
         error = await refused(served, page, body)
-        assert error == "the body is nested too deeply" or "Expected" in error
+        assert error == "body: nested too deeply" or "Expected" in error
 
     async def test_are_not_unpacked(self, served: ServedAgent, page: str) -> None:
         method, path = page.split()
         packed = request(method, path, b"\x1f\x8b\x08\x00", "Content-Encoding: gzip")
         answer = await exchanged(served.address, packed)
-        assert (answer.status, answer.error.partition(":")[0]) == (400, "the body is not JSON")
+        assert (answer.status, answer.error[:18]) == (400, "body: invalid JSON")
 
 
 @every_page
@@ -84,18 +84,18 @@ class TestBodiesThatAreTooLarge:
     """413, and no more of them is read than was allowed."""
 
     async def test_are_refused_by_their_length(self, served: ServedAgent, page: str) -> None:
-        error = await refused(served, page, b" " * (LARGEST_BODY + 1), status=413)
-        assert error == f"the body has more than {LARGEST_BODY} bytes"
+        error = await refused(served, page, b" " * (MAX_BODY_SIZE + 1), status=413)
+        assert error == f"body: larger than {MAX_BODY_SIZE} bytes"
 
     async def test_are_refused_when_they_come_in_chunks_without_end(self, served: ServedAgent, page: str) -> None:
         method, path = page.split()
         chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
         async with connected(served.address) as connection:
             await connection.send(f"{method} {path} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
-            for _ in range(LARGEST_BODY // 0x10000 + 1):
+            for _ in range(MAX_BODY_SIZE // 0x10000 + 1):
                 await connection.send(chunk)
             answer = await connection.answer()
-        assert (answer.status, answer.error) == (413, f"the body has more than {LARGEST_BODY} bytes")
+        assert (answer.status, answer.error) == (413, f"body: larger than {MAX_BODY_SIZE} bytes")
 
 
 @every_page
@@ -103,29 +103,29 @@ class TestBodiesThatNeverEnd:
     """408 after a while, whoever waits with the rest."""
 
     async def test_are_given_up(self, start_agent: StartAgent, page: str) -> None:
-        served = await start_agent(bodies=RequestBodyReader(deadline=0.05))
+        served = await start_agent(body_reader=RequestBodyReader(timeout=0.05))
         method, path = page.split()
         head = f"{method} {path} HTTP/1.1\r\nHost: agent\r\n"
         for rest in ("Content-Length: 100\r\n\r\n[", "Transfer-Encoding: chunked\r\n\r\n1\r\n[\r\n"):
             answer = await exchanged(served.address, (head + rest).encode())
-            assert (answer.status, answer.error) == (408, "the body was not here within 0.05 s")
+            assert (answer.status, answer.error) == (408, "body: timed out after 0.05 s")
 
 
 class TestManyLargeBodies:
     """So many are held at once; others are told to come again, and small ones are read all the same."""
 
     async def test_are_bounded_in_number(self, start_agent: StartAgent) -> None:
-        bodies = RequestBodyReader(most_large=2)
-        served = await start_agent(bodies=bodies)
+        bodies = RequestBodyReader(max_large=2)
+        served = await start_agent(body_reader=bodies)
         body = json.dumps([instance_port_of(SAMPLE_VM, str(uuid.uuid4())) for _ in range(100)]).encode()
-        assert len(body) > SMALL_BODY + 1000
+        assert len(body) > SMALL_BODY_SIZE + 1000
         whole = request("POST", "/port", body)
         async with connected(served.address) as first, connected(served.address) as second:
             for connection in (first, second):
                 await connection.send(whole[:-1000])
-            await until(lambda: bodies._large == 2)
+            await until(lambda: bodies.large_bodies_held == 2)
             answer = await exchanged(served.address, whole[:-1000])
-            assert (answer.status, answer.error) == (503, "2 large bodies are held already; try again")
+            assert (answer.status, answer.error) == (503, "too many large bodies: limit is 2; retry later")
             async with served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as small:
                 assert small.status == 200
             await first.send(whole[-1000:])
@@ -134,17 +134,18 @@ class TestManyLargeBodies:
             assert later.status == 200
 
     async def test_count_until_what_they_ask_for_is_done(self, start_agent: StartAgent) -> None:
-        bodies = RequestBodyReader(most_large=1)
-        served = await start_agent(bodies=bodies)
+        bodies = RequestBodyReader(max_large=1)
+        served = await start_agent(body_reader=bodies)
         body = json.dumps([instance_port_of(SAMPLE_VM, str(uuid.uuid4())) for _ in range(100)]).encode()
         async with connected(served.address) as first:
-            async with served.agent.ports._changes._one_at_a_time:  # a change is under way
+            executor = served.agent.ports.executor
+            async with change_in_progress(executor):
                 await first.send(request("POST", "/port", body))
-                await until(lambda: served.agent.ports._changes._under_way)
+                await until(lambda: len(executor) == 2)
                 answer = await exchanged(served.address, request("POST", "/port", body))
                 assert answer.status == 503
             assert (await first.answer()).status == 200
-        assert bodies._large == 0
+        assert bodies.large_bodies_held == 0
 
 
 @every_page
@@ -172,7 +173,7 @@ class TestKeys:
     async def test_that_say_of_one_thing_two_ways_are_named(self, served: ServedAgent, page: str) -> None:
         key = {"POST /vm": "vmi-uuid", "POST /port": "id"}.get(page, "interface")
         error = await refused(served, page, [GOOD[page], GOOD[page]])
-        assert error == f"[1].{key}: {GOOD[page][key]} comes twice"
+        assert error == f"[1].{key}: duplicate value {GOOD[page][key]}"
 
 
 class TestKeysOfInstancesThatContradictEachOther:
@@ -185,10 +186,10 @@ class TestKeysOfInstancesThatContradictEachOther:
                 {"rx_vlan_id": 5},
                 "tx-vlan-id: Invalid request. RX (isolated) vlan set, but TX vlan not set",
             ),
-            ({"vn_id": ""}, "vn-id: Invalid VN uuid: a port of type 0 is in a network"),
-            ({"vn_id": str(uuid.UUID(int=0))}, "vn-id: Invalid VN uuid: a port of type 0 is in a network"),
-            ({"system_name": SAMPLE_VMI}, f"system-name: '{SAMPLE_VMI}' is no device name"),
-            ({"system_name": "", "type": 1}, "system-name: '' is no device name"),
+            ({"vn_id": ""}, "vn-id: Invalid VN uuid: a port of type 0 needs a network"),
+            ({"vn_id": str(uuid.UUID(int=0))}, "vn-id: Invalid VN uuid: a port of type 0 needs a network"),
+            ({"system_name": SAMPLE_VMI}, f"system-name: '{SAMPLE_VMI}' is not a valid device name"),
+            ({"system_name": "", "type": 1}, "system-name: '' is not a valid device name"),
         ],
     )
     async def test_are_named(self, served: ServedAgent, other: dict[str, Any], error: str) -> None:
@@ -201,21 +202,28 @@ class TestValuesOfInstances:
     @pytest.mark.parametrize(
         ("other", "error"),
         [
-            ({"id": "x"}, "id: 'x' is no uuid (lower case, with dashes, not the nil one)"),
-            ({"instance_id": ""}, "instance-id: '' is no uuid (lower case, with dashes, not the nil one)"),
-            ({"vn_id": "x"}, "vn-id: 'x' is no uuid (lower case, with dashes; empty or nil: none)"),
-            ({"vm_project_id": "x"}, "vm-project-id: 'x' is no uuid (lower case, with dashes; empty or nil: none)"),
-            ({"ip_address": "fd00::3"}, "ip-address: 'fd00::3' is no IPv4 address (empty or None: none)"),
-            ({"ip_address": "1.2.3"}, "ip-address: '1.2.3' is no IPv4 address (empty or None: none)"),
-            ({"ip6_address": "1.2.3.4"}, "ip6-address: '1.2.3.4' is no IPv6 address (empty or None: none)"),
-            ({"ip6_address": "fe80::1%eth0"}, "ip6-address: 'fe80::1%eth0' is no IPv6 address (empty or None: none)"),
+            ({"id": "x"}, "id: 'x' is not a valid uuid (lower case, with dashes, not nil)"),
+            ({"instance_id": ""}, "instance-id: '' is not a valid uuid (lower case, with dashes, not nil)"),
+            ({"vn_id": "x"}, "vn-id: 'x' is not a valid uuid (lower case, with dashes; empty or nil for none)"),
+            (
+                {"vm_project_id": "x"},
+                "vm-project-id: 'x' is not a valid uuid (lower case, with dashes; empty or nil for none)",
+            ),
+            ({"ip_address": "fd00::3"}, "ip-address: 'fd00::3' is not a valid IPv4 address (empty or None for none)"),
+            ({"ip_address": "1.2.3"}, "ip-address: '1.2.3' is not a valid IPv4 address (empty or None for none)"),
+            ({"ip6_address": "1.2.3.4"}, "ip6-address: '1.2.3.4' is not a valid IPv6 address (empty or None for none)"),
+            (
+                {"ip6_address": "fe80::1%eth0"},
+                "ip6-address: 'fe80::1%eth0' is not a valid IPv6 address (empty or None for none)",
+            ),
             (
                 {"mac_address": "02:15:9b:59:1c"},
-                "mac-address: '02:15:9b:59:1c' is no MAC, use xx:xx:xx:xx:xx:xx format, not all zero",
+                "mac-address: '02:15:9b:59:1c' is not a valid MAC address, use xx:xx:xx:xx:xx:xx format, not all zero",
             ),
             (
                 {"mac_address": "00:00:00:00:00:00"},
-                "mac-address: '00:00:00:00:00:00' is no MAC, use xx:xx:xx:xx:xx:xx format, not all zero",
+                "mac-address: '00:00:00:00:00:00' is not a valid MAC address, use xx:xx:xx:xx:xx:xx format, not all "
+                "zero",
             ),
             ({"type": 3}, "type: Invalid enum value 3"),
             ({"type": "0"}, "type: Expected `int`, got `str`"),
@@ -223,7 +231,7 @@ class TestValuesOfInstances:
             ({"tx_vlan_id": 65536}, "tx-vlan-id: Expected `int` <= 65535"),
             ({"vhostuser_mode": 256}, "vhostuser-mode: Expected `int` <= 255"),
             ({"link_state": 2}, "link-state: Invalid enum value 2"),
-            ({"display_name": "a\x00b"}, "display-name: 'a\\x00b' is no printable text of 4096 bytes at most"),
+            ({"display_name": "a\x00b"}, "display-name: 'a\\x00b' is not a valid text (printable, at most 4096 bytes)"),
         ],
     )
     async def test_are_named(self, served: ServedAgent, other: dict[str, Any], error: str) -> None:
@@ -242,7 +250,7 @@ class TestNames:
         before = everything(tmp_path)
         key = A_NAME[page]
         error = await refused(served, page, [GOOD[page] | {key: name}])
-        assert error.startswith(f"[0].{key}: {name[:80]!r} is no ")
+        assert error.startswith(f"[0].{key}: {name[:80]!r} is not a valid ")
         assert everything(tmp_path) == before
 
     @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_api.errors import BadRequestError
 from agent_api.ports.container import ContainerPort, parse_container_ports
-from agent_api.request_bodies import LARGEST_BODY
+from agent_api.request_bodies import MAX_BODY_SIZE
 from tests.support.agent import ServedAgent, port_of
 from tests.support.kept_ports import container_ports
 from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
@@ -29,7 +29,7 @@ def without(key: str) -> dict[str, Any]:
     return {other: value for other, value in GOOD.items() if other != key}
 
 
-NO_UUID = "is no uuid (lower case, with dashes, not the nil one)"
+NO_UUID = "is not a valid uuid (lower case, with dashes, not nil)"
 
 BAD_BODIES: list[tuple[object, str]] = [
     *((without(key), f"Object missing required field `{key}`") for key in REQUIRED),
@@ -43,26 +43,26 @@ BAD_BODIES: list[tuple[object, str]] = [
     (GOOD | {"vmi-uuid": str(uuid.UUID(int=0))}, f"vmi-uuid: '{uuid.UUID(int=0)}' {NO_UUID}"),
     (GOOD | {"vmi-uuid": f"../{SAMPLE_VMI}"}, f"vmi-uuid: '../{SAMPLE_VMI}' {NO_UUID}"),
     *(
-        (GOOD | {"vm-name": name}, f"vm-name: {name[:80]!r} is no name of a virtual machine")
+        (GOOD | {"vm-name": name}, f"vm-name: {name[:80]!r} is not a valid virtual machine name")
         for name in ("", ".", "..", "/", "a/b", "../../etc", "/etc/passwd", "a\x00b", "a\nb", "n" * 4096, "é" * 257)
     ),
     *(
-        (GOOD | {"host-ifname": name}, f"host-ifname: {name[:80]!r} is no device name")
+        (GOOD | {"host-ifname": name}, f"host-ifname: {name[:80]!r} is not a valid device name")
         for name in ("", ".", "..", "a/b", "tap 0", "tap:0", "tap\x00", "sixteen-letters!", "é" * 8)
     ),
-    (GOOD | {"vm-id": "a\x00b"}, "vm-id: 'a\\x00b' is no container id"),
-    (GOOD | {"vm-namespace": "p" * 4097}, f"vm-namespace: '{'p' * 80}' is no path"),
-    ([], "the array holds no port"),
+    (GOOD | {"vm-id": "a\x00b"}, "vm-id: 'a\\x00b' is not a valid container id"),
+    (GOOD | {"vm-namespace": "p" * 4097}, f"vm-namespace: '{'p' * 80}' is not a valid path"),
+    ([], "body: array without ports"),
     ("text", "Expected `object | array`, got `str`"),
     (None, "Expected `object | array`, got `null`"),
     ([[GOOD]], "[0]: Expected `object`, got `array`"),
     ([good(), without("vm-name")], "[1]: Object missing required field `vm-name`"),
     ([good(), good(vmi_uuid=7)], "[1].vmi-uuid: Expected `str`, got `int`"),
     ([good(), good(), good(vn_uuid="?")], f"[2].vn-uuid: '?' {NO_UUID}"),
-    ([good(vmi_uuid=SAMPLE_VMI), good(vmi_uuid=SAMPLE_VMI)], f"[1].vmi-uuid: {SAMPLE_VMI} comes twice"),
+    ([good(vmi_uuid=SAMPLE_VMI), good(vmi_uuid=SAMPLE_VMI)], f"[1].vmi-uuid: duplicate value {SAMPLE_VMI}"),
     (
         [good(), good(vm_name="k8s__default__p2")],
-        "[1].vm-name: 'k8s__default__p2', but 'k8s__default__p1' before of the same vm-uuid",
+        "[1].vm-name: 'k8s__default__p2' differs from 'k8s__default__p1' of the same vm-uuid",
     ),
 ]
 
@@ -83,7 +83,7 @@ async def test_the_error_names_the_field_and_nothing_is_done(
 
 async def test_the_largest_body_is_taken(served: ServedAgent) -> None:
     body = json.dumps(GOOD).encode()
-    async with served.tcp.post("/vm", data=io.BytesIO(body.ljust(LARGEST_BODY))) as answer:
+    async with served.tcp.post("/vm", data=io.BytesIO(body.ljust(MAX_BODY_SIZE))) as answer:
         assert answer.status == 200
 
 

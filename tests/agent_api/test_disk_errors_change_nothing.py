@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_api.errors import PortsError
+from agent_api.errors import StorageError
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
 from tests.support.agent import ServedAgent, port_of
@@ -56,7 +56,7 @@ async def test_a_full_disk_is_an_error_with_its_reason_and_nothing_is_plugged(
     async with on_small_disk.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
         assert answer.status == 500
         assert (await answer.json())["error"].endswith(f"{SAMPLE_VMI}: No space left on device")
-    assert not on_small_disk.agent.plugged(SAMPLE_VM)
+    assert not on_small_disk.agent.is_plugged(SAMPLE_VM)
     assert [path.name for path in (small_disk / "vm").iterdir()] == []
     ballast.unlink()
     async with on_small_disk.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
@@ -85,7 +85,7 @@ async def test_a_full_disk_keeps_nobody_from_freeing(on_small_disk: ServedAgent,
 
 async def test_ports_that_cannot_be_reloaded_keep_the_agent_from_starting(tmp_path: Path) -> None:
     (tmp_path / "ports").write_text("no folder")
-    with pytest.raises(PortsError, match=f"port file {tmp_path}/ports/vm: Not a directory"):
+    with pytest.raises(StorageError, match=f"port file {tmp_path}/ports/vm: Not a directory"):
         await asyncio.to_thread(PortDirectory(str(tmp_path / "ports")).load)
 
 
@@ -103,7 +103,7 @@ class TestAFolderWhereAFileBelongs:
         directory.change(write=[old])
         blocked = make_port(vmi_uuid=SAMPLE_VN)
         os.makedirs(tmp_path / "vm" / blocked.vm_name / SAMPLE_VN / "inside")
-        with pytest.raises(PortsError, match="Is a directory"):
+        with pytest.raises(StorageError, match="Is a directory"):
             directory.change(write=[new, blocked])
         assert directory.load() == [old]
 
@@ -114,7 +114,7 @@ class TestAFolderWhereAFileBelongs:
         directory.change(write=[old])
         blocked = make_port(vmi_uuid=SAMPLE_VN)
         os.makedirs(tmp_path / "vm" / blocked.vm_name / SAMPLE_VN / "inside")
-        with pytest.raises(PortsError, match="Is a directory"):
+        with pytest.raises(StorageError, match="Is a directory"):
             directory.change(write=[make_port(vmi_uuid=str(uuid.uuid4())), blocked], remove=[old])
         assert directory.load() == [old]
 

@@ -102,10 +102,10 @@ async def test_the_longest_ones_are_there_again_too(served: ServedAgent, restart
         ("", "empty"),
         ("{", "truncated"),
         (json.dumps(gateway("vgw2")), "belongs to vgw2"),
-        (json.dumps(gateway("vgw1", routing_instance="")), "routing-instance: '' is no printable text"),
+        (json.dumps(gateway("vgw1", routing_instance="")), "routing-instance: '' is not a valid text"),
         (
             json.dumps(gateway(routes=[{"ip-address": "::", "prefix-len": 0}])),
-            "routes[0].ip-address: '::' is no IPv4 address",
+            "routes[0].ip-address: '::' is not a valid IPv4 address",
         ),
     ],
 )
@@ -145,10 +145,10 @@ BAD_BODIES: list[tuple[object, str]] = [
     (gateway(), "Expected `array`, got `object`"),
     (["vgw1"], "[0]: Expected `object`, got `str`"),
     ([{"interface": "vgw1"}], "[0]: Object missing required field `routing-instance`"),
-    ([gateway("a/b")], "[0].interface: 'a/b' is no device name"),
-    ([gateway("..")], "[0].interface: '..' is no device name"),
-    ([gateway("sixteen-letters!")], "[0].interface: 'sixteen-letters!' is no device name"),
-    ([gateway(), gateway()], "[1].interface: vgw1 comes twice"),
+    ([gateway("a/b")], "[0].interface: 'a/b' is not a valid device name"),
+    ([gateway("..")], "[0].interface: '..' is not a valid device name"),
+    ([gateway("sixteen-letters!")], "[0].interface: 'sixteen-letters!' is not a valid device name"),
+    ([gateway(), gateway()], "[1].interface: duplicate value vgw1"),
     ([gateway(routing_instance=7)], "[0].routing-instance: Expected `str`, got `int`"),
     ([gateway(subnets="1.2.3.0/24")], "[0].subnets: Expected `array`, got `str`"),
     ([gateway(subnets=[{"ip-address": "1.2.3.0"}])], "[0].subnets[0]: Object missing required field `prefix-len`"),
@@ -158,7 +158,7 @@ BAD_BODIES: list[tuple[object, str]] = [
     ),
     (
         [gateway(routes=[{"ip-address": "0.0.0.0", "prefix-len": 0}, {"ip-address": "x", "prefix-len": 0}])],
-        "[0].routes[1].ip-address: 'x' is no IPv4 address",
+        "[0].routes[1].ip-address: 'x' is not a valid IPv4 address",
     ),
     (
         [gateway(routes=[{"ip-address": "0.0.0.0", "prefix-len": 0}] * 257)],
@@ -181,8 +181,8 @@ async def test_a_wrong_body_is_one_error_that_names_the_field_and_nothing_is_add
     [
         ({"interface": "vgw1"}, "Expected `array`, got `object`"),
         ([{}], "[0]: Object missing required field `interface`"),
-        ([{"interface": "vgw1"}, {"interface": "../vgw1"}], "[1].interface: '../vgw1' is no device name"),
-        ([{"interface": "vgw1"}, {"interface": "vgw1"}], "[1].interface: vgw1 comes twice"),
+        ([{"interface": "vgw1"}, {"interface": "../vgw1"}], "[1].interface: '../vgw1' is not a valid device name"),
+        ([{"interface": "vgw1"}, {"interface": "vgw1"}], "[1].interface: duplicate value vgw1"),
     ],
 )
 async def test_a_wrong_body_of_a_delete_is_one_error_and_nothing_is_deleted(

@@ -166,7 +166,7 @@ class TestPost:
         other = str(uuid.uuid4())
         await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI))
         await plug(served, instance_port_of(other, SAMPLE_VMI))
-        assert (served.agent.plugged(SAMPLE_VM), served.agent.plugged(other)) == (False, True)
+        assert (served.agent.is_plugged(SAMPLE_VM), served.agent.is_plugged(other)) == (False, True)
         assert len(served.agent.ports) == 1
 
 
@@ -180,7 +180,7 @@ class TestDelete:
         await delete(served, SAMPLE_VMI)
         assert freed == [SAMPLE_VMI]
         assert await told(served) is None
-        assert served.agent.plugged(SAMPLE_VM)
+        assert served.agent.is_plugged(SAMPLE_VM)
 
     async def test_of_one_that_is_not_there_is_no_error(self, served: ServedAgent) -> None:
         await delete(served, SAMPLE_VMI)
@@ -188,13 +188,13 @@ class TestDelete:
     async def test_leaves_a_containers_port(self, served: ServedAgent) -> None:
         await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
         await delete(served, SAMPLE_VMI)
-        assert served.agent.plugged(SAMPLE_VM)
+        assert served.agent.is_plugged(SAMPLE_VM)
 
     async def test_of_a_machine_leaves_an_instances_port(self, served: ServedAgent) -> None:
         await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI))
         async with served.tcp.delete(f"/vm/{SAMPLE_VM}") as answer:
             assert answer.status == 200
-        assert served.agent.plugged(SAMPLE_VM)
+        assert served.agent.is_plugged(SAMPLE_VM)
 
 
 async def delete(served: ServedAgent, vmi_uuid: str) -> None:

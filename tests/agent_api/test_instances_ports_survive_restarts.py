@@ -96,7 +96,7 @@ async def test_a_file_that_upstreams_client_removed_before_is_no_error(served: S
     (root / SAMPLE_VMI).unlink()
     async with served.tcp.delete(f"/port/{SAMPLE_VMI}") as answer:
         assert answer.status == 200
-    assert not served.agent.plugged(SAMPLE_VM)
+    assert not served.agent.is_plugged(SAMPLE_VM)
 
 
 async def test_ports_are_there_again_after_a_restart(served: ServedAgent, directory: PortDirectory) -> None:
@@ -157,7 +157,10 @@ class TestFilesOfOthers:
         (json.dumps("{}"), "Expected `object`, got `str`"),
         ({"id": SAMPLE_VMI}, "missing required field `instance-id`"),
         (instance_port_of(SAMPLE_VM, SAMPLE_VMI, type=9), "Invalid enum value 9"),
-        (instance_port_of(SAMPLE_VM, SAMPLE_VMI, ip_address="11.0.0"), "ip-address: '11.0.0' is no IPv4 address"),
+        (
+            instance_port_of(SAMPLE_VM, SAMPLE_VMI, ip_address="11.0.0"),
+            "ip-address: '11.0.0' is not a valid IPv4 address",
+        ),
         (instance_port_of(SAMPLE_VM, SAMPLE_VN), f"belongs to {SAMPLE_VN}"),
         (port_of(SAMPLE_VM, SAMPLE_VMI), "missing required field `id`"),
     ],
@@ -190,14 +193,14 @@ class TestAnInterfaceThatWasPluggedInBothWays:
         await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
         assert files(root) == [f"vm/k8s__default__p1/{SAMPLE_VMI}"]
         await served.tcp.delete(f"/port/{SAMPLE_VMI}")
-        assert served.agent.plugged(SAMPLE_VM)
+        assert served.agent.is_plugged(SAMPLE_VM)
 
     async def test_an_instance_takes_over_a_containers(self, served: ServedAgent, root: Path) -> None:
         await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
         await served.tcp.post("/port", json=instance_port_of(SAMPLE_VM, SAMPLE_VMI))
         assert files(root) == [SAMPLE_VMI]
         await served.tcp.delete(f"/vm/{SAMPLE_VM}")
-        assert served.agent.plugged(SAMPLE_VM)
+        assert served.agent.is_plugged(SAMPLE_VM)
 
     @pytest.mark.parametrize("newest", [0, 1])
     def test_of_two_files_the_newest_counts(self, directory: PortDirectory, root: Path, newest: int) -> None:

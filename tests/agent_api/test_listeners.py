@@ -43,22 +43,22 @@ class TestWrites:
 
     async def test_are_refused_over_tcp_where_they_are_off(self, start_agent: StartAgent) -> None:
         served = await start_agent(tcp_writes=False)
-        refused = {"error": "tcp-writes is off: POST, PUT and DELETE are taken at the Unix socket alone"}
+        refused = {"error": "tcp-writes is off: POST, PUT and DELETE are accepted only on the Unix socket"}
         async with served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
             assert (answer.status, await answer.json()) == (403, refused)
         for method, path in WRITES:
             async with served.tcp.request(method, path) as answer:
                 assert (answer.status, await answer.json()) == (403, refused), path
-        assert not served.agent.plugged(SAMPLE_VM)
+        assert not served.agent.is_plugged(SAMPLE_VM)
 
     async def test_are_taken_at_the_unix_socket_all_the_same(self, start_agent: StartAgent) -> None:
         served = await start_agent(tcp_writes=False)
         async with served.unix.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
             assert answer.status == 200
-        assert served.agent.plugged(SAMPLE_VM)
+        assert served.agent.is_plugged(SAMPLE_VM)
         async with served.unix.delete(f"/vm/{SAMPLE_VM}") as answer:
             assert answer.status == 200
-        assert not served.agent.plugged(SAMPLE_VM)
+        assert not served.agent.is_plugged(SAMPLE_VM)
 
     async def test_that_no_route_takes_are_unknown_requests_all_the_same(self, start_agent: StartAgent) -> None:
         served = await start_agent(tcp_writes=False)
@@ -81,7 +81,7 @@ async def test_pages_of_others_are_served_beside(served: ServedAgent) -> None:
 async def test_writes_before_the_ports_are_reloaded_are_503(store: SqliteStore, tmp_path: Path) -> None:
     registry = CollectorRegistry()
     agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
-    runner = agent_runner(agent_application(agent, take_writes=True))
+    runner = agent_runner(agent_application(agent, accept_writes=True))
     await runner.setup()
     address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))
     reader, writer = await asyncio.open_connection(*address)
@@ -92,7 +92,7 @@ async def test_writes_before_the_ports_are_reloaded_are_503(store: SqliteStore, 
     await writer.wait_closed()
     await runner.cleanup()
     assert answer.startswith(b"HTTP/1.1 503 ")
-    assert answer.endswith(b'{"error":"the ports are not reloaded yet"}')
+    assert answer.endswith(b'{"error":"ports: not loaded yet"}')
 
 
 class TestUnixSocket:
@@ -133,26 +133,26 @@ class TestUnixSocket:
             other.bind(str(path))
             other.listen(1)
             before = os.stat(path)
-            with pytest.raises(ListenError, match=f"cannot listen on {path}: another process does"):
+            with pytest.raises(ListenError, match=f"cannot listen on {path}: another process listens on it"):
                 await listen(runner, path)
             assert os.path.samestat(os.stat(path), before)
 
     async def test_whose_listener_is_busy_is_an_error(
         self, runner: web.AppRunner, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(unix_socket, "_PROBE", 0.05)
+        monkeypatch.setattr(unix_socket, "_PROBE_TIMEOUT", 0.05)
         path.parent.mkdir()
         with socket.socket(socket.AF_UNIX) as other, socket.socket(socket.AF_UNIX) as client:
             other.bind(str(path))
             other.listen(0)
             client.connect(str(path))  # nobody accepts, and there is place for one alone
-            with pytest.raises(ListenError, match="another process does"):
+            with pytest.raises(ListenError, match="another process listens on it"):
                 await listen(runner, path)
 
     async def test_where_something_else_is_is_an_error(self, runner: web.AppRunner, path: Path) -> None:
         path.parent.mkdir()
         put_foreign(path)
-        with pytest.raises(ListenError, match=f"cannot listen on {path}: it is there and no socket"):
+        with pytest.raises(ListenError, match=f"cannot listen on {path}: the file exists and is not a socket"):
             await listen(runner, path)
         assert is_foreign(path)
 
@@ -175,13 +175,13 @@ class TestUnixSocket:
 
 async def test_a_listener_that_closes_answers_those_who_wait_and_ends_soon(start_agent: StartAgent) -> None:
     served = await start_agent()
-    runner = agent_runner(agent_application(served.agent, take_writes=True))
+    runner = agent_runner(agent_application(served.agent, accept_writes=True))
     await runner.setup()
     address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))
     reader, writer = await asyncio.open_connection(*address)
     writer.write(b"GET /vm-cfg/k8s__default__p1?wait=60 HTTP/1.1\r\nHost: agent\r\n\r\n")
     async with asyncio.timeout(DEADLINE):
-        await until(lambda: len(served.agent.machines.waiters))
+        await until(lambda: len(served.agent.virtual_machines.waiters))
         began = time.monotonic()
         await runner.cleanup()
         assert time.monotonic() - began < 2

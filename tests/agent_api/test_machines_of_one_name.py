@@ -13,14 +13,14 @@ from tests.support.machines import make_machine
 
 
 def take(machines: VirtualMachineIndex, kind: ChangeType, machine: VirtualMachine | None = None) -> None:
-    machines.take(Change(type=kind, object=machine))
+    machines.apply(Change(type=kind, object=machine))
 
 
 def answering(
     machines: VirtualMachineIndex, machine: VirtualMachine, *, uid: str | None = None
 ) -> VirtualMachine | None:
-    served = machines.named(machine.name, uid=uid)
-    return None if served is None else served.machine
+    served = machines.find(machine.name, uid=uid)
+    return None if served is None else served.virtual_machine
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_the_deletion_of_the_old_one_leaves_the_new_one(
 ) -> None:
     take(machines, ChangeType.DELETED, old)
     assert answering(machines, new) == new
-    assert machines.with_uuid(old.uuid) is None
+    assert machines.by_uuid(old.uuid) is None
 
 
 def test_asked_by_uid_each_answers_for_itself(
@@ -166,7 +166,7 @@ class ModelOfMachines(RuleBasedStateMachine):
     def each_is_found_by_its_uid(self) -> None:
         assert len(self.machines) == len(self.there)
         for uid, machine in self.there.items():
-            assert self.machines.with_uuid(uid) is machine
+            assert self.machines.by_uuid(uid) is machine
             assert answering(self.machines, machine, uid=uid) is machine
 
     @invariant()

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from agent_api.connections import MOST_CONNECTIONS, bearable_connections
+from agent_api.connections import MAX_CONNECTIONS, connection_limit
 from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import StartAgent
 from tests.support.agent import ServedAgent, port_of, until
@@ -53,13 +53,13 @@ class TestSlowHeads:
 
     @pytest.fixture
     async def hurried(self, start_agent: StartAgent) -> ServedAgent:
-        return await start_agent(bounds={"deadline": SOON})
+        return await start_agent(limits={"head_timeout": SOON})
 
     async def test_half_a_head_is_answered_with_408_and_the_end(self, hurried: ServedAgent) -> None:
         async with connected(hurried.address) as connection:
             await connection.send(HALF_A_HEAD)
             answer = await connection.answer()
-            assert (answer.status, answer.error) == (408, f"the head was not here within {SOON:g} s")
+            assert (answer.status, answer.error) == (408, f"request head: timed out after {SOON:g} s")
             assert answer.headers["connection"] == "close"
             assert await connection.is_closed()
 
@@ -116,7 +116,7 @@ class TestUnreadAnswers:
     """A client that asks and asks and reads nothing."""
 
     async def test_end_the_connection_and_nobody_waits_for_them(self, start_agent: StartAgent) -> None:
-        served = await start_agent(bounds={"deadline": SOON})
+        served = await start_agent(limits={"head_timeout": SOON})
         with socket.socket() as client:
             client.setblocking(False)
             await asyncio.get_running_loop().sock_connect(client, served.address)
@@ -144,7 +144,7 @@ class TestMoreConnectionsThanAreBorne:
 
     @pytest.fixture
     async def narrow(self, start_agent: StartAgent) -> ServedAgent:
-        return await start_agent(bounds={"most": 8})
+        return await start_agent(limits={"max_connections": 8})
 
     @pytest.mark.parametrize("say", [b"", HALF_A_HEAD])
     async def test_the_oldest_without_a_request_are_closed(self, narrow: ServedAgent, say: bytes) -> None:
@@ -155,7 +155,7 @@ class TestMoreConnectionsThanAreBorne:
     async def test_those_with_a_request_keep_it(self, narrow: ServedAgent, store: SqliteStore) -> None:
         machine = make_machine()
         async with many(narrow, 4, say=waits(machine.name)) as waiting:
-            await until(lambda: len(narrow.agent.machines.waiters) == 4)
+            await until(lambda: len(narrow.agent.virtual_machines.waiters) == 4)
             async with many(narrow, 20):
                 await others_are_answered(narrow)
             await store.put_virtual_machine(machine)
@@ -163,20 +163,20 @@ class TestMoreConnectionsThanAreBorne:
 
     async def test_if_all_have_a_request_the_newest_is_answered_with_503(self, narrow: ServedAgent) -> None:
         async with many(narrow, 8, say=waits()):
-            await until(lambda: len(narrow.agent.machines.waiters) == 8)
+            await until(lambda: len(narrow.agent.virtual_machines.waiters) == 8)
             async with connected(narrow.address) as connection:
                 answer = await connection.answer()
-                assert (answer.status, answer.error) == (503, "8 connections are busy; try again")
+                assert (answer.status, answer.error) == (503, "too many connections: limit is 8, all busy; retry later")
                 assert await connection.is_closed()
             async with narrow.unix.get("/healthz") as beside:
                 assert beside.status == 200
-        await until(lambda: not len(narrow.agent.machines.waiters))
+        await until(lambda: not len(narrow.agent.virtual_machines.waiters))
         await others_are_answered(narrow)
 
     def test_the_bound_leaves_the_process_files_for_other_things(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for files, bound in ((1024, 256), (10**6, MOST_CONNECTIONS), (resource.RLIM_INFINITY, MOST_CONNECTIONS)):
+        for files, bound in ((1024, 256), (10**6, MAX_CONNECTIONS), (resource.RLIM_INFINITY, MAX_CONNECTIONS)):
             monkeypatch.setattr(resource, "getrlimit", lambda _what, files=files: (files, files))
-            assert bearable_connections() == bound
+            assert connection_limit() == bound
 
 
 class TestAThousandWaitingRequests:
@@ -193,17 +193,17 @@ class TestAThousandWaitingRequests:
     async def test_are_all_answered_when_what_they_wait_for_comes(
         self, start_agent: StartAgent, store: SqliteStore
     ) -> None:
-        served = await start_agent(most_waiting=1000)
-        waiters = served.agent.machines.waiters
+        served = await start_agent(max_waiting=1000)
+        waiters = served.agent.virtual_machines.waiters
         machine = make_machine()
         async with many(served, 500, say=waits(machine.name)) as wanted, many(served, 500, say=waits()) as unwanted:
             await until(lambda: len(waiters) == 1000)
             await others_are_answered(served)
             answer = await exchanged(served.address, waits())
-            assert (answer.status, answer.error) == (503, "1000 requests wait already; try again")
+            assert (answer.status, answer.error) == (503, "too many waiting requests: limit is 1000; retry later")
             await store.put_virtual_machine(machine)
             statuses = [(await connection.answer()).status for connection in wanted]
             assert statuses == [200] * 500
             assert len(waiters) == len(unwanted)
         await until(lambda: len(waiters) == 0)
-        assert waiters._waiting == {}
+        assert waiters.names == set()

@@ -47,7 +47,7 @@ async def test_it_names_the_pages_that_are_served_and_no_others(
     registry = CollectorRegistry()
     agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
     pages = await asyncio.to_thread(status_routes, agent.readiness, registry)
-    routes = agent_application(agent, take_writes=True, pages=pages).router.routes()
+    routes = agent_application(agent, accept_writes=True, routes=pages).router.routes()
     served = {(route.method.lower(), route.resource.canonical) for route in routes if route.resource is not None}
     described = {(method, path) for path, methods in document["paths"].items() for method in methods}
     assert described == {(method, path) for method, path in served if method != "head"}
@@ -94,7 +94,7 @@ async def test_an_agent_that_is_not_ready_says_so_as_described(
     registry = CollectorRegistry()
     agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
     pages = await asyncio.to_thread(status_routes, agent.readiness, registry)
-    runner = agent_runner(agent_application(agent, take_writes=True, pages=pages))
+    runner = agent_runner(agent_application(agent, accept_writes=True, routes=pages))
     await runner.setup()
     address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))
     answer = await exchanged(address, request("GET", "/readyz"))

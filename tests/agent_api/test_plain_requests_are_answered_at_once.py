@@ -129,10 +129,10 @@ async def test_what_is_plugged_and_freed_at_once_is_so(listed: ServedAgent) -> N
 async def test_it_is_counted_as_the_pages_count(listed: ServedAgent) -> None:
     for asked in AT_ONCE.values():
         await exchanged(listed.address, plain(*asked))
-    counted = dict(listed.agent.metrics._known)
+    counted = dict(listed.agent.metrics._children)
     for asked in AT_ONCE.values():
         await exchanged(listed.address, adorned(plain(*asked)))
-    assert listed.agent.metrics._known.keys() - counted.keys() == set()
+    assert listed.agent.metrics._children.keys() - counted.keys() == set()
 
 
 async def test_writes_are_refused_where_they_are_off(start_agent: StartAgent) -> None:
@@ -144,7 +144,7 @@ async def test_writes_are_refused_where_they_are_off(start_agent: StartAgent) ->
 
 async def test_a_list_that_comes_later_is_waited_for(served: ServedAgent, store: SqliteStore) -> None:
     asked = asyncio.create_task(exchanged(served.address, plain(*AT_ONCE["a list"])))
-    await until(lambda: len(served.agent.machines.waiters))
+    await until(lambda: len(served.agent.virtual_machines.waiters))
     await store.put_virtual_machine(MACHINE)
     assert (await asked).status == 200
 
@@ -180,8 +180,8 @@ class TestAConnection:
     async def test_that_is_idle_behind_an_answer_is_closed(
         self, monkeypatch: pytest.MonkeyPatch, start_agent: StartAgent
     ) -> None:
-        monkeypatch.setattr(connections, "IDLE", 0.2)
-        served = await start_agent(bounds={"deadline": 0.1})
+        monkeypatch.setattr(connections, "IDLE_TIMEOUT", 0.2)
+        served = await start_agent(limits={"head_timeout": 0.1})
         loop = asyncio.get_running_loop()
         async with connected(served.address) as connection:
             for _ in range(3):  # longer than it may be idle, and much longer than a head may take
@@ -193,7 +193,7 @@ class TestAConnection:
             assert 0.15 < loop.time() - answered < 5
 
     async def test_that_sends_half_a_head_behind_an_answer_is_hurried(self, start_agent: StartAgent) -> None:
-        served = await start_agent(bounds={"deadline": 0.1})
+        served = await start_agent(limits={"head_timeout": 0.1})
         async with connected(served.address) as connection:
             await connection.send(plain(*AT_ONCE["a port"]))
             assert (await connection.answer()).status == 200

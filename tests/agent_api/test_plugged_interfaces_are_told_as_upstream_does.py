@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from agent_api.authorship import upstream_time
+from agent_api.field_types import format_vrouter_time
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import Settle
@@ -104,9 +104,9 @@ async def test_a_port_is_told_at_once_after_its_post(served: ServedAgent, machin
     ],
 )
 def test_time_is_hours_minutes_seconds_since_the_epoch(seconds: float, text: str) -> None:
-    assert upstream_time(seconds) == text
+    assert format_vrouter_time(seconds) == text
 
 
 def test_time_of_an_answer_is_now() -> None:
-    hours, minutes, _ = upstream_time(time.time()).split(":")
+    hours, minutes, _ = format_vrouter_time(time.time()).split(":")
     assert abs(int(hours) * 60 + int(minutes) - time.time() / 60) < 2

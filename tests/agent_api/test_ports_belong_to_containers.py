@@ -10,7 +10,7 @@ from agent_api.errors import NotReadyError
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.table import PortTable
-from tests.agent_api.conftest import StartAgent
+from tests.agent_api.conftest import StartAgent, change_in_progress
 from tests.support.agent import ServedAgent, port_of, until
 from tests.support.kept_ports import container_ports
 from tests.support.machines import SAMPLE_VM
@@ -79,7 +79,7 @@ async def test_an_empty_container_is_an_error_and_frees_nothing(served: ServedAg
     await plug(served, ETH0, container=OLD)
     async with served.tcp.delete(f"/vm/{SAMPLE_VM}?vm-id=") as answer:
         assert answer.status == 400
-        assert await answer.json() == {"error": "vm-id: is empty; leave it out or give it a value"}
+        assert await answer.json() == {"error": "vm-id: must not be empty; omit it or set a value"}
     assert owners(served) == {ETH0: OLD}
 
 
@@ -110,12 +110,12 @@ class TestWhoeverHoldsAddressesBack:
     """`plugged` and `on_unplugged`, for a manager in the same process."""
 
     async def test_a_machine_is_plugged_as_long_as_one_of_its_ports_is(self, served: ServedAgent) -> None:
-        assert not served.agent.plugged(SAMPLE_VM)
+        assert not served.agent.is_plugged(SAMPLE_VM)
         await plug(served, ETH0, ETH1, container=OLD)
         await unplug(served, f"{SAMPLE_VM}/{ETH0}")
-        assert served.agent.plugged(SAMPLE_VM)
+        assert served.agent.is_plugged(SAMPLE_VM)
         await unplug(served, f"{SAMPLE_VM}/{ETH1}")
-        assert not served.agent.plugged(SAMPLE_VM)
+        assert not served.agent.is_plugged(SAMPLE_VM)
 
     async def test_what_is_freed_is_told_once_and_what_is_taken_over_is_not(self, served: ServedAgent) -> None:
         told: list[list[str]] = []
@@ -134,22 +134,21 @@ class TestWhoeverHoldsAddressesBack:
         await plug(before, ETH0, container=OLD)
         ports = PortTable(PortDirectory(str(before.socket.parent / "ports")))
         await ports.load()
-        assert list(ports.of_machine(SAMPLE_VM)) == [ETH0]
+        assert list(ports.by_virtual_machine(SAMPLE_VM)) == [ETH0]
 
 
 async def test_nothing_is_changed_before_the_ports_are_reloaded(tmp_path: Path) -> None:
     ports = PortTable(PortDirectory(str(tmp_path)))
-    with pytest.raises(NotReadyError, match="not reloaded yet"):
+    with pytest.raises(NotReadyError, match="not loaded yet"):
         await ports.unplug(SAMPLE_VM)
 
 
 async def test_a_client_that_hangs_up_in_the_middle_does_not_stop_the_change(served: ServedAgent) -> None:
-    ports = served.agent.ports
-    changes = ports._changes
-    async with changes._one_at_a_time:  # a change is under way
+    executor = served.agent.ports.executor
+    async with change_in_progress(executor):
         post = asyncio.create_task(plug(served, ETH0, container=OLD))
-        await until(lambda: changes._under_way)
+        await until(lambda: len(executor) == 2)
         post.cancel()
         await asyncio.gather(post, return_exceptions=True)
-    await asyncio.gather(*changes._under_way)
+    await until(lambda: executor.is_idle)
     assert owners(served) == {ETH0: OLD}

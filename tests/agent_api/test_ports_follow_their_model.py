@@ -16,7 +16,7 @@ from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.instance import NAMESPACE, REMOTE, InstancePort
 from agent_api.ports.port import Port
-from agent_api.ports.stale import StalePorts
+from agent_api.ports.stale import StalePortCleaner
 from agent_api.ports.table import PortTable
 from tests.support.kept_ports import container_port, instance_port
 
@@ -52,7 +52,7 @@ class ModelOfPorts(RuleBasedStateMachine):
         self.table = PortTable(PortDirectory(str(self.root)))
         self.table.on_unplugged(lambda ports: self.freed.extend(port.vmi_uuid for port in ports))
         self.loop.run(self.table.load())
-        self.stale = StalePorts(self.table, after=0, device_exists=lambda name: name == "tap-there")
+        self.stale = StalePortCleaner(self.table, timeout=0, device_exists=lambda name: name == "tap-there")
         self.synced = False
         self.since: set[str] = set()
 
@@ -123,7 +123,7 @@ class ModelOfPorts(RuleBasedStateMachine):
         assert {port.vmi_uuid: port for port in self.table.all()} == self.model
         for vm_uuid in MACHINES:
             of_machine = {uuid: port for uuid, port in self.model.items() if port.vm_uuid == vm_uuid}
-            assert self.table.of_machine(vm_uuid) == of_machine
+            assert self.table.by_virtual_machine(vm_uuid) == of_machine
 
     @invariant()
     def the_files_are_the_model(self) -> None:

@@ -88,7 +88,7 @@ async def test_a_file_that_upstreams_plugin_removed_before_is_no_error(served: S
     (root / "vm" / MACHINE).rmdir()
     async with served.tcp.delete(f"/vm/{SAMPLE_VM}") as answer:
         assert answer.status == 200
-    assert not served.agent.plugged(SAMPLE_VM)
+    assert not served.agent.is_plugged(SAMPLE_VM)
 
 
 async def test_a_port_of_another_machine_name_than_before_leaves_its_old_place(served: ServedAgent, root: Path) -> None:
@@ -170,8 +170,11 @@ class TestWhatIsNoPort:
             (b'{"vm-uuid": 7}', "Expected `str`, got `int`"),
             (b"{}", "missing required field"),
             (b'{"x": ' + b"[" * 60_000, "recursion"),
-            (upstream_plugins_file(vm_uuid="no-uuid").encode(), "vm-uuid: 'no-uuid' is no uuid"),
-            (upstream_plugins_file(vm_name="../elsewhere").encode(), "vm-name: '../elsewhere' is no name"),
+            (upstream_plugins_file(vm_uuid="no-uuid").encode(), "vm-uuid: 'no-uuid' is not a valid uuid"),
+            (
+                upstream_plugins_file(vm_name="../elsewhere").encode(),
+                "vm-name: '../elsewhere' is not a valid virtual machine name",
+            ),
             (upstream_plugins_file(vm_name="k8s__default__other").encode(), "belongs to vm/k8s__default__other"),
             (upstream_plugins_file(vmi_uuid=SAMPLE_VN).encode(), f"belongs to vm/{MACHINE}/{SAMPLE_VN}"),
             (upstream_plugins_file(vm_namespace="x" * 100_000).encode(), "truncated"),

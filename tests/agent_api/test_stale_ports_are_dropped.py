@@ -10,7 +10,7 @@ import pytest
 from agent_api.errors import NotReadyError
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.port import Port
-from agent_api.ports.stale import StalePorts, device_exists
+from agent_api.ports.stale import StalePortCleaner, device_exists
 from agent_api.ports.table import PortTable
 from tests.agent_api.conftest import StartAgent
 from tests.support.agent import instance_port_of, port_of, until
@@ -38,9 +38,9 @@ async def table(directory: PortDirectory) -> PortTable:
     return table
 
 
-def cleaner(table: PortTable, *devices: str, after: float = 0) -> StalePorts:
+def cleaner(table: PortTable, *devices: str, after: float = 0) -> StalePortCleaner:
     """Cleans a table on a host that has these devices."""
-    return StalePorts(table, after=after, device_exists=lambda name: name in devices)
+    return StalePortCleaner(table, timeout=after, device_exists=lambda name: name in devices)
 
 
 def plugged(table: PortTable) -> set[str]:
@@ -161,13 +161,13 @@ class TestAfterAClientSaidThatItPostsItsPortsAgain:
         assert OTHER not in plugged(table)
 
     async def test_nobody_can_say_so_before_the_ports_are_reloaded(self, directory: PortDirectory) -> None:
-        with pytest.raises(NotReadyError, match="not reloaded yet"):
+        with pytest.raises(NotReadyError, match="not loaded yet"):
             cleaner(PortTable(directory)).sync()
 
     async def test_a_running_agent_cleans_after_its_start_and_after_each_request(
         self, start_agent: StartAgent, tmp_path: Path
     ) -> None:
-        served = await start_agent(stale_after=0.01, device_exists=lambda _name: False)
+        served = await start_agent(stale_timeout=0.01, device_exists=lambda _name: False)
         for _ in range(2):
             await served.tcp.post("/port", json=instance_port_of(SAMPLE_VM, OTHER))
             await served.tcp.post("/vm", json=port_of(SAMPLE_VM, GONE))

@@ -34,9 +34,9 @@ async def test_an_agent_is_ready_when_ports_are_reloaded_and_machines_listed(
     store: SqliteStore, tmp_path: Path
 ) -> None:
     agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path / "ports"), registry=CollectorRegistry())
-    assert agent.readiness() == ["the ports are not reloaded yet", "the machines are not listed yet"]
+    assert agent.readiness() == ["ports: not loaded yet", "virtual machines: not listed yet"]
     await agent.load_ports()
-    assert agent.readiness() == ["the machines are not listed yet"]
+    assert agent.readiness() == ["virtual machines: not listed yet"]
     async with running(agent):
         await until(lambda: not agent.readiness())
 
@@ -82,7 +82,7 @@ async def test_machines_ports_and_waiting_requests_are_told(
     await settle()
     await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
     waiting = asyncio.create_task(served.tcp.get("/vm-cfg/k8s__default__nobody?wait=30"))
-    await until(lambda: len(served.agent.machines.waiters))
+    await until(lambda: len(served.agent.virtual_machines.waiters))
     samples = await metrics(served)
     assert value(samples, "contrail_agent_machines") == 2  # one is the marker of `settle`
     assert value(samples, "contrail_agent_ports") == 1
@@ -102,10 +102,10 @@ async def test_durations_begin_at_1_ms_and_leave_the_wait_out(served: ServedAgen
 
 async def test_a_client_that_hung_up_is_counted_as_such(served: ServedAgent) -> None:
     waiting = asyncio.create_task(served.tcp.get("/vm-cfg/k8s__default__nobody?wait=30"))
-    await until(lambda: len(served.agent.machines.waiters))
+    await until(lambda: len(served.agent.virtual_machines.waiters))
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    await until(lambda: not len(served.agent.machines.waiters))
+    await until(lambda: not len(served.agent.virtual_machines.waiters))
     samples = await metrics(served)
     route = "/vm-cfg/{name}"
     assert value(samples, "contrail_agent_requests_total", method="GET", route=route, status="hung up") == 1

@@ -133,7 +133,9 @@ async def test_a_second_one_on_its_socket_is_refused(
     await put_virtual_machine(server, "web")
     await asyncio.to_thread(agent.start)
     second = AgentProcess(tmp_path / "second", kubeconfig, node=NODE, socket=str(agent.socket))
-    assert await asyncio.to_thread(_refusal, second) == f"cannot listen on {agent.socket}: another process does"
+    assert (
+        await asyncio.to_thread(_refusal, second) == f"cannot listen on {agent.socket}: another process listens on it"
+    )
 
 
 @pytest.mark.parametrize(

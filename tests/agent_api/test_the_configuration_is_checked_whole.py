@@ -63,10 +63,10 @@ def test_every_key_is_taken(file: Path) -> None:
         ("listen: 9091", "listen: Expected `str`, got `int`"),
         ("listen: localhost", "listen: 'localhost' is not HOST:PORT, such as 127.0.0.1:8083 or [::1]:8083"),
         ("metrics-listen: x:99999", "metrics-listen: 'x:99999' is not HOST:PORT, such as 127.0.0.1:8083 or [::1]:8083"),
-        ("metrics-listen: 127.0.0.1:9091", "metrics-listen: 127.0.0.1:9091 is taken by listen"),
-        ("node: ' '", "node: is empty"),
-        ("socket: agent.sock", "socket: 'agent.sock' is no absolute path"),
-        ("ports-dir: ''", "ports-dir: '' is no absolute path"),
+        ("metrics-listen: 127.0.0.1:9091", "metrics-listen: 127.0.0.1:9091 is already used by listen"),
+        ("node: ' '", "node: must not be empty"),
+        ("socket: agent.sock", "socket: 'agent.sock' is not an absolute path"),
+        ("ports-dir: ''", "ports-dir: '' is not an absolute path"),
         ("store: {kind: etcd}", "store.kind: Invalid value 'etcd'"),
         ("store: {path: /x}", "store: Object missing required field `kind`"),
         ("store: {kind: kubernetes, path: /x}", "store: Object contains unknown field `path`"),
@@ -90,7 +90,7 @@ class TestTheNode:
         with pytest.raises(ConfigurationError) as raised:
             load_agent_configuration(str(file))
         assert str(raised.value).startswith(f"{file}: node: ")
-        assert "is no name of a node: " in str(raised.value)
+        assert "is not a valid node name; " in str(raised.value)
 
     @pytest.mark.parametrize("name", ["x", "Worker_1.example", "x" * 253])
     def test_others_are_taken(self, file: Path, name: str) -> None:
@@ -100,7 +100,7 @@ class TestTheNode:
     def test_where_nothing_says_it_the_key_is_named_as_well(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("NODE_NAME", "A b")
         file.write_text("store: {kind: kubernetes}")
-        with pytest.raises(ConfigurationError, match="node: 'A b' is no name of a node"):
+        with pytest.raises(ConfigurationError, match="node: 'A b' is not a valid node name"):
             load_agent_configuration(str(file))
 
     def test_in_another_store_it_may_be_any(self, file: Path) -> None:
@@ -116,11 +116,11 @@ class TestCommand:
         [
             (
                 WHOLE,
-                "store.kind: embedded belongs to one process: its agent is part of `contrail-manager --embedded`",
+                "store.kind: embedded is not supported by a standalone agent; run `contrail-manager --embedded`",
             ),
             ("store: {kind: vnc, url: http://x}", "store.kind: vnc is not supported yet"),
-            ("node: worker-1", "store: is needed, such as {kind: kubernetes}"),
-            ("store:", "store: is needed, such as {kind: kubernetes}"),
+            ("node: worker-1", "store: required, for example {kind: kubernetes}"),
+            ("store:", "store: required, for example {kind: kubernetes}"),
         ],
     )
     def test_refuses_a_store_that_is_none_of_its_own(
@@ -140,7 +140,7 @@ class TestCommand:
     def test_tells_what_is_wrong_with_the_file_first(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
         file.write_text("store: {kind: kubernetes}\nnode: ''")
         assert main(["--config", str(file)]) == 2
-        assert capsys.readouterr().err == f"contrail-agent: {file}: node: is empty\n"
+        assert capsys.readouterr().err == f"contrail-agent: {file}: node: must not be empty\n"
 
     def test_needs_a_file(self, capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as ended:

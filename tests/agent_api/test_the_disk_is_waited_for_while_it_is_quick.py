@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_api.errors import PortsError
+from agent_api.errors import StorageError
 from agent_api.ports.directory import PortDirectory
-from agent_api.ports.disk import DiskPace
+from agent_api.ports.disk_latency import DiskLatency
 from agent_api.ports.table import PortTable
+from tests.agent_api.conftest import change_in_progress
 from tests.support.agent import until
 from tests.support.kept_ports import container_port, container_ports
 from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
@@ -47,25 +48,25 @@ def kept(tmp_path: Path) -> list[str]:
 
 
 async def test_what_is_plugged_at_once_is_kept_and_freed_at_once(ports: PortTable, tmp_path: Path) -> None:
-    assert ports.plug_at_once([container_port(vm_id="c1")])
-    assert (list(ports.of_machine(SAMPLE_VM)), kept(tmp_path)) == ([SAMPLE_VMI], [SAMPLE_VMI])
-    assert ports.unplug_at_once(SAMPLE_VM, vmi_uuid=None, container="another")
-    assert list(ports.of_machine(SAMPLE_VM)) == [SAMPLE_VMI]
-    assert ports.unplug_at_once(SAMPLE_VM, vmi_uuid=SAMPLE_VMI, container="c1")
+    assert ports.plug_nowait([container_port(vm_id="c1")])
+    assert (list(ports.by_virtual_machine(SAMPLE_VM)), kept(tmp_path)) == ([SAMPLE_VMI], [SAMPLE_VMI])
+    assert ports.unplug_nowait(SAMPLE_VM, vmi_uuid=None, container="another")
+    assert list(ports.by_virtual_machine(SAMPLE_VM)) == [SAMPLE_VMI]
+    assert ports.unplug_nowait(SAMPLE_VM, vmi_uuid=SAMPLE_VMI, container="c1")
     assert (len(ports), kept(tmp_path)) == (0, [])
 
 
 async def test_nothing_is_done_at_once_before_the_ports_are_reloaded(tmp_path: Path) -> None:
     ports = PortTable(PortDirectory(str(tmp_path)))
-    assert not ports.plug_at_once([container_port()])
+    assert not ports.plug_nowait([container_port()])
     assert len(ports) == 0
 
 
 async def test_nothing_is_done_at_once_while_a_change_is_under_way(ports: PortTable) -> None:
-    async with ports._changes._one_at_a_time:
+    async with change_in_progress(ports.executor):
         other = asyncio.create_task(ports.plug([container_port(vm_id="first")]))
-        await until(lambda: ports._changes._under_way)
-        assert not ports.plug_at_once([container_port(vm_id="second")])
+        await until(lambda: len(ports.executor) == 2)
+        assert not ports.plug_nowait([container_port(vm_id="second")])
     await other
     assert [port.vm_id for port in container_ports(ports)] == ["first"]
 
@@ -73,18 +74,20 @@ async def test_nothing_is_done_at_once_while_a_change_is_under_way(ports: PortTa
 async def test_a_disk_that_refuses_is_an_error_and_nothing_is_plugged(ports: PortTable, tmp_path: Path) -> None:
     port = container_port()
     (tmp_path / "vm" / port.vm_name).write_text("no folder")
-    with pytest.raises(PortsError, match="File exists"):
-        ports.plug_at_once([port])
+    with pytest.raises(StorageError, match="File exists"):
+        ports.plug_nowait([port])
     assert len(ports) == 0
 
 
-async def test_nothing_is_done_at_once_on_a_slow_disk(ports: PortTable) -> None:
+async def test_nothing_is_done_at_once_on_a_slow_disk(tmp_path: Path) -> None:
     clock = Clock()
-    ports._disk = DiskPace(clock)
-    ports._disk.time(clock.passing(0.1))
-    assert not ports.plug_at_once([container_port()])
+    disk = DiskLatency(clock)
+    ports = PortTable(PortDirectory(str(tmp_path)), disk=disk)
+    await ports.load()
+    disk.measure(clock.passing(0.1))
+    assert not ports.plug_nowait([container_port()])
     clock.seconds += 60
-    assert ports.plug_at_once([container_port()])
+    assert ports.plug_nowait([container_port()])
 
 
 class TestADisk:
@@ -92,24 +95,24 @@ class TestADisk:
 
     def test_is_quick_until_a_change_took_long(self) -> None:
         clock = Clock()
-        pace = DiskPace(clock)
-        pace.time(clock.passing(0.019))
-        assert pace.is_quick
-        pace.time(clock.passing(0.021))
-        assert not pace.is_quick
+        latency = DiskLatency(clock)
+        latency.measure(clock.passing(0.019))
+        assert latency.is_fast
+        latency.measure(clock.passing(0.021))
+        assert not latency.is_fast
 
     def test_that_fails_slowly_is_slow(self) -> None:
         clock = Clock()
-        pace = DiskPace(clock)
+        latency = DiskLatency(clock)
         with pytest.raises(OSError, match="broken"):
-            pace.time(clock.passing(1, then=OSError("broken")))
-        assert not pace.is_quick
+            latency.measure(clock.passing(1, then=OSError("broken")))
+        assert not latency.is_fast
 
     def test_is_trusted_after_a_minute(self) -> None:
         clock = Clock()
-        pace = DiskPace(clock)
-        pace.time(clock.passing(1))
+        latency = DiskLatency(clock)
+        latency.measure(clock.passing(1))
         clock.seconds += 59.9
-        assert not pace.is_quick
+        assert not latency.is_fast
         clock.seconds += 0.1
-        assert pace.is_quick
+        assert latency.is_fast

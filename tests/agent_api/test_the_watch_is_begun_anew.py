@@ -53,8 +53,8 @@ class ScriptedStore:
 async def followed(store: ScriptedStore) -> AsyncIterator[tuple[VirtualMachineIndex, VirtualMachineWatch]]:
     """Follows the store up to its last watch."""
     machines = VirtualMachineIndex()
-    watch = VirtualMachineWatch(store, node=NODE, machines=machines, first_pause=0.001)
-    task = asyncio.create_task(watch.follow())
+    watch = VirtualMachineWatch(store, node=NODE, index=machines, first_pause=0.001)
+    task = asyncio.create_task(watch.run())
     try:
         async with asyncio.timeout(DEADLINE):
             waiting = asyncio.create_task(store.last_is_open.wait())
@@ -68,7 +68,7 @@ async def followed(store: ScriptedStore) -> AsyncIterator[tuple[VirtualMachineIn
 
 
 def answering(machines: VirtualMachineIndex, *those: VirtualMachine) -> list[bool]:
-    return [machines.named(machine.name) is not None for machine in those]
+    return [machines.find(machine.name) is not None for machine in those]
 
 
 async def test_what_disappeared_meanwhile_is_dropped_after_the_new_list() -> None:
@@ -86,7 +86,7 @@ async def test_what_is_known_stays_served_while_the_new_list_is_not_whole() -> N
     store = ScriptedStore(([*added(known), SYNCED], error), (added(new), None))
     async with followed(store) as (machines, watch):
         assert answering(machines, known, new) == [True, True]
-        assert watch.problem == "the store cannot be watched: the disk is on fire"
+        assert watch.problem == "store: watch failed: the disk is on fire"
 
 
 async def test_it_is_tried_again_as_often_as_it_fails() -> None:
@@ -108,7 +108,7 @@ async def test_a_watch_that_the_store_ends_is_begun_anew_too() -> None:
 async def test_an_error_that_is_none_of_the_stores_ends_the_agent() -> None:
     store = ScriptedStore(([], ZeroDivisionError("a bug")))
     with pytest.raises(ZeroDivisionError):
-        await VirtualMachineWatch(store, node=NODE, machines=VirtualMachineIndex()).follow()
+        await VirtualMachineWatch(store, node=NODE, index=VirtualMachineIndex()).run()
 
 
 async def test_a_pod_that_waits_is_served_when_the_store_is_back(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ async def test_pauses_double_up_to_a_cap_and_are_jittered(monkeypatch: pytest.Mo
     for _ in range(10):
         store = ScriptedStore(*[([], StoreUnavailableError("locked"))] * len(bounds))
         with pytest.raises(asyncio.CancelledError):
-            await VirtualMachineWatch(store, node=NODE, machines=VirtualMachineIndex()).follow()
+            await VirtualMachineWatch(store, node=NODE, index=VirtualMachineIndex()).run()
     assert all(bound / 2 <= pause <= bound for bound, pause in zip(bounds * 10, pauses, strict=True))
     assert len(set(pauses[:: len(bounds)])) > 1
     assert virtual_machine_watch.LONGEST_PAUSE == 10.0

@@ -93,7 +93,7 @@ class TestTheVcenterManager:
     async def test_after_its_restart_what_it_does_not_post_again_is_freed_and_what_is_up_stays_up(
         self, start_agent: StartAgent
     ) -> None:
-        served = await start_agent(stale_after=0.5, device_exists=lambda _name: True)
+        served = await start_agent(stale_timeout=0.5, device_exists=lambda _name: True)
         manager = VcenterManager(Asker(served.address))
         for vmi_uuid in (SAMPLE_VMI, OTHER_VMI):
             assert await asyncio.to_thread(manager.add_port, vmi_uuid, SAMPLE_VM, 2000)

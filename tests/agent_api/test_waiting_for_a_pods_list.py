@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from agent_api.handlers import configured
+from agent_api.handlers import vm_cfg
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import StartAgent
@@ -24,7 +24,7 @@ async def asked(served: ServedAgent, name: str, **parameters: str) -> Answer:
 
 async def waiting_requests(served: ServedAgent, number: int) -> None:
     """Returns when so many requests wait."""
-    await until(lambda: len(served.agent.machines.waiters) == number)
+    await until(lambda: len(served.agent.virtual_machines.waiters) == number)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def ask(served: ServedAgent) -> AsyncIterator[Ask]:
     tasks: list[asyncio.Task[Answer]] = []
 
     async def ask(name: str, **parameters: str) -> asyncio.Task[Answer]:
-        before = len(served.agent.machines.waiters)
+        before = len(served.agent.virtual_machines.waiters)
         tasks.append(asyncio.create_task(asked(served, name, wait="30", **parameters)))
         await waiting_requests(served, before + 1)
         return tasks[-1]
@@ -95,7 +95,7 @@ async def test_when_the_time_is_over_it_is_upstreams_404(served: ServedAgent, se
 
 
 async def test_a_longer_wait_than_the_longest_is_cut(served: ServedAgent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configured, "LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(vm_cfg, "MAX_WAIT", 0.05)
     assert (await asked(served, "k8s__default__nobody", wait="999999999"))[0] == 404
 
 
@@ -103,7 +103,7 @@ async def test_a_longer_wait_than_the_longest_is_cut(served: ServedAgent, monkey
 async def test_a_wait_that_is_no_number_of_seconds_is_an_error_that_names_it(served: ServedAgent, seconds: str) -> None:
     status, content = await asked(served, "k8s__default__p1", wait=seconds)
     assert status == 400
-    assert content == {"error": f"wait: {seconds[:80]!r} is no number of seconds"}
+    assert content == {"error": f"wait: {seconds[:80]!r} is not a number of seconds"}
 
 
 async def test_a_client_that_hangs_up_is_forgotten_at_once(served: ServedAgent, ask: Ask) -> None:
@@ -120,15 +120,15 @@ async def test_many_wait_while_others_are_answered(store: SqliteStore, start_age
     for machine in machines:
         await store.put_virtual_machine(machine)
     assert [names_of(await answer) for answer in answers] == [[machine.uuid] for machine in machines]
-    assert len(served.agent.machines.waiters) == 0
+    assert len(served.agent.virtual_machines.waiters) == 0
 
 
 async def test_an_agent_that_stops_tells_those_who_wait(start_agent: StartAgent) -> None:
     served = await start_agent()
     answer = asyncio.create_task(asked(served, "k8s__default__p1", wait="30"))
     await waiting_requests(served, 1)
-    served.agent.machines.waiters.stop()
-    assert await answer == (503, {"error": "the agent is stopping"})
+    served.agent.virtual_machines.waiters.stop()
+    assert await answer == (503, {"error": "agent: stopping"})
     assert (await asked(served, "k8s__default__p1", wait="30"))[0] == 503
 
 
@@ -158,7 +158,7 @@ class TestUid:
 
     async def test_an_empty_uid_is_an_error(self, served: ServedAgent) -> None:
         status, content = await asked(served, "k8s__default__p1", uid="")
-        assert (status, content) == (400, {"error": "uid: is empty; leave it out or give it a value"})
+        assert (status, content) == (400, {"error": "uid: must not be empty; omit it or set a value"})
 
     async def test_who_waits_for_a_recreated_pod_never_gets_its_predecessors_list(
         self, store: SqliteStore, served: ServedAgent, ask: Ask

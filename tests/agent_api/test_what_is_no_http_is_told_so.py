@@ -49,7 +49,7 @@ async def test_it_is_400_as_json_and_the_end_of_the_connection(
         while answer.status == 200:  # the request was right, and what came after it was not
             answer = await connection.answer()
     assert answer.status == 400
-    assert answer.error.startswith(("the request is malformed: ", "the body is not sent as HTTP demands"))
+    assert answer.error.startswith(("request: malformed HTTP: ", "body: malformed HTTP"))
     assert len(answer.error) < 300
     assert "\n" not in answer.error
     assert traces(caplog) == []
@@ -72,7 +72,7 @@ class TestAWrongChunk:
     ) -> ServedAgent:
         monkeypatch.setattr(web_protocol, "HttpRequestParser", parser)
         caplog.set_level(logging.DEBUG)
-        return await start_agent(bodies=RequestBodyReader(deadline=0.1), bounds={"deadline": 0.1})
+        return await start_agent(body_reader=RequestBodyReader(timeout=0.1), limits={"head_timeout": 0.1})
 
     async def test_that_comes_after_a_right_one_ends_the_body(
         self, served: ServedAgent, caplog: pytest.LogCaptureFixture
@@ -83,8 +83,8 @@ class TestAWrongChunk:
             await connection.send(b"zz\r\n")
             answer = await connection.answer()
             assert (answer.status, answer.error) in {
-                (400, "the body is not sent as HTTP demands"),
-                (408, "the body was not here within 0.1 s"),
+                (400, "body: malformed HTTP"),
+                (408, "body: timed out after 0.1 s"),
             }
             assert await connection.ends()
         assert traces(caplog) == []

@@ -36,7 +36,7 @@ def bench_pages(agent: NodeAgent, store: SqliteStore) -> list[web.RouteDef]:
     """The pages for the benchmark."""
 
     async def waiting(_request: web.Request) -> web.Response:
-        return web.Response(text=str(len(agent.machines.waiters)))
+        return web.Response(text=str(len(agent.virtual_machines.waiters)))
 
     async def write(request: web.Request) -> web.Response:
         machine = pod(request.match_info["name"])
@@ -52,7 +52,7 @@ async def main(folder: Path) -> None:
     store = await SqliteStore.open(folder / "store" / "config.db")
     agent = NodeAgent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=CollectorRegistry())
     await agent.load_ports()
-    runner = agent_runner(agent_application(agent, take_writes=True, pages=bench_pages(agent, store)))
+    runner = agent_runner(agent_application(agent, accept_writes=True, routes=bench_pages(agent, store)))
     await runner.setup()
     address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))
     async with serve_unix(runner, str(folder / "agent.sock")):
@@ -60,7 +60,7 @@ async def main(folder: Path) -> None:
         empty = resident_kib("self")
         for number in range(PODS):
             await store.put_virtual_machine(pod(f"p{number}"))
-        await agent.machines.awaited(f"k8s__default__p{PODS - 1}", seconds=10)
+        await agent.virtual_machines.wait_for(f"k8s__default__p{PODS - 1}", seconds=10)
         print(
             json.dumps(
                 {

@@ -53,7 +53,7 @@ async def test_a_pod_whose_list_comes_later_is_attached_when_it_is_there(
     served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox, sandbox: Netns, machine: VirtualMachine
 ) -> None:
     adding = asyncio.create_task(asyncio.to_thread(plugin.add, pod))
-    while not len(served.agent.machines.waiters):  # noqa: ASYNC110 - the agent tells nobody when somebody waits
+    while not len(served.agent.virtual_machines.waiters):  # noqa: ASYNC110 - the agent tells nobody when somebody waits
         await asyncio.sleep(0.01)
     await store.put_virtual_machine(machine)
     (await adding).succeeded()

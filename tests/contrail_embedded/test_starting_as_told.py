@@ -28,13 +28,13 @@ def _embedded(work: Path, **given: str) -> list[str]:
 
 
 def test_it_needs_to_be_told_what_to_be() -> None:
-    assert _refused() == "contrail-manager: --config FILE or --embedded is needed"
+    assert _refused() == "contrail-manager: --config FILE or --embedded is required"
 
 
 def test_embedded_options_go_with_embedded(tmp_path: Path) -> None:
     config = tmp_path / "manager.yaml"
     config.write_text("{}")
-    assert "--listen goes with --embedded" in _refused("--config", str(config), "--listen", "127.0.0.1:1")
+    assert "--listen requires --embedded" in _refused("--config", str(config), "--listen", "127.0.0.1:1")
 
 
 @pytest.mark.parametrize("missing", ["manifests", "data-dir"])
@@ -66,7 +66,7 @@ def test_an_option_that_cannot_be_is_named(tmp_path: Path, given: dict[str, str]
         ("source: {kind: kubernetes}", "store.kind: embedded: agents in a cluster cannot read it"),
         (
             "source: {kind: kubernetes}\nstore: {kind: kubernetes}",
-            "source.kind: kubernetes does not go with --embedded",
+            "source.kind: kubernetes cannot be combined with --embedded",
         ),
         ("store: {kind: kubernetes}", "virtual machines of pods without manifest would be deleted"),
         ("store: {kind: vnc, url: http://127.0.0.1:8082}", "store.kind: vnc is not supported yet"),

@@ -26,7 +26,7 @@ async def document(tmp_path: Path) -> AsyncIterator[Json]:
     registry = CollectorRegistry()
     agent = NodeAgent(store=store, node="worker-1", ports_dir=str(tmp_path / "ports"), registry=registry)
     pages = await asyncio.to_thread(status_routes, agent.readiness, registry)
-    async with TestClient(TestServer(agent_application(agent, take_writes=True, pages=pages))) as client:
+    async with TestClient(TestServer(agent_application(agent, accept_writes=True, routes=pages))) as client:
         yield json.loads(await (await client.get("/openapi.json")).read())
     await store.close()
 

@@ -40,13 +40,13 @@ async def serve_agent(
     folder: Path,
     *,
     tcp_writes: bool = True,
-    bodies: RequestBodyReader | None = None,
-    bounds: Mapping[str, Any] | None = None,
+    body_reader: RequestBodyReader | None = None,
+    limits: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> AsyncIterator[ServedAgent]:
     """Runs an agent with its ports and its socket below `folder`.
 
-    `bounds` are those of its connections, further options those of `Agent`.
+    `limits` are those of its connections, further options those of `Agent`.
     """
     registry = CollectorRegistry()
     socket = folder / "agent.sock"
@@ -54,7 +54,9 @@ async def serve_agent(
     await agent.load_ports()
     pages = await asyncio.to_thread(status_routes, agent.readiness, registry)  # reads the version from a file
     runners = [
-        agent_runner(agent_application(agent, take_writes=writes, pages=pages, bodies=bodies), **bounds or {})
+        agent_runner(
+            agent_application(agent, accept_writes=writes, routes=pages, body_reader=body_reader), **limits or {}
+        )
         for writes in (tcp_writes, True)
     ]
     async with contextlib.AsyncExitStack() as stack:

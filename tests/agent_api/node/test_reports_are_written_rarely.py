@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from agent_api.node.reporter import NodeReporter, ReportPace
-from agent_api.virtual_machine_index import VirtualMachineIndex
+from agent_api.node.reporter import NodeReporter, ReportIntervals
 from contrail_config.errors import StoreUnavailableError
 from tests.agent_api.conftest import Settle
 from tests.agent_api.node.conftest import VERSIONS, KeptReports
@@ -17,7 +16,7 @@ from tests.support.agent import DEADLINE, ServedAgent
 from tests.support.clock import FakeClock
 from tests.support.following import eventually
 
-PACE = ReportPace()
+PACE = ReportIntervals()
 
 
 @pytest.fixture(autouse=True)
@@ -36,9 +35,9 @@ async def test_the_first_report_says_who_reports_and_when(reporter: NodeReporter
 
 
 async def test_before_the_machines_are_listed_nothing_is_told(
-    reporter: NodeReporter, reports: KeptReports, monkeypatch: pytest.MonkeyPatch
+    served: ServedAgent, reporter: NodeReporter, reports: KeptReports
 ) -> None:
-    monkeypatch.setattr(reporter, "_machines", VirtualMachineIndex())
+    served.agent.virtual_machines.synced = False
     await reporter.report()
     assert not reports.written
 
@@ -56,7 +55,7 @@ async def test_a_change_is_written_at_the_next_moment(
     reporter: NodeReporter, reports: KeptReports, clock: FakeClock
 ) -> None:
     pauses = [await reporter.report()]
-    reporter._errors.add("disk full")
+    reporter.errors.add("disk full")
     pauses.append(await reporter.report())
     assert [report.last_errors for report in reports.written] == [(), ("disk full",)]
     assert all(PACE.interval <= pause <= PACE.interval * 1.25 for pause in pauses)
@@ -74,7 +73,7 @@ async def test_failures_make_it_rarer_until_one_write_succeeds(
     assert await reporter.report() <= PACE.interval * 1.25
     assert len(reports.written) == 1
     reports.failure = StoreUnavailableError("again")
-    reporter._errors.add("news")
+    reporter.errors.add("news")
     assert await reporter.report() <= 2 * PACE.interval
 
 
@@ -83,7 +82,7 @@ async def test_what_changed_while_nothing_could_be_written_is_in_the_next_report
 ) -> None:
     await reporter.report()
     reports.failure = StoreUnavailableError("away")
-    reporter._errors.add("while it was away")
+    reporter.errors.add("while it was away")
     await reporter.report()
     reports.failure = None
     await reporter.report()
@@ -102,8 +101,8 @@ async def test_setting_the_time_of_day_changes_nothing_but_what_is_told(
 
 
 async def test_it_goes_on_by_itself_with_the_errors_of_the_log(served: ServedAgent, reports: KeptReports) -> None:
-    pace = ReportPace(interval=0.001)
-    reporter = NodeReporter(served.agent, reports, versions=VERSIONS, pace=pace)
+    pace = ReportIntervals(interval=0.001)
+    reporter = NodeReporter(served.agent, reports, versions=VERSIONS, intervals=pace)
     task = asyncio.create_task(reporter.run())
     try:
         await eventually(lambda: reports.written)

@@ -36,7 +36,9 @@ class Joined:
 
     async def knows(self, machines: int) -> None:
         """Returns when the agent has heard that there are so many machines."""
-        await until(lambda: self.served.agent.machines.listed and len(self.served.agent.machines) == machines)
+        await until(
+            lambda: self.served.agent.virtual_machines.synced and len(self.served.agent.virtual_machines) == machines
+        )
 
 
 @pytest.fixture
@@ -79,7 +81,7 @@ async def test_two_agents_of_one_node_tell_of_each_other(server: FakeApiServer, 
             await agent.reporter.report()
         found = await reported(server)
         assert found.instance == one.reporter._instance
-        assert found.conflicts == (f"another agent reports of this node: {other.reporter._instance}",)
+        assert found.conflicts == (f"another agent reports for this node: {other.reporter._instance}",)
 
 
 async def test_an_agent_that_starts_anew_is_no_other_agent(server: FakeApiServer, join: Join) -> None:

@@ -127,7 +127,7 @@ async def test_ports_of_instances_have_no_machine_and_wait_for_nobody(
 async def test_a_report_holds_no_more_than_an_object_can(
     forced: ServedAgent, make_reporter: MakeReporter, reports: KeptReports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unplugged, "_MOST", 1)
+    monkeypatch.setattr(unplugged, "_MAX_INTERFACES", 1)
     reporter = make_reporter(forced)
     await unplug(forced, f"{UID}/{INTERFACES[0]}")
     await unplug(forced, f"{UID}/{INTERFACES[1]}")
@@ -146,7 +146,7 @@ class TestAnAgentThatStartsAnew:
         await store.delete_virtual_machine(UID)
         async with serve_agent(store, tmp_path) as served:
             reporter = make_reporter(served)
-            await until(lambda: served.agent.machines.listed)
+            await until(lambda: served.agent.virtual_machines.synced)
             assert await last(reporter, reports) == (2, [])
             await unplug(served)
             assert await last(reporter, reports) == (0, sorted(INTERFACES))
