@@ -222,8 +222,8 @@ class TestValuesOfInstances:
             ),
             (
                 {"mac_address": "00:00:00:00:00:00"},
-                "mac-address: '00:00:00:00:00:00' is not a valid MAC address, use xx:xx:xx:xx:xx:xx format, not all "
-                "zero",
+                "mac-address: '00:00:00:00:00:00' is not a valid MAC address, use xx:xx:xx:xx:xx:xx format, not all"
+                " zero",
             ),
             ({"type": 3}, "type: Invalid enum value 3"),
             ({"type": "0"}, "type: Expected `int`, got `str`"),

@@ -104,4 +104,4 @@ class TestStatus:
         self, ready: ServedAgent, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(type(ready.agent.ports), "loaded", property(lambda table: False))
-        assert "ports are not reloaded" in (await asyncio.to_thread(plugin.status)).failed(51)
+        assert "ports: not loaded yet" in (await asyncio.to_thread(plugin.status)).failed(51)
