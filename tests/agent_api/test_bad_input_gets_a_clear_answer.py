@@ -29,6 +29,8 @@ A_NAME = {"POST /vm": "vm-name", "POST /port": "id", "POST /gateway": "interface
 OPTIONAL = {"vm-id", "vm-ifname", "vm-namespace", "vhostuser-mode", "author", "time"}
 REQUIRED = {page: [key for key in good if key not in OPTIONAL] for page, good in GOOD.items()}
 
+NOT_A_MAC = "is not a valid MAC address, use xx:xx:xx:xx:xx:xx format, not all zero"
+
 every_page = pytest.mark.parametrize("page", list(GOOD))
 
 
@@ -222,8 +224,7 @@ class TestValuesOfInstances:
             ),
             (
                 {"mac_address": "00:00:00:00:00:00"},
-                "mac-address: '00:00:00:00:00:00' is not a valid MAC address, use xx:xx:xx:xx:xx:xx format, not all"
-                " zero",
+                f"mac-address: '00:00:00:00:00:00' {NOT_A_MAC}",
             ),
             ({"type": 3}, "type: Invalid enum value 3"),
             ({"type": "0"}, "type: Expected `int`, got `str`"),
