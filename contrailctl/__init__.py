@@ -1,1 +1,1 @@
-"""Command line for operators."""
+"""`contrailctl`, the operators' command line."""

@@ -1,9 +1,9 @@
-"""Time spans as operators of Kubernetes know them."""
+"""Formats ages like kubectl."""
 
 import itertools
 
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
-_EXACT_BELOW = 10  # of its greatest unit, a span shows the next one too
+_EXACT_BELOW = 10  # below this number of its largest unit, an age also shows the next smaller unit
 
 
 def format_age(seconds: float) -> str:

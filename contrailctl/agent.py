@@ -1,6 +1,6 @@
-"""Asks a node's agent directly: what it serves to the CNI plugin about one pod.
+"""Client of a node agent's API: the interfaces that the agent serves to the CNI plugin for one pod.
 
-A stock agent of Contrail answers too, without addresses until a port is plugged.
+A Contrail vrouter agent is supported too; it returns no addresses until a port is plugged.
 """
 
 import sys
@@ -23,8 +23,8 @@ from contrailctl.errors import NotFoundError, ResponseError
 _DNS_UNKNOWN = ("0.0.0.0", "::")
 
 
-class _ConfiguredItem(msgspec.Struct, rename="kebab"):
-    """An item of `/vm-cfg`, as far as it is read."""
+class _ConfiguredInterface(msgspec.Struct, rename="kebab"):
+    """An item of `/vm-cfg`, reduced to the keys that are used."""
 
     id: str
     vm_uuid: str
@@ -45,7 +45,7 @@ class _ConfiguredItem(msgspec.Struct, rename="kebab"):
 
 
 class Port(msgspec.Struct, rename="kebab"):
-    """A plugged interface: an item of `/vm`, as far as it is read. `system_name` is the device of its host end."""
+    """A plugged interface: an item of `/vm`. `system_name` is the device at its host end."""
 
     id: str
     system_name: str
@@ -53,29 +53,30 @@ class Port(msgspec.Struct, rename="kebab"):
     ip_address: str | None = None
     plen: int = 0
     v6_ip_address: str | None = None
-    v6_plen: int = 64  # a stock agent does not tell it
+    v6_plen: int = 64  # a Contrail vrouter agent omits it
 
 
 Item = TypeVar("Item", bound=msgspec.Struct)
 
 
 class AgentApi:
-    """The API of one agent. Methods raise ContrailctlError."""
+    """API of one agent. Methods raise ContrailctlError."""
 
     def __init__(self, endpoint: Endpoint, *, cluster: str) -> None:
         self._endpoint = endpoint
         self._cluster = cluster
 
-    def machine(self, namespace: str, pod: str) -> VirtualMachine:
-        """A pod's machine with all its interfaces, as far as the agent tells. Raises NotFoundError."""
+    def virtual_machine(self, namespace: str, pod: str) -> VirtualMachine:
+        """Returns a pod's virtual machine, without the fields that the agent does not serve. Raises NotFoundError."""
         name = virtual_machine_name(self._cluster, namespace, pod)
         try:
-            items = self._decode(f"/vm-cfg/{name}", _ConfiguredItem)
+            items = self._decode(f"/vm-cfg/{name}", _ConfiguredInterface)
         except NotFoundError as error:
-            raise NotFoundError(f"pod {namespace}/{pod} is not known to {self._endpoint.url} (as {name})") from error
+            message = f"pod {namespace}/{pod} not found at {self._endpoint.url} (virtual machine {name})"
+            raise NotFoundError(message) from error
         annotated = sorted(((_annotations(item), item) for item in items), key=lambda pair: _index(pair[0]))
         if not annotated:
-            raise ResponseError(f"{self._endpoint.url}/vm-cfg/{name}: has no interfaces")
+            raise ResponseError(f"{self._endpoint.url}/vm-cfg/{name}: no interfaces")
         first, item = annotated[0]
         return VirtualMachine(
             uuid=item.vm_uuid,
@@ -88,39 +89,40 @@ class AgentApi:
             interfaces=tuple(_interface(item, annotations) for annotations, item in annotated),
         )
 
-    def plugged(self, machine: VirtualMachine) -> dict[str, Port]:
-        """Those of its interfaces that are plugged, by their uuid."""
-        found = (self._plugged_one(machine.uuid, interface.uuid) for interface in machine.interfaces)
+    def plugged(self, virtual_machine: VirtualMachine) -> dict[str, Port]:
+        """Returns the ports of its plugged interfaces by interface uuid."""
+        found = (self._port(virtual_machine.uuid, interface.uuid) for interface in virtual_machine.interfaces)
         return {port.id: port for ports in found for port in ports}
 
-    def _plugged_one(self, vm_uuid: str, vmi_uuid: str) -> list[Port]:
-        """Asks for one interface: of a machine whose interfaces are not all plugged, an agent tells none together."""
+    def _port(self, vm_uuid: str, vmi_uuid: str) -> list[Port]:
+        """Requests one interface: a request for all fails unless every interface is plugged."""
         try:
             return self._decode(f"/vm/{vm_uuid}/{vmi_uuid}", Port)
         except NotFoundError:
             return []
 
-    def _decode(self, path: str, item: type[Item]) -> list[Item]:
+    def _decode(self, path: str, item_type: type[Item]) -> list[Item]:
         body = self._endpoint.get(path)
         try:
-            return [msgspec.json.decode(each, type=item) for each in msgspec.json.decode(body, type=list[msgspec.Raw])]
+            items = msgspec.json.decode(body, type=list[msgspec.Raw])
+            return [msgspec.json.decode(item, type=item_type) for item in items]
         except msgspec.DecodeError as error:
-            raise ResponseError(f"{self._endpoint.url}{path}: is no agent's answer: {error}") from error
+            raise ResponseError(f"{self._endpoint.url}{path}: invalid response of an agent: {error}") from error
 
 
-def _annotations(item: _ConfiguredItem) -> dict[str, str]:
-    """Reads `{key:value}` texts."""
+def _annotations(item: _ConfiguredInterface) -> dict[str, str]:
+    """Parses `{key:value}` texts."""
     pairs = (text.strip("{}").partition(":") for text in item.annotations)
     return {key: value for key, _, value in pairs}
 
 
 def _index(annotations: Mapping[str, str]) -> int:
-    """Reads `<index>/<number>`; what says nothing comes last."""
+    """Parses `<index>/<number>`; an item without a valid index sorts last."""
     index = annotations.get("index", "").partition("/")[0]
     return int(index) if index.isdecimal() else sys.maxsize
 
 
-def _interface(item: _ConfiguredItem, annotations: Mapping[str, str]) -> VirtualMachineInterface:
+def _interface(item: _ConfiguredInterface, annotations: Mapping[str, str]) -> VirtualMachineInterface:
     domain, _, rest = item.vn_name.partition(":")
     project, _, network = rest.partition(":")
     default_gw = annotations.get("default-gw")
@@ -140,7 +142,7 @@ def _interface(item: _ConfiguredItem, annotations: Mapping[str, str]) -> Virtual
     )
 
 
-def _addresses(item: _ConfiguredItem) -> Iterator[InterfaceAddress]:
+def _addresses(item: _ConfiguredInterface) -> Iterator[InterfaceAddress]:
     if item.ip_address is not None:
         yield InterfaceAddress(item.ip_address, item.plen, item.gateway, _dns(item.dns_server))
     if item.v6_ip_address is not None:

@@ -1,4 +1,4 @@
-"""The command line: what can be said, and what it means where it is left out."""
+"""Command-line arguments and their defaults."""
 
 import argparse
 import contextlib
@@ -14,7 +14,7 @@ _KINDS = {"networks": "network", "pods": "pod", "interfaces": "interface", "port
 
 
 def parse_arguments(argv: list[str], *, version: str) -> argparse.Namespace:
-    """Returns the arguments, those of all commands set; ends the process with status 2 if they are wrong."""
+    """Returns the arguments, with defaults for those of other commands; exits with status 2 if they are invalid."""
     unset = {"manager": None, "agent": None, "output": "table", "timeout": None, "cluster_name": "k8s"}
     return _parser(version).parse_args(argv, argparse.Namespace(**unset))
 
@@ -30,20 +30,20 @@ def _parser(version: str) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_get(commands, common)
     _add_describe(commands, common)
-    commands.add_parser("status", help="are manager and agent ready, and how much do they hold", parents=[common])
+    commands.add_parser("status", help="show readiness and object counts of manager and agent", parents=[common])
     add_cni(commands, common)
     return parser
 
 
 def _common_options() -> argparse.ArgumentParser:
-    """Options that may stand before or behind the command: absent ones set nothing."""
+    """Options that are valid before and after the command; absent ones set nothing, so one does not reset the other."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("--manager", metavar="URL", help=f"default: $CONTRAIL_MANAGER or {DEFAULT_MANAGER}")
     common.add_argument("--agent", metavar="URL", help=f"default: $CONTRAIL_AGENT or {DEFAULT_AGENT}")
-    common.add_argument("--cluster-name", metavar="NAME", help="first part of machine names, asking an agent (k8s)")
+    common.add_argument("--cluster-name", metavar="NAME", help="cluster in virtual machine names of an agent (k8s)")
     common.add_argument("-o", "--output", choices=FORMATS, help="default: table")
     common.add_argument(
-        "--timeout", metavar="SECONDS", type=_seconds, help="for a request, a cni operation, or each step of gc"
+        "--timeout", metavar="SECONDS", type=_seconds, help="timeout of a request, a cni operation, or each step of gc"
     )
     return common
 
@@ -54,16 +54,16 @@ def _add_get(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", co
     for kind, singular in _KINDS.items():
         command = kinds.add_parser(kind, aliases=[singular], help=f"list {kind}", parents=[common])
         command.set_defaults(kind=kind)
-        command.add_argument("name", nargs="?", metavar="NAME", help="only those of this name")
+        command.add_argument("name", nargs="?", metavar="NAME", help="only objects with this name")
         scope = command.add_mutually_exclusive_group()
-        scope.add_argument("-n", "--namespace", help="only those of one namespace")
-        scope.add_argument("-A", "--all-namespaces", action="store_true", help="those of all namespaces (default)")
+        scope.add_argument("-n", "--namespace", help="only objects of this namespace")
+        scope.add_argument("-A", "--all-namespaces", action="store_true", help="objects of all namespaces (default)")
 
 
 def _add_describe(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", common: argparse.ArgumentParser
 ) -> None:
-    describe = commands.add_parser("describe", help="tell everything about one pod")
+    describe = commands.add_parser("describe", help="show the details of one pod")
     kinds = describe.add_subparsers(dest="kind", required=True, metavar="KIND")
     pod = kinds.add_parser("pod", help="describe a pod", parents=[common])
     pod.add_argument("pod", metavar="NAMESPACE/NAME")
@@ -74,4 +74,4 @@ def _seconds(text: str) -> float:
         seconds = float(text)
         if 0 < seconds < 1e6:
             return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0 and below a million")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0 and below 1000000")

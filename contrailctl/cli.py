@@ -1,6 +1,6 @@
-"""Command line for operators: `contrailctl get|describe|status|cni`.
+"""Entry point of the operators' command line: `contrailctl get|describe|status|cni`.
 
-Exit status: 0 done, 1 it failed or was not found, 2 wrong use, 130 it was interrupted. An error is one line on stderr.
+Exit status: 0 success, 1 failure or not found, 2 usage error, 130 interrupted. An error is one line on stderr.
 """
 
 import argparse
@@ -41,15 +41,15 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parse_arguments(sys.argv[1:] if argv is None else argv, version=version)
     try:
         with sigterm_interrupts():
-            answer = _run(arguments, version)
+            output = _run(arguments, version)
     except (UsageError, AttachmentError) as error:
         return _fail(error, EXIT_USAGE)
     except (ContrailctlError, CniRuntimeError) as error:
         return _fail(error, EXIT_FAILED)
     except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPTED)
-    _print(render(answer, arguments.output))
-    return answer.status
+    _print(render(output, arguments.output))
+    return output.status
 
 
 def _run(arguments: argparse.Namespace, version: str) -> Output:
@@ -67,7 +67,7 @@ def _run(arguments: argparse.Namespace, version: str) -> Output:
 
 
 def _source(arguments: argparse.Namespace) -> ManagerApi | AgentApi:
-    """An agent where only an agent is named, else the manager."""
+    """Returns the agent's API if only an agent is configured, else the manager's."""
     if arguments.agent and not arguments.manager:
         return _agent(arguments)
     return ManagerApi(_manager_endpoint(arguments))
@@ -90,12 +90,12 @@ def _endpoint(url: str, arguments: argparse.Namespace) -> Endpoint:
 
 
 def _print(text: str) -> None:
-    """Prints what there is to print; a reader that has seen enough (`| head`) is no failure."""
+    """Prints a non-empty text; a reader that closes the pipe early (`| head`) is not a failure."""
     try:
         if text:
             print(text, flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the interpreter's final flush fails
 
 
 def _fail(error: Exception | str, exit_status: int) -> int:

@@ -1,6 +1,6 @@
-"""`contrailctl cni`: a container runtime's calls, made by hand on a network namespace.
+"""`contrailctl cni`: runs CNI operations on a network namespace, as a container runtime does.
 
-Container IDs and the cache of results are those of cnitool, so either can take up what the other began.
+Container IDs and the result cache are compatible with cnitool, so each can delete what the other added.
 """
 
 import argparse
@@ -27,7 +27,7 @@ _FILE_ENDINGS = (".conflist", ".conf", ".json")
 
 
 class AttachmentView(msgspec.Struct, frozen=True):
-    """One attachment that a runtime made: `attachment` is `CONTAINER/IFNAME`; `gone`: its namespace is."""
+    """One attachment: `attachment` is `CONTAINER/IFNAME`; `gone` says that its network namespace no longer exists."""
 
     network: str
     attachment: str
@@ -37,13 +37,13 @@ class AttachmentView(msgspec.Struct, frozen=True):
 
     @property
     def row(self) -> tuple[str, str, str, str]:
-        """As people read it."""
+        """Cells of the table."""
         namespace = f"{self.namespace} (gone)" if self.gone else self.namespace
         return self.network, self.attachment, namespace, ", ".join(self.addresses)
 
 
 class NetworkReadiness(msgspec.Struct, frozen=True):
-    """Whether a network's plugins are `ready`, None where they cannot be asked; else the `code` of one that is not."""
+    """Whether a network's plugins are `ready`, None if STATUS is not supported; `code` is that of a failed plugin."""
 
     network: str
     version: str
@@ -53,27 +53,27 @@ class NetworkReadiness(msgspec.Struct, frozen=True):
 
 
 def cni_add(arguments: argparse.Namespace) -> Output:
-    """Attaches the namespace and answers the result."""
+    """Runs ADD and returns the result."""
     result = _runtime(arguments).add(_network(arguments), _attachment(arguments))
     return Output(msgspec.json.format(msgspec.json.encode(result), indent=2).decode(), result)
 
 
 def cni_check(arguments: argparse.Namespace) -> Output:
-    """Answers nothing if every plugin finds the attachment in order."""
+    """Runs CHECK; the output is empty if every plugin succeeds."""
     runtime, network = _runtime(arguments), _network(arguments)
     runtime.check(network, _as_added(runtime, network, _attachment(arguments)))
     return Output("", {})
 
 
 def cni_del(arguments: argparse.Namespace) -> Output:
-    """Detaches the namespace; answers nothing."""
+    """Runs DEL; the output is empty."""
     runtime, network = _runtime(arguments), _network(arguments)
     runtime.delete(network, _as_added(runtime, network, _attachment(arguments)))
     return Output("", {})
 
 
 def cni_list(arguments: argparse.Namespace) -> Output:
-    """Answers the attachments that were added and not deleted since, and says of which the namespace is gone."""
+    """Returns the cached attachments and marks those whose network namespace no longer exists."""
     runtime = Runtime([], cache_dir=arguments.cache_dir)
     views = [_view(cached) for cached in runtime.attachments(arguments.container_id)]
     rows = [view.row for view in views]
@@ -81,18 +81,18 @@ def cni_list(arguments: argparse.Namespace) -> Output:
 
 
 def cni_gc(arguments: argparse.Namespace) -> Output:
-    """Detaches what is not valid, and answers what that was as far as it was known."""
+    """Runs GC and returns the cached attachments that were detached."""
     network = _network(arguments)
     if network.disable_gc:
-        return Output(f"network {network.name} disables garbage collection: nothing was done", [])
+        return Output(f"network {network.name} disables garbage collection: nothing to do", [])
     detached = [str(key) for key in _runtime(arguments).garbage_collect(network, arguments.valid)]
     return Output("\n".join(f"detached {key}" for key in detached), detached)
 
 
 def cni_status(arguments: argparse.Namespace) -> Output:
-    """Answers whether an ADD can be served: every plugin is there, speaks the list's version, and says it is ready.
+    """Returns whether ADD can succeed: every plugin exists, supports the list's version and reports ready.
 
-    Exit status 1 with the plugin's code and message if one is not ready. Before CNI 1.1.0 none can be asked that.
+    The exit status is 1, with the plugin's code and message, if one is not ready. STATUS exists since CNI 1.1.0.
     """
     runtime, network = _runtime(arguments), _network(arguments)
     runtime.check_versions(network)
@@ -115,11 +115,11 @@ def _runtime(arguments: argparse.Namespace) -> Runtime:
 
 
 def _network(arguments: argparse.Namespace) -> NetworkList:
-    """A file if it looks like one, else a name in the configuration directory."""
-    named: str = arguments.network
-    if "/" in named or named.endswith(_FILE_ENDINGS):
-        return load_file(named)
-    return find_network(arguments.conf_dir, named)
+    """Returns the network from a file, or by its name in the configuration directory."""
+    network: str = arguments.network
+    if "/" in network or network.endswith(_FILE_ENDINGS):
+        return load_file(network)
+    return find_network(arguments.conf_dir, network)
 
 
 def _attachment(arguments: argparse.Namespace) -> Attachment:
@@ -138,15 +138,15 @@ def _capability_args(text: str) -> dict[str, object]:
     try:
         return msgspec.json.decode(text, type=dict[str, object])
     except msgspec.DecodeError as error:
-        raise UsageError(f"--capability-args {text!r}: must be a JSON object: {error}") from error
+        raise UsageError(f"--capability-args: {text!r} is not a JSON object: {error}") from error
 
 
 def _as_added(runtime: Runtime, network: NetworkList, attachment: Attachment) -> Attachment:
-    """Takes the parameters of the ADD where the command line states none, since they must be the same."""
+    """Completes the attachment with the cached parameters of its ADD: CHECK and DEL must use the same."""
     try:
         entry = runtime.cached(network, attachment)
     except ResultError:
-        return attachment  # CHECK tells it, DEL goes on without
+        return attachment  # CHECK reports it, DEL continues without
     if entry is None:
         return attachment
     return dataclasses.replace(
@@ -157,7 +157,7 @@ def _as_added(runtime: Runtime, network: NetworkList, attachment: Attachment) ->
 
 
 def _view(cached: CachedAttachment) -> AttachmentView:
-    """A result that cannot be read shows no addresses: what is attached is to be seen nevertheless."""
+    """Returns the view, without addresses if the cached result is invalid: the attachment is listed all the same."""
     try:
         addresses = convert_result(cached.entry.result, versions.CURRENT).get("ips", ())
     except ResultError:

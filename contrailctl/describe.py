@@ -1,4 +1,4 @@
-"""`contrailctl describe pod`: everything about one pod, as `kubectl describe` tells it."""
+"""`contrailctl describe pod`: the details of one pod, in the format of `kubectl describe`."""
 
 import argparse
 import time
@@ -18,10 +18,10 @@ _LABEL_WIDTH = 16
 
 
 def describe_pod(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -> Output:
-    """Describes the pod NAMESPACE/NAME: state, interfaces in order, default routes, events."""
+    """Returns state, default routes, interfaces in order and events of the pod NAMESPACE/NAME."""
     namespace, slash, name = arguments.pod.partition("/")
     if not (namespace and slash and name) or "/" in name:
-        raise UsageError(f"{arguments.pod!r}: a pod is named NAMESPACE/NAME")
+        raise UsageError(f"{arguments.pod!r}: must be NAMESPACE/NAME")
     if isinstance(source, AgentApi):
         return _of_agent(source, namespace, name)
     pod = source.pod(namespace, name)
@@ -31,11 +31,11 @@ def describe_pod(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -
 
 
 def _of_agent(agent: AgentApi, namespace: str, name: str) -> Output:
-    """What an agent serves is whole, so the pod is ready; of events it knows nothing."""
-    machine = agent.machine(namespace, name)
-    plugged = {uuid: port.system_name for uuid, port in agent.plugged(machine).items()}
-    pod = PodView(namespace, name, machine.uuid, machine.node, PodState.READY, machine=machine)
-    lines = [*_head(pod), *_machine(machine, plugged)]
+    """Describes a pod from an agent's API: a pod that it serves is ready, and it has no events."""
+    virtual_machine = agent.virtual_machine(namespace, name)
+    plugged = {uuid: port.system_name for uuid, port in agent.plugged(virtual_machine).items()}
+    pod = PodView(namespace, name, virtual_machine.uuid, virtual_machine.node, PodState.READY, machine=virtual_machine)
+    lines = [*_head(pod), *_machine(virtual_machine, plugged)]
     return Output("\n".join(lines), {"pod": pod, "plugged": plugged})
 
 
@@ -51,8 +51,8 @@ def _head(pod: PodView) -> Iterator[str]:
         yield _field("Message", pod.message)
 
 
-def _machine(machine: VirtualMachine | None, plugged: dict[str, str] | None = None) -> Iterator[str]:
-    interfaces = machine.interfaces if machine else ()
+def _machine(virtual_machine: VirtualMachine | None, plugged: dict[str, str] | None = None) -> Iterator[str]:
+    interfaces = virtual_machine.interfaces if virtual_machine else ()
     yield from _section("Default Routes", _default_routes(interfaces))
     yield from _section("Interfaces", _interfaces(interfaces, plugged))
 
@@ -66,12 +66,12 @@ def _default_routes(interfaces: Sequence[VirtualMachineInterface]) -> Iterator[s
 def _interfaces(interfaces: Sequence[VirtualMachineInterface], plugged: dict[str, str] | None) -> Iterator[str]:
     for index, interface in enumerate(interfaces):
         yield f"{interface_name(index, interface.interface)}:"
-        fields = {**_facts(interface, index), **_port(interface, plugged)}
+        fields = {**_fields(interface, index), **_port(interface, plugged)}
         yield from (f"  {_field(label, value)}" for label, value in fields.items())
 
 
-def _facts(interface: VirtualMachineInterface, index: int) -> dict[str, str]:
-    asked = {"Default-Gw": interface.default_gw.value} if interface.default_gw else {}
+def _fields(interface: VirtualMachineInterface, index: int) -> dict[str, str]:
+    default_gw = {"Default-Gw": interface.default_gw.value} if interface.default_gw else {}
     routes = [f"{route.dst} via {route.gw}" if route.gw else route.dst for route in interface.routes]
     return {
         "Index": str(index),
@@ -81,7 +81,7 @@ def _facts(interface: VirtualMachineInterface, index: int) -> dict[str, str]:
         "MTU": str(interface.mtu),
         "Addresses": ", ".join(map(_address, interface.addresses)),
         **({"Routes": ", ".join(routes)} if routes else {}),
-        **asked,
+        **default_gw,
         "UUID": interface.uuid,
     }
 
@@ -103,7 +103,7 @@ def _events(events: Iterable[Event]) -> Iterator[str]:
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    """A title with lines below it, or `<none>` beside it."""
+    """Yields a title with lines below it, or `<none>` on its line."""
     inner = [f"  {line}" for line in lines]
     yield f"{title}:" if inner else _field(title, "<none>")
     yield from inner

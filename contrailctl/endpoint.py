@@ -1,4 +1,4 @@
-"""Gets one page over HTTP, within a deadline for the whole of it."""
+"""HTTP GET requests with one deadline for the whole exchange."""
 
 import http.client
 import time
@@ -14,37 +14,37 @@ _CHUNK = 1 << 16
 
 
 class Endpoint(NamedTuple):
-    """A server and how long one request to it may take, in seconds."""
+    """A server; `timeout` is the limit for one request in seconds."""
 
     url: str
     timeout: float
 
     def get(self, path: str, query: Mapping[str, str | None] | None = None) -> bytes:
-        """Returns the body of a page; a query key of None is left out.
+        """Returns the response body; query keys with the value None are omitted.
 
-        Raises UsageError (URL), UnreachableError, NotFoundError (404), ResponseError (any other error status).
+        Raises UsageError (URL), UnreachableError, NotFoundError (404), ResponseError (other error statuses).
         """
-        status, body = self.ask(path, query)
+        status, body = self.request(path, query)
         if status == http.HTTPStatus.OK:
             return body
-        said = f"{self.url}{path}: {_error_text(body) or http.client.responses.get(status, 'unknown status')}"
+        message = f"{self.url}{path}: {_error_text(body) or http.client.responses.get(status, 'unknown status')}"
         if status == http.HTTPStatus.NOT_FOUND:
-            raise NotFoundError(said)
-        raise ResponseError(f"{said} (status {status})")
+            raise NotFoundError(message)
+        raise ResponseError(f"{message} (status {status})")
 
-    def ask(self, path: str, query: Mapping[str, str | None] | None = None) -> tuple[int, bytes]:
-        """Returns status and body of a page. Raises UsageError, UnreachableError."""
+    def request(self, path: str, query: Mapping[str, str | None] | None = None) -> tuple[int, bytes]:
+        """Returns status and body of the response. Raises UsageError, UnreachableError."""
         connection = self._connection()
-        asked = {key: value for key, value in (query or {}).items() if value is not None}
-        target = urlsplit(self.url).path.rstrip("/") + quote(path) + (f"?{urlencode(asked)}" if asked else "")
+        parameters = {key: value for key, value in (query or {}).items() if value is not None}
+        target = urlsplit(self.url).path.rstrip("/") + quote(path) + (f"?{urlencode(parameters)}" if parameters else "")
         try:
             return _exchange(connection, target, time.monotonic() + self.timeout)
         except TimeoutError as error:
-            raise UnreachableError(f"{self.url}: no answer within {self.timeout:g} s") from error
+            raise UnreachableError(f"{self.url}: timed out after {self.timeout:g} s") from error
         except OSError as error:
             raise UnreachableError(f"{self.url}: {error.strerror or error}") from error
         except http.client.HTTPException as error:
-            raise UnreachableError(f"{self.url}: does not speak HTTP: {error!r}") from error
+            raise UnreachableError(f"{self.url}: not an HTTP response: {error!r}") from error
         finally:
             connection.close()
 
@@ -63,20 +63,20 @@ def _exchange(connection: http.client.HTTPConnection, target: str, deadline: flo
     connection.connect()
     sock = connection.sock
     connection.request("GET", target, headers={"Accept": "application/json"})
-    sock.settimeout(_left(deadline))
+    sock.settimeout(_remaining(deadline))
     response = connection.getresponse()
     body = bytearray()
     while chunk := response.read1(_CHUNK):
         body += chunk
-        sock.settimeout(_left(deadline))
+        sock.settimeout(_remaining(deadline))
     return response.status, bytes(body)
 
 
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
+def _remaining(deadline: float) -> float:
+    remaining = deadline - time.monotonic()
+    if remaining <= 0:
         raise TimeoutError
-    return left
+    return remaining
 
 
 class _Error(msgspec.Struct):

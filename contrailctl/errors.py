@@ -1,30 +1,30 @@
-"""What keeps a command from being done.
+"""Errors of a command.
 
 ContrailctlError
- ├─ UsageError        the command line asks for what cannot be: exit status 2
- ├─ UnreachableError  manager or agent did not answer in time, or at all
- ├─ NotFoundError     the object is not there
- └─ ResponseError     manager or agent answered an error, or something that is not understood
+ ├─ UsageError        invalid command line: exit status 2
+ ├─ UnreachableError  manager or agent did not respond in time, or at all
+ ├─ NotFoundError     the object does not exist
+ └─ ResponseError     manager or agent returned an error or an invalid response
 
-All but the first are exit status 1. Messages are one line that names URL or object.
+The exit status of all but the first is 1. Messages are one line that names URL or object.
 """
 
 
 class ContrailctlError(Exception):
-    """Root of everything that keeps a command from being done."""
+    """Root of the errors of a command."""
 
 
 class UsageError(ContrailctlError):
-    """The command line asks for what cannot be."""
+    """Invalid command line."""
 
 
 class UnreachableError(ContrailctlError):
-    """Manager or agent did not answer; the message names the URL and the cause."""
+    """Manager or agent did not respond; the message names the URL and the cause."""
 
 
 class NotFoundError(ContrailctlError):
-    """The object is not there; the message names it, and where it was looked for."""
+    """The object does not exist; the message names it and where it was looked up."""
 
 
 class ResponseError(ContrailctlError):
-    """Manager or agent answered an error, or something that is not understood."""
+    """Manager or agent returned an error or an invalid response."""

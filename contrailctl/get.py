@@ -18,7 +18,7 @@ from manager.api.types import InterfaceView, NetworkView, PodView, interface_vie
 
 
 class PortView(msgspec.Struct, frozen=True):
-    """A plugged interface of a pod; `name` is what thick mode calls it in the sandbox."""
+    """A plugged interface of a pod; `name` is its name in the sandbox in thick mode."""
 
     namespace: str
     pod: str
@@ -28,66 +28,66 @@ class PortView(msgspec.Struct, frozen=True):
 
 
 def get_networks(manager: ManagerApi, arguments: argparse.Namespace) -> Output:
-    """Lists networks, those of NADs and the cluster's own."""
+    """Lists networks: those of NADs and the cluster pod network."""
     views = manager.networks(namespace=arguments.namespace, name=arguments.name)
     header = ("NAMESPACE", "NAME", "SUBNETS", "VNI", "MTU", "INTERFACES", "NETWORK")
-    return _answer("network", arguments, views, header, _network_row)
+    return _list_output("network", arguments, views, header, _network_row)
 
 
 def get_pods(manager: ManagerApi, arguments: argparse.Namespace) -> Output:
-    """Lists pods and how far the manager got with them."""
+    """Lists pods and their states."""
     views = manager.pods(namespace=arguments.namespace, name=arguments.name)
     header = ("NAMESPACE", "NAME", "STATE", "INTERFACES", "ADDRESSES", "NODE", "REASON")
-    return _answer("pod", arguments, views, header, _pod_row)
+    return _list_output("pod", arguments, views, header, _pod_row)
 
 
 def get_interfaces(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -> Output:
-    """Lists interfaces in the order that they have in their pods."""
+    """Lists interfaces by pod and index."""
     if isinstance(source, AgentApi):
         views = _interfaces_of(source, arguments)
     else:
         views = source.interfaces(namespace=arguments.namespace, name=arguments.name)
     header = ("NAMESPACE", "POD", "INDEX", "NAME", "NETWORK", "ADDRESSES", "MAC", "MTU")
-    return _answer("pod", arguments, views, header, _interface_row)
+    return _list_output("pod", arguments, views, header, _interface_row)
 
 
 def get_ports(agent: AgentApi, arguments: argparse.Namespace) -> Output:
-    """Lists the plugged interfaces of a pod with the devices of their host ends, as its node's agent tells them."""
-    machine = _machine_of(agent, arguments)
-    plugged = agent.plugged(machine)
+    """Lists a pod's plugged interfaces and the devices at their host ends, from its node's agent."""
+    virtual_machine = _virtual_machine(agent, arguments)
+    plugged = agent.plugged(virtual_machine)
     views = [
         PortView(
-            machine.namespace,
-            machine.pod,
+            virtual_machine.namespace,
+            virtual_machine.pod,
             index,
             interface_name(index, interface.interface),
             plugged[interface.uuid],
         )
-        for index, interface in enumerate(machine.interfaces)
+        for index, interface in enumerate(virtual_machine.interfaces)
         if interface.uuid in plugged
     ]
     header = ("NAMESPACE", "POD", "INDEX", "NAME", "DEVICE", "ADDRESSES", "MAC")
-    return _answer("plugged port of", arguments, views, header, _port_row)
+    return _list_output("plugged port of pod", arguments, views, header, _port_row)
 
 
 def get_events(manager: ManagerApi, arguments: argparse.Namespace) -> Output:
     """Lists events, oldest first."""
     views = manager.events(namespace=arguments.namespace, name=arguments.name)
     header = ("NAMESPACE", "LAST SEEN", "TYPE", "REASON", "OBJECT", "COUNT", "MESSAGE")
-    return _answer("event of", arguments, views, header, _event_row)
+    return _list_output("events of", arguments, views, header, _event_row)
 
 
-def _machine_of(agent: AgentApi, arguments: argparse.Namespace) -> VirtualMachine:
+def _virtual_machine(agent: AgentApi, arguments: argparse.Namespace) -> VirtualMachine:
     if arguments.namespace is None or arguments.name is None:
-        raise UsageError("an agent answers for one pod at a time: give -n NAMESPACE and the pod's name")
-    return agent.machine(arguments.namespace, arguments.name)
+        raise UsageError("an agent serves one pod per request: use -n NAMESPACE and the pod's name")
+    return agent.virtual_machine(arguments.namespace, arguments.name)
 
 
 def _interfaces_of(agent: AgentApi, arguments: argparse.Namespace) -> list[InterfaceView]:
-    return interface_views(_machine_of(agent, arguments))
+    return interface_views(_virtual_machine(agent, arguments))
 
 
-def _answer(
+def _list_output(
     kind: str,
     arguments: argparse.Namespace,
     views: Sequence[Any],
@@ -96,7 +96,7 @@ def _answer(
 ) -> Output:
     if arguments.name is not None and not views:
         where = f"{arguments.namespace}/" if arguments.namespace else ""
-        raise NotFoundError(f"no {kind} {where}{arguments.name}")
+        raise NotFoundError(f"{kind} {where}{arguments.name} not found")
     return Output(format_table(header, [row(view) for view in views]), {"items": views})
 
 
@@ -117,8 +117,8 @@ def _pod_row(view: PodView) -> Sequence[str]:
 def _interface_row(view: InterfaceView) -> Sequence[str]:
     interface = view.interface
     network = interface.nad or interface.network[2]
-    place = (view.namespace, view.pod, str(view.index), view.name)
-    return (*place, network, _addresses(interface), interface.mac, str(interface.mtu))
+    pod = (view.namespace, view.pod, str(view.index), view.name)
+    return (*pod, network, _addresses(interface), interface.mac, str(interface.mtu))
 
 
 def _port_row(view: PortView) -> Sequence[str]:
@@ -130,8 +130,8 @@ def _port_row(view: PortView) -> Sequence[str]:
 
 def _event_row(event: Event) -> Sequence[str]:
     seen = format_age(time.time() - event.last_seen)
-    about = f"{event.kind}/{event.name}"
-    return (event.namespace, seen, event.type.value, event.reason, about, str(event.count), event.message)
+    subject = f"{event.kind}/{event.name}"
+    return (event.namespace, seen, event.type.value, event.reason, subject, str(event.count), event.message)
 
 
 def _addresses(interface: VirtualMachineInterface) -> str:

@@ -1,4 +1,4 @@
-"""Asks the manager's read-only API."""
+"""Client of the manager's read-only API."""
 
 from typing import TypeVar
 
@@ -17,32 +17,32 @@ class _Items(msgspec.Struct):
 
 
 class ManagerApi:
-    """The API of one manager. Methods raise ContrailctlError."""
+    """API of one manager; None for namespace or name matches all. Methods raise ContrailctlError."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
 
     def networks(self, *, namespace: str | None = None, name: str | None = None) -> list[NetworkView]:
-        """All networks, those of one namespace, or of one name."""
+        """Returns networks."""
         return self._items("networks", NetworkView, namespace, name)
 
     def pods(self, *, namespace: str | None = None, name: str | None = None) -> list[PodView]:
-        """The same for pods."""
+        """Returns pods."""
         return self._items("pods", PodView, namespace, name)
 
     def interfaces(self, *, namespace: str | None = None, name: str | None = None) -> list[InterfaceView]:
-        """The same for interfaces; `name` is the pod's."""
+        """Returns interfaces; `name` is the name of the pod."""
         return self._items("interfaces", InterfaceView, namespace, name)
 
     def events(self, *, namespace: str | None = None, name: str | None = None) -> list[Event]:
-        """The same for events; `name` is that of the object that they are about."""
+        """Returns events; `name` is the name of their object."""
         return self._items("events", Event, namespace, name)
 
     def pod(self, namespace: str, name: str) -> PodView:
-        """One pod. Raises NotFoundError."""
+        """Returns one pod. Raises NotFoundError."""
         pods = self.pods(namespace=namespace, name=name)
         if not pods:
-            raise NotFoundError(f"pod {namespace}/{name} is not known to {self._endpoint.url}")
+            raise NotFoundError(f"pod {namespace}/{name} not found at {self._endpoint.url}")
         return pods[0]
 
     def _items(self, kind: str, view: type[View], namespace: str | None, name: str | None) -> list[View]:
@@ -53,4 +53,4 @@ class ManagerApi:
             return [msgspec.json.decode(item, type=view) for item in items]
         except msgspec.DecodeError as error:
             url = f"{self._endpoint.url}{path}"
-            raise ResponseError(f"{url}: is no manager of this version: {error}") from error
+            raise ResponseError(f"{url}: invalid response, or a manager of another version: {error}") from error

@@ -1,4 +1,4 @@
-"""What a command answers, in the form that was asked for."""
+"""Output of a command in the requested format."""
 
 from typing import Any, NamedTuple
 
@@ -9,18 +9,18 @@ FORMATS = ("table", "json", "yaml")
 
 
 class Output(NamedTuple):
-    """`text` for people, `document` (what msgspec can encode) for programs, and the exit status."""
+    """`text` for people, `document` (encodable by msgspec) for programs, and the exit status."""
 
     text: str
     document: Any
     status: int = 0
 
 
-def render(answer: Output, output: str) -> str:
-    """Returns the answer in one of FORMATS, without a line end."""
-    if output == "table":
-        return answer.text
-    document = msgspec.to_builtins(answer.document)
-    if output == "yaml":
+def render(output: Output, output_format: str) -> str:
+    """Returns the output in one of FORMATS, without a final newline."""
+    if output_format == "table":
+        return output.text
+    document = msgspec.to_builtins(output.document)
+    if output_format == "yaml":
         return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).rstrip()
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()

@@ -1,4 +1,4 @@
-"""`contrailctl status`: do manager and agent answer, are they ready, and how much do they hold."""
+"""`contrailctl status`: readiness of manager and agent, and their number of objects."""
 
 from collections import Counter
 
@@ -19,7 +19,7 @@ NO_DATAPATH = (
 
 
 class ComponentStatus(msgspec.Struct, frozen=True):
-    """How one process stands: `state` is Ready, NotReady or Unreachable; `reasons` say why it is not ready."""
+    """State of one process: Ready, NotReady or Unreachable; `reasons` say why it is not ready."""
 
     name: str
     url: str
@@ -38,12 +38,12 @@ class _Health(msgspec.Struct):
 
 
 def status(manager: Endpoint, agent: Endpoint, *, own_version: str) -> Output:
-    """Returns the state of both, with exit status 1 unless both are ready."""
+    """Returns the state of both; the exit status is 1 unless both are ready."""
     components = [_component("manager", manager), _component("agent", agent)]
     counts = _counts(ManagerApi(manager)) if components[0].state != "Unreachable" else {}
     rows = [(c.name, c.url, c.state, c.version or "unknown", "; ".join(c.reasons)) for c in components]
     lines = [format_table(("COMPONENT", "URL", "STATE", "VERSION", "REASONS"), rows), ""]
-    lines += [f"{what}: {count}" for what, count in counts.items()]
+    lines += [f"{kind}: {count}" for kind, count in counts.items()]
     lines += [f"contrailctl: {own_version}", "", NO_DATAPATH]
     ready = all(component.state == "Ready" for component in components)
     document = {"components": components, "counts": counts, "contrailctl": own_version}
@@ -52,13 +52,13 @@ def status(manager: Endpoint, agent: Endpoint, *, own_version: str) -> Output:
 
 def _component(name: str, endpoint: Endpoint) -> ComponentStatus:
     try:
-        _, body = endpoint.ask("/readyz")
+        _, body = endpoint.request("/readyz")
         readiness = msgspec.json.decode(body, type=_Readiness)
         version = _version(endpoint)
     except UnreachableError as error:
         return ComponentStatus(name, endpoint.url, "Unreachable", None, [str(error).removeprefix(f"{endpoint.url}: ")])
     except msgspec.DecodeError as error:
-        return ComponentStatus(name, endpoint.url, "NotReady", None, [f"/readyz is not understood: {error}"])
+        return ComponentStatus(name, endpoint.url, "NotReady", None, [f"/readyz: invalid response: {error}"])
     state = "Ready" if readiness.ready else "NotReady"
     return ComponentStatus(name, endpoint.url, state, version, readiness.reasons)
 
@@ -67,11 +67,11 @@ def _version(endpoint: Endpoint) -> str | None:
     try:
         return msgspec.json.decode(endpoint.get("/healthz"), type=_Health).version
     except (NotFoundError, ResponseError, msgspec.DecodeError):
-        return None  # an agent of another make, which has no such page
+        return None  # other agents have no such page
 
 
 def _counts(manager: ManagerApi) -> dict[str, str]:
-    """How many objects there are, with what needs an operator's eye in brackets."""
+    """Returns the number of objects, with details in parentheses."""
     try:
         pods, events = manager.pods(), manager.events()
         networks, interfaces = manager.networks(), manager.interfaces()

@@ -1,4 +1,4 @@
-"""Aligned columns of text."""
+"""Formats tables as aligned columns of text."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ _GAP = 3
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Returns the table, one line per row, columns as wide as their widest cell; an empty cell is `-`."""
+    """Returns one line per row; columns are as wide as their widest cell, an empty cell is `-`."""
     lines = [list(header), *([cell or "-" for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     return "\n".join(_line(cells, widths) for cells in lines)

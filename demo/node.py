@@ -58,7 +58,7 @@ class Node:
             if self._process.poll() is not None:
                 raise NodeError(f"node: exited with status {self._process.returncode}:\n{self._log_tail()}")
             with contextlib.suppress(UnreachableError):  # not listening yet
-                status, body = self.endpoint.ask("/readyz")
+                status, body = self.endpoint.request("/readyz")
                 if status == 200:
                     return
                 reasons = body.decode(errors="replace")

@@ -1,1 +1,1 @@
-"""The manager's read-only JSON API: what it knows of networks, pods, interfaces and events."""
+"""The manager's read-only JSON API: networks, pods, interfaces and events."""

@@ -1,4 +1,4 @@
-"""Collects what the API answers, from what the manager keeps and what the store holds."""
+"""Queries of the manager's API: combines the manager's pod records with the objects in the store."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -13,26 +13,26 @@ from manager.controller.pod_record import PodRecord
 
 
 class ItemFilter(msgspec.Struct, frozen=True):
-    """Objects of one namespace, or of one name; None chooses all."""
+    """Filter by namespace and name; None matches all."""
 
     namespace: str | None = None
     name: str | None = None
 
-    def takes(self, *, namespace: str, name: str) -> bool:
-        """Whether the object is chosen."""
+    def matches(self, *, namespace: str, name: str) -> bool:
+        """Whether the object matches."""
         return self.namespace in (None, namespace) and self.name in (None, name)
 
 
 class ManagerQueries:
-    """Everything in the order of its names; `records` are the pods by `namespace/name`."""
+    """Returns objects sorted by name; `records` are the pods by `namespace/name`."""
 
     def __init__(self, records: Mapping[str, PodRecord], store: Store, event_log: EventLog) -> None:
         self._records = records
         self._store = store
         self._event_log = event_log
 
-    async def networks(self, selection: ItemFilter) -> list[NetworkView]:
-        """Networks by namespace and name of their NAD; one that no NAD made has its own name, and no namespace."""
+    async def networks(self, item_filter: ItemFilter) -> list[NetworkView]:
+        """Returns networks by namespace and name of their NAD; one without a NAD has its own name and no namespace."""
         interfaces = Counter(
             uuid
             for record in self._records.values()
@@ -42,45 +42,45 @@ class ManagerQueries:
         views = []
         for network in await self._store.networks():
             namespace, _, name = (network.nad or f"/{network.fq_name[2]}").partition("/")
-            if selection.takes(namespace=namespace, name=name):
+            if item_filter.matches(namespace=namespace, name=name):
                 views.append(NetworkView(network, interfaces[network.uuid]))
         return views
 
-    async def pods(self, selection: ItemFilter) -> list[PodView]:
-        """Pods that the source told of, each with its machine, if it is written."""
-        machines = {machine.uuid: machine for machine in await self._machines(selection)}
+    async def pods(self, item_filter: ItemFilter) -> list[PodView]:
+        """Returns the pods that the source delivered, with their virtual machines, if written."""
+        virtual_machines = {vm.uuid: vm for vm in await self._virtual_machines(item_filter)}
         return [
-            _pod_view(record, machines)
+            _pod_view(record, virtual_machines)
             for _, record in sorted(self._records.items())
-            if record.pod is not None and selection.takes(namespace=record.pod.namespace, name=record.pod.name)
+            if record.pod is not None and item_filter.matches(namespace=record.pod.namespace, name=record.pod.name)
         ]
 
-    async def interfaces(self, selection: ItemFilter) -> list[InterfaceView]:
-        """Interfaces by pod and index."""
-        return [view for machine in await self._machines(selection) for view in interface_views(machine)]
+    async def interfaces(self, item_filter: ItemFilter) -> list[InterfaceView]:
+        """Returns interfaces by pod and index."""
+        return [view for vm in await self._virtual_machines(item_filter) for view in interface_views(vm)]
 
-    async def events(self, selection: ItemFilter) -> list[Event]:
-        """Events by their objects, oldest first."""
-        return await self._event_log.events(namespace=selection.namespace, name=selection.name)
+    async def events(self, item_filter: ItemFilter) -> list[Event]:
+        """Returns the events of matching objects, oldest first."""
+        return await self._event_log.events(namespace=item_filter.namespace, name=item_filter.name)
 
-    async def _machines(self, selection: ItemFilter) -> list[VirtualMachine]:
-        """Of one pod it is one read, of more of them all are read."""
-        if selection.namespace is not None and selection.name is not None:
-            return await self._machine_of(f"{selection.namespace}/{selection.name}")
-        machines = await self._store.virtual_machines()
-        return [machine for machine in machines if selection.takes(namespace=machine.namespace, name=machine.pod)]
+    async def _virtual_machines(self, item_filter: ItemFilter) -> list[VirtualMachine]:
+        """Reads one virtual machine if the filter names one pod, else all."""
+        if item_filter.namespace is not None and item_filter.name is not None:
+            return await self._virtual_machine_of(f"{item_filter.namespace}/{item_filter.name}")
+        virtual_machines = await self._store.virtual_machines()
+        return [vm for vm in virtual_machines if item_filter.matches(namespace=vm.namespace, name=vm.pod)]
 
-    async def _machine_of(self, pod: str) -> list[VirtualMachine]:
+    async def _virtual_machine_of(self, pod: str) -> list[VirtualMachine]:
         record = self._records.get(pod)
         if record is None or record.assignment is None:
             return []
         try:
             return [await self._store.virtual_machine(record.assignment.uuid)]
         except NotFoundError:
-            return []  # it is being deleted just now
+            return []  # deleted after the record was read
 
 
-def _pod_view(record: PodRecord, machines: Mapping[str, VirtualMachine]) -> PodView:
+def _pod_view(record: PodRecord, virtual_machines: Mapping[str, VirtualMachine]) -> PodView:
     assert record.pod is not None
     return PodView(
         namespace=record.pod.namespace,
@@ -90,5 +90,5 @@ def _pod_view(record: PodRecord, machines: Mapping[str, VirtualMachine]) -> PodV
         state=record.outcome.state,
         reason=record.outcome.reason,
         message=record.outcome.message or None,
-        machine=machines.get(record.pod.uid),
+        machine=virtual_machines.get(record.pod.uid),
     )

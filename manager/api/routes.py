@@ -1,7 +1,7 @@
 """Routes of the API: `/v1/networks`, `/v1/pods`, `/v1/interfaces` and `/v1/events`, each `{"items": [...]}`.
 
-`?namespace=` and `?name=` choose items; any other key is an error, since one that is mistyped and ignored would answer
-with everything. Errors are HTTP errors; `contrail_service.pages.errors_as_json` writes them.
+`?namespace=` and `?name=` filter items. Any other key is an error: ignoring a mistyped key would return all items.
+Errors are HTTP errors; `contrail_service.pages.errors_as_json` writes them.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,47 +13,47 @@ from contrail_config.objects import ConfigObject
 from contrail_service.pages import Handler, json_response
 from manager.api.queries import ItemFilter, ManagerQueries
 
-Collect = Callable[[ItemFilter], Awaitable[Sequence[ConfigObject]]]
+Query = Callable[[ItemFilter], Awaitable[Sequence[ConfigObject]]]
 
 _KEYS = ("namespace", "name")
 
 
-def _answer_all() -> str:
+def _always_ready() -> str:
     return ""
 
 
-def api_routes(views: ManagerQueries, *, refusal: Callable[[], str] = _answer_all) -> list[web.RouteDef]:
-    """Returns the routes, for an application of the caller's.
+def api_routes(queries: ManagerQueries, *, unavailable: Callable[[], str] = _always_ready) -> list[web.RouteDef]:
+    """Returns the routes for the caller's application.
 
-    `refusal` tells why nothing can be answered now, which is said with status 503; empty: it can.
+    `unavailable` returns why requests cannot be served now, which is answered with status 503; empty if they can.
     """
-    pages: dict[str, Collect] = {
-        "/v1/networks": views.networks,
-        "/v1/pods": views.pods,
-        "/v1/interfaces": views.interfaces,
-        "/v1/events": views.events,
+    queries_by_path: dict[str, Query] = {
+        "/v1/networks": queries.networks,
+        "/v1/pods": queries.pods,
+        "/v1/interfaces": queries.interfaces,
+        "/v1/events": queries.events,
     }
-    return [web.get(path, _handler(collect, refusal)) for path, collect in pages.items()]
+    return [web.get(path, _handler(query, unavailable)) for path, query in queries_by_path.items()]
 
 
-def _handler(collect: Collect, refusal: Callable[[], str]) -> Handler:
+def _handler(query: Query, unavailable: Callable[[], str]) -> Handler:
     async def handle(request: web.Request) -> web.Response:
-        selection = _selection(request)
-        if reason := refusal():
+        item_filter = _item_filter(request)
+        if reason := unavailable():
             raise web.HTTPServiceUnavailable(text=reason)
         try:
-            items = await collect(selection)
+            items = await query(item_filter)
         except StoreError as error:
-            raise web.HTTPServiceUnavailable(text=f"the store cannot answer: {error}") from error
+            raise web.HTTPServiceUnavailable(text=f"the store is not available: {error}") from error
         return json_response({"items": items})
 
     return handle
 
 
-def _selection(request: web.Request) -> ItemFilter:
+def _item_filter(request: web.Request) -> ItemFilter:
     for key in request.query:
         if key not in _KEYS:
-            raise web.HTTPBadRequest(text=f"unknown query key {key!r}: there are {' and '.join(_KEYS)}")
+            raise web.HTTPBadRequest(text=f"unknown query key {key!r}: use {' or '.join(_KEYS)}")
         if len(request.query.getall(key)) > 1:
-            raise web.HTTPBadRequest(text=f"query key {key!r} is there more than once")
+            raise web.HTTPBadRequest(text=f"duplicate query key {key!r}")
     return ItemFilter(namespace=request.query.get("namespace"), name=request.query.get("name"))

@@ -1,7 +1,7 @@
-"""What the manager's read-only API answers: the objects with what an operator asks about them.
+"""Response types of the manager's read-only API.
 
 Served as `{"items": [...]}` by `/v1/networks`, `/v1/pods`, `/v1/interfaces` and `/v1/events` (the items of the last are
-`contrail_config.objects.Event`); `?namespace=` and `?name=` choose items of one namespace, or one name in it.
+`contrail_config.objects.Event`); `?namespace=` and `?name=` filter items.
 """
 
 from enum import StrEnum
@@ -16,23 +16,23 @@ from contrail_config.objects import (
 
 
 class PodState(StrEnum):
-    """How far the manager got with a pod."""
+    """Progress of the manager with a pod."""
 
-    READY = "Ready"  # its list of interfaces is written
-    WAITING = "Waiting"  # something is missing, and it proceeds by itself when that appears
-    REFUSED = "Refused"  # its request is wrong: it proceeds when that is mended
-    HOST_NETWORK = "HostNetwork"  # it gets no interface
+    READY = "Ready"  # its interfaces are written
+    WAITING = "Waiting"  # an object is missing; it continues when that object appears
+    REFUSED = "Refused"  # its request is invalid; it continues when the request is corrected
+    HOST_NETWORK = "HostNetwork"  # it gets no interfaces
 
 
 class NetworkView(ConfigObject, frozen=True):
-    """A network and the number of interfaces in it."""
+    """A network and the number of its interfaces."""
 
     network: VirtualNetwork
     interfaces: int
 
 
 class PodView(ConfigObject, frozen=True):
-    """A pod that the manager knows; `reason` and `message` say why it is not ready."""
+    """A pod; `reason` and `message` say why it is not ready."""
 
     namespace: str
     name: str
@@ -45,7 +45,7 @@ class PodView(ConfigObject, frozen=True):
 
 
 class InterfaceView(ConfigObject, frozen=True):
-    """One interface of a pod; `name` is what thick mode calls it in the sandbox."""
+    """One interface of a pod; `name` is its name in the sandbox in thick mode."""
 
     namespace: str
     pod: str
@@ -56,17 +56,17 @@ class InterfaceView(ConfigObject, frozen=True):
     interface: VirtualMachineInterface
 
 
-def interface_views(machine: VirtualMachine) -> list[InterfaceView]:
-    """The interfaces of a machine, in their order."""
+def interface_views(virtual_machine: VirtualMachine) -> list[InterfaceView]:
+    """Returns the interfaces of a virtual machine in order."""
     return [
         InterfaceView(
-            namespace=machine.namespace,
-            pod=machine.pod,
-            pod_uid=machine.uuid,
-            node=machine.node,
+            namespace=virtual_machine.namespace,
+            pod=virtual_machine.pod,
+            pod_uid=virtual_machine.uuid,
+            node=virtual_machine.node,
             index=index,
             name=interface_name(index, interface.interface),
             interface=interface,
         )
-        for index, interface in enumerate(machine.interfaces)
+        for index, interface in enumerate(virtual_machine.interfaces)
     ]

@@ -83,7 +83,7 @@ async def _serve(
     registry: CollectorRegistry,
 ) -> None:
     status = status_routes(lambda: cluster.readiness(manager.readiness()), registry)
-    pages = [*status, *api_routes(manager.queries, refusal=cluster.refusal)]
+    pages = [*status, *api_routes(manager.queries, unavailable=cluster.refusal)]
     await serve_api(stack, plain_runner(pages), parse_listen(configuration.listen, key="listen"))
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))
 

@@ -14,12 +14,12 @@ from contrail_config.objects import DefaultGateway, VirtualMachine, VirtualMachi
 from manager.mapping.interface_spec import InterfaceSpec
 
 
-def describe_change(machine: VirtualMachine, specs: Sequence[InterfaceSpec]) -> str | None:
+def describe_change(virtual_machine: VirtualMachine, specs: Sequence[InterfaceSpec]) -> str | None:
     """Returns how the pod's current request differs from its virtual machine; None if it does not."""
-    if len(machine.interfaces) != len(specs):
-        return f"{len(specs)} interfaces instead of {len(machine.interfaces)}"
-    families = frozenset(family for interface in machine.interfaces for family in _gateways(interface))
-    for index, (interface, spec) in enumerate(zip(machine.interfaces, specs, strict=True)):
+    if len(virtual_machine.interfaces) != len(specs):
+        return f"{len(specs)} interfaces instead of {len(virtual_machine.interfaces)}"
+    families = frozenset(family for interface in virtual_machine.interfaces for family in _gateways(interface))
+    for index, (interface, spec) in enumerate(zip(virtual_machine.interfaces, specs, strict=True)):
         if changes := ", ".join(_differences(interface, spec, families)):
             return f"index {index}: {changes}"
     return None

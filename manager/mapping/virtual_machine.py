@@ -63,12 +63,12 @@ def build_virtual_machine(
     )
 
 
-def summarize_virtual_machine(machine: VirtualMachine) -> str:
+def summarize_virtual_machine(virtual_machine: VirtualMachine) -> str:
     """Returns one line for people: `eth0 10.32.0.2 (k8s-default-pod-network), eth1 10.1.1.2 fd00::2 (blue/net-a)`."""
     return ", ".join(
         f"{interface_name(index, interface.interface)} {' '.join(address.address for address in interface.addresses)}"
         f" ({interface.nad or interface.network[2]})"
-        for index, interface in enumerate(machine.interfaces)
+        for index, interface in enumerate(virtual_machine.interfaces)
     )
 
 

@@ -44,10 +44,10 @@ async def test_events_of_a_network_of_the_same_name_are_left_out(contrailctl: Ru
 
 async def test_a_pod_that_is_not_there_is_a_failure(contrailctl: Run, manager: str) -> None:
     ended = await contrailctl("--manager", manager, "describe", "pod", "shop/web")
-    assert (ended.status, ended.err) == (1, f"contrailctl: pod shop/web is not known to {manager}\n")
+    assert (ended.status, ended.err) == (1, f"contrailctl: pod shop/web not found at {manager}\n")
 
 
 @pytest.mark.parametrize("name", ["router", "/router", "shop/", "a/b/c"])
 async def test_a_pod_is_named_with_its_namespace(contrailctl: Run, nobody: str, name: str) -> None:
     ended = await contrailctl("--manager", nobody, "describe", "pod", name)
-    assert (ended.status, ended.err) == (2, f"contrailctl: '{name}': a pod is named NAMESPACE/NAME\n")
+    assert (ended.status, ended.err) == (2, f"contrailctl: '{name}': must be NAMESPACE/NAME\n")

@@ -140,8 +140,8 @@ class TestFailures:
             ("--container-id", "-x", "argument --container-id: expected one argument"),
             ("--container-id", "a b", "container ID 'a b'"),
             ("--args", "A", "argument 'A': must be KEY=VALUE"),
-            ("--capability-args", "[]", "--capability-args '[]': must be a JSON object"),
-            ("--capability-args", "{", "--capability-args '{': must be a JSON object"),
+            ("--capability-args", "[]", "--capability-args: '[]' is not a JSON object"),
+            ("--capability-args", "{", "--capability-args: '{' is not a JSON object"),
         ],
     )
     async def test_wrong_use_is_told(

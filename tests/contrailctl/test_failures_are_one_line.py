@@ -64,7 +64,7 @@ async def test_an_answer_that_is_not_understood_is_told(contrailctl: Run, text: 
     async with served([web.get("/v1/pods", page(text, 200))]) as url:
         ended = await contrailctl("--manager", url, "get", "pods")
     assert ended.status == 1
-    assert ended.err.startswith(f"contrailctl: {url}/v1/pods: is no manager of this version: ")
+    assert ended.err.startswith(f"contrailctl: {url}/v1/pods: invalid response, or a manager of another version: ")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"id": "x"}]', "[]"])
@@ -88,7 +88,7 @@ async def test_a_host_that_has_no_address_is_told(contrailctl: Run) -> None:
 async def test_silence_is_told_within_the_deadline(contrailctl: Run) -> None:
     async with speaking(lambda writer: None) as url:
         ended = await contrailctl("--manager", url, "--timeout", "0.2", "get", "pods")
-    failed(ended, f"{url}: no answer within 0.2 s")
+    failed(ended, f"{url}: timed out after 0.2 s")
 
 
 async def test_a_body_that_trickles_is_cut_at_the_deadline(contrailctl: Run) -> None:
@@ -106,14 +106,14 @@ async def test_a_body_that_trickles_is_cut_at_the_deadline(contrailctl: Run) -> 
 
     async with served([web.get("/v1/pods", trickle)]) as url:
         ended = await contrailctl("--manager", url, "--timeout", "0.3", "get", "pods")
-    failed(ended, f"{url}: no answer within 0.3 s")
+    failed(ended, f"{url}: timed out after 0.3 s")
 
 
 async def test_what_is_no_http_is_told(contrailctl: Run) -> None:
     async with speaking(lambda writer: writer.write(b"SSH-2.0-x\r\n\r\n")) as url:
         ended = await contrailctl("--manager", url, "get", "pods")
     assert ended.status == 1
-    assert ended.err.startswith(f"contrailctl: {url}: does not speak HTTP: ")
+    assert ended.err.startswith(f"contrailctl: {url}: not an HTTP response: ")
 
 
 class TestWrongUse:
@@ -149,7 +149,7 @@ class TestWrongUse:
     async def test_a_time_that_is_none_is_told(self, contrailctl: Run, time: str) -> None:
         ended = await contrailctl("get", "pods", f"--timeout={time}")
         assert ended.status == 2
-        said = f"argument --timeout: '{time}' is no number of seconds above 0 and below a million"
+        said = f"argument --timeout: '{time}' is not a number of seconds above 0 and below 1000000"
         assert ended.err.splitlines()[-1].endswith(f"error: {said}")
 
     async def test_help_and_version_are_no_failure(self, contrailctl: Run) -> None:

@@ -54,10 +54,10 @@ async def test_a_name_chooses(contrailctl: Run, manager: str) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["pods", "web", "-n", "shop"], "no pod shop/web"),
-        (["networks", "red"], "no network red"),
-        (["interfaces", "web"], "no pod web"),
-        (["events", "-n", "shop", "web"], "no event of shop/web"),
+        (["pods", "web", "-n", "shop"], "pod shop/web not found"),
+        (["networks", "red"], "network red not found"),
+        (["interfaces", "web"], "pod web not found"),
+        (["events", "-n", "shop", "web"], "events of shop/web not found"),
     ],
 )
 async def test_a_name_that_is_not_there_is_a_failure(
@@ -106,12 +106,12 @@ class TestAskingAnAgent:
     async def test_it_answers_for_one_pod_at_a_time(self, contrailctl: Run, agent: str, argv: list[str]) -> None:
         ended = await contrailctl("--agent", agent, "get", "interfaces", *argv)
         assert ended.status == 2
-        assert ended.err.startswith("contrailctl: an agent answers for one pod at a time: give -n NAMESPACE")
+        assert ended.err.startswith("contrailctl: an agent serves one pod per request: use -n NAMESPACE")
 
     async def test_a_pod_that_it_does_not_know_is_told_with_its_machine(self, contrailctl: Run, agent: str) -> None:
         ended = await contrailctl("--agent", agent, "--cluster-name", "c2", "get", "interfaces", "-n", "shop", "router")
         assert ended.status == 1
-        assert ended.err == f"contrailctl: pod shop/router is not known to {agent} (as c2__shop__router)\n"
+        assert ended.err == f"contrailctl: pod shop/router not found at {agent} (virtual machine c2__shop__router)\n"
 
     @pytest.mark.parametrize(
         ("keys", "addresses"),

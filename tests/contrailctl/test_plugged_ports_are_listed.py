@@ -89,11 +89,11 @@ async def test_the_original_agent_is_understood_too(contrailctl: Run) -> None:
 async def test_a_pod_without_plugged_ports_is_said_to_have_none(contrailctl: Run) -> None:
     async with served(_stock_pages()) as stock:
         ended = await contrailctl("--agent", stock, "get", "ports", "-n", "shop", "web")
-    assert (ended.status, ended.err) == (1, "contrailctl: no plugged port of shop/web\n")
+    assert (ended.status, ended.err) == (1, "contrailctl: plugged port of pod shop/web not found\n")
 
 
 @pytest.mark.parametrize("argv", [[], ["web"], ["-n", "shop"]])
 async def test_an_agent_answers_for_one_pod_at_a_time(contrailctl: Run, argv: list[str]) -> None:
     ended = await contrailctl("--agent", "http://127.0.0.1:1", "get", "ports", *argv)
     assert ended.status == 2
-    assert ended.err == "contrailctl: an agent answers for one pod at a time: give -n NAMESPACE and the pod's name\n"
+    assert ended.err == "contrailctl: an agent serves one pod per request: use -n NAMESPACE and the pod's name\n"

@@ -160,7 +160,7 @@ class TestGc:
         await attach(contrailctl, bench, "c1/eth0")
         bench.configure(disableGC=True)
         ended = await contrailctl("cni", "gc", "net", "--none-valid", *bench.options)
-        assert (ended.status, ended.out) == (0, "network net disables garbage collection: nothing was done\n")
+        assert (ended.status, ended.out) == (0, "network net disables garbage collection: nothing to do\n")
         assert called(bench) == []
 
 

@@ -94,7 +94,7 @@ async def test_a_stock_agent_has_no_such_pages(contrailctl: Run, manager: str) -
         ended = await contrailctl("--manager", manager, "--agent", stock, "status")
     assert ended.status == 1
     assert row(ended, "agent")[1] == "NotReady"
-    assert "/readyz is not understood" in ended.out
+    assert "/readyz: invalid response" in ended.out
 
 
 async def test_a_manager_that_cannot_list_is_told(contrailctl: Run, agent: str) -> None:

@@ -134,8 +134,8 @@ async def test_events_come_with_what_they_are_about(get: Get) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "error"),
     [
-        ("/v1/pods?nam=web-0", 400, "unknown query key 'nam': there are namespace and name"),
-        ("/v1/events?name=a&name=b", 400, "query key 'name' is there more than once"),
+        ("/v1/pods?nam=web-0", 400, "unknown query key 'nam': use namespace or name"),
+        ("/v1/events?name=a&name=b", 400, "duplicate query key 'name'"),
         ("/v1/pod", 404, "404: Not Found"),
         ("/v2/pods", 404, "404: Not Found"),
     ],
@@ -156,7 +156,7 @@ async def test_a_store_that_cannot_answer_is_told(client: Client, running: Runni
     await running.store.close()
     response = await client.get("/v1/pods")
     assert response.status == 503
-    assert "the store cannot answer" in (await response.json())["error"]
+    assert "the store is not available" in (await response.json())["error"]
 
 
 async def test_a_pod_whose_machine_is_being_deleted_is_shown_without_it(get: Get, running: RunningManager) -> None:
