@@ -1,7 +1,7 @@
 """Deadlines: every wait of the plugin is bounded by one, and may be interrupted earlier.
 
 Where many calls share a process, a call whose runtime has disconnected must not keep waiting. Backoff is implemented
-here, not with a library: ADD imports only the standard library.
+here, not with a library: ADD imports only the standard library, and an interruption must end a pause.
 """
 
 from __future__ import annotations

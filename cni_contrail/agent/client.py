@@ -88,6 +88,7 @@ class AgentClient:
 
     def _answer(self, exchange: HttpExchange) -> HttpResponse:
         answer = exchange.response()
+        # 404 to GET means "no list yet". To POST and DELETE it would be an error: the path itself is wrong.
         if answer.status == 200 or (answer.status == 404 and exchange.method == "GET"):
             return answer
         why = _error_text(answer)

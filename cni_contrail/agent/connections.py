@@ -63,7 +63,7 @@ class IdleConnections:
         idle = self._idle.get(endpoint, [])
         while idle:
             try:
-                connection = idle.pop()
+                connection = idle.pop()  # the most recently used one is the least likely to be closed
             except IndexError:  # another thread took the last one
                 return None
             if _is_open(connection):
@@ -147,11 +147,11 @@ def _resolve(host: str, deadline: Deadline) -> str:
 
     def look_up() -> None:
         try:
-            found.put(socket.gethostbyname(host))
+            found.put(socket.gethostbyname(host))  # IPv4 only, as `Endpoint.family` assumes for names
         except OSError as error:
             found.put(error)
 
-    Thread(target=look_up, daemon=True).start()
+    Thread(target=look_up, daemon=True).start()  # daemon: a hanging lookup must not keep the process alive
     try:
         address = found.get(timeout=time_left(deadline))
     except Empty:

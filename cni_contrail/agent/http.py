@@ -51,7 +51,7 @@ class HttpExchange:
     def responds_within(self, seconds: float) -> bool:
         """Returns whether the response begins, or the request fails, in time; the rest must then follow within 1 s."""
         if self._connection is None:
-            return True
+            return True  # sending failed: `response` raises the error without waiting
         try:
             Deadline(seconds).wait_readable(self._connection.fileno())
         except TimeoutError:
@@ -103,6 +103,7 @@ class HttpExchange:
         stream = _Stream(self._connection, self._deadline)
         try:
             response = _read_response(stream, self._endpoint)
+            # Data behind the response would be taken as the response to the next request.
             if stream.is_ready:
                 idle_connections.keep(self._endpoint, self._connection)
                 self._connection = None
@@ -124,6 +125,7 @@ def _read_response(stream: _Stream, endpoint: Endpoint) -> HttpResponse:
         version, status, *_ = status_line.split(" ", 2)
         pairs = (line.partition(":") for line in header_lines)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        # HTTP/1.0 closes the connection after each response, HTTP/1.1 only if a header says so.
         if version != "HTTP/1.1" or headers.get("connection", "").lower() == "close":
             stream.is_last = True
         return HttpResponse(int(status), _read_body(stream, headers))
@@ -132,6 +134,7 @@ def _read_response(stream: _Stream, endpoint: Endpoint) -> HttpResponse:
 
 
 def _read_body(stream: _Stream, headers: dict[str, str]) -> bytes:
+    # Chunked takes precedence over a length (RFC 9112, section 6.3); with neither, the end of the stream ends the body.
     if headers.get("transfer-encoding", "").lower() == "chunked":
         return stream.chunks()
     if "content-length" in headers:
@@ -186,8 +189,8 @@ class _Stream:
         return self._buffer
 
     def _chunk(self) -> bytes:
-        size = self.until(b"\r\n", _MAX_HEAD).split(b";")[0]
-        data = self.exactly(int(size, 16))
+        size = self.until(b"\r\n", _MAX_HEAD).split(b";")[0]  # without chunk extensions
+        data = self.exactly(int(size, 16))  # size 0 ends the body
         self.until(b"\r\n", 2)
         return data
 

@@ -80,6 +80,7 @@ class PendingNotifications:
         if not own:
             return
         with self._locked(_LOCK_TIMEOUT):
+            # Container IDs may contain dots, so the prefix of the name alone does not identify the container.
             for notification in self._read(own):
                 if notification.container_id == container_id:
                     self._drop(notification)

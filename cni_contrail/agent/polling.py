@@ -58,7 +58,7 @@ class PollBudget:
         for _ in self.deadline.attempts(_FIRST_PAUSE, self._longest_pause):
             try:
                 found = look()
-            except UnreachableError as error:
+            except UnreachableError as error:  # the agent may be starting or restarting
                 found = error.message
             if not isinstance(found, str):
                 return found
@@ -85,7 +85,7 @@ class InterfaceListRequest:
         try:
             found = self._look()
         except UnreachableError:
-            return None
+            return None  # `wait` retries
         return None if isinstance(found, str) else found
 
     def wait(self) -> ServedList:
@@ -97,6 +97,7 @@ class InterfaceListRequest:
         self._request.close()
 
     def _send(self) -> HttpExchange:
+        # Long polling: an agent that holds its answer is asked again only every 20 s.
         wait = min(_MAX_HELD, self._budget.deadline.remaining)
         return self._agent.request_vm_config(
             self._virtual_machine, self._pod.uid, wait, self._budget.answer_held_for(wait)

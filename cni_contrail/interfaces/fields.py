@@ -17,6 +17,7 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 """A uuid as agents write it. Strict, since it becomes part of URLs and file names."""
 
 _MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", re.ASCII)
+# At most 6 digits: `int` of an unbounded number takes quadratic time.
 _INDEX = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
 _MAX_QUOTE = 100  # characters
 
@@ -55,6 +56,7 @@ class Fields:
     def number(self, key: str, lowest: int, highest: int) -> int:
         """Returns an integer from `lowest` to `highest`."""
         value = self._item.get(key)
+        # bool is a subclass of int.
         if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
             raise self.malformed(key, f"a whole number from {lowest} to {highest}")
         return value

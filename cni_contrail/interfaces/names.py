@@ -36,6 +36,7 @@ def host_name(container_id: str, ifname: str) -> str:
     owner = f"{container_id}/{ifname}".encode(errors="surrogateescape")
     digest = hashlib.blake2b(owner, digest_size=8).digest()  # built in; OpenSSL's algorithms take longer to look up
     number = int.from_bytes(digest, "big") >> 4  # 60 bits: 12 characters of 5
+    # "tap" and 12 characters are 15 bytes, the maximum of a link name (IFNAMSIZ less its NUL).
     return "tap" + "".join(_BASE32[number >> shift & 31] for shift in range(55, -1, -5))
 
 

@@ -36,12 +36,14 @@ def select_interface(
     candidates = [each for each in fitting if each.uuid not in held]
     if not candidates:
         raise _no_candidate(served, fitting, held, nad=settings.nad, network=network)
+    # A retried ADD keeps its interface: another one would have another MAC and address.
     for each in candidates:
         if each.uuid == previous:
             return each
     for each in candidates:
         if _expected_ifname(each, served) == ifname:
             return each
+    # All candidates are of one NAD, so they are interchangeable.
     if len({_nad(each) for each in fitting}) == 1:
         return candidates[0]
     listed = ", ".join(f"{each} as {_expected_ifname(each, served)}" for each in fitting)

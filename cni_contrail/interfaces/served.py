@@ -82,6 +82,7 @@ class ServedList(NamedTuple):
         """Returns what is missing for this to be the complete list of the pod, None if it is complete."""
         if not self.interfaces and not self.unindexed:
             return "the list of interfaces is empty"
+        # The Contrail vrouter agent ignores the requested uid and may serve the predecessor of the same name.
         if self.vrouter_agent and UUID.fullmatch(pod_uid) and self.vm_uuid != pod_uid:
             return f"the interfaces are still those of pod uid {self.vm_uuid}, not of {pod_uid}"
         if self.unindexed:
@@ -97,6 +98,7 @@ class ServedList(NamedTuple):
         found = {each.position for each in self.interfaces}
         if len(found) < len(self.interfaces):
             return f"duplicate index: {indexes}"
+        # Bounded: the total comes from an annotation and may be 999999.
         absent = [str(each) for each in range(min(total, _MAX_NAMED + len(found))) if each not in found]
         if absent:
             return f"of {total} interfaces, index {', '.join(absent[:_MAX_NAMED])} is missing"

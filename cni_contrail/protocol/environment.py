@@ -16,12 +16,14 @@ from cni_contrail.link.named_tuple import NamedTuple
 IDENTIFIER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*", re.ASCII)
 """Pattern of container IDs and network names."""
 
+# `os.environ` decodes bytes that are not UTF-8 to lone surrogates.
 _NOT_UTF_8 = re.compile("[\ud800-\udfff]")
 _INVALID_IN_LINK_NAME = re.compile(r"[/:\s]")
 _ATTACHMENT = ("CNI_COMMAND", "CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_PATH")
 _REQUIRED = {
     "ADD": _ATTACHMENT,
     "CHECK": _ATTACHMENT,
+    # The specification allows DEL without CNI_NETNS: the sandbox may be gone.
     "DEL": tuple(name for name in _ATTACHMENT if name != "CNI_NETNS"),
     "GC": ("CNI_COMMAND", "CNI_PATH"),
     "STATUS": ("CNI_COMMAND", "CNI_PATH"),
@@ -95,7 +97,7 @@ def link_name_problem(name: str) -> str | None:
     """Returns why the name is not a valid link name, None if it is; the kernel's rule, and that of CNI_IFNAME."""
     if not name:
         return "interface name is empty"
-    if len(os.fsencode(name)) > 15:
+    if len(os.fsencode(name)) > 15:  # IFNAMSIZ less its NUL, in bytes
         return "interface name is too long"
     if name in (".", ".."):
         return "interface name is . or .."

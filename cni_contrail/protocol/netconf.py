@@ -103,11 +103,12 @@ def _attachment(document: Any, key: str) -> tuple[str, str]:
 
 def _decode(data: bytes) -> Mapping[str, Any]:
     try:
+        # Python's decoder accepts NaN and Infinity, which are not JSON: other plugins could not read our result.
         document = json.loads(data.decode(), parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise PluginError(Code.DECODING_FAILURE, f"network configuration is not JSON: {error}") from error
     if document is None:
-        return {}
+        return {}  # `null`, which Go decodes to an empty configuration
     if not isinstance(document, dict):
         raise PluginError(Code.DECODING_FAILURE, "network configuration is not a JSON object")
     return document

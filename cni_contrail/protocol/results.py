@@ -88,7 +88,7 @@ def _with_lists(config: NetworkConfig, attached: AttachmentResult) -> dict[str, 
     mtu = {"mtu": attached.mtu} if has_mtu(config.version) else {}
     host_end = {"name": attached.host_name, **mtu}
     sandbox_end = {"name": attached.name, "mac": attached.mac, **mtu, "sandbox": attached.sandbox}
-    position = len(existing["interfaces"]) + 1
+    position = len(existing["interfaces"]) + 1  # of the sandbox end, behind existing interfaces and the host end
     ips = [_address(each, position, config.version) for each in attached.addresses]
     document = {
         **previous,
@@ -97,6 +97,7 @@ def _with_lists(config: NetworkConfig, attached: AttachmentResult) -> dict[str, 
         "routes": [*existing["routes"], *map(_route, attached.routes)],
         "dns": attached.dns or previous.get("dns"),
     }
+    # Empty keys are left out, except the two lists that every result has.
     return {key: value for key, value in document.items() if value or key in ("interfaces", "ips")}
 
 
@@ -123,6 +124,7 @@ def _without_lists(config: NetworkConfig, attached: AttachmentResult) -> dict[st
         )
     document: dict[str, Any] = {}
     for address in attached.addresses:
+        # These versions have one address per family: the first counts.
         document.setdefault(f"ip{family_of(address.cidr)}", _single_address(address, attached.routes))
     return {**document, "dns": attached.dns} if attached.dns else document
 

@@ -54,5 +54,6 @@ def _parts(version: str) -> tuple[int, int, int]:
     words = version.split(".")
     if len(words) > 3 or not all(_NUMBER.fullmatch(word) for word in words):
         raise PluginError(Code.DECODING_FAILURE, f'cniVersion "{version}" is not a version')
+    # As in the reference library, missing parts are 0.
     major, minor, micro = [*map(int, words), 0, 0][:3]
     return major, minor, micro

@@ -92,7 +92,7 @@ class Attachments:
         aside = os.path.join(self.state_dir, _DAMAGED, f"{file_name(container)}.{ifname}{_SUFFIX}")
         try:
             create_private_directory(os.path.dirname(aside))
-            os.rename(path, aside)
+            os.rename(path, aside)  # works on a full disk, where a copy would not
         except OSError as failure:
             self._log.error(f"{damaged.message}: cannot move it to {aside}: {failure.strerror}: removing it")
             remove_if_exists(path)

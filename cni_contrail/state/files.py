@@ -36,9 +36,9 @@ def _write(path: str, data: bytes) -> None:
 
 
 def _create(path: str) -> int:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC  # truncates what a killed call left
     try:
-        return os.open(path, flags, 0o600)
+        return os.open(path, flags, 0o600)  # tried first: in most cases the directory exists
     except FileNotFoundError:
         create_private_directory(os.path.dirname(path))
         return os.open(path, flags, 0o600)
