@@ -1,6 +1,6 @@
 """A call that is killed leaves no chance to clean up: the next ADD or DEL of the container does.
 
-What holds after a kill at any step is in `test_killed_at_every_step`; this is about how it comes to hold.
+What holds after a kill at any step is in `test_killed_calls_at_every_step`; this is about how it comes to hold.
 """
 
 import json
