@@ -1,6 +1,6 @@
 """Config objects and the stores that keep them.
 
-What the manager knows of pods and networks reaches the agents as three kinds of objects: `VirtualNetwork`,
-`VirtualMachine` and, inside a machine, its `VirtualMachineInterface` list. A machine is written once, as one
-piece, so nobody ever sees half a pod.
+The manager describes pods and networks to the agents in three kinds of objects: `VirtualNetwork`, `VirtualMachine` and,
+inside a virtual machine, its list of `VirtualMachineInterface`. A virtual machine is written in one operation, so no
+reader ever sees half a pod.
 """

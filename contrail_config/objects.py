@@ -1,9 +1,11 @@
-"""The config objects: virtual networks, virtual machines and their interfaces.
+"""Config objects: virtual networks, virtual machines and their interfaces.
 
 A `VirtualMachine` holds everything that an agent answers about a pod (network uuid and name, prefix, gateway, dns,
-mtu, routes), so that an agent reads no other kind. Objects are frozen: a change is a new object.
+mtu, routes), so an agent reads no other kind. Objects are frozen: a change creates a new object.
 
 JSON keys are camelCase, as Kubernetes users expect of a custom resource.
+
+Docstrings of these classes are published: they become the descriptions in the CustomResourceDefinitions.
 """
 
 import functools
@@ -15,6 +17,7 @@ import msgspec
 FqName = tuple[str, str, str]
 """domain, project, name"""
 
+# Namespaces of the derived (v5) uuids. Changing one gives every object of its kind a new identity.
 _VMI_NAMESPACE = uuid.UUID("5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10")
 _POD_NAMESPACE = uuid.UUID("0e5f1bb4-7a41-4d8e-b0d5-9c1c3f2a6d94")
 _STATIC_NAMESPACE = uuid.UUID("b7c05d4e-63f4-4a0b-9d2c-2f7e8a51c9d3")
@@ -24,14 +27,13 @@ _NETWORK_NAMESPACE = uuid.UUID("a1f4d3f6-2b77-4c0e-9f0e-64d1d3c58b21")
 class ConfigObject(
     msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What all config objects have in common.
+    """Base of all config objects: frozen, camelCase keys, defaults omitted, unknown fields rejected."""
 
-    Immutable, so never part of a cycle: the garbage collector need not walk through hundreds of thousands of them.
-    """
+    # gc=False: immutable objects form no reference cycles, and there may be hundreds of thousands of them.
 
 
 class DefaultGateway(StrEnum):
-    """Which default routes an interface takes by request (`default-gw`); without a request the field is None."""
+    """Default routes that the user requests for an interface (`default-gw`); None in the field means no request."""
 
     BOTH = "true"
     IPV4 = "ipv4"
@@ -40,11 +42,11 @@ class DefaultGateway(StrEnum):
 
     @property
     def families(self) -> frozenset[int]:
-        """The families, 4 and 6, of those routes."""
-        return _ROUTED[self]
+        """Families (4, 6) of the requested routes."""
+        return _FAMILIES[self]
 
 
-_ROUTED = {
+_FAMILIES = {
     DefaultGateway.BOTH: frozenset({4, 6}),
     DefaultGateway.IPV4: frozenset({4}),
     DefaultGateway.IPV6: frozenset({6}),
@@ -53,14 +55,14 @@ _ROUTED = {
 
 
 class Route(ConfigObject, frozen=True):
-    """A route that every interface of a network gets: `dst` a CIDR, `gw` an address (None: on the link)."""
+    """A route that every interface of a network gets: `dst` is a CIDR, `gw` an address (None: on-link)."""
 
     dst: str
     gw: str | None = None
 
 
 class Subnet(ConfigObject, frozen=True):
-    """A subnet of a network: `cidr` in canonical form, its gateway, and addresses and CIDRs that are never given."""
+    """A subnet of a network. `cidr` is in canonical form; `excluded` addresses and CIDRs are never allocated."""
 
     cidr: str
     gateway: str | None
@@ -68,7 +70,7 @@ class Subnet(ConfigObject, frozen=True):
 
 
 class VirtualNetwork(ConfigObject, frozen=True):
-    """A network. `mtu` in bytes; `nad` is `namespace/name` of the NAD that it came from, None for the pod network."""
+    """A network. `mtu` is in bytes; `nad` is `namespace/name` of the NAD that defines it, None for the pod network."""
 
     fq_name: FqName
     uuid: str
@@ -78,18 +80,18 @@ class VirtualNetwork(ConfigObject, frozen=True):
     routes: tuple[Route, ...] = ()
     ip_fabric_snat: bool = False
     ip_fabric_forwarding: bool = False
-    vni: int = 0  # 0: not allotted yet; the store chooses one when it takes the network
+    vni: int = 0  # 0: not assigned; the store assigns one when it creates the network
     nad: str | None = None
-    retired: bool = False  # its NAD is gone: takes no new pods, goes with its last interface
+    retired: bool = False  # its NAD was deleted: accepts no new pods, deleted with its last interface
 
     @property
     def name(self) -> str:
-        """The fq_name as one string, `domain:project:name`."""
+        """`fq_name` as one string, `domain:project:name`."""
         return ":".join(self.fq_name)
 
 
 class InterfaceAddress(ConfigObject, frozen=True):
-    """One address of an interface, at most one per family, with what its subnet says."""
+    """One address of an interface, at most one per family, with its subnet's settings."""
 
     address: str
     prefix_length: int
@@ -103,10 +105,10 @@ class InterfaceAddress(ConfigObject, frozen=True):
 
 
 class VirtualMachineInterface(ConfigObject, frozen=True):
-    """One interface of a pod. Its index is its position in the machine's list.
+    """One interface of a pod. Its index is its position in the virtual machine's list.
 
-    `nad` is `namespace/name` (at index 0 only if a NAD chose the network), `config_name` what Multus passes as the
-    network's name, `interface` the name that the user asked for, `attachment` the CNI_IFNAME that Multus gives it.
+    `nad` is `namespace/name` (at index 0 only if a NAD selects the network), `config_name` the network name that Multus
+    passes, `interface` the name that the user requested, `attachment` the CNI_IFNAME that Multus passes.
     """
 
     uuid: str
@@ -124,10 +126,10 @@ class VirtualMachineInterface(ConfigObject, frozen=True):
 
 
 class VirtualMachine(ConfigObject, frozen=True):
-    """A pod with its whole ordered list of interfaces. `name` is `cluster__namespace__pod`.
+    """A pod with its ordered list of interfaces. `name` is `cluster__namespace__pod`.
 
-    `uuid` is the pod's UID; that of a cluster's static pod is derived from its hash, since its mirror's UID may change.
-    `config_hash` is set for static pods: the UID that the runtime knows, where the API shows another one.
+    `uuid` is the pod's UID. For a static pod in a cluster it is derived from the config hash, since the UID of the
+    mirror pod may change. `config_hash` is set for static pods: the runtime uses it as UID, the API shows another one.
     """
 
     uuid: str
@@ -142,22 +144,22 @@ class VirtualMachine(ConfigObject, frozen=True):
 
     @property
     def has_mirror_pod(self) -> bool:
-        """Whether it belongs to a static pod of a cluster: what shows there is a mirror, which comes and goes."""
-        hashed = self.config_hash
-        return hashed is not None and self.uuid == static_pod_uuid(self.namespace, self.pod, hashed)
+        """Whether this is a static pod of a cluster, shown there as a mirror pod that may be deleted and recreated."""
+        config_hash = self.config_hash
+        return config_hash is not None and self.uuid == static_pod_uuid(self.namespace, self.pod, config_hash)
 
 
 class EventType(StrEnum):
-    """As in Kubernetes events."""
+    """Event types of Kubernetes."""
 
     NORMAL = "Normal"
     WARNING = "Warning"
 
 
 class Event(ConfigObject, frozen=True):
-    """What happened to a pod or a NAD, as Kubernetes events tell it: equal ones are counted, not repeated.
+    """An event of a pod or a NAD, in the form of Kubernetes events: repetitions increase `count`.
 
-    `kind` is `Pod`, `NetworkAttachmentDefinition` or `Manifest` (then `name` is the file's path and `namespace` is
+    `kind` is `Pod`, `NetworkAttachmentDefinition` or `Manifest` (then `name` is the path of the file and `namespace` is
     empty). Times are seconds since the epoch.
     """
 
@@ -174,12 +176,12 @@ class Event(ConfigObject, frozen=True):
 
 
 def virtual_machine_name(cluster: str, namespace: str, pod: str) -> str:
-    """Name of a pod's virtual machine, by which `/vm-cfg` is asked."""
+    """Name of a pod's virtual machine: the key of the agent's `/vm-cfg` endpoint."""
     return f"{cluster}__{namespace}__{pod}"
 
 
 def pod_uuid(uid: str) -> str:
-    """A pod's UID as the uuid of its machine: lower-case with hyphens; one that is no UUID is mapped to one (v5)."""
+    """A pod's UID in canonical form, lower case with hyphens; a UID that is not a UUID is mapped to one (v5)."""
     try:
         return str(uuid.UUID(uid))
     except ValueError:
@@ -187,27 +189,27 @@ def pod_uuid(uid: str) -> str:
 
 
 def static_pod_uuid(namespace: str, name: str, config_hash: str) -> str:
-    """The uuid of a static pod's machine, by what stays when its mirror is deleted and kubelet makes another one."""
+    """Uuid of a static pod, stable when its mirror pod is deleted and kubelet creates another one."""
     return str(uuid.uuid5(_STATIC_NAMESPACE, f"{namespace}/{name}/{config_hash}"))
 
 
 def interface_name(index: int, interface: str | None) -> str:
-    """Name in the sandbox of the interface at `index` in thick mode; `interface` is what the user asked for, if any."""
+    """Name in the sandbox of the interface at `index` in thick mode: the requested name `interface`, or `ethN`."""
     return interface or f"eth{index}"
 
 
-@functools.lru_cache(maxsize=4096)  # asked for several times while a pod is served
+@functools.lru_cache(maxsize=4096)  # called several times for each pod
 def interface_uuid(pod_uid: str, index: int) -> str:
-    """Uuid of a pod's interface: the same after a restart, since it is derived."""
+    """Uuid of a pod's interface, derived: stable across restarts."""
     return str(uuid.uuid5(_VMI_NAMESPACE, f"{pod_uid}/{index}"))
 
 
 def interface_mac(vmi_uuid: str) -> str:
-    """Locally administered MAC of an interface that asked for none, from its uuid."""
+    """Default MAC of an interface, derived from its uuid, with the locally administered bit set (0x02)."""
     octets = uuid.UUID(vmi_uuid).bytes[:5]
     return ":".join(f"{octet:02x}" for octet in (0x02, *octets))
 
 
 def network_uuid(fq_name: FqName) -> str:
-    """Uuid of a network: derived from its name, so a network that is made again is the same one."""
+    """Uuid of a network, derived from its name: a recreated network keeps its identity."""
     return str(uuid.uuid5(_NETWORK_NAMESPACE, ":".join(fq_name)))

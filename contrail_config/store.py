@@ -1,10 +1,10 @@
-"""The store protocol: what every engine (embedded, Kubernetes, a Contrail controller) does for manager and agent.
+"""Store protocol: the interface of manager and agent to any engine (embedded, Kubernetes, a Contrail controller).
 
-Identity is the uuid, never the name. Every operation is atomic: after a kill -9 it happened or it did not. Address
-uniqueness is kept by the engine (constraint, compare-and-swap), not by trust in a lock, so two managers alive at the
-same moment never give one address twice.
+The uuid identifies an object, never its name. Every operation is atomic, also under kill -9. The engine enforces
+address uniqueness by itself (constraint, compare-and-swap) and trusts no lock, so two managers that run at the same
+time never allocate one address twice.
 
-Not promised: an order between the changes of different objects that were written by different processes.
+Not guaranteed: an order between changes of different objects written by different processes.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -17,16 +17,19 @@ import msgspec
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualNetwork
 
 DEFAULT_HOLD = 10.0
-"""Seconds for which a freed address is not given again."""
+"""Seconds for which a released address is not allocated again (its hold)."""
 
 UNPLUGGED_HOLD = 300.0
-"""The same for a machine that was deleted while its ports were still plugged."""
+"""Hold in seconds for the addresses of a virtual machine that was deleted while its ports were still plugged."""
 
 T_co = TypeVar("T_co", VirtualMachine, VirtualNetwork, covariant=True)
 
 
 class AddressRequest(msgspec.Struct, frozen=True):
-    """Asks for one address. `owner` is the VMI's uuid, `family` 4 or 6, `wish` an address without prefix or None."""
+    """Request for one address. `owner` is the VMI's uuid, `family` 4 or 6; `address` requests a specific address.
+
+    `address` has no prefix length. None takes the next free address.
+    """
 
     network_uuid: str
     family: int
@@ -35,7 +38,7 @@ class AddressRequest(msgspec.Struct, frozen=True):
 
 
 class ChangeType(StrEnum):
-    """As in Kubernetes watches. SYNCED, without an object, ends the list that a watcher starts with."""
+    """Types of Kubernetes watch events, and SYNCED, which has no object and ends the initial list of a watch."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -44,97 +47,97 @@ class ChangeType(StrEnum):
 
 
 class Change(msgspec.Struct, Generic[T_co], frozen=True):
-    """One change that a watcher sees; a DELETED one carries the object's last state."""
+    """One change in a watch; DELETED carries the object's last state."""
 
     type: ChangeType
     object: T_co | None
 
 
 class WatchStart(StrEnum):
-    """Where a watcher begins: with everything that is there (then SYNCED), or with what changes from now on."""
+    """Start of a watch: LIST begins with all existing objects and SYNCED, NOW with the next change."""
 
     LIST = "list"
     NOW = "now"
 
 
 class Store(Protocol):
-    """Keeps networks, machines and addresses. All methods raise `StoreError` and its kinds, nothing else."""
+    """Store of networks, virtual machines and addresses. All methods raise only `StoreError` and its subclasses."""
 
     async def put_network(self, network: VirtualNetwork) -> VirtualNetwork:
-        """Creates or replaces the network of this uuid and returns it as kept (with its vni).
+        """Creates or replaces the network of this uuid and returns it as stored, with its vni.
 
         Raises ConflictError if another network has the fq_name.
         """
 
     async def delete_network(self, uuid: str) -> None:
-        """Deletes a network; one that is not there is no error. Raises InUseError while an address is given."""
+        """Deletes a network. Idempotent. Raises InUseError while an address is allocated."""
 
     async def networks(self) -> list[VirtualNetwork]:
-        """All networks, by name."""
+        """All networks, sorted by name."""
 
-    async def put_virtual_machine(self, machine: VirtualMachine) -> None:
-        """Creates or replaces the machine of this uuid, as one piece.
+    async def put_virtual_machine(self, virtual_machine: VirtualMachine) -> None:
+        """Creates or replaces the virtual machine of this uuid, atomically.
 
-        Raises ConflictError if another machine has the name (a recreated pod: delete the old one first).
+        Raises ConflictError if another one has the name (a recreated pod: delete the old one first).
         """
 
     async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
-        """Deletes a machine and frees its interfaces' addresses, in one piece; one that is not there is no error.
+        """Deletes a virtual machine and releases its interfaces' addresses, atomically. Idempotent.
 
-        `hold`: seconds for which its addresses are not given again.
+        `hold`: seconds for which its addresses are not allocated again.
         """
 
     async def virtual_machine(self, uuid: str) -> VirtualMachine:
-        """The machine of this uuid. Raises NotFoundError."""
+        """The virtual machine of this uuid. Raises NotFoundError."""
 
     async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
-        """All machines, of one node if it is given, by name."""
+        """All virtual machines (of one node), sorted by name."""
 
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
-        """Gives an address for each request, in the same order: all or none.
+        """Allocates one address for each request and returns them in the same order: all or none.
 
-        An owner that has an address in the family and network keeps it (a repeated call answers the same), unless it
-        now wishes another one. The prefix length, gateway and dns are those of subnet and network. Raises
-        NotFoundError (network), AddressUnavailableError (wish), ExhaustedError.
+        Idempotent: an owner that has an address in the family and network keeps it, unless it now requests another one.
+        Prefix length, gateway and dns are those of the subnet and the network. Raises NotFoundError (network),
+        AddressUnavailableError (requested address), ExhaustedError.
         """
 
     async def release(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
-        """Frees all addresses of these owners; of those freed already it shortens the hold, never lengthens it."""
+        """Releases all addresses of these owners. Shortens the holds of those released before, never extends them."""
 
     async def shorten_holds(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
-        """The same for what these owners had: what they have now they keep."""
+        """Shortens the holds of addresses that these owners released. Allocated addresses stay."""
 
     async def address_owners(self) -> set[str]:
-        """Uuids of all interfaces that have addresses now; one without a machine was left by a kill."""
+        """Uuids of all interfaces that have addresses. One without a virtual machine is a leftover of a kill."""
 
     async def held_owners(self) -> dict[str, str]:
-        """Interfaces that have no address any more, but had one that is still held back, with their networks' uuids."""
+        """Interface uuid to network uuid, for interfaces without any address of which a released one is still held."""
 
     def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
-        """Every change of machines (of one node if it is given), once and in order, until the context is left.
+        """Every change of virtual machines (of one node), once and in order, until the context is left.
 
-        The iteration ends when the store is closed. It raises StoreUnavailableError when it cannot go on without
-        leaving changes out, for one because its reader fell too far behind: a new watch then starts with a list.
+        The iteration ends when the store is closed. It raises StoreUnavailableError when it would have to skip changes,
+        for example because its reader fell too far behind: start a new watch then, which begins with a list.
         """
 
     def watch_networks(
         self, *, start: WatchStart = WatchStart.LIST
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualNetwork]]]:
-        """The same for networks."""
+        """Like `watch_virtual_machines`, for networks."""
 
     async def close(self) -> None:
-        """Finishes what was begun, ends all watchers, and gives the store free. Repeatable."""
+        """Finishes pending operations, ends all watches and releases the store. Idempotent."""
 
 
 class EventLog(Protocol):
-    """Where events are recorded: the embedded store keeps them itself, in a cluster they are Kubernetes events."""
+    """Event log. The embedded store keeps the events itself; in a cluster they are Kubernetes events."""
 
     async def record_event(self, event: Event) -> None:
-        """Adds an event; one that equals an earlier one in object, type, reason and message adds to its count."""
+        """Adds an event, or increases the count of the one with the same object, type, reason and message."""
 
     async def events(
         self, *, kind: str | None = None, namespace: str | None = None, name: str | None = None
     ) -> list[Event]:
-        """Those events, oldest `last_seen` first."""
+        """Matching events, oldest `last_seen` first."""

@@ -1,4 +1,4 @@
-"""Which address of a subnet comes next: pure, without I/O, shared by the stores that allocate for themselves.
+"""Address selection in subnets: pure, without I/O, shared by the stores that do their own IPAM.
 
-A store keeps who has which address, and keeps it unique; here is only the choice. `AddressPool` is the way in.
+A store records owners and enforces uniqueness; this package only selects. The entry point is `AddressPool`.
 """

@@ -1,10 +1,10 @@
-"""A set of natural numbers that finds the next number that is not in it.
+"""Hierarchical bitmap: a set of natural numbers with a fast search for the next missing number.
 
-A plain set makes that search as long as the run of numbers that are taken: 65,000 steps for each address of a nearly
-full /16. Here the numbers lie in blocks of 64, one bit each; one level up, again in blocks of 64, a bit says that the
-block below is full, and so on upwards. A search climbs past whatever is full and comes down once: two steps for each
-level, whatever is taken, and there are at most three levels for a full /16 and four for a full /12. Empty blocks and
-levels do not exist, so an empty /64 costs nothing, and no size need be told beforehand.
+In a plain set that search is as long as the run of numbers present: 65,000 steps for each address of a nearly full /16.
+Here level 0 stores the numbers as bits in blocks of 64. In each level above, again in blocks of 64, a set bit marks a
+full block of the level below. A search climbs past full blocks and descends once: two steps for each level, with three
+levels for a full /16 and four for a full /12. Empty blocks and levels are not stored, so an empty /64 costs nothing and
+the size need not be known in advance.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ _FULL: Final = (1 << 64) - 1
 
 
 class IntegerSet:
-    """Natural numbers of any size; adding one twice, or discarding one that is not in it, is no error."""
+    """Set of natural numbers of any size. `add` and `discard` are idempotent."""
 
     __slots__ = ("_levels",)
 
@@ -26,7 +26,7 @@ class IntegerSet:
         return bool(self._levels[0].get(number >> _SHIFT, 0) >> (number & _LOW_BITS) & 1)
 
     def add(self, number: int) -> None:
-        """Puts the number in; a block that it fills is marked full one level up."""
+        """Adds the number; a block that becomes full is marked one level up."""
         for level in self._levels:
             block = level.get(number >> _SHIFT, 0) | 1 << (number & _LOW_BITS)
             level[number >> _SHIFT] = block
@@ -36,7 +36,7 @@ class IntegerSet:
         self._levels.append({number >> _SHIFT: 1 << (number & _LOW_BITS)})
 
     def discard(self, number: int) -> None:
-        """Takes the number out; a block that was full is so no more, one level up."""
+        """Removes the number; a block that was full is unmarked one level up."""
         for level in self._levels:
             before = level.get(number >> _SHIFT, 0)
             after = before & ~(1 << (number & _LOW_BITS))
@@ -45,13 +45,14 @@ class IntegerSet:
             else:
                 level.pop(number >> _SHIFT, None)
             if before != _FULL:
-                return
+                return  # it was not marked one level up
             number >>= _SHIFT
 
     def first_missing(self, start: int) -> int:
-        """The smallest number from `start` on that is not in the set."""
+        """Returns the smallest number >= `start` that is not in the set."""
         number = start
         for height, level in enumerate(self._levels):
+            # Free bits of the block at or after `number`; the shift hides those before it.
             gaps = ~level.get(number >> _SHIFT, 0) & (_FULL << (number & _LOW_BITS)) & _FULL
             if gaps:
                 return self._descend(number & ~_LOW_BITS | _lowest_bit(gaps), height)
@@ -59,7 +60,7 @@ class IntegerSet:
         return self._descend(number, len(self._levels))
 
     def _descend(self, block: int, height: int) -> int:
-        """The smallest number missing in a block, `height` levels up, that is not full."""
+        """Returns the smallest missing number below a block of level `height` that is not full."""
         for level in reversed(self._levels[:height]):
             block = block << _SHIFT | _lowest_bit(~level.get(block, 0) & _FULL)
         return block

@@ -1,8 +1,8 @@
-"""The bounds of a subnet: which of its addresses can be given, and why the others cannot.
+"""Bounds of a subnet: which addresses can be allocated, and why the others cannot.
 
-IPv4: the network and the broadcast address are never given, except in a /31 (RFC 3021) and a /32, which have none.
-IPv6: the subnet-router anycast address (RFC 4291, section 2.6.1) is never given, except in a /127 (RFC 6164) and a
-/128, which have none; there is no broadcast address.
+IPv4: the network and the broadcast address are reserved, except in a /31 (RFC 3021) and a /32, which have neither.
+IPv6: the subnet-router anycast address (RFC 4291, section 2.6.1) is reserved, except in a /127 (RFC 6164) and a /128,
+which have none; there is no broadcast address.
 """
 
 import ipaddress
@@ -18,9 +18,9 @@ _EXCLUDED: Final = "it is excluded"
 
 
 class SubnetBounds(msgspec.Struct, frozen=True):
-    """A subnet as ints, `first` to `last` inclusive, and what of it is never given.
+    """A subnet as ints, `first` to `last` inclusive, and its addresses that are never allocated.
 
-    `reserved` are single addresses, each with the reason; `excluded` are ranges, first to last, that do not touch.
+    `reserved` maps single addresses to the reason; `excluded` are disjoint, non-adjacent ranges (first, last).
     """
 
     cidr: str
@@ -35,32 +35,32 @@ class SubnetBounds(msgspec.Struct, frozen=True):
         return self.first <= address <= self.last
 
     @property
-    def room(self) -> int:
-        """Number of addresses that can be given."""
+    def capacity(self) -> int:
+        """Number of addresses that can be allocated."""
         excluded = sum(last - first + 1 for first, last in self.excluded)
         reserved = sum(self.exclusion_end(address) is None for address in self.reserved)
         return self.last - self.first + 1 - excluded - reserved
 
-    def never_given(self, address: int) -> str | None:
-        """Why an address of the subnet is never given; None if it can be."""
+    def unavailable_reason(self, address: int) -> str | None:
+        """Returns why an address of the subnet is never allocated; None if it can be."""
         if address in self.reserved:
             return self.reserved[address]
         return None if self.exclusion_end(address) is None else _EXCLUDED
 
     def exclusion_end(self, address: int) -> int | None:
-        """The last address of the excluded range that the address lies in; None if it lies in none."""
+        """Returns the last address of the excluded range that contains the address; None if there is none."""
         return next((last for first, last in self.excluded if first <= address <= last), None)
 
 
 def subnet_bounds(subnet: Subnet) -> SubnetBounds:
-    """The bounds of a subnet; a gateway or an exclusion that lies elsewhere takes nothing from it.
+    """Returns the bounds of a subnet. A gateway or an exclusion outside the subnet has no effect.
 
-    Raises ValueError for a CIDR with host bits set and for what is no CIDR or address of its family.
+    Raises ValueError for a CIDR with host bits set, and for text that is not a CIDR or address of the family.
     """
     network = ipaddress.ip_network(subnet.cidr)
     first, last = int(network.network_address), int(network.broadcast_address)
-    exclusions = [_range(text, family=network.version) for text in subnet.excluded]
-    reserved = {low: _EXCLUDED for low, high in exclusions if low == high} | _unusable_ends(network)
+    exclusions = [_parse_range(text, family=network.version) for text in subnet.excluded]
+    reserved = {low: _EXCLUDED for low, high in exclusions if low == high} | _reserved_ends(network)
     if subnet.gateway is not None:
         reserved[parse_address(subnet.gateway, family=network.version)] = "it is the gateway"
     return SubnetBounds(
@@ -70,7 +70,7 @@ def subnet_bounds(subnet: Subnet) -> SubnetBounds:
         last=last,
         gateway=subnet.gateway,
         reserved={address: reason for address, reason in reserved.items() if first <= address <= last},
-        excluded=_joined(
+        excluded=_merge_ranges(
             (max(low, first), min(high, last))
             for low, high in exclusions
             if low < high and low <= last and high >= first
@@ -79,14 +79,14 @@ def subnet_bounds(subnet: Subnet) -> SubnetBounds:
 
 
 def default_gateway(cidr: str) -> str | None:
-    """The first usable address of a subnet; None if that would leave none to give (/32, /128)."""
+    """Returns the first usable address of a subnet; None if no other address would remain (/32, /128)."""
     network = ipaddress.ip_network(cidr)
     if network.num_addresses == 1:
         return None
     return str(network[0] if _is_point_to_point(network) else network[1])
 
 
-def _unusable_ends(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> dict[int, str]:
+def _reserved_ends(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> dict[int, str]:
     if _is_point_to_point(network) or network.num_addresses == 1:
         return {}
     first = int(network.network_address)
@@ -99,8 +99,8 @@ def _is_point_to_point(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -
     return network.num_addresses == 2
 
 
-def _range(text: str, *, family: int) -> tuple[int, int]:
-    """First and last address of what is excluded: a CIDR, or a single address."""
+def _parse_range(text: str, *, family: int) -> tuple[int, int]:
+    """Returns the first and last address of an exclusion, which is a CIDR or a single address."""
     if "/" not in text:
         address = parse_address(text, family=family)
         return address, address
@@ -108,12 +108,12 @@ def _range(text: str, *, family: int) -> tuple[int, int]:
     return int(network.network_address), int(network.broadcast_address)
 
 
-def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The ranges in order, those that overlap or touch as one."""
-    joined: list[tuple[int, int]] = []
+def _merge_ranges(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Returns the ranges sorted, with overlapping and adjacent ones merged."""
+    merged: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = joined[-1][0], max(last, joined[-1][1])
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
         else:
-            joined.append((first, last))
-    return tuple(joined)
+            merged.append((first, last))
+    return tuple(merged)

@@ -1,6 +1,6 @@
-"""The store of one machine without a cluster: a SQLite file, owned by one process, that survives kill -9.
+"""Embedded store: a SQLite file, owned by one process, that survives kill -9. For a node without a cluster.
 
-`SqliteStore` in `store` is the way in. One thread owns the file (`worker`), and runs there what the tables do
-(`networks`, `machines`, `addresses`, `events`, `identities`), many operations in one transaction (`group_commit`);
-what was committed goes to the watchers (`feed` in that thread, `watcher` in the loop).
+The entry point is `SqliteStore` in `store`. One thread owns the file (`worker`) and runs the operations of the tables
+there (`virtual_network_table`, `virtual_machine_table`, `address_table`, `event_table`, `identity_table`), many in one
+transaction (`group_commit`). Committed changes go to the watchers (`change_feed` in the thread, `watcher` in the loop).
 """

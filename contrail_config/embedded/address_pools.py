@@ -1,6 +1,6 @@
-"""The address pools of the networks, in memory, read from the rows of `addresses` when a network is first asked for.
+"""In-memory address pools of the networks, loaded from the rows of `addresses` on first use.
 
-Runs in the worker's thread.
+Runs in the worker thread.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ from contrail_config.objects import Subnet, VirtualNetwork
 
 
 class AddressKey(NamedTuple):
-    """An address in the whole of the store."""
+    """Identifies an address in the whole store."""
 
     network_uuid: str
     family: int
@@ -21,55 +21,55 @@ class AddressKey(NamedTuple):
 
 
 class _NetworkPools(NamedTuple):
-    """The pools of a network, by family, and the subnets that they were made of."""
+    """Pools of a network by family, and the subnets from which they were built."""
 
     subnets: tuple[Subnet, ...]
-    of_family: dict[int, AddressPool]
+    by_family: dict[int, AddressPool]
 
 
 class AddressPools:
-    """Which addresses are taken and held, as the rows say; what was not read yet need not be told of changes."""
+    """Allocated and held addresses by network, as the rows say. Changes of pools that are not loaded are ignored."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._read: dict[str, _NetworkPools] = {}
+        self._loaded: dict[str, _NetworkPools] = {}
 
-    def of(self, network: VirtualNetwork, *, family: int) -> AddressPool:
-        """The pool of a network and family."""
-        pools = self._read.get(network.uuid)
+    def get(self, network: VirtualNetwork, *, family: int) -> AddressPool:
+        """Returns the pool of a network and family. Loads it again if the subnets have changed."""
+        pools = self._loaded.get(network.uuid)
         if pools is None or pools.subnets != network.subnets:
-            pools = self._read[network.uuid] = self._read_pools(network)
-        return pools.of_family[family]
+            pools = self._loaded[network.uuid] = self._load(network)
+        return pools.by_family[family]
 
-    def hold(self, places: Iterable[AddressKey]) -> None:
-        """Marks addresses as held back."""
-        for network_uuid, family, address in places:
-            if pools := self._read.get(network_uuid):
-                pools.of_family[family].hold(parse_address(address, family=family))
+    def mark_held(self, keys: Iterable[AddressKey]) -> None:
+        """Marks addresses as held."""
+        for network_uuid, family, address in keys:
+            if pools := self._loaded.get(network_uuid):
+                pools.by_family[family].mark_held(parse_address(address, family=family))
 
-    def free(self, places: Iterable[AddressKey]) -> None:
+    def mark_free(self, keys: Iterable[AddressKey]) -> None:
         """Marks addresses as free."""
-        for network_uuid, family, address in places:
-            if pools := self._read.get(network_uuid):
-                pools.of_family[family].free(parse_address(address, family=family))
+        for network_uuid, family, address in keys:
+            if pools := self._loaded.get(network_uuid):
+                pools.by_family[family].mark_free(parse_address(address, family=family))
 
-    def forget(self, network_uuid: str) -> None:
+    def evict(self, network_uuid: str) -> None:
         """Drops the pools of a network."""
-        self._read.pop(network_uuid, None)
+        self._loaded.pop(network_uuid, None)
 
-    def forget_all(self) -> None:
+    def clear(self) -> None:
         """Drops all pools."""
-        self._read.clear()
+        self._loaded.clear()
 
-    def _read_pools(self, network: VirtualNetwork) -> _NetworkPools:
-        """The pools as the rows are; the last row is the address that was given last."""
-        of_family = {family: AddressPool(network.subnets, family=family) for family in (4, 6)}
+    def _load(self, network: VirtualNetwork) -> _NetworkPools:
+        """Builds the pools from the rows. Rows are in the order of allocation, so the search starts after the last."""
+        by_family = {family: AddressPool(network.subnets, family=family) for family in (4, 6)}
         rows = self._db.execute(
             "SELECT family, address, held_until FROM addresses WHERE network = ? ORDER BY id", (network.uuid,)
         )
         for family, text, held_until in rows:
             address = parse_address(text, family=family)
-            of_family[family].take(address)
+            by_family[family].mark_allocated(address)
             if held_until is not None:
-                of_family[family].hold(address)
-        return _NetworkPools(network.subnets, of_family)
+                by_family[family].mark_held(address)
+        return _NetworkPools(network.subnets, by_family)

@@ -1,6 +1,6 @@
-"""Who has which address. Runs in the worker's thread.
+"""Table of allocated and held addresses. Runs in the worker thread.
 
-A UNIQUE constraint keeps each address single; the pools in memory only make the choice cheap.
+A UNIQUE constraint enforces that an address has one owner; the pools in memory only make the selection fast.
 """
 
 import sqlite3
@@ -17,12 +17,12 @@ from contrail_config.errors import AddressUnavailableError, ExhaustedError
 from contrail_config.objects import InterfaceAddress, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest
 
-_OWNED = """
+_SELECT_ALLOCATED = """
     SELECT owner, network, family, address FROM addresses
     WHERE owner IN (SELECT value FROM json_each(?)) AND held_until IS NULL
 """
 
-_GIVE = """
+_INSERT = """
     INSERT INTO addresses (network, family, address, owner)
     SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
         json_extract(value, '$[3]') FROM json_each(?)
@@ -33,12 +33,12 @@ _RELEASE = """
     WHERE owner IN (SELECT value FROM json_each(:owners)) RETURNING network, family, address
 """
 
-_SHORTEN = """
+_SHORTEN_HOLDS = """
     UPDATE addresses SET held_until = min(held_until, :until)
     WHERE owner IN (SELECT value FROM json_each(:owners)) AND held_until IS NOT NULL
 """
 
-_HELD = """
+_SELECT_HELD = """
     SELECT owner, network FROM addresses
     WHERE held_until > ? AND owner NOT IN (SELECT owner FROM addresses WHERE held_until IS NULL)
 """
@@ -46,8 +46,8 @@ _HELD = """
 _EARLIEST_HOLD = "SELECT min(held_until) FROM addresses WHERE network = ? AND family = ? AND held_until IS NOT NULL"
 
 
-class _Grant(NamedTuple):
-    """An address that an owner has from now on, and the one that it had until now, if any."""
+class _Allocation(NamedTuple):
+    """The address selected for a request, and the one that the owner had before, if any."""
 
     request: AddressRequest
     network: VirtualNetwork
@@ -59,7 +59,7 @@ class _Grant(NamedTuple):
     def text(self) -> str:
         return format_address(self.address, family=self.request.family)
 
-    def answer(self) -> InterfaceAddress:
+    def to_interface_address(self) -> InterfaceAddress:
         bounds = self.pool.bounds(self.address)
         return InterfaceAddress(
             address=self.text,
@@ -70,7 +70,7 @@ class _Grant(NamedTuple):
 
 
 class AddressTable:
-    """Gives and frees addresses. `clock` tells seconds since the epoch, since holds outlive the process."""
+    """Allocates and releases addresses. `clock` returns seconds since the epoch, since holds outlive the process."""
 
     def __init__(
         self, db: sqlite3.Connection, networks: VirtualNetworkTable, pools: AddressPools, *, clock: Callable[[], float]
@@ -81,97 +81,97 @@ class AddressTable:
         self._clock = clock
 
     def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
-        """Gives an address for each request: all are chosen before the first is written.
+        """Allocates one address for each request. Selects all of them before it writes the first.
 
         Raises NotFoundError, AddressUnavailableError or ExhaustedError.
         """
         owned = self._owned_by({request.owner for request in requests})
-        grants = []
-        with ExitStack() as undo:
+        allocations = []
+        with ExitStack() as undo:  # if one request fails, the pools are as before
             for request in requests:
-                grant = self._grant(request, owned)
-                if grant.address != grant.previous:
-                    undo.callback(grant.pool.free, grant.address)
-                grants.append(grant)
+                allocation = self._select(request, owned)
+                if allocation.address != allocation.previous:
+                    undo.callback(allocation.pool.mark_free, allocation.address)
+                allocations.append(allocation)
             undo.pop_all()
-        self._write([grant for grant in grants if grant.address != grant.previous])
-        return [grant.answer() for grant in grants]
+        self._write([allocation for allocation in allocations if allocation.address != allocation.previous])
+        return [allocation.to_interface_address() for allocation in allocations]
 
     def release(self, owners: Sequence[str], *, hold: float) -> None:
-        """Frees the owners' addresses, held back for `hold` seconds; retired networks go with their last one."""
+        """Releases the owners' addresses, holds them for `hold` seconds and deletes retired networks left unused."""
         parameters = {"until": self._clock() + hold, "owners": json_list(owners)}
-        freed = [AddressKey(*row) for row in self._db.execute(_RELEASE, parameters).fetchall()]
-        self._pools.hold(freed)
-        for uuid in self._networks.delete_retired({place.network_uuid for place in freed}):
-            self._pools.forget(uuid)
+        released = [AddressKey(*row) for row in self._db.execute(_RELEASE, parameters).fetchall()]
+        self._pools.mark_held(released)
+        for uuid in self._networks.delete_retired({key.network_uuid for key in released}):
+            self._pools.evict(uuid)
 
     def shorten_holds(self, owners: Sequence[str], *, hold: float) -> None:
-        """What the owners had is held back for `hold` seconds, or less if that was said before."""
-        self._db.execute(_SHORTEN, {"until": self._clock() + hold, "owners": json_list(owners)})
+        """Shortens the holds of addresses that the owners released to at most `hold` seconds from now."""
+        self._db.execute(_SHORTEN_HOLDS, {"until": self._clock() + hold, "owners": json_list(owners)})
 
     def owners(self) -> set[str]:
-        """Uuids of all interfaces that have addresses now."""
+        """Returns the uuids of all interfaces that have addresses."""
         return {owner for (owner,) in self._db.execute("SELECT DISTINCT owner FROM addresses WHERE held_until IS NULL")}
 
     def held_owners(self) -> dict[str, str]:
-        """Interfaces that have no address any more, but had one that is still held back, with their networks."""
-        return dict(self._db.execute(_HELD, (self._clock(),)).fetchall())
+        """Returns interface uuid to network uuid, for interfaces without any address of which one is still held."""
+        return dict(self._db.execute(_SELECT_HELD, (self._clock(),)).fetchall())
 
-    def end_holds(self) -> None:
-        """Frees the addresses whose hold is over."""
-        over = self._db.execute(
+    def expire_holds(self) -> None:
+        """Frees the addresses whose hold has expired."""
+        expired = self._db.execute(
             "DELETE FROM addresses WHERE held_until <= ? RETURNING network, family, address", (self._clock(),)
         )
-        self._pools.free([AddressKey(*row) for row in over.fetchall()])
+        self._pools.mark_free([AddressKey(*row) for row in expired.fetchall()])
 
-    def _grant(self, request: AddressRequest, owned: dict[tuple[str, str, int], int]) -> _Grant:
-        """Chooses an address and marks it as taken, in the pool and in `owned`."""
+    def _select(self, request: AddressRequest, owned: dict[tuple[str, str, int], int]) -> _Allocation:
+        """Selects an address and marks it as allocated in the pool and in `owned`."""
         network = self._networks.get(request.network_uuid)
-        pool = self._pools.of(network, family=request.family)
+        pool = self._pools.get(network, family=request.family)
         key = (request.owner, request.network_uuid, request.family)
         previous = owned.get(key)
         if request.address is not None:
-            address = self._wished(request, request.address, network, pool, previous=previous)
+            address = self._requested(request, request.address, network, pool, previous=previous)
         else:
             address = self._next(request, network, pool) if previous is None else previous
         if address != previous:
-            pool.take(address)
+            pool.mark_allocated(address)
         owned[key] = address
-        return _Grant(request, network, pool, address, previous)
+        return _Allocation(request, network, pool, address, previous)
 
     def _next(self, request: AddressRequest, network: VirtualNetwork, pool: AddressPool) -> int:
-        address = pool.choose()
+        address = pool.next_free()
         if address is None:
             raise ExhaustedError(network.name, request.family, next_free_in=self._next_free_in(request))
         return address
 
-    def _wished(
+    def _requested(
         self,
         request: AddressRequest,
-        wanted: str,
+        requested: str,
         network: VirtualNetwork,
         pool: AddressPool,
         *,
         previous: int | None,
     ) -> int:
         try:
-            address = parse_address(wanted, family=request.family)
+            address = parse_address(requested, family=request.family)
         except ValueError as error:
-            reason = f"it is no IPv{request.family} address"
-            raise AddressUnavailableError(wanted, network.name, reason) from error
-        refusal = None if address == previous else pool.refusal(address)
-        if refusal is not None:
-            raise AddressUnavailableError(wanted, network.name, refusal, free_in=self._free_in(request, address))
+            problem = f"it is not an IPv{request.family} address"
+            raise AddressUnavailableError(requested, network.name, problem) from error
+        reason = None if address == previous else pool.unavailable_reason(address)
+        if reason is not None:
+            raise AddressUnavailableError(requested, network.name, reason, free_in=self._free_in(request, address))
         return address
 
     def _free_in(self, request: AddressRequest, address: int) -> float | None:
-        """Seconds until the hold of an address is over; None if it is not held."""
-        place = (request.network_uuid, format_address(address, family=request.family))
-        row = self._db.execute("SELECT held_until FROM addresses WHERE network = ? AND address = ?", place).fetchone()
+        """Returns the seconds until the hold of an address expires; None if it is not held."""
+        key = (request.network_uuid, format_address(address, family=request.family))
+        row = self._db.execute("SELECT held_until FROM addresses WHERE network = ? AND address = ?", key).fetchone()
         return None if row is None or row[0] is None else self._seconds_until(row[0])
 
     def _next_free_in(self, request: AddressRequest) -> float | None:
-        """Seconds until the earliest hold in the network and family is over; None if nothing is held."""
+        """Returns the seconds until the earliest hold of the network and family expires; None if nothing is held."""
         (earliest,) = self._db.execute(_EARLIEST_HOLD, (request.network_uuid, request.family)).fetchone()
         return None if earliest is None else self._seconds_until(earliest)
 
@@ -179,24 +179,24 @@ class AddressTable:
         return max(0.0, moment - self._clock())
 
     def _owned_by(self, owners: Iterable[str]) -> dict[tuple[str, str, int], int]:
-        """What the owners have now, by owner, network and family."""
-        rows = self._db.execute(_OWNED, (json_list(owners),))
+        """Returns the addresses of the owners by owner, network and family."""
+        rows = self._db.execute(_SELECT_ALLOCATED, (json_list(owners),))
         return {
             (owner, network, family): parse_address(address, family=family) for owner, network, family, address in rows
         }
 
-    def _write(self, grants: Sequence[_Grant]) -> None:
-        given = [(each.network.uuid, each.request.family, each.text, each.request.owner) for each in grants]
-        if given:
-            self._db.execute(_GIVE, (json_list(given),))
-        for grant in grants:
-            if grant.previous is not None:
-                self._hold_back(grant.request, grant.previous)
+    def _write(self, allocations: Sequence[_Allocation]) -> None:
+        rows = [(each.network.uuid, each.request.family, each.text, each.request.owner) for each in allocations]
+        if rows:
+            self._db.execute(_INSERT, (json_list(rows),))
+        for allocation in allocations:
+            if allocation.previous is not None:
+                self._hold(allocation.request, allocation.previous)
 
-    def _hold_back(self, request: AddressRequest, address: int) -> None:
-        place = AddressKey(request.network_uuid, request.family, format_address(address, family=request.family))
+    def _hold(self, request: AddressRequest, address: int) -> None:
+        key = AddressKey(request.network_uuid, request.family, format_address(address, family=request.family))
         self._db.execute(
             "UPDATE addresses SET held_until = ? WHERE network = ? AND family = ? AND address = ?",
-            (self._clock() + DEFAULT_HOLD, *place),
+            (self._clock() + DEFAULT_HOLD, *key),
         )
-        self._pools.hold([place])
+        self._pools.mark_held([key])

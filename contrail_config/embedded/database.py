@@ -1,11 +1,11 @@
-"""Opens the store's file: locked, checked, and set up for writing ahead.
+"""SQLite file of the store: locks, checks and opens it in write-ahead mode.
 
-Write-ahead logging with `synchronous = NORMAL`: a commit is one write to the log, without waiting for the disk, which
-is flushed when the log goes into the file (every 1000 pages). A process that is killed at any moment loses nothing
-that was acknowledged, since what it wrote is in the kernel. A machine that loses power finds the file as it was after
-some recent commit, never a damaged one; what is lost then concerned pods whose sandboxes went with the power, and the
-sources tell the rest again. FULL would keep that too. Measured on a fast disk it makes an operation alone take 0.3 ms
-instead of 0.05 ms, and many together 4 % slower; on a slow disk each commit would wait for 5 to 20 ms.
+Write-ahead logging with `synchronous = NORMAL`: a commit is one write to the log and does not wait for the disk, which
+is flushed when the log is checkpointed into the file (every 1000 pages). A killed process loses no acknowledged
+operation, since its writes are already in the kernel. A host that loses power finds the file as of some recent commit,
+never a damaged one. The lost commits concern pods whose sandboxes are lost too, and the sources report the rest again.
+`synchronous = FULL` would keep those commits as well. Measured on a fast disk, a single operation then takes 0.3 ms
+instead of 0.05 ms and many concurrent ones are 4 % slower; on a slow disk each commit would wait for 5 to 20 ms.
 """
 
 import contextlib
@@ -13,54 +13,54 @@ import os
 import sqlite3
 from typing import Any, Final
 
-from contrail_config.embedded.lock import OwnerLock
+from contrail_config.embedded.lock import FileLock
 from contrail_config.embedded.schema import APPLICATION_ID, STATEMENTS, VERSION
 from contrail_config.errors import StoreUnavailableError
 
 _BUSY_TIMEOUT: Final = 5.0
-"""Seconds to wait for somebody who looks into the file with another tool."""
+"""Seconds to wait for another tool that reads the file."""
 
 _CACHE_KIB: Final = 8192
 
 _OLDEST_SQLITE: Final = (3, 35)
-"""The first version that knows RETURNING."""
+"""First version that supports RETURNING."""
 
 
 class Database:
-    """An open store file. Used and closed by the thread that opened it."""
+    """Open store file. Used and closed only by the thread that opened it."""
 
-    def __init__(self, path: str, connection: sqlite3.Connection, lock: OwnerLock) -> None:
+    def __init__(self, path: str, connection: sqlite3.Connection, lock: FileLock) -> None:
         self.path = path
         self.connection = connection
         self._lock = lock
 
     def close(self) -> None:
-        """Puts the log into the file and gives the lock free."""
+        """Checkpoints the log into the file and releases the lock."""
         try:
             self.connection.close()
         finally:
             self._lock.release()
 
     def unavailable(self, error: sqlite3.Error) -> StoreUnavailableError:
-        """What callers are told of an error of the engine, chained to it."""
-        told = StoreUnavailableError(f"{self.path}: {error}")
-        told.__cause__ = error
-        return told
+        """Returns the error for callers, chained to the SQLite error."""
+        unavailable = StoreUnavailableError(f"{self.path}: {error}")
+        unavailable.__cause__ = error
+        return unavailable
 
 
 def open_database(path: str) -> Database:
-    """Opens the file, or makes it (0600) with its directory (0700).
+    """Opens the file, or creates it (0600) with its directory (0700).
 
-    Raises StoreUnavailableError, which names the file, if another process holds it, if it is damaged, not ours or of a
-    newer version, or if the system refuses.
+    Raises StoreUnavailableError, which names the file, if another process has locked it, if it is damaged, belongs to
+    another application or a newer release, or on a system error.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
-        raise StoreUnavailableError(f"{path} needs SQLite 3.35 or later; this Python has {sqlite3.sqlite_version}")
+        raise StoreUnavailableError(f"{path}: SQLite {sqlite3.sqlite_version} is too old, 3.35 or later is required")
     path = os.path.realpath(path)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with contextlib.ExitStack() as undo:
-            lock = OwnerLock(f"{path}.lock")
+            lock = FileLock(f"{path}.lock")
             undo.callback(lock.release)
             connection = undo.enter_context(contextlib.closing(_connect(path)))
             _check(connection, path)
@@ -76,18 +76,18 @@ def _connect(path: str) -> sqlite3.Connection:
 
 
 def _check(connection: sqlite3.Connection, path: str) -> None:
-    """Makes the tables in an empty file; refuses one that is not ours, or not whole, before anything is changed.
+    """Validates the file before anything is changed, and creates the tables in an empty one.
 
-    The check of the whole file takes half a second for 150,000 machines.
+    The integrity check of the whole file takes half a second for 150,000 virtual machines.
     """
     application, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
     empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
     if not empty and application != APPLICATION_ID:
-        raise StoreUnavailableError(f"{path} is a database of another application")
+        raise StoreUnavailableError(f"{path}: database of another application")
     if version > VERSION:
-        raise StoreUnavailableError(f"{path} has schema version {version}; this release knows up to {VERSION}")
+        raise StoreUnavailableError(f"{path}: schema version {version} is newer than this release supports ({VERSION})")
     if (found := _pragma(connection, "quick_check(1)")) != "ok":
-        raise StoreUnavailableError(f"{path} is damaged: {found}")
+        raise StoreUnavailableError(f"{path}: damaged: {found}")
     _configure(connection)
     if empty:
         _create_tables(connection)

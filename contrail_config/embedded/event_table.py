@@ -1,6 +1,6 @@
-"""The log of events: equal ones are counted, at most 50 are kept of an object, and none for more than a day.
+"""Event log: counts repeated events, keeps at most 50 per object, and none for more than a day.
 
-Runs in the worker's thread.
+Runs in the worker thread.
 """
 
 import sqlite3
@@ -9,13 +9,13 @@ from typing import Final
 
 from contrail_config.objects import Event, EventType
 
-_KEPT_OF_AN_OBJECT: Final = 50
+_MAX_PER_OBJECT: Final = 50
 
 _MAX_AGE: Final = 24 * 3600.0
-"""Seconds since an event was last seen, after which it goes."""
+"""Seconds after its last occurrence at which an event expires."""
 
-_PRUNE_EVERY: Final = 3600.0
-"""Seconds between two looks for such events, so that the log is not searched at each write."""
+_PRUNE_INTERVAL: Final = 3600.0
+"""Seconds between two searches for expired events, so that not every write searches the log."""
 
 _INSERT: Final = """
     INSERT INTO events (kind, namespace, name, uid, type, reason, message, count, first_seen, last_seen)
@@ -42,7 +42,7 @@ _TRIM: Final = """
 
 
 class EventTable:
-    """Events of pods, NADs and manifests; `clock` tells seconds since the epoch."""
+    """Events of pods, NADs and manifests. `clock` returns seconds since the epoch."""
 
     def __init__(self, db: sqlite3.Connection, *, clock: Callable[[], float]) -> None:
         self._db = db
@@ -50,17 +50,17 @@ class EventTable:
         self._next_prune = 0.0
 
     def record(self, event: Event) -> None:
-        """Counts the event up, or adds it and drops what is too much of its object."""
+        """Increases the count of an equal event, or adds the event and trims those of its object."""
         self._prune()
         subject = (event.kind, event.namespace, event.name, event.uid)
-        what = (event.type, event.reason, event.message)
-        counted = self._db.execute(_COUNT, (event.count, event.first_seen, event.last_seen, *subject, *what))
+        content = (event.type, event.reason, event.message)
+        counted = self._db.execute(_COUNT, (event.count, event.first_seen, event.last_seen, *subject, *content))
         if counted.rowcount == 0:
-            self._db.execute(_INSERT, (*subject, *what, event.count, event.first_seen, event.last_seen))
-            self._db.execute(_TRIM, (*subject, _KEPT_OF_AN_OBJECT))
+            self._db.execute(_INSERT, (*subject, *content, event.count, event.first_seen, event.last_seen))
+            self._db.execute(_TRIM, (*subject, _MAX_PER_OBJECT))
 
     def find(self, *, kind: str | None, namespace: str | None, name: str | None) -> list[Event]:
-        """The events of those objects, or of all, oldest `last_seen` first."""
+        """Returns the matching events (None matches all), oldest `last_seen` first."""
         rows = self._db.execute(_FIND, {"kind": kind, "namespace": namespace, "name": name})
         return [_event(row) for row in rows]
 
@@ -68,7 +68,7 @@ class EventTable:
         now = self._clock()
         if now >= self._next_prune:
             self._db.execute("DELETE FROM events WHERE last_seen < ?", (now - _MAX_AGE,))
-            self._next_prune = now + _PRUNE_EVERY
+            self._next_prune = now + _PRUNE_INTERVAL
 
 
 def _event(row: tuple[str, str, str, str, str, str, str, int, float, float]) -> Event:

@@ -1,13 +1,13 @@
-"""Many operations in one transaction, each atomic by itself.
+"""Group commit: many operations in one transaction, each of them atomic.
 
-A commit costs as much as several operations, so all that wait share one. An operation checks before it writes, so one
-that is refused has nothing to take back. Should one fail halfway nevertheless (an error of the engine), the whole is
-taken back and each operation done again in a transaction of its own. That is rare; savepoints round each operation
-would buy the same at the price of two more statements each, and each statement gives the interpreter lock away, for
-which the thread then waits behind a busy event loop.
+A commit costs as much as several operations, so all waiting ones share one. An operation checks before it writes, so a
+rejected operation has nothing to roll back. If one fails after a write nevertheless (a SQLite error), the transaction
+is rolled back and each operation is repeated in a transaction of its own. That is rare. Savepoints around each
+operation would do the same at the cost of two more statements each. Each statement releases the interpreter lock, and
+the thread then waits for it behind a busy event loop.
 
-Nobody hears of a result or a change before it is committed. Reads run between transactions: they see what was asked
-for before them, committed.
+Results and changes are published only after the commit. Reads run between transactions and see all operations that
+were submitted before them.
 """
 
 import contextlib
@@ -21,15 +21,15 @@ from contrail_config.embedded.engine import Engine
 Call = Callable[[], None]
 
 
-class Job(NamedTuple):
-    """An operation for the worker's thread; `done` is called in the loop with its result or its error."""
+class Operation(NamedTuple):
+    """Operation for the worker thread. `done` is called in the loop with its result or its error."""
 
-    operation: Callable[[], Any]
+    run: Callable[[], Any]
     writes: bool
     done: Callable[[Any, Exception | None], None]
 
 
-class _HalfDoneError(Exception):
+class _PartialWriteError(Exception):
     """An operation failed after it had written."""
 
     def __init__(self, reason: Exception) -> None:
@@ -38,64 +38,64 @@ class _HalfDoneError(Exception):
 
 
 class GroupCommit:
-    """Runs batches of jobs on an engine."""
+    """Runs batches of operations on an engine."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._db = engine.database.connection
 
-    def execute(self, jobs: Sequence[Job]) -> list[Call]:
-        """Does the jobs, the writes first, and returns the calls that tell of it, for the loop to make in order."""
-        writes = [job for job in jobs if job.writes]
-        told = self._write(writes) if writes else []
-        return told + [self._attempt(job) for job in jobs if not job.writes]
+    def execute(self, operations: Sequence[Operation]) -> list[Call]:
+        """Runs the operations, writes first. Returns the calls that publish the outcome, in order, in the loop."""
+        writes = [operation for operation in operations if operation.writes]
+        calls = self._write(writes) if writes else []
+        return calls + [self._run(operation) for operation in operations if not operation.writes]
 
-    def _write(self, jobs: Sequence[Job]) -> list[Call]:
+    def _write(self, operations: Sequence[Operation]) -> list[Call]:
         try:
-            return self._transact(jobs)
-        except _HalfDoneError as half_done:
-            self._abandon()
-            if len(jobs) > 1:
-                return [call for job in jobs for call in self._write([job])]
-            return [self._failure(jobs[0], half_done.reason)]
-        except Exception as error:  # noqa: BLE001 - whatever it is, nobody shall wait for ever
-            self._abandon()
-            return [self._failure(job, error) for job in jobs]
+            return self._transact(operations)
+        except _PartialWriteError as partial_write:
+            self._roll_back()
+            if len(operations) > 1:
+                return [call for operation in operations for call in self._write([operation])]
+            return [self._failure(operations[0], partial_write.reason)]
+        except Exception as error:  # noqa: BLE001 - any error must reach the callers, which would wait forever
+            self._roll_back()
+            return [self._failure(operation, error) for operation in operations]
 
-    def _transact(self, jobs: Sequence[Job]) -> list[Call]:
+    def _transact(self, operations: Sequence[Operation]) -> list[Call]:
         self._db.execute("BEGIN IMMEDIATE")
-        self._engine.addresses.end_holds()
-        results = [self._attempt_whole(job) for job in jobs]
+        self._engine.addresses.expire_holds()
+        results = [self._run_atomically(operation) for operation in operations]
         self._db.execute("COMMIT")
         changes = self._engine.feed.route(self._engine.changes)
         self._engine.changes.clear()
         return changes + results
 
-    def _attempt_whole(self, job: Job) -> Call:
-        """Does the job. Raises _HalfDoneError if it failed but left something written, or SQLite took all back."""
+    def _run_atomically(self, operation: Operation) -> Call:
+        """Runs the operation. Raises _PartialWriteError if it failed after a write, or SQLite rolled back by itself."""
         before = self._db.total_changes
         try:
-            result = job.operation()
+            result = operation.run()
         except Exception as error:
             if self._db.total_changes != before or not self._db.in_transaction:
-                raise _HalfDoneError(error) from error
-            return self._failure(job, error)
-        return partial(job.done, result, None)
+                raise _PartialWriteError(error) from error
+            return self._failure(operation, error)
+        return partial(operation.done, result, None)
 
-    def _attempt(self, job: Job) -> Call:
+    def _run(self, operation: Operation) -> Call:
         try:
-            result = job.operation()
-        except Exception as error:  # noqa: BLE001 - it belongs to the caller, and ends nothing here
-            return self._failure(job, error)
-        return partial(job.done, result, None)
+            result = operation.run()
+        except Exception as error:  # noqa: BLE001 - goes to the caller; the worker continues
+            return self._failure(operation, error)
+        return partial(operation.done, result, None)
 
-    def _abandon(self) -> None:
-        """Takes back the transaction, and drops what memory holds of it."""
-        with contextlib.suppress(sqlite3.Error):  # the next BEGIN fails then, and tells why
+    def _roll_back(self) -> None:
+        """Rolls back the transaction and clears the caches, which may hold its effects."""
+        with contextlib.suppress(sqlite3.Error):  # the next BEGIN fails then, and reports why
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-        self._engine.forget()
+        self._engine.clear_caches()
 
-    def _failure(self, job: Job, error: Exception) -> Call:
-        told = self._engine.database.unavailable(error) if isinstance(error, sqlite3.Error) else error
-        return partial(job.done, None, told)
+    def _failure(self, operation: Operation, error: Exception) -> Call:
+        reported = self._engine.database.unavailable(error) if isinstance(error, sqlite3.Error) else error
+        return partial(operation.done, None, reported)

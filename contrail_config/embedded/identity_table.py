@@ -1,4 +1,4 @@
-"""Which uid a source gave to an object that states none. Runs in the worker's thread."""
+"""Table of the uids that a source assigned to objects without one. Runs in the worker thread."""
 
 import sqlite3
 
@@ -10,16 +10,16 @@ class IdentityTable:
         self._db = db
 
     def all(self) -> dict[tuple[str, str, str], str]:
-        """(kind, namespace, name) to uid."""
+        """Returns (kind, namespace, name) to uid."""
         rows = self._db.execute("SELECT kind, namespace, name, uid FROM identities")
         return {(kind, namespace, name): uid for kind, namespace, name, uid in rows}
 
     def put(self, kind: str, namespace: str, name: str, uid: str) -> None:
-        """Keeps the uid, in place of an earlier one."""
+        """Stores the uid; replaces an earlier one."""
         self._db.execute("INSERT OR REPLACE INTO identities VALUES (?, ?, ?, ?)", (kind, namespace, name, uid))
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
-        """Forgets the uid, if it is there."""
+        """Deletes the uid. Idempotent."""
         self._db.execute(
             "DELETE FROM identities WHERE kind = ? AND namespace = ? AND name = ?", (kind, namespace, name)
         )

@@ -1,7 +1,7 @@
-"""One process owns a store: a lock that the kernel frees with its holder, however that ends.
+"""File lock: one process owns a store. The kernel releases the lock when the holder ends, however it ends.
 
-It lies in a file of its own, since closing any descriptor of the database's file would drop SQLite's own locks on it
-(POSIX advisory locks belong to the process, not to the descriptor).
+The lock is on a file of its own: closing any descriptor of the database file would drop SQLite's own locks on it (POSIX
+advisory locks belong to the process, not to the descriptor).
 """
 
 import fcntl
@@ -10,29 +10,30 @@ import os
 from contrail_config.errors import StoreUnavailableError
 
 
-class OwnerLock:
-    """Held from its making until `release`; the file, which stays, names the holder's process.
+class FileLock:
+    """Locked from construction until `release`. The file is not deleted; it contains the process id of the holder.
 
-    Raises StoreUnavailableError if another holder has it, in this process or in another one, and OSError.
+    Raises StoreUnavailableError if it is already locked, by this process or another one, and OSError.
     """
 
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            self._take(path)
+            self._acquire(path)
         except BaseException:
             os.close(self._descriptor)
             raise
 
     def release(self) -> None:
-        """Gives the lock free."""
+        """Releases the lock."""
         os.close(self._descriptor)
 
-    def _take(self, path: str) -> None:
+    def _acquire(self, path: str) -> None:
+        # flock, not fcntl.lockf: its locks belong to the open file, so a second open in this process is refused too.
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             holder = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip()
-            raise StoreUnavailableError(f"{path} is held by process {holder or '(unknown)'}") from error
+            raise StoreUnavailableError(f"{path}: locked by process {holder or '(unknown)'}") from error
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)

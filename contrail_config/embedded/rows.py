@@ -1,6 +1,6 @@
-"""Rows of the two tables that can be watched, as they pass from the tables to the watchers: still encoded.
+"""Encoded rows of the two tables that can be watched, on their way from the tables to the watchers.
 
-An encoded machine takes a quarter of the memory of a decoded one and is shared by all watchers that wait for it.
+An encoded virtual machine takes a quarter of the memory of a decoded one, and all watchers share it while they wait.
 """
 
 from collections.abc import Iterable
@@ -13,25 +13,25 @@ from contrail_config.objects import VirtualMachine, VirtualNetwork
 
 encode = msgspec.json.Encoder().encode
 decode_network = msgspec.json.Decoder(VirtualNetwork).decode
-decode_machine = msgspec.json.Decoder(VirtualMachine).decode
+decode_virtual_machine = msgspec.json.Decoder(VirtualMachine).decode
 
 
 class Table(StrEnum):
     """A table that can be watched."""
 
     NETWORKS = "networks"
-    MACHINES = "machines"
+    VIRTUAL_MACHINES = "machines"
 
 
 class Row(NamedTuple):
-    """An encoded object; `node` is set for machines."""
+    """An encoded object; `node` is set for virtual machines."""
 
     body: bytes
     node: str | None = None
 
 
 class RowChange(NamedTuple):
-    """A row before and after; None where it is not there."""
+    """A row before and after; None where it does not exist."""
 
     table: Table
     uuid: str
@@ -40,5 +40,5 @@ class RowChange(NamedTuple):
 
 
 def json_list(values: Iterable[object]) -> str:
-    """The values as `json_each` takes them: many rows in one statement."""
+    """Encodes the values for `json_each`, which passes many rows to one statement."""
     return encode(list(values)).decode()

@@ -1,18 +1,18 @@
-"""What the file holds.
+"""Schema of the store's file.
 
-Objects are kept whole, as JSON, beside the columns that are searched. `addresses` has a row for each address that is
-given or (then with `held_until`, seconds since the epoch) held back after its release. A hold outlives its network: a
-network that is made again under the same uuid does not give the address at once either. Its ids rise in the order in
-which addresses were given, so the last given one is known after a restart.
+An object is stored whole, as JSON, next to the columns that are searched. `addresses` has one row for each address that
+is allocated or held after its release (then `held_until` is set, in seconds since the epoch). A hold outlives its
+network: a network recreated under the same uuid does not reuse the address early either. Ids increase in the order of
+allocation, so the last allocated address is known after a restart.
 """
 
 from typing import Final
 
 APPLICATION_ID: Final = 0x4374724C
-"""Marks the file as ours (`PRAGMA application_id`)."""
+"""`PRAGMA application_id` of our files."""
 
 VERSION: Final = 1
-"""Of the statements below (`PRAGMA user_version`); a file of a newer one is not opened."""
+"""Version of the statements below (`PRAGMA user_version`). A file with a newer version is not opened."""
 
 STATEMENTS: Final = (
     """CREATE TABLE networks (

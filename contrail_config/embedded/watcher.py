@@ -1,8 +1,8 @@
-"""What a watcher iterates over, in the event loop.
+"""Watcher: asynchronous iterator of changes, in the event loop.
 
-Changes wait here, still encoded, until they are asked for, so a slow watcher holds up nobody. How many may wait is
-bounded: one that has fallen so far behind is not slow but stuck, and would take ever more memory. It is ended with an
-error, since leaving changes out would break the promise that each is seen once, and may start anew with a list.
+Changes are queued here, still encoded, until they are consumed, so a slow watcher delays nobody. The queue is bounded:
+a watcher that is so far behind is stuck, and would take more and more memory. It ends with an error, since skipping
+changes would break the guarantee that each is seen once. Its user can start a new watch, which begins with a list.
 """
 
 import asyncio
@@ -10,32 +10,32 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Generic
 
-from contrail_config.embedded.feed import Item
+from contrail_config.embedded.change_feed import Item
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.store import Change, ChangeType, T_co
 
 MAX_BEHIND: Final = 65_536
-"""Changes that may wait for a watcher: half a minute of the fastest writing, about 100 MB of machines."""
+"""Changes that may be queued: half a minute of the fastest writing, about 100 MB of virtual machines."""
 
-TakePage = Callable[[Sequence[Item], Exception | None], None]
-"""Takes a page of the list, or the error that reading it met."""
+PushPage = Callable[[Sequence[Item], Exception | None], None]
+"""Receives a page of the list, or the error that occurred while reading it."""
 
 
 class Watcher(Generic[T_co]):
-    """An asynchronous iterator of changes. `ask_for_page` has the list's next page brought to the call it is given.
+    """Asynchronous iterator of changes. `request_page` reads the next page of the list and passes it to its argument.
 
-    Raises StoreUnavailableError when it has fallen MAX_BEHIND changes behind.
+    Raises StoreUnavailableError when more than MAX_BEHIND changes are queued.
     """
 
     def __init__(
-        self, decode: Callable[[bytes], T_co], ask_for_page: Callable[[TakePage], None], *, listing: bool
+        self, decode: Callable[[bytes], T_co], request_page: Callable[[PushPage], None], *, listing: bool
     ) -> None:
         self._decode: Callable[[bytes], T_co] = decode
-        self._ask_for_page = ask_for_page
+        self._request_page = request_page
         self._listing = listing
-        self._asked = False
-        self._items: deque[Item] = deque()
-        self._news = asyncio.Event()
+        self._page_requested = False
+        self._queue: deque[Item] = deque()
+        self._changed = asyncio.Event()
         self._ended = False
         self._error: Exception | None = None
 
@@ -43,45 +43,45 @@ class Watcher(Generic[T_co]):
         return self
 
     async def __anext__(self) -> Change[T_co]:
-        while not self._items:
+        while not self._queue:
             if self._ended:
                 raise self._error or StopAsyncIteration
-            if self._listing and not self._asked:
-                self._asked = True
-                self._ask_for_page(self.take_page)
-            self._news.clear()
-            await self._news.wait()
-        kind, body = self._items.popleft()
+            if self._listing and not self._page_requested:
+                self._page_requested = True
+                self._request_page(self.push_page)
+            self._changed.clear()
+            await self._changed.wait()
+        kind, body = self._queue.popleft()
         return Change(type=kind, object=None if body is None else self._decode(body))
 
-    def take(self, items: Sequence[Item]) -> None:
-        """Appends changes, unless the watcher has ended or falls too far behind by them."""
-        if len(self._items) + len(items) > MAX_BEHIND:
-            self.cut(StoreUnavailableError(f"the watcher fell more than {MAX_BEHIND} changes behind"))
+    def push(self, items: Sequence[Item]) -> None:
+        """Queues changes, unless the watcher has ended. Ends it with an error if it is too far behind."""
+        if len(self._queue) + len(items) > MAX_BEHIND:
+            self.abort(StoreUnavailableError(f"watch: more than {MAX_BEHIND} changes behind"))
         self._append(items)
 
-    def take_page(self, items: Sequence[Item], error: Exception | None) -> None:
-        """Appends the page that was asked for, or ends with the error that it met."""
+    def push_page(self, items: Sequence[Item], error: Exception | None) -> None:
+        """Queues the requested page, or ends with the error."""
         if error is not None:
             self.end(error)
             return
-        self._asked = False
+        self._page_requested = False
         self._listing = items[-1][0] is not ChangeType.SYNCED
         self._append(items)
 
     def end(self, error: Exception | None = None) -> None:
-        """Ends the iteration after what waits, with an error if there is one. Repeatable: the first one counts."""
+        """Ends the iteration after the queued changes, with an error if one is given. The first call wins."""
         if not self._ended:
             self._ended = True
             self._error = error
-            self._news.set()
+            self._changed.set()
 
-    def cut(self, error: Exception | None = None) -> None:
-        """Ends the iteration at once: what waits is dropped."""
-        self._items.clear()
+    def abort(self, error: Exception | None = None) -> None:
+        """Drops the queued changes and ends the iteration."""
+        self._queue.clear()
         self.end(error)
 
     def _append(self, items: Sequence[Item]) -> None:
         if not self._ended:
-            self._items.extend(items)
-            self._news.set()
+            self._queue.extend(items)
+            self._changed.set()

@@ -243,14 +243,14 @@ class AllocationCache:
         choice = self._choices.get(block.key.pool)
         if choice is not None and block.last_given is not None:
             address, _ = block.last_given
-            choice.addresses.take(address)
+            choice.addresses.mark_allocated(address)
             _mark(choice.addresses, address, block.entries.get(address))
 
 
 def _mark(addresses: AddressPool, address: int, entry: Entry | None) -> None:
     if entry is None:
-        addresses.free(address)
+        addresses.mark_free(address)
     elif entry.held is None:
-        addresses.take(address)
+        addresses.mark_allocated(address)
     else:
-        addresses.hold(address)
+        addresses.mark_held(address)

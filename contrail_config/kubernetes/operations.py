@@ -57,7 +57,7 @@ def _grant(draft: ChangeSet, request: AddressRequest, network: VirtualNetwork) -
 
 def _next(draft: ChangeSet, request: AddressRequest, network: VirtualNetwork) -> AddressKey:
     pool = Pool(network.uuid, request.family)
-    address = draft.ledger.choice(network, request.family).choose()
+    address = draft.ledger.choice(network, request.family).next_free()
     if address is None:
         end = draft.ledger.next_end(pool)
         wait = None if end is None else max(0.0, end - draft.now)
@@ -72,7 +72,7 @@ def _wished(
         place = AddressKey(Pool(network.uuid, request.family), parse_address(requested, family=request.family))
     except ValueError as error:
         raise AddressUnavailableError(requested, network.name, f"it is no IPv{request.family} address") from error
-    refusal = None if place in owned else draft.ledger.choice(network, request.family).refusal(place.address)
+    refusal = None if place in owned else draft.ledger.choice(network, request.family).unavailable_reason(place.address)
     if refusal is not None:
         entry = draft.ledger.entry(place)
         held = None if entry is None else entry.held

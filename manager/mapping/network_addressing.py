@@ -42,7 +42,7 @@ def address_problem(network: VirtualNetwork, address: str) -> str | None:
     subnet = _table(network.subnets).find(ipaddress.ip_address(address))
     if subnet is None:
         return _no_subnet(network)
-    return bounds_of(subnet).never_given(parse_address(address, family=family))
+    return bounds_of(subnet).unavailable_reason(parse_address(address, family=family))
 
 
 def gateway_problem(network: VirtualNetwork, address: str) -> str | None:
@@ -89,7 +89,7 @@ def _capacity(subnets: tuple[Subnet, ...], family: int, limit: int) -> int:
     counted = 0
     for subnet in subnets:
         if family_of(subnet.cidr) == family and counted < limit:
-            counted += bounds_of(subnet).room
+            counted += bounds_of(subnet).capacity
     return counted
 
 

@@ -78,7 +78,7 @@ def test_excluded_ranges_are_cut_to_the_subnet_and_joined(
     family = family_of(cidr)
     bounds = subnet_bounds(Subnet(cidr=cidr, gateway=default_gateway(cidr), excluded=excluded))
     assert [tuple(format_address(end, family=family) for end in each) for each in bounds.excluded] == ranges
-    assert bounds.room == room
+    assert bounds.capacity == room
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_excluded_ranges_are_cut_to_the_subnet_and_joined(
 )
 def test_what_is_never_given_has_a_reason(address: str, reason: str | None) -> None:
     bounds = subnet_bounds(Subnet(cidr="10.0.0.0/24", gateway="10.0.0.1", excluded=("10.0.0.7", "10.0.0.16/28")))
-    assert bounds.never_given(parse_address(address, family=4)) == reason
+    assert bounds.unavailable_reason(parse_address(address, family=4)) == reason
 
 
 def test_a_gateway_outside_the_subnet_takes_nothing_from_it() -> None:
@@ -114,7 +114,7 @@ def test_a_gateway_outside_the_subnet_takes_nothing_from_it() -> None:
     ],
 )
 def test_a_malformed_subnet_is_a_value_error(subnet: Subnet) -> None:
-    with pytest.raises(ValueError, match=r"host bits|does not appear|is no IPv4 address|Expected 4 octets"):
+    with pytest.raises(ValueError, match=r"host bits|does not appear|is not an IPv4 address|Expected 4 octets"):
         subnet_bounds(subnet)
 
 
@@ -124,7 +124,7 @@ def test_the_default_gateway_leaves_an_address_to_give(address: ipaddress.IPv4Ad
     network = ipaddress.ip_network((address, prefix_length), strict=False)
     gateway = default_gateway(str(network))
     bounds = subnet_bounds(Subnet(cidr=str(network), gateway=gateway))
-    assert bounds.room >= 1
+    assert bounds.capacity >= 1
     assert (gateway is None) == (network.num_addresses == 1)
 
 
@@ -137,5 +137,5 @@ def test_text_and_int_of_an_address_are_the_same_address(address: ipaddress.IPv4
 
 @pytest.mark.parametrize(("text", "family"), [("10.0.0.1", 6), ("fd00::1", 4), ("10.0.0.01", 4), ("10.0.0.1/24", 4)])
 def test_text_that_is_no_address_of_the_family_is_refused(text: str, family: int) -> None:
-    with pytest.raises(ValueError, match=f"'{text}' is no IPv{family} address"):
+    with pytest.raises(ValueError, match=f"'{text}' is not an IPv{family} address"):
         parse_address(text, family=family)

@@ -19,8 +19,8 @@ class Pool:
     def give(self, count: int) -> list[str]:
         """The next addresses, taken; shorter than asked when no more are free."""
         given: list[str] = []
-        while len(given) < count and (address := self.pool.choose()) is not None:
-            self.pool.take(address)
+        while len(given) < count and (address := self.pool.next_free()) is not None:
+            self.pool.mark_allocated(address)
             given.append(format_address(address, family=self.family))
         return given
 
@@ -28,7 +28,7 @@ class Pool:
         return parse_address(text, family=self.family)
 
     def refusal(self, text: str) -> str | None:
-        return self.pool.refusal(self.number(text))
+        return self.pool.unavailable_reason(self.number(text))
 
 
 @pytest.mark.parametrize(
@@ -80,50 +80,50 @@ def test_excluded_ranges_are_passed_over(cidr: str, excluded: tuple[str, ...], a
 
 def test_a_subnet_without_a_gateway_gives_its_first_usable_address() -> None:
     pool = AddressPool([Subnet(cidr="10.0.0.0/30", gateway=None)], family=4)
-    assert pool.choose() == parse_address("10.0.0.1", family=4)
+    assert pool.next_free() == parse_address("10.0.0.1", family=4)
 
 
 def test_a_freed_address_comes_again_only_after_all_others() -> None:
     tested = Pool("10.0.0.0/29")
     assert tested.give(2) == ["10.0.0.2", "10.0.0.3"]
-    tested.pool.free(tested.number("10.0.0.2"))
+    tested.pool.mark_free(tested.number("10.0.0.2"))
     assert tested.give(9) == ["10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.2"]
 
 
 def test_the_search_goes_on_after_a_wished_address() -> None:
     tested = Pool("10.0.0.0/29")
-    tested.pool.take(tested.number("10.0.0.5"))
+    tested.pool.mark_allocated(tested.number("10.0.0.5"))
     assert tested.give(9) == ["10.0.0.6", "10.0.0.2", "10.0.0.3", "10.0.0.4"]
 
 
 def test_subnets_are_used_in_their_order_and_a_free_place_in_the_first_is_used_first() -> None:
     tested = Pool("10.2.0.0/30", "10.1.0.0/30", "fd00::/64")
     assert tested.give(2) == ["10.2.0.2", "10.1.0.2"]
-    tested.pool.free(tested.number("10.1.0.2"))
-    tested.pool.free(tested.number("10.2.0.2"))
+    tested.pool.mark_free(tested.number("10.1.0.2"))
+    tested.pool.mark_free(tested.number("10.2.0.2"))
     assert tested.give(9) == ["10.2.0.2", "10.1.0.2"]
 
 
 def test_a_held_address_is_not_given_until_it_is_free() -> None:
     tested = Pool("10.0.0.0/30")
     (address,) = tested.give(1)
-    tested.pool.hold(tested.number(address))
+    tested.pool.mark_held(tested.number(address))
     assert tested.give(1) == []
-    tested.pool.free(tested.number(address))
+    tested.pool.mark_free(tested.number(address))
     assert tested.give(1) == [address]
 
 
 def test_a_held_address_that_is_taken_is_taken() -> None:
     tested = Pool("10.0.0.0/30")
-    tested.pool.hold(tested.number("10.0.0.2"))
-    tested.pool.take(tested.number("10.0.0.2"))
-    assert tested.refusal("10.0.0.2") == "it is taken by another interface"
+    tested.pool.mark_held(tested.number("10.0.0.2"))
+    tested.pool.mark_allocated(tested.number("10.0.0.2"))
+    assert tested.refusal("10.0.0.2") == "it is already allocated to another interface"
 
 
 def test_the_pool_of_a_family_without_subnets_has_no_address() -> None:
     pool = AddressPool([Subnet(cidr="10.0.0.0/24", gateway=None)], family=6)
-    assert pool.choose() is None
-    assert pool.refusal(1) == "it is in no subnet of the network"
+    assert pool.next_free() is None
+    assert pool.unavailable_reason(1) == "it is in no subnet of the network"
 
 
 @pytest.mark.parametrize(
@@ -136,21 +136,21 @@ def test_the_pool_of_a_family_without_subnets_has_no_address() -> None:
         ("10.0.0.1", "it is the gateway"),
         ("10.0.0.255", "it is the broadcast address"),
         ("10.0.0.7", "it is excluded"),
-        ("10.0.0.2", "it is taken by another interface"),
-        ("10.0.0.3", "it is still held back after its release"),
+        ("10.0.0.2", "it is already allocated to another interface"),
+        ("10.0.0.3", "it is still held after its release"),
     ],
 )
 def test_a_wish_is_refused_with_the_reason(wish: str, reason: str | None) -> None:
     tested = Pool("10.0.0.0/24", "10.1.0.0/24", excluded=("10.0.0.7",))
     tested.give(2)
-    tested.pool.hold(tested.number("10.0.0.3"))
+    tested.pool.mark_held(tested.number("10.0.0.3"))
     assert tested.refusal(wish) == reason
 
 
 def test_an_excluded_address_that_was_given_before_does_not_come_free() -> None:
     tested = Pool("10.0.0.0/30", excluded=("10.0.0.2",))
-    tested.pool.take(tested.number("10.0.0.2"))
-    tested.pool.free(tested.number("10.0.0.2"))
+    tested.pool.mark_allocated(tested.number("10.0.0.2"))
+    tested.pool.mark_free(tested.number("10.0.0.2"))
     assert tested.refusal("10.0.0.2") == "it is excluded"
     assert tested.give(1) == []
 
@@ -158,9 +158,9 @@ def test_an_excluded_address_that_was_given_before_does_not_come_free() -> None:
 def test_what_is_outside_the_subnets_is_left_alone() -> None:
     tested = Pool("10.0.0.0/30")
     outside = tested.number("10.9.0.1")
-    tested.pool.take(outside)
-    tested.pool.hold(outside)
-    tested.pool.free(outside)
+    tested.pool.mark_allocated(outside)
+    tested.pool.mark_held(outside)
+    tested.pool.mark_free(outside)
     assert tested.give(9) == ["10.0.0.2"]
     with pytest.raises(ValueError, match="in no subnet"):
         tested.pool.bounds(outside)

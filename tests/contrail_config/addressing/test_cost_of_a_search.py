@@ -21,10 +21,10 @@ class CountedDict(dict[int, int]):
 def filled_pool(cidr: str, *, but: set[int]) -> AddressPool:
     """All of the subnet taken, but for these offsets."""
     pool = AddressPool([Subnet(cidr=cidr, gateway=None)], family=4)
-    bounds = pool.bounds(pool.choose() or 0)
+    bounds = pool.bounds(pool.next_free() or 0)
     for offset in range(bounds.last - bounds.first + 1):
         if offset not in but:
-            pool.take(bounds.first + offset)
+            pool.mark_allocated(bounds.first + offset)
     return pool
 
 
@@ -32,7 +32,7 @@ def lookups_of_choose(pool: AddressPool) -> int:
     levels = pool._parts[0]._unfree._levels
     levels[:] = [CountedDict(level) for level in levels]
     CountedDict.lookups = 0
-    pool.choose()
+    pool.next_free()
     return CountedDict.lookups
 
 

@@ -37,7 +37,7 @@ class PoolAgainstModel(RuleBasedStateMachine):
         return None
 
     def take(self, address: int) -> None:
-        self.pool.take(address)
+        self.pool.mark_allocated(address)
         self.state[address] = "taken"
         home = next(i for i, net in enumerate(self.networks) if ipaddress.IPv4Address(address) in net)
         self.last[home] = address
@@ -45,7 +45,7 @@ class PoolAgainstModel(RuleBasedStateMachine):
     @rule(count=st.integers(1, 40))
     def give(self, count: int) -> None:
         for _ in range(count):
-            address = self.pool.choose()
+            address = self.pool.next_free()
             assert address == self.expected()
             if address is not None:
                 self.take(address)
@@ -55,7 +55,7 @@ class PoolAgainstModel(RuleBasedStateMachine):
         network = data.draw(st.sampled_from(self.networks))
         address = int(data.draw(st.sampled_from(list(network))))
         grantable = any(address in usable for usable in self.usable) and address not in self.state
-        assert (self.pool.refusal(address) is None) == grantable
+        assert (self.pool.unavailable_reason(address) is None) == grantable
         if grantable:
             self.take(address)
 
@@ -64,17 +64,17 @@ class PoolAgainstModel(RuleBasedStateMachine):
     def let_go(self, data: st.DataObject, held: bool) -> None:
         address = data.draw(st.sampled_from(sorted(self.state)))
         if held:
-            self.pool.hold(address)
+            self.pool.mark_held(address)
             self.state[address] = "held"
         else:
-            self.pool.free(address)
+            self.pool.mark_free(address)
             del self.state[address]
 
     @invariant()
     def every_refusal_fits_the_state(self) -> None:
-        reasons = {"taken": "it is taken by another interface", "held": "it is still held back after its release"}
+        reasons = {"taken": "it is already allocated to another interface", "held": "it is still held after its release"}
         for address, state in getattr(self, "state", {}).items():
-            assert self.pool.refusal(address) == reasons[state]
+            assert self.pool.unavailable_reason(address) == reasons[state]
 
 
 TestPoolAgainstModel = PoolAgainstModel.TestCase

@@ -93,7 +93,7 @@ def test_a_loop_that_is_closed_under_the_store_breaks_nothing(path: Path) -> Non
         writing = runner.get_loop().create_task(store.put_virtual_machine(make_machine()))
         runner.run(asyncio.sleep(0))
         writing.cancel()
-        store._worker._ask_to_stop()
+        store._worker.request_stop()
     worker.join(5)
     assert not worker.is_alive()
     with asyncio.Runner() as runner:

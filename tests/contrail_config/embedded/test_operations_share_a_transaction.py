@@ -145,8 +145,8 @@ async def test_nothing_is_kept_in_memory_of_a_network_that_went(store: SqliteSto
     await store.release([owner])
     if not retired:  # a retired one went with its last address
         await store.delete_network(network.uuid)
-    assert not store._engine.pools._read
-    assert not store._engine.networks._known
+    assert not store._engine.pools._loaded
+    assert not store._engine.networks._cache
 
 
 @pytest.fixture

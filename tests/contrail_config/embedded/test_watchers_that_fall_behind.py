@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from contrail_config.embedded import feed, watcher
+from contrail_config.embedded import change_feed, watcher
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.store import ChangeType, WatchStart
@@ -34,7 +34,7 @@ async def test_a_list_that_is_longer_than_the_bound_is_read_whole(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watcher, "MAX_BEHIND", 20)
-    monkeypatch.setattr(feed, "PAGE", 10)
+    monkeypatch.setattr(change_feed, "PAGE", 10)
     await asyncio.gather(*(store.put_virtual_machine(make_machine(f"p{n}")) for n in range(105)))
     async with store.watch_virtual_machines() as changes:
         seen = [await anext(changes) for _ in range(106)]
@@ -51,5 +51,5 @@ async def test_an_error_of_the_list_ends_the_watch(store: SqliteStore) -> None:
 
 
 def test_watchers_follow_their_model_when_their_lists_come_in_many_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "PAGE", 2)
+    monkeypatch.setattr(change_feed, "PAGE", 2)
     check(WatchMachine, open_embedded, examples=50, steps=40)

@@ -36,9 +36,9 @@ async def test_a_free_address_is_given(store: Store, network: VirtualNetwork) ->
         ("10.1.0.255", 4, "it is the broadcast address"),
         ("fd00:1::", 6, "it is the subnet-router anycast address"),
         ("fd00:1::1", 6, "it is the gateway"),
-        ("fd00:1::1", 4, "it is no IPv4 address"),
-        ("10.1.0.7", 6, "it is no IPv6 address"),
-        ("10.1.0.7/24", 4, "it is no IPv4 address"),
+        ("fd00:1::1", 4, "it is not an IPv4 address"),
+        ("10.1.0.7", 6, "it is not an IPv6 address"),
+        ("10.1.0.7/24", 4, "it is not an IPv4 address"),
     ],
 )
 async def test_an_address_that_can_never_be_given_is_refused(
@@ -51,7 +51,7 @@ async def test_an_address_that_can_never_be_given_is_refused(
 async def test_a_taken_address_is_refused(store: Store, network: VirtualNetwork) -> None:
     await give(store, network, address="10.1.0.7")
     refused = await refusal(store, network, "10.1.0.7")
-    assert (refused.reason, refused.free_in) == ("it is taken by another interface", None)
+    assert (refused.reason, refused.free_in) == ("it is already allocated to another interface", None)
 
 
 async def test_a_held_address_is_refused_with_the_time_to_wait(
@@ -62,7 +62,7 @@ async def test_a_held_address_is_refused_with_the_time_to_wait(
     await store.release([owner], hold=30)
     clock.advance(12)
     refused = await refusal(store, network, "10.1.0.7")
-    assert (refused.reason, refused.free_in) == ("it is still held back after its release", 18)
+    assert (refused.reason, refused.free_in) == ("it is still held after its release", 18)
     clock.advance(18)
     assert await give(store, network, address="10.1.0.7") == "10.1.0.7"
 
@@ -100,4 +100,4 @@ async def test_an_owner_whose_new_wish_is_refused_keeps_what_it_has(store: Store
     with pytest.raises(AddressUnavailableError):
         await give(store, network, owner, address="10.1.0.7")
     assert await give(store, network, owner) == "10.1.0.8"
-    assert (await refusal(store, network, "10.1.0.8")).reason == "it is taken by another interface"
+    assert (await refusal(store, network, "10.1.0.8")).reason == "it is already allocated to another interface"

@@ -1,9 +1,9 @@
-"""Which watcher sees which change. Runs in the worker's thread, where lists and changes have one order.
+"""Change feed: selects which watcher sees which change. Runs in the worker thread, which orders lists and changes.
 
-A watcher that starts with a list gets it in pages, each read when it asks, in the order of uuids; so a list of any
-length neither holds up the writers nor lies whole in memory. Between two pages objects change: what lies before the
-place that the watcher has come to is told as a change, what lies behind it is not, since a later page will show it as
-it is then. So nothing is missed and nothing told twice.
+A watcher that starts with a list reads it in pages, on request, in the order of uuids. So a list of any length neither
+delays the writers nor occupies memory as a whole. Objects may change between two pages. A change of an object that the
+list has already passed is delivered as a change; any other one is not, since a later page will show its result. So no
+change is missed and none is delivered twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,16 +18,16 @@ PAGE: Final = 256
 
 
 ReadPage = Callable[[str, int], list[tuple[str, bytes]]]
-"""Reads the objects behind a uuid, in the order of uuids, at most so many: uuid and encoded object of each."""
+"""Reads at most so many objects after a uuid, in the order of uuids: uuid and encoded object of each."""
 
 Item = tuple[ChangeType, bytes | None]
 """A change with its object still encoded."""
 
 
 class Subscription:
-    """What one watcher sees: of which table, read how, of which node if of one.
+    """Scope and position of one watcher: a table, how to read it, and optionally one node.
 
-    `listed_to` is the uuid of the last object that it was shown: "" before the first one, None when it has seen all.
+    `listed_to` is the uuid of the last listed object: "" before the first one, None when the list is complete.
     """
 
     def __init__(self, table: Table, read_page: ReadPage, *, start: WatchStart, node: str | None = None) -> None:
@@ -36,44 +36,47 @@ class Subscription:
         self.node = node
         self.listed_to = "" if start is WatchStart.LIST else None
 
-    def view(self, change: RowChange) -> Item | None:
-        """The change as this watcher sees it, where a machine that changes its node comes or goes; None: not at all."""
+    def item_for(self, change: RowChange) -> Item | None:
+        """Returns the change as this watcher sees it, None if it does not.
+
+        For a watcher of one node, a virtual machine that moves to the node is added, one that leaves it is deleted.
+        """
         if change.table != self.table or (self.listed_to is not None and change.uuid > self.listed_to):
             return None
-        old, new = self._own(change.old), self._own(change.new)
+        old, new = self._visible(change.old), self._visible(change.new)
         if new is not None:
             return (ChangeType.ADDED if old is None else ChangeType.MODIFIED, new.body)
         return None if old is None else (ChangeType.DELETED, old.body)
 
-    def _own(self, row: Row | None) -> Row | None:
+    def _visible(self, row: Row | None) -> Row | None:
         return row if row is not None and self.node in (None, row.node) else None
 
 
-class Feed:
+class ChangeFeed:
     """All watchers of a store."""
 
     def __init__(self) -> None:
         self._deliver: dict[Subscription, Callable[[Sequence[Item]], None]] = {}
 
     def subscribe(self, subscription: Subscription, deliver: Callable[[Sequence[Item]], None]) -> None:
-        """From now on the watcher sees changes; `deliver` is called in the loop."""
+        """Adds a watcher, which sees changes from now on. `deliver` is called in the loop."""
         self._deliver[subscription] = deliver
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Forgets the watcher; one that is not there is no error."""
+        """Removes a watcher. Idempotent."""
         self._deliver.pop(subscription, None)
 
     def route(self, changes: Sequence[RowChange]) -> list[Callable[[], None]]:
-        """Calls, for the loop to make, that bring each watcher what it sees of the changes."""
+        """Returns the calls, to be made in the loop, that deliver to each watcher the changes that it sees."""
         calls: list[Callable[[], None]] = []
         for subscription, deliver in self._deliver.items():
-            items = [item for change in changes if (item := subscription.view(change)) is not None]
+            items = [item for change in changes if (item := subscription.item_for(change)) is not None]
             if items:
                 calls.append(partial(deliver, items))
         return calls
 
     def next_page(self, subscription: Subscription) -> list[Item]:
-        """The next objects of the watcher's list; the last page ends with SYNCED."""
+        """Returns the next objects of the watcher's list. The last page ends with SYNCED."""
         rows = subscription.read_page(subscription.listed_to or "", PAGE)
         items: list[Item] = [(ChangeType.ADDED, body) for _, body in rows]
         if len(rows) == PAGE:
