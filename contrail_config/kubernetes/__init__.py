@@ -1,7 +1,8 @@
-"""The store of a cluster: custom resources of the group `opencontrail.org`, with etcd as the engine.
+"""Kubernetes store: custom resources of the group `opencontrail.org`; etcd is the engine.
 
-`KubernetesStore` in `store` is the way in. Networks and machines are objects by themselves (`networks`, `machines`);
-addresses are kept 64 to an object, of which every writer has a copy in memory (`ledger`) that is kept in step with the
-server (`mirror`) and changed by compare-and-swap, all requests of a moment at once (`clerk`). Beside the store stand
-the reports of nodes (`nodes`): agents write them, managers follow them.
+The entry point is `KubernetesStore` in `store`. Networks and virtual machines are objects of their own
+(`virtual_networks`, `virtual_machines`). Addresses are stored in blocks, 64 to an object. Every writer caches all
+blocks (`allocation_cache`), follows the server (`informer`) and writes by compare-and-swap, with all concurrent
+requests in one batch (`committer`). Next to the store are the reports of nodes (`node_reports`): agents write them,
+managers watch them.
 """

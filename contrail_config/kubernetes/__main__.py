@@ -1,4 +1,4 @@
-"""`python -m contrail_config.kubernetes FOLDER` writes the CustomResourceDefinitions as files, for who applies them."""
+"""Writes the CustomResourceDefinitions as YAML files: `python -m contrail_config.kubernetes FOLDER`."""
 
 import sys
 from pathlib import Path

@@ -1,11 +1,11 @@
-"""Who has which address, in memory: a copy of all blocks, searched without asking the server. Pure, without I/O.
+"""In-memory copy of all address blocks, searched without a request to the server. Pure, without I/O.
 
-The copy is edited first and saved afterwards: `unsaved` are the blocks as they were before, to go back to. So all
-requests of a moment see each other, and each block is written once for all of them. A change that somebody else made
-to a block with unsaved edits is not taken in: whoever saves it finds out, and adopts the block as it is then.
-`doubtful` are blocks that may be otherwise on the server, until they are adopted.
+A block is edited here first and written afterwards. `dirty` maps each edited block to its state before the edits, for
+rollback. So concurrent requests see each other's edits, and each block is written once for all of them. A remote change
+to a dirty block is not applied: the write then fails with a conflict, and the writer replaces the block with the
+server's state. `uncertain` are blocks whose state on the server is unknown until they are replaced.
 
-Holds that are over are dropped here without a word to the server; they leave a block when it is next written.
+Expired holds are removed here without a request; they disappear from a block on the server with its next write.
 """
 
 import heapq
@@ -17,193 +17,190 @@ import msgspec
 
 from contrail_config.addressing.pool import AddressPool
 from contrail_config.kube.resource_versions import is_newer
-from contrail_config.kubernetes.blocks import AddressKey, Block, BlockKey, Entry, Pool
+from contrail_config.kubernetes.blocks import AddressKey, Block, BlockKey, Entry, PoolKey
 from contrail_config.objects import Subnet, VirtualNetwork
 
-_DELETED_AT_ONCE: Final = 16
-"""Empty blocks that are deleted beside the other writes of a moment."""
+_MAX_DELETIONS: Final = 16
+"""Empty blocks that are deleted together with one batch of writes."""
 
 
-class _Choice(NamedTuple):
-    """What chooses addresses, and the subnets that it was made of."""
+class _NetworkPool(NamedTuple):
+    """An address pool, and the subnets from which it was built."""
 
     subnets: tuple[Subnet, ...]
     addresses: AddressPool
 
 
 class AllocationCache:
-    """All blocks that were adopted, with the edits of this process. Times are seconds since the epoch."""
+    """All known blocks, with the edits of this process. Times are seconds since the epoch."""
 
     def __init__(self) -> None:
-        self.unsaved: dict[BlockKey, Block] = {}
-        self.doubtful: set[BlockKey] = set()
-        self._blocks: dict[Pool, dict[int, Block]] = {}
-        self._places: dict[str, tuple[AddressKey, ...]] = {}  # by owner, given and held
-        self._choices: dict[Pool, _Choice] = {}
-        self._holds: list[tuple[float, AddressKey]] = []
-        self._empty: dict[BlockKey, float] = {}  # from when on they may be deleted
+        self.dirty: dict[BlockKey, Block] = {}
+        self.uncertain: set[BlockKey] = set()
+        self._blocks: dict[PoolKey, dict[int, Block]] = {}
+        self._keys_by_owner: dict[str, tuple[AddressKey, ...]] = {}  # allocated and held
+        self._pools: dict[PoolKey, _NetworkPool] = {}
+        self._holds: list[tuple[float, AddressKey]] = []  # heap by expiry; entries may be outdated
+        self._empty: dict[BlockKey, float] = {}  # earliest time of deletion
 
     def block(self, key: BlockKey) -> Block:
-        """The block as it is edited; one that is not there is empty."""
+        """Returns the block with all edits; one that does not exist is empty."""
         return self._blocks.get(key.pool, {}).get(key.first) or Block(key)
 
-    def entry(self, place: AddressKey) -> Entry | None:
-        """Who has an address, or had it; None if it is free."""
-        return self.block(place.block).entries.get(place.address)
+    def entry(self, key: AddressKey) -> Entry | None:
+        """Returns the owner and hold of an address; None if it is free."""
+        return self.block(key.block).entries.get(key.address)
 
-    def places(self, owner: str) -> tuple[AddressKey, ...]:
-        """All that the owner has, or had and that is still held."""
-        return self._places.get(owner, ())
+    def keys_of(self, owner: str) -> tuple[AddressKey, ...]:
+        """Returns all addresses of the owner: allocated, or released and still held."""
+        return self._keys_by_owner.get(owner, ())
 
-    def given(self, owner: str, pool: Pool) -> list[AddressKey]:
-        """What the owner has in a pool."""
-        return [place for place in self.places(owner) if place.pool == pool and self.is_given(place)]
+    def allocated(self, owner: str, pool: PoolKey) -> list[AddressKey]:
+        """Returns the allocated addresses of the owner in a pool."""
+        return [key for key in self.keys_of(owner) if key.pool == pool and self.is_allocated(key)]
 
-    def is_given(self, place: AddressKey) -> bool:
-        """Whether somebody has an address."""
-        entry = self.entry(place)
-        return entry is not None and entry.held is None
+    def is_allocated(self, key: AddressKey) -> bool:
+        """Returns whether an address is allocated, as opposed to held or free."""
+        entry = self.entry(key)
+        return entry is not None and entry.hold is None
 
     def owners(self) -> set[str]:
-        """Who has an address now."""
+        """Returns all owners of allocated addresses."""
         blocks = itertools.chain.from_iterable(blocks.values() for blocks in self._blocks.values())
-        return {entry.owner for block in blocks for entry in block.entries.values() if entry.held is None}
+        return {entry.owner for block in blocks for entry in block.entries.values() if entry.hold is None}
 
     def held_owners(self, now: float) -> dict[str, str]:
-        """Who has no address any more, but had one that is still held: with the network."""
-        given = self.owners()
+        """Returns owner to network uuid, for owners without an allocated address of which one is still held."""
+        owners = self.owners()
         return {
             entry.owner: pool.network_uuid
             for pool, blocks in self._blocks.items()
             for block in blocks.values()
             for entry in block.entries.values()
-            if entry.held is not None and entry.held.until > now and entry.owner not in given
+            if entry.hold is not None and entry.hold.until > now and entry.owner not in owners
         }
 
-    def given_in(self, network_uuid: str) -> Iterator[AddressKey]:
-        """The addresses of a network that somebody has."""
-        for pool in (Pool(network_uuid, 4), Pool(network_uuid, 6)):
+    def allocated_in(self, network_uuid: str) -> Iterator[AddressKey]:
+        """Yields the allocated addresses of a network."""
+        for pool in (PoolKey(network_uuid, 4), PoolKey(network_uuid, 6)):
             for block in self._blocks.get(pool, {}).values():
-                yield from (AddressKey(pool, address) for address, entry in block.entries.items() if entry.held is None)
+                yield from (AddressKey(pool, address) for address, entry in block.entries.items() if entry.hold is None)
 
-    def next_end(self, pool: Pool) -> float | None:
-        """When the first hold in a pool is over; None if nothing is held."""
+    def next_expiry(self, pool: PoolKey) -> float | None:
+        """Returns when the earliest hold of a pool expires; None if nothing is held."""
         entries = itertools.chain.from_iterable(block.entries.values() for block in self._blocks.get(pool, {}).values())
-        return min((entry.held.until for entry in entries if entry.held is not None), default=None)
+        return min((entry.hold.until for entry in entries if entry.hold is not None), default=None)
 
-    def choice(self, network: VirtualNetwork, family: int) -> AddressPool:
-        """What chooses the network's addresses of a family. Raises ValueError for subnets that cannot be."""
-        pool = Pool(network.uuid, family)
-        choice = self._choices.get(pool)
-        if choice is None or choice.subnets != network.subnets:
-            addresses = AddressPool(network.subnets, family=family)
-            choice = self._choices[pool] = _Choice(network.subnets, addresses)
-            self._fill(addresses, pool)
-        return choice.addresses
+    def address_pool(self, network: VirtualNetwork, family: int) -> AddressPool:
+        """Returns the network's address pool of a family. Raises ValueError for invalid subnets."""
+        key = PoolKey(network.uuid, family)
+        pool = self._pools.get(key)
+        if pool is None or pool.subnets != network.subnets:
+            pool = self._pools[key] = _NetworkPool(network.subnets, AddressPool(network.subnets, family=family))
+            self._fill(pool.addresses, key)
+        return pool.addresses
 
-    def forget_choices(self, network_uuid: str) -> None:
-        """Drops what chooses the addresses of a network that is gone."""
+    def drop_pools(self, network_uuid: str) -> None:
+        """Drops the address pools of a deleted network."""
         for family in (4, 6):
-            self._choices.pop(Pool(network_uuid, family), None)
+            self._pools.pop(PoolKey(network_uuid, family), None)
 
-    def put(self, place: AddressKey, entry: Entry | None, *, given_at: float | None = None) -> None:
-        """Edits who has an address, None: nobody; `given_at`: it is the last one that was given."""
-        block = self.block(place.block)
-        self.unsaved.setdefault(block.key, block)
-        entries = {address: kept for address, kept in block.entries.items() if address != place.address}
+    def put(self, key: AddressKey, entry: Entry | None, *, allocated_at: float | None = None) -> None:
+        """Sets the entry of an address, None to free it. With `allocated_at` it becomes the last allocated one."""
+        block = self.block(key.block)
+        self.dirty.setdefault(block.key, block)
+        entries = {address: other for address, other in block.entries.items() if address != key.address}
         if entry is not None:
-            entries[place.address] = entry
-        last_given = block.last_given if given_at is None else (place.address, given_at)
-        self._become(msgspec.structs.replace(block, entries=entries, last_given=last_given), edited=[place.address])
+            entries[key.address] = entry
+        last = block.last_allocated if allocated_at is None else (key.address, allocated_at)
+        self._set_block(msgspec.structs.replace(block, entries=entries, last_allocated=last), edited=[key.address])
 
-    def end_holds(self, now: float) -> None:
-        """Frees what is held no longer, and has some blocks deleted that are empty. While nothing is unsaved."""
+    def expire_holds(self, now: float) -> None:
+        """Removes expired holds and schedules some empty blocks for deletion. Call only while no block is dirty."""
         while self._holds and self._holds[0][0] <= now:
-            until, place = heapq.heappop(self._holds)
-            entry = self.entry(place)
-            if entry is not None and entry.held is not None and entry.held.until == until:
-                block = self.block(place.block)
-                rest = {address: kept for address, kept in block.entries.items() if address != place.address}
-                self._become(msgspec.structs.replace(block, entries=rest), edited=[place.address])
+            until, key = heapq.heappop(self._holds)
+            entry = self.entry(key)
+            if entry is not None and entry.hold is not None and entry.hold.until == until:
+                block = self.block(key.block)
+                rest = {address: other for address, other in block.entries.items() if address != key.address}
+                self._set_block(msgspec.structs.replace(block, entries=rest), edited=[key.address])
         due = (key for key, time in self._empty.items() if time <= now)
-        for key in itertools.islice(due, _DELETED_AT_ONCE):
-            self.unsaved[key] = self.block(key)
+        for empty in itertools.islice(due, _MAX_DELETIONS):
+            self.dirty[empty] = self.block(empty)
 
-    def leave_empty(self, key: BlockKey, *, until: float) -> None:
-        """Has an empty block not be deleted for a while."""
+    def postpone_deletion(self, key: BlockKey, *, until: float) -> None:
+        """Does not delete an empty block before `until`."""
         self._empty[key] = until
 
-    def to_save(self) -> list[Block]:
-        """The blocks to write; those whose edits came to nothing are forgotten."""
-        blocks = [self.block(key) for key in self.unsaved]
-        changed = [block for block in blocks if block.is_superfluous or block.entries != self._before(block).entries]
+    def blocks_to_write(self) -> list[Block]:
+        """Returns the dirty blocks that differ from their previous state, and cleans the others."""
+        blocks = [self.block(key) for key in self.dirty]
+        changed = [block for block in blocks if block.is_deletable or block.entries != self._before(block).entries]
         for block in blocks:
             if block not in changed:
                 self._restore(block.key)
         return changed
 
-    def saved(self, key: BlockKey, version: str | None) -> None:
-        """The edits of a block are saved, as this version; None: it was deleted."""
-        del self.unsaved[key]
+    def mark_written(self, key: BlockKey, version: str | None) -> None:
+        """Cleans a block that was written with this resource version; None: it was deleted."""
+        del self.dirty[key]
         if version is None:
-            self.doubtful.discard(key)
-        self._become(msgspec.structs.replace(self.block(key), version=version), edited=[])
+            self.uncertain.discard(key)
+        self._set_block(msgspec.structs.replace(self.block(key), version=version), edited=[])
 
-    def doubt(self, key: BlockKey) -> None:
-        """Takes back the edits of a block, of which nobody knows whether they were saved."""
+    def mark_uncertain(self, key: BlockKey) -> None:
+        """Rolls back the edits of a block whose write has an unknown outcome."""
         self._restore(key)
-        self.doubtful.add(key)
+        self.uncertain.add(key)
 
-    def adopt(self, block: Block, *, now: float) -> None:
-        """Takes a block as the server has it, whatever was known of it or edited."""
-        self.unsaved.pop(block.key, None)
-        self.doubtful.discard(block.key)
-        kept = {
-            address: entry for address, entry in block.entries.items() if entry.held is None or entry.held.until > now
+    def replace(self, block: Block, *, now: float) -> None:
+        """Replaces a block with the server's state; drops edits."""
+        self.dirty.pop(block.key, None)
+        self.uncertain.discard(block.key)
+        current = {
+            address: entry for address, entry in block.entries.items() if entry.hold is None or entry.hold.until > now
         }
-        self._become(msgspec.structs.replace(block, entries=kept))
+        self._set_block(msgspec.structs.replace(block, entries=current))
 
-    def follow(self, block: Block, *, now: float) -> None:
-        """Takes news of a block, unless it is edited or known to be newer."""
+    def apply_update(self, block: Block, *, now: float) -> None:
+        """Applies a watch event of a block, unless the block is dirty or the cache has a newer version."""
         known = self.block(block.key).version
-        if block.key not in self.unsaved and (known is None or is_newer(block.version or "", known)):
-            self.adopt(block, now=now)
+        if block.key not in self.dirty and (known is None or is_newer(block.version or "", known)):
+            self.replace(block, now=now)
 
-    def follow_end(self, key: BlockKey, version: str) -> None:
-        """Takes the news that a block is gone.
+    def apply_deletion(self, key: BlockKey, version: str) -> None:
+        """Applies the deletion of a block.
 
-        If it is edited or known to be newer it is in doubt: a list tells ends by what was seen last, which may have
-        been before our own writes, and a watch may tell late of a block that was made anew.
+        A dirty block, or one of which the cache has a newer version, becomes uncertain instead. After a new list the
+        reflector reports a deletion with the version that it saw last, which may precede our own writes; and a watch
+        event may be late, when the block has been recreated already.
         """
         known = self.block(key).version
         if known is None:
             return
-        if key in self.unsaved or is_newer(known, version):
-            self.doubtful.add(key)
+        if key in self.dirty or is_newer(known, version):
+            self.uncertain.add(key)
         else:
-            self._become(Block(key))
+            self._set_block(Block(key))
 
     def _restore(self, key: BlockKey) -> None:
-        self._become(self.unsaved.pop(key))
+        self._set_block(self.dirty.pop(key))
 
     def _before(self, block: Block) -> Block:
-        return self.unsaved[block.key]
+        return self.dirty[block.key]
 
-    def _become(self, block: Block, *, edited: Iterable[int] | None = None) -> None:
-        """Puts the block in the place of what was known of it, with all that follows from it.
-
-        `edited`: the addresses that may have changed, if not all may have.
-        """
+    def _set_block(self, block: Block, *, edited: Iterable[int] | None = None) -> None:
+        """Replaces the cached block and updates indexes and pools. `edited` limits the addresses that may differ."""
         before = self.block(block.key)
-        self._keep(block)
+        self._store(block)
         for address in sorted(before.entries.keys() | block.entries.keys()) if edited is None else edited:
-            was, is_ = before.entries.get(address), block.entries.get(address)
-            if was != is_:
-                self._note(AddressKey(block.key.pool, address), was, is_)
-        if block.last_given != before.last_given:
-            self._point_to_last(block)
+            old, new = before.entries.get(address), block.entries.get(address)
+            if old != new:
+                self._index(AddressKey(block.key.pool, address), old, new)
+        if block.last_allocated != before.last_allocated:
+            self._resume_after_last(block)
 
-    def _keep(self, block: Block) -> None:
+    def _store(self, block: Block) -> None:
         blocks = self._blocks.setdefault(block.key.pool, {})
         if block.entries or block.version is not None:
             blocks[block.key.first] = block
@@ -211,46 +208,46 @@ class AllocationCache:
             blocks.pop(block.key.first, None)
             if not blocks:
                 del self._blocks[block.key.pool]
-        if block.is_superfluous:
+        if block.is_deletable:
             self._empty.setdefault(block.key, 0.0)
         else:
             self._empty.pop(block.key, None)
 
-    def _note(self, place: AddressKey, was: Entry | None, is_: Entry | None) -> None:
-        if was is not None:
-            rest = tuple(other for other in self._places[was.owner] if other != place)
+    def _index(self, key: AddressKey, old: Entry | None, new: Entry | None) -> None:
+        if old is not None:
+            rest = tuple(other for other in self._keys_by_owner[old.owner] if other != key)
             if rest:
-                self._places[was.owner] = rest
+                self._keys_by_owner[old.owner] = rest
             else:
-                del self._places[was.owner]
-        if is_ is not None:
-            self._places[is_.owner] = (*self.places(is_.owner), place)
-            if is_.held is not None:
-                heapq.heappush(self._holds, (is_.held.until, place))
-        if choice := self._choices.get(place.pool):
-            _mark(choice.addresses, place.address, is_)
+                del self._keys_by_owner[old.owner]
+        if new is not None:
+            self._keys_by_owner[new.owner] = (*self.keys_of(new.owner), key)
+            if new.hold is not None:
+                heapq.heappush(self._holds, (new.hold.until, key))
+        if pool := self._pools.get(key.pool):
+            _mark(pool.addresses, key.address, new)
 
-    def _fill(self, addresses: AddressPool, pool: Pool) -> None:
-        blocks = self._blocks.get(pool, {}).values()
+    def _fill(self, addresses: AddressPool, key: PoolKey) -> None:
+        blocks = self._blocks.get(key, {}).values()
         for block in blocks:
             for address, entry in block.entries.items():
                 _mark(addresses, address, entry)
-        for block in sorted(blocks, key=lambda block: block.last_given[1] if block.last_given else 0.0):
-            self._point_to_last(block)
+        for block in sorted(blocks, key=lambda block: block.last_allocated[1] if block.last_allocated else 0.0):
+            self._resume_after_last(block)
 
-    def _point_to_last(self, block: Block) -> None:
-        """The next address to give is the one after the last given, be it still given or not."""
-        choice = self._choices.get(block.key.pool)
-        if choice is not None and block.last_given is not None:
-            address, _ = block.last_given
-            choice.addresses.mark_allocated(address)
-            _mark(choice.addresses, address, block.entries.get(address))
+    def _resume_after_last(self, block: Block) -> None:
+        """Makes the search continue after the last allocated address, whether or not it is still allocated."""
+        pool = self._pools.get(block.key.pool)
+        if pool is not None and block.last_allocated is not None:
+            address, _ = block.last_allocated
+            pool.addresses.mark_allocated(address)  # moves the start of the search; the state is corrected next
+            _mark(pool.addresses, address, block.entries.get(address))
 
 
 def _mark(addresses: AddressPool, address: int, entry: Entry | None) -> None:
     if entry is None:
         addresses.mark_free(address)
-    elif entry.held is None:
+    elif entry.hold is None:
         addresses.mark_allocated(address)
     else:
         addresses.mark_held(address)

@@ -1,11 +1,10 @@
-"""Brings the edits of the ledger to the server, and reads again what is not known for certain.
+"""Block flusher: writes the dirty blocks of the allocation cache to the server, and reads uncertain ones again.
 
-A write that failed may have been done all the same: no answer came, or one that the server failed, or a repetition was
-refused after a first try that was not answered. What watches tell is no help, since it may come while the write is
-still waited for, or not at all. So every block whose write failed is in doubt, for whatever reason, and is read again
-before anything else is planned.
+A failed write may have succeeded on the server: there was no response, or a server error, or a retry was rejected after
+a first attempt without a response. Watch events do not help, since they may arrive before the response or not at all.
+So every block whose write failed is uncertain, whatever the reason, and is read again before the next plan.
 
-Not promised: that a write is found which the server does after that reading, having cut the connection before.
+Not guaranteed: detection of a write that the server performs after that read, having closed the connection before.
 """
 
 import asyncio
@@ -18,44 +17,44 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeConflictError, KubeError, KubeExistsError, KubeNotFoundError
 from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.allocation_request import Failures
-from contrail_config.kubernetes.blocks import Block, BlockKey, read_block
+from contrail_config.kubernetes.blocks import Block, BlockKey, decode_block
 from contrail_config.kubernetes.errors import as_store_error, store_error
 from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE: Final = 64
+_MAX_REQUESTS: Final = 64
 
-_LEFT_EMPTY: Final = 60.0
-"""Seconds until an empty block is tried again that could not be deleted: it does no harm."""
+_DELETION_RETRY: Final = 60.0
+"""Seconds between attempts to delete an empty block, which does no harm."""
 
 T = TypeVar("T")
 
 
 class BlockFlusher:
-    """Saves for one ledger, of which nothing is edited meanwhile."""
+    """Reads and writes the blocks of one cache, which nobody edits meanwhile."""
 
-    def __init__(self, client: KubeClient, ledger: AllocationCache, *, clock: Callable[[], float]) -> None:
+    def __init__(self, client: KubeClient, cache: AllocationCache, *, clock: Callable[[], float]) -> None:
         self._client = client
-        self._ledger = ledger
+        self._cache = cache
         self._clock = clock
-        self._requests = asyncio.Semaphore(_AT_ONCE)
+        self._requests = asyncio.Semaphore(_MAX_REQUESTS)
 
-    async def save(self) -> Failures:
-        """Writes all blocks that were edited, and returns those that could not be."""
-        blocks = self._ledger.to_save()
-        outcomes = await _all(self._save_block(block) for block in blocks)
-        failures = {key: error for key, saved, error in outcomes if not saved}
+    async def flush(self) -> Failures:
+        """Writes all dirty blocks, and returns those that could not be written."""
+        blocks = self._cache.blocks_to_write()
+        outcomes = await _gather(self._flush_block(block) for block in blocks)
+        failures = {key: error for key, written, error in outcomes if not written}
         for key, error in failures.items():
-            if self._ledger.block(key).is_superfluous:
-                self._leave_empty(key, error)
+            if self._cache.block(key).is_deletable:
+                self._postpone_deletion(key, error)
         return failures
 
-    async def read_doubtful(self) -> None:
-        """Takes in what is in doubt, as it is. Raises StoreError if that cannot be read: it stays in doubt."""
-        await _all(self._read_doubtful(key) for key in self._ledger.doubtful)
+    async def read_uncertain(self) -> None:
+        """Reads all uncertain blocks. Raises StoreError if one cannot be read, which stays uncertain."""
+        await _gather(self._read_uncertain(key) for key in self._cache.uncertain)
 
-    async def _save_block(self, block: Block) -> tuple[BlockKey, bool, StoreError | None]:
+    async def _flush_block(self, block: Block) -> tuple[BlockKey, bool, StoreError | None]:
         problem: StoreError
         try:
             async with self._requests:
@@ -63,55 +62,58 @@ class BlockFlusher:
         except KubeError as error:
             problem = store_error(error, _title(block.key))
         except ValueError as error:
-            problem = StoreError(f"{_title(block.key)} holds nonsense: {error}")
-        self._ledger.doubt(block.key)
+            problem = StoreError(f"{_title(block.key)}: invalid content: {error}")
+        self._cache.mark_uncertain(block.key)
         return block.key, False, problem
 
     async def _write_or_read(self, block: Block) -> bool:
-        """Writes a block; False if somebody else wrote it, so that it was read again."""
+        """Writes a block; returns False if another writer changed it, after reading it again."""
         try:
-            self._ledger.saved(block.key, await self._write(block))
+            self._cache.mark_written(block.key, await self._write(block))
         except (KubeConflictError, KubeExistsError, KubeNotFoundError) as error:
-            log.info("%s, so it is read again", error)
-            self._ledger.adopt(await self._read(block.key), now=self._clock())
+            log.info("%s: conflict, reading it again: %s", _title(block.key), error)
+            self._cache.replace(await self._read(block.key), now=self._clock())
             return False
         return True
 
-    def _leave_empty(self, key: BlockKey, error: StoreError | None) -> None:
-        self._ledger.leave_empty(key, until=self._clock() + _LEFT_EMPTY)
+    def _postpone_deletion(self, key: BlockKey, error: StoreError | None) -> None:
+        self._cache.postpone_deletion(key, until=self._clock() + _DELETION_RETRY)
         if error is not None:
-            log.warning("%s (it is empty, and cannot be deleted: again in %d s)", error, _LEFT_EMPTY)
+            log.warning("%s (deletion of an empty block, next attempt in %d s)", error, _DELETION_RETRY)
 
-    async def _read_doubtful(self, key: BlockKey) -> None:
+    async def _read_uncertain(self, key: BlockKey) -> None:
         try:
             async with self._requests:
                 with as_store_error(_title(key)):
                     block = await self._read(key)
         except ValueError as error:
-            log.warning("%s holds nonsense: %s", _title(key), error)
-            block = self._ledger.block(key)
-        if key in self._ledger.doubtful:  # else a watch told something newer meanwhile
-            self._ledger.adopt(block, now=self._clock())
+            log.warning("%s: invalid content: %s", _title(key), error)
+            block = self._cache.block(key)
+        if key in self._cache.uncertain:  # else a watch event has delivered a newer version meanwhile
+            self._cache.replace(block, now=self._clock())
 
     async def _write(self, block: Block) -> str | None:
-        """Returns the version that the block is kept as, None if there is nothing to keep."""
+        """Creates, replaces or deletes the block; returns its new resource version, None if it was deleted."""
         name = block.key.name
         if block.version is None:
-            return (await self._client.create(ADDRESS_BLOCKS, block.write())).metadata.resource_version
+            return (await self._client.create(ADDRESS_BLOCKS, block.to_object())).metadata.resource_version
         if block.entries:
-            return (await self._client.replace(ADDRESS_BLOCKS, name, block.write())).metadata.resource_version
+            return (await self._client.replace(ADDRESS_BLOCKS, name, block.to_object())).metadata.resource_version
         await self._client.delete(ADDRESS_BLOCKS, name, resource_version=block.version)
         return None
 
     async def _read(self, key: BlockKey) -> Block:
         try:
-            return read_block(await self._client.get(ADDRESS_BLOCKS, key.name), now=self._clock())
+            return decode_block(await self._client.get(ADDRESS_BLOCKS, key.name), now=self._clock())
         except KubeNotFoundError:
             return Block(key)
 
 
-async def _all(requests: Iterable[Awaitable[T]]) -> list[T]:
-    """Returns what they return, or raises what one raised, once all have ended."""
+async def _gather(requests: Iterable[Awaitable[T]]) -> list[T]:
+    """Waits until all have ended; returns the results or raises the first error.
+
+    Not a TaskGroup: that would cancel the other requests, whose writes would then have an unknown outcome.
+    """
     outcomes = await asyncio.gather(*requests, return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, BaseException):

@@ -1,12 +1,11 @@
-"""Blocks of addresses as they are counted with: ints inside, text on the wire.
+"""Address blocks: ints in memory, text on the wire.
 
-Blocks lie at multiples of 64, whatever the bounds of the subnets, so that a network whose subnets change keeps its
-blocks.
+Blocks start at multiples of 64, whatever the bounds of the subnets, so a network whose subnets change keeps its blocks.
 
-What is in a block is written as one text, though an object for each address would be the usual form. Blocks are written
-nearly as often as pods are made, and the API server goes through all that is in an object a dozen times (decodes,
-prunes, checks, copies, tells who watches). With objects that was nearly a third of the memory that it used up for a
-pod, and its garbage collector is what slow requests wait for.
+The content of a block is written as one string, although one object per address would be the usual form. Blocks are
+written nearly as often as pods are created, and the API server traverses every value of an object a dozen times (it
+decodes, prunes, validates, copies, and sends it to watchers). With objects this was nearly a third of the memory that
+it allocated for a pod, and slow requests wait for its garbage collector.
 """
 
 from collections.abc import Mapping
@@ -26,20 +25,20 @@ from contrail_config.kubernetes.kinds import (
 )
 
 _SIZE: Final = 64
-_GIVEN: Final = 2  # words of a line: address and owner; of one that is held, two times as well
+_ALLOCATED: Final = 2  # fields in the line of an allocated address: address, owner; a held one has two times as well
 
 
-class Pool(NamedTuple):
-    """All addresses of one family in one network."""
+class PoolKey(NamedTuple):
+    """Identifies the addresses of one family in one network."""
 
     network_uuid: str
     family: int
 
 
 class AddressKey(NamedTuple):
-    """An address in the whole of the store."""
+    """Identifies an address in the whole store."""
 
-    pool: Pool
+    pool: PoolKey
     address: int
 
     @property
@@ -49,19 +48,19 @@ class AddressKey(NamedTuple):
 
     @property
     def block(self) -> "BlockKey":
-        """The block that it belongs to."""
+        """The block that contains the address."""
         return BlockKey(self.pool, self.address - self.address % _SIZE)
 
 
 class BlockKey(NamedTuple):
-    """Which block: `first` is its first address."""
+    """Identifies a block; `first` is its first address."""
 
-    pool: Pool
+    pool: PoolKey
     first: int
 
     @property
     def name(self) -> str:
-        """Name of the object: the network's uuid and the first address, written out, with hyphens."""
+        """Name of the object: the network's uuid and the first address, uncompressed, with hyphens."""
         first = format_address(self.first, family=self.pool.family)
         if self.pool.family == 6:
             groups = f"{self.first:032x}"
@@ -70,48 +69,49 @@ class BlockKey(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """For how long a freed address is not given again, in seconds since the epoch."""
+    """Period in which a released address is not allocated again, in seconds since the epoch."""
 
     since: float
     until: float
 
 
 class Entry(NamedTuple):
-    """Who has an address, or, if it is `held`, who had it."""
+    """Owner of an address. `hold` is set after its release: then this is the previous owner."""
 
     owner: str
-    held: Hold | None = None
+    hold: Hold | None = None
 
 
 class Block(msgspec.Struct, frozen=True):
-    """A block: what is not free in it, the version that the server keeps (None: none), and what was given last, when.
+    """A block: its addresses that are not free, its resource version, and the last allocated address with its time.
 
-    Never changed, nor is the mapping in it.
+    `version` is None if the server has no such object. Immutable; `entries` must not be modified.
     """
 
     key: BlockKey
     version: str | None = None
     entries: Mapping[int, Entry] = msgspec.field(default_factory=dict)
-    last_given: tuple[int, float] | None = None
+    last_allocated: tuple[int, float] | None = None
 
     @property
-    def is_superfluous(self) -> bool:
-        """Whether the server keeps it though there is nothing in it."""
+    def is_deletable(self) -> bool:
+        """Whether the server has an object for it although it is empty."""
         return self.version is not None and not self.entries
 
-    def write(self) -> AddressBlockObject:
-        """The block as the server keeps it."""
+    def to_object(self) -> AddressBlockObject:
+        """Returns the object for the server."""
         family = self.key.pool.family
         spec = BlockSpec(
             network=self.key.pool.network_uuid,
             first=format_address(self.key.first, family=family),
             addresses="".join(
-                _line(format_address(address, family=family), entry) for address, entry in sorted(self.entries.items())
+                _encode_line(format_address(address, family=family), entry)
+                for address, entry in sorted(self.entries.items())
             ),
-            last_given=self.last_given
-            and LastGiven(format_address(self.last_given[0], family=family), self.last_given[1]),
+            last_given=self.last_allocated
+            and LastGiven(format_address(self.last_allocated[0], family=family), self.last_allocated[1]),
         )
-        held = sum(entry.held is not None for entry in self.entries.values())
+        held = sum(entry.hold is not None for entry in self.entries.values())
         metadata = UntrackedMetadata(
             name=self.key.name,
             resource_version=self.version or "",
@@ -121,15 +121,15 @@ class Block(msgspec.Struct, frozen=True):
         return AddressBlockObject(metadata, spec, BlockSummary(given=len(self.entries) - held, held=held))
 
 
-def read_block(item: AddressBlockObject, *, now: float) -> Block:
-    """The block that an object holds; a hold that began in the future is taken to begin `now`.
+def decode_block(item: AddressBlockObject, *, now: float) -> Block:
+    """Returns the block in an object. Raises ValueError for invalid content.
 
-    Raises ValueError if it holds what is no address.
+    A hold that starts in the future (clocks differ between managers) is moved to start `now`.
     """
     family = family_of(item.spec.first)
-    key = BlockKey(Pool(item.spec.network, family), parse_address(item.spec.first, family=family))
+    key = BlockKey(PoolKey(item.spec.network, family), parse_address(item.spec.first, family=family))
     last = item.spec.last_given
-    lines = [_read_line(line, now=now) for line in item.spec.addresses.splitlines()]
+    lines = [_decode_line(line, now=now) for line in item.spec.addresses.splitlines()]
     return Block(
         key,
         item.metadata.resource_version,
@@ -138,16 +138,16 @@ def read_block(item: AddressBlockObject, *, now: float) -> Block:
     )
 
 
-def gives(item: AddressBlockObject) -> bool:
-    """Whether anybody has an address in the block that an object holds, be it otherwise nonsense."""
-    return any(len(line.split()) == _GIVEN for line in item.spec.addresses.splitlines())
+def has_allocations(item: AddressBlockObject) -> bool:
+    """Returns whether the block in an object has an allocated address. Tolerates otherwise invalid content."""
+    return any(len(line.split()) == _ALLOCATED for line in item.spec.addresses.splitlines())
 
 
-def _line(address: str, entry: Entry) -> str:
-    return " ".join((address, entry.owner, *map(repr, entry.held or ()))) + "\n"
+def _encode_line(address: str, entry: Entry) -> str:
+    return " ".join((address, entry.owner, *map(repr, entry.hold or ()))) + "\n"
 
 
-def _read_line(line: str, *, now: float) -> tuple[str, Entry]:
+def _decode_line(line: str, *, now: float) -> tuple[str, Entry]:
     address, owner, *times = line.split()
     if not times:
         return address, Entry(owner)

@@ -1,7 +1,7 @@
-"""What one operation does to the ledger, so that it can be taken back.
+"""Change set: the edits of one operation on the allocation cache, for rollback.
 
-An operation may have to be planned several times, since what it edited could not be saved: somebody else wrote the
-block first. What was saved of it by then is still its own to take back.
+An operation may have to be planned several times, because another writer changed a block first and the edits were not
+written. Edits of it that were written by then remain its own to undo.
 """
 
 from collections.abc import Collection
@@ -12,56 +12,56 @@ from contrail_config.kubernetes.blocks import AddressKey, BlockKey, Entry, Hold
 
 
 class _Edit(NamedTuple):
-    place: AddressKey
+    key: AddressKey
     before: Entry | None
     after: Entry | None
 
 
 class ChangeSet:
-    """The edits of one operation; `blocks` are those that must be saved for it to hold. Times as in the ledger."""
+    """The edits of one operation. `blocks` must be written for it to hold. Times are seconds since the epoch."""
 
-    def __init__(self, ledger: AllocationCache) -> None:
-        self.ledger = ledger
+    def __init__(self, cache: AllocationCache) -> None:
+        self.cache = cache
         self.blocks: set[BlockKey] = set()
         self.now = 0.0
         self._edits: list[_Edit] = []
 
     def begin(self, now: float) -> None:
-        """The operation is planned, once more perhaps."""
+        """Starts another plan of the operation."""
         self.now = now
         self.blocks.clear()
 
-    def rely_on(self, place: AddressKey) -> None:
-        """What is known of the place must be saved too, whoever edited it."""
-        self.blocks.add(place.block)
+    def require(self, key: AddressKey) -> None:
+        """Requires that the block of the address is written, whoever edited it."""
+        self.blocks.add(key.block)
 
-    def give(self, place: AddressKey, owner: str) -> None:
-        """The owner has the address from now on."""
-        self._put(place, Entry(owner), given_at=self.now)
+    def allocate(self, key: AddressKey, owner: str) -> None:
+        """Allocates the address to the owner."""
+        self._put(key, Entry(owner), allocated_at=self.now)
 
-    def free(self, place: AddressKey, *, hold: float) -> None:
-        """Nobody has the address any more, and nobody gets it for `hold` seconds, or less if that was said before."""
-        entry = self.ledger.entry(place)
+    def release(self, key: AddressKey, *, hold: float) -> None:
+        """Releases the address and holds it for `hold` seconds, or for less if it is held already. Idempotent."""
+        entry = self.cache.entry(key)
         if entry is None:
             return
         until = self.now + hold
-        if entry.held is not None:
-            until = min(entry.held.until, until)
-        self._put(place, Entry(entry.owner, Hold(self.now, until)) if until > self.now else None)
+        if entry.hold is not None:
+            until = min(entry.hold.until, until)
+        self._put(key, Entry(entry.owner, Hold(self.now, until)) if until > self.now else None)
 
-    def lose(self, blocks: Collection[BlockKey]) -> None:
-        """These could not be saved: what was edited there is not there."""
-        self._edits = [edit for edit in self._edits if edit.place.block not in blocks]
+    def discard(self, blocks: Collection[BlockKey]) -> None:
+        """Forgets the edits of blocks that could not be written: they no longer need to be undone."""
+        self._edits = [edit for edit in self._edits if edit.key.block not in blocks]
 
-    def take_back(self) -> None:
-        """Undoes all edits that nobody else has edited since."""
-        for place, before, after in reversed(self._edits):
-            if self.ledger.entry(place) == after:
-                self.ledger.put(place, before)
-                self.rely_on(place)
+    def undo(self) -> None:
+        """Undoes all edits that nobody has edited since."""
+        for key, before, after in reversed(self._edits):
+            if self.cache.entry(key) == after:
+                self.cache.put(key, before)
+                self.require(key)
         self._edits.clear()
 
-    def _put(self, place: AddressKey, entry: Entry | None, *, given_at: float | None = None) -> None:
-        self._edits.append(_Edit(place, self.ledger.entry(place), entry))
-        self.ledger.put(place, entry, given_at=given_at)
-        self.rely_on(place)
+    def _put(self, key: AddressKey, entry: Entry | None, *, allocated_at: float | None = None) -> None:
+        self._edits.append(_Edit(key, self.cache.entry(key), entry))
+        self.cache.put(key, entry, allocated_at=allocated_at)
+        self.require(key)

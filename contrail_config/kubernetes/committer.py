@@ -1,14 +1,15 @@
-"""Saves what operations do to the ledger, all that come at one moment together.
+"""Committer: batches concurrent address operations and writes their edits.
 
-A block that holds the addresses of ten pods is written once, not ten times: operations that come while others are
-saved wait for the next round, and a round begins no sooner than `pace` seconds after the one before. A lone operation
+A block that contains the addresses of ten pods is written once, not ten times: operations that arrive during a flush
+wait for the next round, and a round starts at least `flush_interval` seconds after the previous one. A single operation
 does not wait.
 
-Each write states the version that was read, so a block that another manager wrote meanwhile is not overwritten: it is
-read again, and the operations that relied on it are planned anew. No address is ever given twice, whoever is at work.
-What a failed write left in doubt is read before anything is planned; while it cannot be, all operations fail: also one
-that has nothing to do might have something.
-A caller that is cancelled stops waiting; its operation is done all the same.
+Each write states the resource version that was read, so a block that another manager has changed is not overwritten: it
+is read again, and the operations that depend on it are planned again. No address is ever allocated twice, however many
+managers run. Blocks that a failed write left uncertain are read before anything is planned. While they cannot be read,
+all operations fail, even one that seems to need no edit: the uncertain block might change that.
+
+A cancelled caller stops waiting; its operation still runs.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from typing import Any, Final, TypeVar
 from contrail_config.errors import StoreError, StoreUnavailableError
 from contrail_config.kube.backoff import Backoff
 from contrail_config.kube.client import KubeClient
+from contrail_config.kubernetes.address_operations import AddressOperation
 from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.allocation_request import AllocationRequest, Failures
 from contrail_config.kubernetes.block_flusher import BlockFlusher
@@ -26,8 +28,8 @@ from contrail_config.kubernetes.change_set import ChangeSet
 
 log = logging.getLogger(__name__)
 
-PACE: Final = 0.05
-"""Seconds: at 100 pods/s of four addresses in three networks, less than one write of a block for each pod."""
+FLUSH_INTERVAL: Final = 0.05
+"""Seconds: less than one block write for each pod, at 100 pods/s with four addresses in three networks each."""
 
 _ATTEMPTS: Final = 12
 
@@ -35,96 +37,98 @@ T = TypeVar("T")
 
 
 class Committer:
-    """Works in a task of its own, from the first operation until `close`. Holds `lock` while it edits and saves."""
+    """Runs in a task of its own, from the first operation until `close`. Holds `lock` while it edits and writes."""
 
-    def __init__(self, client: KubeClient, ledger: AllocationCache, *, clock: Callable[[], float], pace: float) -> None:
+    def __init__(
+        self, client: KubeClient, cache: AllocationCache, *, clock: Callable[[], float], flush_interval: float
+    ) -> None:
         self.lock = asyncio.Lock()
-        self._ledger = ledger
-        self._saver = BlockFlusher(client, ledger, clock=clock)
+        self._cache = cache
+        self._flusher = BlockFlusher(client, cache, clock=clock)
         self._clock = clock
-        self._pace = pace
-        self._jobs: list[AllocationRequest[Any]] = []
-        self._wanted = asyncio.Event()
+        self._flush_interval = flush_interval
+        self._requests: list[AllocationRequest[Any]] = []
+        self._requested = asyncio.Event()
         self._closed = False
         self._task: asyncio.Task[None] | None = None
 
-    async def do(self, operation: Callable[[ChangeSet], T]) -> T:
-        """Returns what the operation returned, once what it did is saved. Raises StoreError.
+    async def execute(self, operation: AddressOperation[T]) -> T:
+        """Returns the result of the operation once its edits are written. Raises StoreError.
 
-        After a StoreUnavailableError a part of it may be done: the same again does the rest.
+        After a StoreUnavailableError, parts of it may be written; repeating the operation completes it.
         """
         if self._closed:
             raise StoreUnavailableError("the store is closed")
-        job = AllocationRequest(operation, ChangeSet(self._ledger))
-        self._jobs.append(job)
-        self._wanted.set()
+        request = AllocationRequest(operation, ChangeSet(self._cache))
+        self._requests.append(request)
+        self._requested.set()
         if self._task is None:
             self._task = asyncio.create_task(self._run())
-        return await job.future
+        return await request.future
 
-    async def read_doubtful(self) -> None:
-        """Has the ledger hold what the server has. For who holds the lock. Raises StoreError."""
-        await self._saver.read_doubtful()
+    async def read_uncertain(self) -> None:
+        """Reads all uncertain blocks. The caller must hold `lock`. Raises StoreError."""
+        await self._flusher.read_uncertain()
 
     async def close(self) -> None:
-        """Finishes what was begun."""
+        """Finishes the pending operations."""
         self._closed = True
         if self._task is not None:
-            while self._jobs or self.lock.locked():
-                await self._do_round()
+            while self._requests or self.lock.locked():
+                await self._commit_round()
             self._task.cancel()
             await asyncio.wait([self._task])
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
-            begun = loop.time()
-            await self._do_round()
-            await asyncio.sleep(max(0.0, begun + self._pace - loop.time()))
+            await self._requested.wait()
+            self._requested.clear()
+            started = loop.time()
+            await self._commit_round()
+            await asyncio.sleep(max(0.0, started + self._flush_interval - loop.time()))
 
-    async def _do_round(self) -> None:
+    async def _commit_round(self) -> None:
         async with self.lock:
-            jobs, self._jobs = self._jobs, []
+            requests, self._requests = self._requests, []
             try:
-                await self._work_off(jobs)
+                await self._commit(requests)
             except Exception as error:
-                log.exception("addresses could not be saved")
-                for key in list(self._ledger.unsaved):
-                    self._ledger.doubt(key)
-                _fail(jobs, StoreUnavailableError(f"addresses could not be saved: {error}"))
+                log.exception("address blocks: unexpected error in a commit")
+                for key in list(self._cache.dirty):
+                    self._cache.mark_uncertain(key)
+                _fail(requests, StoreUnavailableError(f"addresses: commit failed: {error}"))
 
-    async def _work_off(self, jobs: Sequence[AllocationRequest[Any]]) -> None:
-        """Plans and saves the jobs until all have ended."""
+    async def _commit(self, requests: Sequence[AllocationRequest[Any]]) -> None:
+        """Plans and writes the requests until all have finished."""
         backoff = Backoff(first=0.005, longest=0.5)
         for _ in range(_ATTEMPTS):
-            if not jobs:
+            if not requests:
                 return
             try:
-                await self._saver.read_doubtful()
+                await self._flusher.read_uncertain()
             except StoreError as error:
-                _fail(jobs, error)
+                _fail(requests, error)
                 return
             now = self._clock()
-            self._ledger.end_holds(now)
-            for job in jobs:
-                job.plan(now)
-            failures = _concerning(jobs, await self._saver.save())
-            jobs = [job for job in jobs if not job.settle(failures)]
-            if failures and jobs:
+            self._cache.expire_holds(now)
+            for request in requests:
+                request.plan(now)
+            failures = _relevant(requests, await self._flusher.flush())
+            requests = [request for request in requests if not request.finish(failures)]
+            if failures and requests:
                 await asyncio.sleep(backoff.next_pause())
-        for job in jobs:
-            problem = f"address blocks were changed by others in {_ATTEMPTS} attempts to write"
-            job.give_up(StoreUnavailableError(problem))
+        for request in requests:
+            problem = f"address blocks: changed by other writers in each of {_ATTEMPTS} attempts"
+            request.give_up(StoreUnavailableError(problem))
 
 
-def _concerning(jobs: Iterable[AllocationRequest[Any]], failures: Failures) -> Failures:
-    """Without those of blocks that no job needs: empty ones, which could not be deleted."""
-    needed = {key for job in jobs for key in job.blocks}
+def _relevant(requests: Iterable[AllocationRequest[Any]], failures: Failures) -> Failures:
+    """Drops the failures of blocks that no request needs: empty ones that could not be deleted."""
+    needed = {key for request in requests for key in request.blocks}
     return {key: error for key, error in failures.items() if error is None or key in needed}
 
 
-def _fail(jobs: Iterable[AllocationRequest[Any]], error: Exception) -> None:
-    for job in jobs:
-        job.fail(error)
+def _fail(requests: Iterable[AllocationRequest[Any]], error: Exception) -> None:
+    for request in requests:
+        request.fail(error)

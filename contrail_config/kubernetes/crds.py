@@ -1,20 +1,29 @@
-"""The CustomResourceDefinitions of the group: what they say, and making those that are missing.
+"""CustomResourceDefinitions of the group `opencontrail.org`: their content, and creation of the missing ones.
 
-One that is there belongs to whoever runs the cluster, and is never altered: a newer release brings its own as files.
+An existing definition belongs to the cluster's administrator and is never changed; a newer release ships its own as
+files.
+
+The OpenAPI schemas are derived from the structs of the kinds, in the structural form that the API server requires
+(Kubernetes, "CustomResourceDefinitions", section "Specifying a structural schema"): no references, no tuples,
+`nullable` instead of a union with null. Defaults are left out, since the reader applies them. The server prunes fields
+that are not in the schema.
 """
 
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.custom_resource_definitions import CUSTOM_RESOURCE_DEFINITIONS, DEADLINE, ensure_crd
 from contrail_config.kube.resource import Resource
 from contrail_config.kubernetes.errors import as_store_error
 from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, CONTRAIL_NODES, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
-from contrail_config.kubernetes.schemas import structural_schema
+
+Schema = dict[str, Any]
 
 
 class _Column(NamedTuple):
-    """A column of `kubectl get`; those of priority 1 are shown by `-o wide` alone."""
+    """A column of `kubectl get`; those of priority 1 are shown only with `-o wide`."""
 
     name: str
     path: str
@@ -22,8 +31,8 @@ class _Column(NamedTuple):
     priority: int = 0
 
 
-class _Shown(NamedTuple):
-    """How people meet a kind."""
+class _KindView(NamedTuple):
+    """Presentation of a kind in `kubectl`."""
 
     resource: Resource[Any]
     short_name: str
@@ -33,7 +42,7 @@ class _Shown(NamedTuple):
 _AGE: Final = _Column("Age", ".metadata.creationTimestamp", "date")
 
 _KINDS: Final = (
-    _Shown(
+    _KindView(
         VIRTUAL_MACHINES,
         "cvm",
         (
@@ -45,7 +54,7 @@ _KINDS: Final = (
             _Column("UID", ".spec.uuid", priority=1),
         ),
     ),
-    _Shown(
+    _KindView(
         VIRTUAL_NETWORKS,
         "cvn",
         (
@@ -57,7 +66,7 @@ _KINDS: Final = (
             _AGE,
         ),
     ),
-    _Shown(
+    _KindView(
         ADDRESS_BLOCKS,
         "cab",
         (
@@ -68,7 +77,7 @@ _KINDS: Final = (
             _AGE,
         ),
     ),
-    _Shown(
+    _KindView(
         CONTRAIL_NODES,
         "cn",
         (
@@ -84,15 +93,15 @@ _KINDS: Final = (
 
 
 def crds() -> dict[str, dict[str, Any]]:
-    """The definitions, by name."""
+    """Returns the definitions by name."""
     return {definition["metadata"]["name"]: definition for definition in map(_definition, _KINDS)}
 
 
 async def ensure_crds(client: KubeClient, *, deadline: float = DEADLINE) -> dict[str, str]:
-    """Makes those definitions that are not there, and returns the uids of all, by name, when they are established.
+    """Creates the missing definitions, waits until all are established, and returns their uids by name.
 
-    Raises StoreUnavailableError, which names the one that is not within `deadline` seconds, and what else the server
-    answers.
+    Raises StoreUnavailableError, which names a definition that is not established within `deadline` seconds, and
+    StoreError for other errors of the server.
     """
     uids = {}
     for name, definition in crds().items():
@@ -101,15 +110,15 @@ async def ensure_crds(client: KubeClient, *, deadline: float = DEADLINE) -> dict
     return uids
 
 
-def _definition(shown: _Shown) -> dict[str, Any]:
-    resource = shown.resource
+def _definition(view: _KindView) -> dict[str, Any]:
+    resource = view.resource
     schema = structural_schema(resource.type)
     schema["properties"] |= {name: {"type": "string"} for name in ("apiVersion", "kind")}
     schema["properties"]["metadata"] = {"type": "object"}
     columns = [
         {"name": column.name, "type": column.type, "jsonPath": column.path}
         | ({"priority": column.priority} if column.priority else {})
-        for column in shown.columns
+        for column in view.columns
     ]
     version = {
         "name": resource.version,
@@ -130,8 +139,51 @@ def _definition(shown: _Shown) -> dict[str, Any]:
                 "listKind": f"{resource.kind}List",
                 "plural": resource.plural,
                 "singular": resource.kind.lower(),
-                "shortNames": [shown.short_name],
+                "shortNames": [view.short_name],
             },
             "versions": [version],
         },
     }
+
+
+def structural_schema(kind: type[Any]) -> Schema:
+    """Returns the schema of a struct. Raises ValueError for a type that has no structural form."""
+    schema, parts = msgspec.json.schema_components((kind,), ref_template="{name}")
+    return _structural(schema[0], parts)
+
+
+def _structural(schema: Schema, parts: dict[str, Schema]) -> Schema:
+    match schema:
+        case {"$ref": name}:
+            return _structural(parts[name], parts)
+        case {"anyOf": [one, {"type": "null"}]}:
+            return {**_structural(one, parts), "nullable": True}
+        case {"anyOf": _}:
+            raise ValueError(f"no structural schema for {schema}")
+        case {"enum": values}:
+            return {"type": "string", "enum": values}
+        case {"type": "object"}:
+            return _object(schema, parts)
+        case {"type": "array"}:
+            return _array(schema, parts)
+    return {key: value for key, value in schema.items() if key == "type"}
+
+
+def _object(schema: Schema, parts: dict[str, Schema]) -> Schema:
+    result: Schema = {"type": "object"}
+    if "description" in schema:
+        result["description"] = " ".join(schema["description"].split())
+    if "properties" in schema:
+        result["properties"] = {name: _structural(part, parts) for name, part in schema["properties"].items()}
+    elif isinstance(schema.get("additionalProperties"), dict):
+        result["additionalProperties"] = _structural(schema["additionalProperties"], parts)
+    if schema.get("required"):
+        result["required"] = list(schema["required"])
+    return result
+
+
+def _array(schema: Schema, parts: dict[str, Schema]) -> Schema:
+    # Structural schemas have no tuples: one of equal item types becomes an array with fixed bounds.
+    items = schema["prefixItems"][0] if "prefixItems" in schema else schema["items"]
+    bounds: Schema = {key: schema[key] for key in ("minItems", "maxItems") if key in schema}
+    return {"type": "array", "items": _structural(items, parts), **bounds}

@@ -1,6 +1,6 @@
-"""Maps what the Kubernetes client raises to what a store raises: the one place where that is done.
+"""Maps errors of the Kubernetes client to store errors. This is the only place that does so.
 
-Whatever keeps the server from answering, or us from being answered, makes the store unavailable: it is tried again.
+An error that has no other mapping makes the store unavailable: callers retry.
 """
 
 import contextlib
@@ -23,25 +23,25 @@ _KINDS: tuple[tuple[type[KubeError], type[StoreError]], ...] = (
     (KubeForbiddenError, StoreRejectedError),
     (KubeInvalidError, StoreRejectedError),
 )
-_REFUSED = (400, 413)  # an admission webhook's answer, and what is too large
+_REJECTED = (400, 413)  # by an admission webhook; too large
 
 
 def store_error(error: KubeError, what: str) -> StoreError:
-    """Returns what callers are told, chained to its cause; `what` names the object."""
-    told = _kind(error)(f"{what}: {error}")
-    told.__cause__ = error
-    return told
+    """Returns the store error for callers, chained to its cause; `what` names the object."""
+    mapped = _kind(error)(f"{what}: {error}")
+    mapped.__cause__ = error
+    return mapped
 
 
 def _kind(error: KubeError) -> type[StoreError]:
-    if error.status in _REFUSED:
+    if error.status in _REJECTED:
         return StoreRejectedError
     return next((kind for kube, kind in _KINDS if isinstance(error, kube)), StoreUnavailableError)
 
 
 @contextlib.contextmanager
 def as_store_error(what: str) -> Iterator[None]:
-    """Raises StoreError instead of KubeError; `what` names the object."""
+    """Maps KubeError to StoreError; `what` names the object."""
     try:
         yield
     except KubeError as error:

@@ -1,7 +1,7 @@
-"""Keeps a copy of all objects of one kind in step with the server, from the first time that it is needed.
+"""Informer: follows all objects of one kind with list and watch, and applies each change. Starts on first use.
 
-The copy may lag behind, by milliseconds or, while the server cannot be reached, by more. So nothing that must hold for
-certain is concluded from it alone.
+What it has applied may lag behind the server, by milliseconds, or by more while the server is unreachable. So nothing
+that must be certain is derived from it alone.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from contrail_config.kube.resource import KubeObject, Resource
 log = logging.getLogger(__name__)
 
 DEADLINE = 60.0
-"""Seconds for the first list."""
+"""Timeout in seconds of the first list."""
 
 T = TypeVar("T", bound=KubeObject)
 
 
 class Informer(Generic[T]):
-    """Applies each change as it comes."""
+    """Calls `apply` for each change of the resource, in a task of its own."""
 
     def __init__(self, client: KubeClient, resource: Resource[T], apply: Callable[[Change[T]], None]) -> None:
         self._client = client
@@ -35,42 +35,42 @@ class Informer(Generic[T]):
         self._closed = False
         self._task: asyncio.Task[None] | None = None
 
-    async def ready(self) -> None:
-        """Returns when everything was listed once. A copy that broke down is begun anew.
+    async def wait_until_synced(self) -> None:
+        """Waits until all objects were listed once. Starts the informer, or restarts it after an unexpected error.
 
-        Raises StoreUnavailableError if that takes too long, or once it is closed.
+        Raises StoreUnavailableError after DEADLINE, or if it is closed.
         """
-        self._refuse_closed()
+        self._check_open()
         if self._task is None or self._task.done():
             self._listed.clear()
             self._reflector = Reflector(self._client, self._resource)
-            self._task = asyncio.create_task(self._follow())
+            self._task = asyncio.create_task(self._run())
         try:
             async with asyncio.timeout(DEADLINE):
                 await self._listed.wait()
         except TimeoutError as error:
             raise StoreUnavailableError(str(self._reflector.problem)) from error
-        self._refuse_closed()
+        self._check_open()
 
     async def close(self) -> None:
-        """Follows no more, for good."""
+        """Stops for good."""
         self._closed = True
-        self._listed.set()  # who waits for it is told
+        self._listed.set()  # wakes those that wait, which then raise
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    def _refuse_closed(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise StoreUnavailableError("the store is closed")
 
-    async def _follow(self) -> None:
+    async def _run(self) -> None:
         try:
             async with self._reflector.changes() as changes:
                 async for change in changes:
                     self._apply(change)
                     if isinstance(change, Listed):
                         self._listed.set()
-                    await asyncio.sleep(0)  # a page of a long list comes at once, and others have work to do
+                    await asyncio.sleep(0)  # a page of a long list arrives at once; let other tasks run
         except Exception:
-            log.exception("the copy of %s broke down", self._resource.plural)
+            log.exception("informer of %s: unexpected error", self._resource.plural)

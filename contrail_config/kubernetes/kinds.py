@@ -1,9 +1,11 @@
-"""The kinds of the group `opencontrail.org`, as they are on the wire.
+"""Wire types of the group `opencontrail.org`.
 
-Each object holds a config object as its `spec`. `status` is written once with it and holds nothing new: it is what
-`kubectl get` shows in a line, which cannot be taken from a list within the spec.
+`spec` of each object is a config object. `status` is written together with it and has no further information: it
+provides the columns of `kubectl get`, which cannot be computed from a list in the spec.
 
-Metadata that others may set is kept, since objects are replaced as a whole.
+Metadata that other clients may set is preserved, since objects are replaced as a whole.
+
+Docstrings of these classes are published: they become the descriptions in the CustomResourceDefinitions.
 """
 
 import hashlib
@@ -22,13 +24,13 @@ NODE_LABEL: Final = f"{GROUP}/node"
 NETWORK_LABEL: Final = f"{GROUP}/network"
 
 PROPOSED: Final = f"{GROUP}/proposed"
-"""Annotation of a network that is not settled yet: nobody but who settles it takes notice of it (see `networks`)."""
+"""Annotation of a network that is not confirmed yet: only writers take notice of it (see `virtual_networks`)."""
 
 _LONGEST_LABEL: Final = 63
 
 
 class OwnerReference(ConfigObject, frozen=True):
-    """The object with which this one goes, if nobody else removes it."""
+    """The object with which the garbage collector deletes this one."""
 
     api_version: str
     kind: str
@@ -38,8 +40,8 @@ class OwnerReference(ConfigObject, frozen=True):
     block_owner_deletion: bool | None = None
 
 
-class KeptMetadata(Metadata, frozen=True):
-    """Metadata of objects that are replaced as a whole."""
+class FullMetadata(Metadata, frozen=True):
+    """Metadata that is preserved when an object is replaced as a whole."""
 
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
@@ -47,21 +49,21 @@ class KeptMetadata(Metadata, frozen=True):
     finalizers: tuple[str, ...] = ()
 
 
-class UntrackedMetadata(KeptMetadata, frozen=True, kw_only=True):
-    """Metadata that is written of an object with many fields, so that the server does not note who set which of them.
+class UntrackedMetadata(FullMetadata, frozen=True, kw_only=True):
+    """Metadata that clears managedFields, so that the server does not track field ownership of a large object.
 
-    That takes half of its work for an update; it is what its documentation calls clearing managedFields.
+    That tracking is half of the server's work for an update.
     """
 
     managed_fields: tuple[dict[str, str], ...]
 
 
 UNTRACKED: Final[tuple[dict[str, str], ...]] = ({},)
-"""The one value that clears them."""
+"""The only value that clears managedFields: a list with one empty entry. An empty list leaves them unchanged."""
 
 
-class MachineSummary(ConfigObject, frozen=True):
-    """What `kubectl get` shows of a machine."""
+class VirtualMachineSummary(ConfigObject, frozen=True):
+    """Columns of a virtual machine in `kubectl get`."""
 
     interfaces: int
     addresses: str
@@ -69,45 +71,45 @@ class MachineSummary(ConfigObject, frozen=True):
 
 
 class VirtualMachineObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
-    """A machine, named as its pod, in its namespace."""
+    """A virtual machine, named after its pod, in its namespace."""
 
-    metadata: KeptMetadata
+    metadata: FullMetadata
     spec: VirtualMachine
-    status: MachineSummary | None = None
+    status: VirtualMachineSummary | None = None
 
 
 class NetworkSummary(ConfigObject, frozen=True):
-    """What `kubectl get` shows of a network."""
+    """Columns of a network in `kubectl get`."""
 
     name: str
     subnets: str
 
 
 class VirtualNetworkObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
-    """A network, named by its uuid."""
+    """A network. The object's name is its uuid."""
 
-    metadata: KeptMetadata
+    metadata: FullMetadata
     spec: VirtualNetwork
     status: NetworkSummary | None = None
 
     @property
-    def is_settled(self) -> bool:
-        """Whether its number and its name are its own for certain."""
+    def is_confirmed(self) -> bool:
+        """Whether its vni and its name are known to be unique."""
         return PROPOSED not in self.metadata.annotations
 
 
 class LastGiven(ConfigObject, frozen=True):
-    """The address of the block that was given last, and when, in seconds since the epoch."""
+    """The address of the block that was allocated last, and when, in seconds since the epoch."""
 
     address: str
     at: float
 
 
 class BlockSpec(ConfigObject, frozen=True):
-    """64 addresses of a network from `first` on; `addresses` are those that are not free, each in a line.
+    """64 addresses of a network from `first` on; `addresses` has one line for each address that is not free.
 
-    A line has the address and its owner; of one that is held back also since when and until when, in seconds since the
-    epoch.
+    A line has the address and its owner. For a held address, the start and the end of the hold follow, in seconds since
+    the epoch.
     """
 
     network: str
@@ -117,41 +119,42 @@ class BlockSpec(ConfigObject, frozen=True):
 
 
 class BlockSummary(ConfigObject, frozen=True):
-    """What `kubectl get` shows of a block."""
+    """Columns of a block in `kubectl get`."""
 
     given: int
     held: int
 
 
 class AddressBlockObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
-    """A block of addresses; only managers read it."""
+    """A block of addresses. Only managers read it."""
 
-    metadata: KeptMetadata
+    metadata: FullMetadata
     spec: BlockSpec
     status: BlockSummary | None = None
 
 
 class NodeReport(ConfigObject, frozen=True, forbid_unknown_fields=False):
-    """What an agent tells of its node, at most every 10 s; the newest of each list come first.
+    """Report of an agent on its node, at most every 10 s; the newest items of each list come first.
 
-    `reported_at` is by the node's clock (RFC 3339), `instance` the process that reports, `versions` are by the name of
-    what runs. `unplugged`: uuids of interfaces whose ports were unplugged after their machines had gone, for as long as
-    their addresses may be held back for that; `pending_deletes`: ports still plugged though their machines have gone.
+    `reported_at` is the node's time (RFC 3339), `instance` the reporting process, `versions` maps components to
+    versions. `unplugged`: uuids of interfaces whose ports were unplugged after the deletion of their virtual machines,
+    listed as long as their addresses may be held for that. `pending_deletes`: number of ports that are still plugged
+    although their virtual machines were deleted.
     """
 
     reported_at: str
     instance: str
     versions: dict[str, str] = msgspec.field(default_factory=dict)
     unplugged: tuple[str, ...] = ()
-    pending_deletes: int = msgspec.field(default_factory=int)  # written if 0 too, unlike a default: `kubectl` shows it
+    pending_deletes: int = msgspec.field(default_factory=int)  # a factory, so that 0 is written too: `kubectl` shows it
     conflicts: tuple[str, ...] = ()
     last_errors: tuple[str, ...] = ()
 
 
 class ContrailNodeObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
-    """A node's report, named as the node."""
+    """Report of a node, named after the node."""
 
-    metadata: KeptMetadata
+    metadata: FullMetadata
     status: NodeReport
 
 
@@ -168,31 +171,37 @@ KINDS: Final[tuple[Resource[Any], ...]] = (VIRTUAL_MACHINES, VIRTUAL_NETWORKS, A
 
 
 def node_label(node: str) -> str:
-    """Value of the node label; a name that is too long for one is cut, and told apart by a digest."""
+    """Returns the value of the node label. A name that is too long for a label is cut and gets a digest."""
     if len(node) <= _LONGEST_LABEL:
         return node
     digest = hashlib.sha256(node.encode()).hexdigest()[:12]
     return f"{node[: _LONGEST_LABEL - 13]}-{digest}"
 
 
-def virtual_machine_object(machine: VirtualMachine) -> VirtualMachineObject:
-    """The machine as it is created; it goes with its pod, if nobody else removes it, but not with a mirror."""
-    owners = () if machine.has_mirror_pod else (OwnerReference("v1", "Pod", machine.pod, machine.uuid),)
-    labels = {UUID_LABEL: machine.uuid, NODE_LABEL: node_label(machine.node)}
-    metadata = KeptMetadata(name=machine.pod, namespace=machine.namespace, labels=labels, owner_references=owners)
-    addresses = [address.address for interface in machine.interfaces for address in interface.addresses]
-    networks = [interface.network[2] for interface in machine.interfaces]
-    summary = MachineSummary(len(machine.interfaces), ",".join(addresses), ",".join(networks))
-    return VirtualMachineObject(metadata, machine, summary)
+def virtual_machine_object(virtual_machine: VirtualMachine) -> VirtualMachineObject:
+    """Returns the object of a virtual machine, owned by its pod, except for a static pod, whose mirror pod may go."""
+    owners = (
+        ()
+        if virtual_machine.has_mirror_pod
+        else (OwnerReference("v1", "Pod", virtual_machine.pod, virtual_machine.uuid),)
+    )
+    labels = {UUID_LABEL: virtual_machine.uuid, NODE_LABEL: node_label(virtual_machine.node)}
+    metadata = FullMetadata(
+        name=virtual_machine.pod, namespace=virtual_machine.namespace, labels=labels, owner_references=owners
+    )
+    addresses = [address.address for interface in virtual_machine.interfaces for address in interface.addresses]
+    networks = [interface.network[2] for interface in virtual_machine.interfaces]
+    summary = VirtualMachineSummary(len(virtual_machine.interfaces), ",".join(addresses), ",".join(networks))
+    return VirtualMachineObject(metadata, virtual_machine, summary)
 
 
 def virtual_network_object(network: VirtualNetwork) -> VirtualNetworkObject:
-    """The network as it is created."""
+    """Returns the object of a network."""
     summary = NetworkSummary(network.name, ",".join(subnet.cidr for subnet in network.subnets))
-    return VirtualNetworkObject(KeptMetadata(name=network.uuid), network, summary)
+    return VirtualNetworkObject(FullMetadata(name=network.uuid), network, summary)
 
 
-def succeed(found: ObjectT, wanted: ObjectT) -> ObjectT:
-    """The wanted object as the successor of the one that was found: what others set in its metadata stays."""
+def replacement(found: ObjectT, wanted: ObjectT) -> ObjectT:
+    """Returns the wanted object with the metadata of the existing one, as others have set it."""
     labels = {**found.metadata.labels, **wanted.metadata.labels}
     return msgspec.structs.replace(wanted, metadata=msgspec.structs.replace(found.metadata, labels=labels))

@@ -1,7 +1,8 @@
-"""What this process knows of networks: from watches, and from its own requests, of which the watches tell later.
+"""Cache of networks, filled by the watch and by this process's own requests, which the watch reports later.
 
-A network that is known by a request, and of which no watch has told yet, may be gone when all are listed anew: the list
-tells its end by what was seen last, or not at all. So it is in doubt then, until it was asked for.
+A network that is known from a request, but not yet from the watch, may be deleted when the watch starts again with a
+list: the list reports such a deletion with an older version or not at all. Such a network is then uncertain until it is
+read again.
 """
 
 from collections.abc import Callable
@@ -13,53 +14,53 @@ from contrail_config.objects import VirtualNetwork
 
 
 class NetworkCache:
-    """Settled networks by uuid; `forgotten` is told which one is known no more."""
+    """Confirmed networks by uuid. Calls `on_removed` with the uuid of each removed one."""
 
-    def __init__(self, forgotten: Callable[[str], None]) -> None:
-        self._forgotten = forgotten
-        self._known: dict[str, VirtualNetworkObject] = {}
-        self._untold: set[str] = set()
-        self._doubtful: set[str] = set()
+    def __init__(self, on_removed: Callable[[str], None]) -> None:
+        self._on_removed = on_removed
+        self._networks: dict[str, VirtualNetworkObject] = {}
+        self._unobserved: set[str] = set()  # known from a request only
+        self._uncertain: set[str] = set()
 
     def get(self, uuid: str) -> VirtualNetwork | None:
-        """The network, if it is known."""
-        known = self._known.get(uuid)
-        return None if known is None else known.spec
+        """Returns the network; None if it is not cached."""
+        cached = self._networks.get(uuid)
+        return None if cached is None else cached.spec
 
     def is_certain(self, uuid: str) -> bool:
-        """Whether it is known, and no list has left it in doubt."""
-        return uuid in self._known and uuid not in self._doubtful
+        """Returns whether the network is cached and not uncertain."""
+        return uuid in self._networks and uuid not in self._uncertain
 
-    def take(self, item: VirtualNetworkObject) -> None:
-        """Takes what the server answered, unless a watch told of something newer meanwhile."""
+    def put(self, item: VirtualNetworkObject) -> None:
+        """Stores a response of the server, unless the watch has delivered a newer version meanwhile."""
         uuid = item.spec.uuid
-        self._doubtful.discard(uuid)
-        known = self._known.get(uuid)
-        if known is None or is_newer(item.metadata.resource_version, known.metadata.resource_version):
-            self._known[uuid] = item
-            self._untold.add(uuid)
+        self._uncertain.discard(uuid)
+        cached = self._networks.get(uuid)
+        if cached is None or is_newer(item.metadata.resource_version, cached.metadata.resource_version):
+            self._networks[uuid] = item
+            self._unobserved.add(uuid)
 
-    def follow(self, change: Change[VirtualNetworkObject]) -> None:
-        """Takes news of a network, unless it is known to be newer."""
+    def apply(self, change: Change[VirtualNetworkObject]) -> None:
+        """Applies a change of the watch, unless a newer version is cached."""
         match change:
-            case Added(object=item) | Modified(object=item) if item.is_settled and not self._is_older(item):
-                self._known[item.spec.uuid] = item
-                self._untold.discard(item.spec.uuid)
-                self._doubtful.discard(item.spec.uuid)
+            case Added(object=item) | Modified(object=item) if item.is_confirmed and not self._is_older(item):
+                self._networks[item.spec.uuid] = item
+                self._unobserved.discard(item.spec.uuid)
+                self._uncertain.discard(item.spec.uuid)
             case Deleted(object=item) if not self._is_older(item):
-                self.forget(item.spec.uuid)
+                self.remove(item.spec.uuid)
             case Listed():
-                self._doubtful |= self._untold
+                self._uncertain |= self._unobserved
 
-    def forget(self, uuid: str) -> None:
-        """It is gone."""
-        self._known.pop(uuid, None)
-        self._untold.discard(uuid)
-        self._doubtful.discard(uuid)
-        self._forgotten(uuid)
+    def remove(self, uuid: str) -> None:
+        """Removes a deleted network. Idempotent."""
+        self._networks.pop(uuid, None)
+        self._unobserved.discard(uuid)
+        self._uncertain.discard(uuid)
+        self._on_removed(uuid)
 
     def _is_older(self, item: VirtualNetworkObject) -> bool:
-        known = self._known.get(item.spec.uuid)
-        if known is None or known.metadata.resource_version == item.metadata.resource_version:
+        cached = self._networks.get(item.spec.uuid)
+        if cached is None or cached.metadata.resource_version == item.metadata.resource_version:
             return False
-        return not is_newer(item.metadata.resource_version, known.metadata.resource_version)
+        return not is_newer(item.metadata.resource_version, cached.metadata.resource_version)

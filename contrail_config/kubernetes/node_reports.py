@@ -1,10 +1,10 @@
-"""The report of one node, as its agent writes it: an object of its own, named as the node.
+"""Writer of a node's report: an object named after the node, written by its agent.
 
-Each write states the version that this process wrote last, so that two agents that take themselves for the same node
-find out about each other. The last one to write prevails.
+Each write states the version that this process wrote last, so two agents that use the same node name detect each other.
+The last writer wins.
 
-The object has no owner, since agents need no right to read nodes for anything else. A manager removes the reports that
-nobody writes any more.
+The object has no owner reference: for its node's uid, agents would need permission to read nodes. A manager deletes
+reports that nobody updates any more.
 """
 
 import contextlib
@@ -15,24 +15,24 @@ from tenacity import TryAgain
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
 from contrail_config.kubernetes.errors import as_store_error
-from contrail_config.kubernetes.kinds import CONTRAIL_NODES, ContrailNodeObject, KeptMetadata, NodeReport
+from contrail_config.kubernetes.kinds import CONTRAIL_NODES, ContrailNodeObject, FullMetadata, NodeReport
 from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
 
 
 class NodeReports:
-    """Writes the reports of one node, for one agent. Needs the verbs get, create and update."""
+    """Writes the reports of one node for one agent. Needs the verbs get, create and update."""
 
     def __init__(self, client: KubeClient, node: str) -> None:
         self._client = client
         self._node = node
-        self._kept: ContrailNodeObject | None = None
-        self._begun = False
+        self._written: ContrailNodeObject | None = None
+        self._has_written = False
 
     async def write(self, report: NodeReport) -> str | None:
-        """Writes the report. Raises StoreError; it may be written all the same then.
+        """Writes the report. Returns the instance of another agent that has written since the last write, or None.
 
-        Returns the instance of another agent if that wrote since this one wrote last, else None. Who wrote before this
-        one wrote first is its predecessor.
+        An instance that wrote before the first write of this one is its predecessor and is not returned. Raises
+        StoreError; the report may be written nevertheless.
         """
         other = None
         what = f"report of node {self._node}"
@@ -40,25 +40,29 @@ class NodeReports:
             async for attempt in retry_on_conflict(what, KubeConflictError, KubeExistsError):
                 with attempt:
                     try:
-                        self._kept = await self._put(report)
+                        self._written = await self._put(report)
                     except (KubeConflictError, KubeExistsError):
-                        self._kept = await self._find()
-                        if self._begun and self._kept is not None and self._kept.status.instance != report.instance:
-                            other = self._kept.status.instance
+                        self._written = await self._find()
+                        if (
+                            self._has_written
+                            and self._written is not None
+                            and self._written.status.instance != report.instance
+                        ):
+                            other = self._written.status.instance
                         raise
                     except KubeNotFoundError as error:
-                        if self._kept is None:
+                        if self._written is None:
                             raise  # the kind itself is not served
-                        self._kept = None
+                        self._written = None
                         raise TryAgain from error
-        self._begun = True
+        self._has_written = True
         return other
 
     async def _put(self, report: NodeReport) -> ContrailNodeObject:
-        if self._kept is None:
-            return await self._client.create(CONTRAIL_NODES, ContrailNodeObject(KeptMetadata(name=self._node), report))
+        if self._written is None:
+            return await self._client.create(CONTRAIL_NODES, ContrailNodeObject(FullMetadata(name=self._node), report))
         return await self._client.replace(
-            CONTRAIL_NODES, self._node, msgspec.structs.replace(self._kept, status=report)
+            CONTRAIL_NODES, self._node, msgspec.structs.replace(self._written, status=report)
         )
 
     async def _find(self) -> ContrailNodeObject | None:

@@ -1,19 +1,18 @@
-"""The store of a cluster: what manager and agents of many machines share through a Kubernetes API server.
+"""Kubernetes store: shared by the managers and the agents of a cluster through the API server.
 
-Promised: what was acknowledged is in etcd, a machine is there whole or not at all, and no address is given twice,
-though several managers write at once: the server takes no change to what is not as it was read. An agent reads the
-machines of its own node and no other kind; nothing else is read before a method needs it.
+Guaranteed: an acknowledged write is in etcd, a virtual machine is stored as a whole, and no address is allocated twice
+although several managers write concurrently: the server rejects a change to an object that is not at the version that
+was read. An agent reads the virtual machines of its own node and no other kind. Other kinds are read on demand.
 
-Not promised: that all states are seen in between. A watcher that was cut off from the server is told what changed, as
-one change. Addresses that a machine still bears are freed with the machine alone.
+Not guaranteed: that watchers see every intermediate state. After a disconnection, a watcher gets the changes since as
+one change. Addresses that are part of an existing virtual machine are released only with it.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from functools import partial
-from typing import Any, Final
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
@@ -21,10 +20,10 @@ from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.object_cache import Change as KubeChange
 from contrail_config.kube.object_cache import Deleted, Listed
 from contrail_config.kube.selector import EVERYTHING
+from contrail_config.kubernetes.address_operations import Allocate, ListHeldOwners, ListOwners, Release, ShortenHolds
 from contrail_config.kubernetes.allocation_cache import AllocationCache
-from contrail_config.kubernetes.blocks import read_block
-from contrail_config.kubernetes.clock import SteadyClock
-from contrail_config.kubernetes.committer import PACE, Committer
+from contrail_config.kubernetes.blocks import decode_block
+from contrail_config.kubernetes.committer import FLUSH_INTERVAL, Committer
 from contrail_config.kubernetes.errors import as_store_error
 from contrail_config.kubernetes.informer import Informer
 from contrail_config.kubernetes.kinds import (
@@ -35,8 +34,7 @@ from contrail_config.kubernetes.kinds import (
     VirtualMachineObject,
     VirtualNetworkObject,
 )
-from contrail_config.kubernetes.operations import free, give, shorten_holds
-from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, of_node
+from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, node_selector
 from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
 from contrail_config.kubernetes.watcher import Watcher
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNetwork
@@ -44,172 +42,185 @@ from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, T_co, Wa
 
 log = logging.getLogger(__name__)
 
-_READERS: Final = 16
-"""Machines that are asked for at one moment."""
+
+class SteadyClock:
+    """Wall clock that ignores later changes of the system time, so that no hold ends early."""
+
+    def __init__(self) -> None:
+        self._offset = time.time() - time.monotonic()
+
+    def __call__(self) -> float:
+        """Returns seconds since the epoch."""
+        return self._offset + time.monotonic()
 
 
 class KubernetesStore:
-    """A `Store` on a client that somebody else closes after it. `pace` as in `clerk`.
+    """`Store` on a client, which the caller closes after the store. `flush_interval` as in `committer`.
 
-    `clock` tells seconds since the epoch, since holds outlive the process. Every method raises StoreUnavailableError
-    once the store is closed, or when the server cannot be reached, refuses, or has too much to do: that may pass.
+    `clock` returns seconds since the epoch, since holds outlive the process. Every method raises StoreUnavailableError
+    if the store is closed, or the server is unreachable, rejects the request or is overloaded; callers may retry.
     """
 
-    def __init__(self, client: KubeClient, *, clock: Callable[[], float] | None = None, pace: float = PACE) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        *,
+        clock: Callable[[], float] | None = None,
+        flush_interval: float = FLUSH_INTERVAL,
+    ) -> None:
         self._client = client
         self._clock = clock or SteadyClock()
-        self._ledger = AllocationCache()
-        self._clerk = Committer(client, self._ledger, clock=self._clock, pace=pace)
-        self._machines = VirtualMachineClient(client)
-        self._networks = VirtualNetworkClient(client, self._ledger, self._clerk)
-        self._blocks_mirror = Informer(client, ADDRESS_BLOCKS, self._follow_block)
-        self._networks_mirror = Informer(client, VIRTUAL_NETWORKS, self._networks.follow)
+        self._allocations = AllocationCache()
+        self._committer = Committer(client, self._allocations, clock=self._clock, flush_interval=flush_interval)
+        self._virtual_machines = VirtualMachineClient(client)
+        self._networks = VirtualNetworkClient(client, self._allocations, self._committer)
+        self._block_informer = Informer(client, ADDRESS_BLOCKS, self._apply_block)
+        self._network_informer = Informer(client, VIRTUAL_NETWORKS, self._networks.apply)
         self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork]] = set()
         self._closed = False
 
     async def put_network(self, network: VirtualNetwork) -> VirtualNetwork:
-        """Creates or replaces the network and returns it as kept: with its vni.
+        """Creates or replaces the network and returns it as stored, with its vni.
 
-        Raises ConflictError if another network has the fq_name or the vni, or if given addresses would lose their
-        subnet or meet their gateway, and StoreError if a subnet is malformed or overlaps another one.
+        Raises ConflictError if another network has the fq_name or the vni, if an allocated address would be in no
+        subnet or equal a gateway, and StoreError if a subnet is malformed or overlaps another one.
         """
-        with self._answering(f"network {network.name}"):
-            await self._follow_addresses()
+        with self._mapping_errors(f"network {network.name}"):
+            await self._sync_addresses()
             return await self._networks.put(network)
 
     async def delete_network(self, uuid: str) -> None:
-        """Deletes a network; one that is not there is no error. Raises InUseError while an address is given."""
-        with self._answering(f"network {uuid}"):
+        """Deletes a network. Idempotent. Raises InUseError while an address is allocated."""
+        with self._mapping_errors(f"network {uuid}"):
             await self._networks.delete(uuid)
 
     async def networks(self) -> list[VirtualNetwork]:
-        """All networks, by name."""
-        with self._answering("networks"):
+        """All networks, sorted by name."""
+        with self._mapping_errors("networks"):
             return await self._networks.all()
 
-    async def put_virtual_machine(self, machine: VirtualMachine) -> None:
-        """Creates or replaces the machine of this uuid.
+    async def put_virtual_machine(self, virtual_machine: VirtualMachine) -> None:
+        """Creates or replaces the virtual machine of this uuid.
 
-        Raises ConflictError if another machine has the name, or another manager wrote this one with other addresses;
-        it is known here then, and the same again with its addresses succeeds. Raises NotFoundError if its namespace is
-        gone.
+        Raises ConflictError if another one has the name, or another manager wrote this one with other addresses; it is
+        then cached here, and a new attempt with its addresses succeeds. Raises NotFoundError if its namespace is gone.
         """
-        with self._answering(f"machine {machine.name}"):
-            await self._machines.put(machine)
+        with self._mapping_errors(f"virtual machine {virtual_machine.name}"):
+            await self._virtual_machines.put(virtual_machine)
 
     async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
-        """Deletes a machine, then frees its interfaces' addresses, which are held back for `hold` seconds.
+        """Deletes a virtual machine, releases its addresses and holds them for `hold` seconds. Idempotent.
 
-        A retired network that it was the last one in goes with it. A machine that is not there is no error; what is
-        known to have been its addresses is freed all the same.
+        Also deletes retired networks that have no other interface. If the virtual machine does not exist, the addresses
+        that it is known to have had are released.
         """
-        with self._answering(f"machine {uuid}"):
-            interfaces = await self._machines.delete(uuid)
-            await self._free(dict.fromkeys(interfaces, ()), hold=hold)
-            self._machines.forget(uuid)
+        with self._mapping_errors(f"virtual machine {uuid}"):
+            interfaces = await self._virtual_machines.delete(uuid)
+            await self._release(dict.fromkeys(interfaces, ()), hold=hold)
+            self._virtual_machines.forget(uuid)
 
     async def virtual_machine(self, uuid: str) -> VirtualMachine:
-        """The machine of this uuid. Raises NotFoundError."""
-        with self._answering(f"machine {uuid}"):
-            return await self._machines.get(uuid)
+        """The virtual machine of this uuid. Raises NotFoundError."""
+        with self._mapping_errors(f"virtual machine {uuid}"):
+            return await self._virtual_machines.get(uuid)
 
     async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
-        """All machines, of one node if it is given, by name."""
-        with self._answering("machines"):
-            return await self._machines.all(node=node)
+        """All virtual machines (of one node), sorted by name."""
+        with self._mapping_errors("virtual machines"):
+            return await self._virtual_machines.all(node=node)
 
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
-        """Gives an address for each request, in the same order: all or none.
+        """Allocates one address for each request and returns them in the same order: all or none.
 
-        Raises NotFoundError (network), AddressUnavailableError (wish), ExhaustedError.
+        Raises NotFoundError (network), AddressUnavailableError (requested address), ExhaustedError.
         """
-        with self._answering("addresses"):
-            await self._follow_addresses()
+        with self._mapping_errors("addresses"):
+            await self._sync_addresses()
             for uuid in {request.network_uuid for request in requests}:
-                await self._networks.look_up(uuid)
-            return await self._clerk.do(partial(give, requests=requests, find_network=self._networks.known))
+                await self._networks.ensure_cached(uuid)
+            return await self._committer.execute(Allocate(requests, self._networks.cached))
 
     async def release(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
-        """Frees the addresses of these owners; of those freed already it shortens the hold, never lengthens it.
+        """Releases the addresses of these owners. Shortens the holds of those released before, never extends them.
 
-        Those that a machine bears, as far as that machine is known here, stay given: they go with it.
+        Addresses that are part of an existing virtual machine that is cached here stay: they are released with it.
         """
-        with self._answering("addresses"):
-            borne = [await self._machines.borne(owner) for owner in owners]
-            await self._free(dict(zip(owners, borne, strict=True)), hold=hold)
+        with self._mapping_errors("addresses"):
+            in_use = [await self._virtual_machines.addresses_in_use(owner) for owner in owners]
+            await self._release(dict(zip(owners, in_use, strict=True)), hold=hold)
 
     async def shorten_holds(self, owners: Sequence[str], *, hold: float = DEFAULT_HOLD) -> None:
-        """The same for what these owners had: what they have now they keep."""
-        with self._answering("addresses"):
-            await self._follow_addresses()
-            await self._clerk.do(partial(shorten_holds, owners=owners, hold=hold))
+        """Shortens the holds of addresses that these owners released. Allocated addresses stay."""
+        with self._mapping_errors("addresses"):
+            await self._sync_addresses()
+            await self._committer.execute(ShortenHolds(owners, hold))
 
     async def address_owners(self) -> set[str]:
-        """Uuids of all interfaces that have addresses now."""
-        with self._answering("addresses"):
-            await self._follow_addresses()
-            return await self._clerk.do(lambda draft: draft.ledger.owners())
+        """Uuids of all interfaces that have addresses."""
+        with self._mapping_errors("addresses"):
+            await self._sync_addresses()
+            return await self._committer.execute(ListOwners())
 
     async def held_owners(self) -> dict[str, str]:
-        """Interfaces that have no address any more, but had one that is still held back, with their networks' uuids."""
-        with self._answering("addresses"):
-            await self._follow_addresses()
-            return await self._clerk.do(lambda draft: draft.ledger.held_owners(draft.now))
+        """Interface uuid to network uuid, for interfaces without any address of which a released one is still held."""
+        with self._mapping_errors("addresses"):
+            await self._sync_addresses()
+            return await self._committer.execute(ListHeldOwners())
 
     def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
-        """Every change of machines (of one node if it is given), in order, until the context is left.
+        """Every change of virtual machines (of one node), in order, until the context is left.
 
-        The iteration ends when the store is closed. While the server cannot be reached it waits.
+        The iteration ends when the store is closed. It waits while the server is unreachable.
         """
-        selection = EVERYTHING if node is None else of_node(node)
-        return self._watch(Watcher(self._client, VIRTUAL_MACHINES, selection, _see_machine, start=start))
+        selector = EVERYTHING if node is None else node_selector(node)
+        return self._watch(Watcher(self._client, VIRTUAL_MACHINES, selector, _virtual_machine, start=start))
 
     def watch_networks(
         self, *, start: WatchStart = WatchStart.LIST
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualNetwork]]]:
-        """The same for networks."""
-        return self._watch(Watcher(self._client, VIRTUAL_NETWORKS, EVERYTHING, _see_network, start=start))
+        """Like `watch_virtual_machines`, for networks."""
+        return self._watch(Watcher(self._client, VIRTUAL_NETWORKS, EVERYTHING, _confirmed_network, start=start))
 
     def problems(self) -> list[str]:
-        """Why what watchers were told is not up to date, if it is not."""
+        """Why watchers are not up to date; empty if they are."""
         return [watcher.problem for watcher in self._watchers if watcher.problem is not None]
 
     async def close(self) -> None:
-        """Finishes what was begun, and ends all watchers after what was committed. Repeatable."""
+        """Finishes pending operations, and ends all watches after the committed changes. Idempotent."""
         self._closed = True
-        await self._clerk.close()
-        await asyncio.gather(*(watcher.finish() for watcher in self._watchers))
-        await self._blocks_mirror.close()
-        await self._networks_mirror.close()
+        await self._committer.close()
+        await asyncio.gather(*(watcher.drain() for watcher in self._watchers))
+        await self._block_informer.close()
+        await self._network_informer.close()
 
-    async def _free(self, owners: dict[str, Any], *, hold: float) -> None:
-        await self._follow_addresses()
-        for uuid in await self._clerk.do(partial(free, owners=owners, hold=hold)):
+    async def _release(self, owners: Mapping[str, Collection[str]], *, hold: float) -> None:
+        await self._sync_addresses()
+        for uuid in await self._committer.execute(Release(owners, hold)):
             await self._networks.delete_retired(uuid)
 
-    async def _follow_addresses(self) -> None:
-        await self._networks_mirror.ready()
-        await self._blocks_mirror.ready()
+    async def _sync_addresses(self) -> None:
+        await self._network_informer.wait_until_synced()
+        await self._block_informer.wait_until_synced()
 
-    def _follow_block(self, change: KubeChange[AddressBlockObject]) -> None:
+    def _apply_block(self, change: KubeChange[AddressBlockObject]) -> None:
         now = self._clock()
         if isinstance(change, Listed | UndecodableObject):
             return
         try:
-            block = read_block(change.object, now=now)
+            block = decode_block(change.object, now=now)
         except ValueError as error:
-            log.warning("address block %s holds nonsense: %s", change.object.metadata.name, error)
+            log.warning("address block %s: invalid content: %s", change.object.metadata.name, error)
             return
         if isinstance(change, Deleted):
-            self._ledger.follow_end(block.key, block.version or "")
+            self._allocations.apply_deletion(block.key, block.version or "")
         else:
-            self._ledger.follow(block, now=now)
+            self._allocations.apply_update(block, now=now)
 
     @contextmanager
-    def _answering(self, what: str) -> Iterator[None]:
-        """Raises StoreError alone; `what` names the object."""
+    def _mapping_errors(self, what: str) -> Iterator[None]:
+        """Raises only StoreError, also if the store is closed; `what` names the object."""
         if self._closed:
             raise StoreUnavailableError("the store is closed")
         with as_store_error(what):
@@ -219,17 +230,17 @@ class KubernetesStore:
     async def _watch(self, watcher: Watcher[T_co]) -> AsyncIterator[AsyncIterator[Change[T_co]]]:
         self._watchers.add(watcher)
         try:
-            with self._answering("watch"):
-                await watcher.begin()
+            with self._mapping_errors("watch"):
+                await watcher.start()
             yield watcher
         finally:
             self._watchers.discard(watcher)
-            await watcher.cut()
+            await watcher.abort()
 
 
-def _see_machine(item: VirtualMachineObject) -> VirtualMachine:
+def _virtual_machine(item: VirtualMachineObject) -> VirtualMachine:
     return item.spec
 
 
-def _see_network(item: VirtualNetworkObject) -> VirtualNetwork | None:
-    return item.spec if item.is_settled else None
+def _confirmed_network(item: VirtualNetworkObject) -> VirtualNetwork | None:
+    return item.spec if item.is_confirmed else None

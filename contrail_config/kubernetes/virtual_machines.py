@@ -1,20 +1,20 @@
-"""Machines as objects, each in its pod's namespace under its pod's name.
+"""Virtual machines as objects, each in its pod's namespace with its pod's name.
 
-A machine is created by one write. Its name is the lock: of two managers that create the machine of one pod, one is
-told so, and takes over what the other one wrote instead of replacing what it never saw.
+A virtual machine is created by one write, and its name is the lock. If two managers create the one of the same pod, one
+of them gets an error; it then adopts what the other one wrote instead of overwriting what it has never seen.
 
-Where the object of a uuid is, and whose interfaces it has, is known of all machines that this process wrote or read;
-of others it is asked for. So an object that went without us (with its pod, by its owner reference) still tells whose
-addresses are to be freed, and one whose write was not answered is found. It is known until it is deleted, or, if it
-could not be written, until its addresses are released.
+The location of each object and the uuids of its interfaces are cached for all virtual machines that this process wrote
+or read; others are looked up. So addresses can still be released after the garbage collector deleted the object with
+its pod, and an object whose write got no response is found. An entry stays until the virtual machine is deleted, or, if
+it could not be written, until its addresses are released.
 
-An agent watches the machines that bear its node's label. The server has no index for that (nor for `selectableFields`,
-which filter alone), and holds each change against each agent's watch: that takes it 3 to 4 us, as
-`scripts/bench --only watches` measures it. With 100 pods made and deleted each second that is 0.4 cores for 500 nodes
-and 4 for 5,000, spread over the API servers. A watch of the node's pods, which has an index, and one request for each
-machine would take 0.1 to 0.2, whatever the number of nodes. But every node would have to be allowed to read every pod
-of the cluster, which is worth more than those cores at a rate that such clusters see for moments; and up to some two
-hundred nodes the label is the cheaper way as well.
+An agent watches the virtual machines with its node's label. The server has no index for labels (nor for
+`selectableFields`, which only filter), and matches each change against each agent's watch, which takes 3 to 4 us as
+measured by `scripts/bench --only watches`. With 100 pods created and deleted each second that is 0.4 cores for 500
+nodes and 4 for 5,000, spread over the API servers. A watch of the node's pods, which has an index, and one request for
+each virtual machine would take 0.1 to 0.2 cores for any number of nodes. But then every node would need permission to
+read every pod of the cluster. That is worth more than those cores, since such clusters reach such a rate only for
+moments; and up to about two hundred nodes the label is the cheaper way as well.
 """
 
 import contextlib
@@ -30,126 +30,125 @@ from contrail_config.kubernetes.kinds import (
     VIRTUAL_MACHINES,
     VirtualMachineObject,
     node_label,
-    succeed,
+    replacement,
     virtual_machine_object,
 )
 from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
 from contrail_config.objects import VirtualMachine, virtual_machine_name
 
 
-class _Known(NamedTuple):
-    """Where a machine's object is, and the uuids of its interfaces; `sure`: it was answered or read."""
+class _Location(NamedTuple):
+    """Where the object is, and the uuids of its interfaces. `confirmed`: it was read, or its write got a response."""
 
     namespace: str
     pod: str
     interfaces: tuple[str, ...]
-    sure: bool
+    confirmed: bool
 
 
 class VirtualMachineClient:
-    """Machines by uuid. All methods raise KubeError and StoreError."""
+    """Virtual machines by uuid. All methods raise KubeError and StoreError."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._known: dict[str, _Known] = {}
-        self._bearers: dict[str, str] = {}  # machine of an interface
+        self._locations: dict[str, _Location] = {}
+        self._owner_of: dict[str, str] = {}  # interface to virtual machine
 
-    async def put(self, machine: VirtualMachine) -> None:
-        """Creates or replaces the machine.
+    async def put(self, virtual_machine: VirtualMachine) -> None:
+        """Creates or replaces the virtual machine.
 
-        Raises ConflictError if another machine has its place or its name, KubeNotFoundError if its namespace is gone.
+        Raises ConflictError if another one has its location or its name, KubeNotFoundError if its namespace is gone.
         """
-        self._refuse_elsewhere(machine)
-        if machine.uuid not in self._known:
-            self._note(machine, sure=False)
-        async for attempt in retry_on_conflict(f"machine {machine.name}"):
+        self._check_location(virtual_machine)
+        if virtual_machine.uuid not in self._locations:
+            self._remember(virtual_machine, confirmed=False)
+        async for attempt in retry_on_conflict(f"virtual machine {virtual_machine.name}"):
             with attempt:
-                await self._write(machine)
-        self._note(machine)
+                await self._write(virtual_machine)
+        self._remember(virtual_machine)
 
     async def get(self, uuid: str) -> VirtualMachine:
-        """The machine. Raises NotFoundError."""
+        """Returns the virtual machine. Raises NotFoundError."""
         found = await self._find(uuid)
         if found is None:
-            raise NotFoundError(f"there is no machine {uuid}")
+            raise NotFoundError(f"virtual machine {uuid}: not found")
         return found.spec
 
     async def all(self, *, node: str | None) -> list[VirtualMachine]:
-        """All machines, of one node if it is given, by name."""
-        selection = EVERYTHING if node is None else of_node(node)
-        machines = [item.spec for item in await self._client.list_all(VIRTUAL_MACHINES, selection)]
-        for machine in machines:
-            self._note(machine)
-        return sorted(machines, key=lambda machine: machine.name)
+        """Returns all virtual machines (of one node), sorted by name."""
+        selector = EVERYTHING if node is None else node_selector(node)
+        virtual_machines = [item.spec for item in await self._client.list_all(VIRTUAL_MACHINES, selector)]
+        for virtual_machine in virtual_machines:
+            self._remember(virtual_machine)
+        return sorted(virtual_machines, key=lambda virtual_machine: virtual_machine.name)
 
     async def delete(self, uuid: str) -> tuple[str, ...]:
-        """Deletes the machine if it is there, and returns the interfaces that it has or had: until `forget`."""
-        async for attempt in retry_on_conflict(f"machine {uuid}"):
+        """Deletes the virtual machine and returns the uuids of its interfaces. Idempotent until `forget`."""
+        async for attempt in retry_on_conflict(f"virtual machine {uuid}"):
             with attempt:
                 found = await self._find(uuid)
                 if found is not None:
                     await self._delete(found)
-        known = self._known.get(uuid)
-        return known.interfaces if known else ()
+        location = self._locations.get(uuid)
+        return location.interfaces if location else ()
 
     def forget(self, uuid: str) -> None:
-        """What the machine had is freed."""
-        known = self._known.pop(uuid, None)
-        for interface in known.interfaces if known else ():
-            self._bearers.pop(interface, None)
+        """Removes the virtual machine from the cache, after its addresses were released."""
+        location = self._locations.pop(uuid, None)
+        for interface in location.interfaces if location else ():
+            self._owner_of.pop(interface, None)
 
-    async def borne(self, owner: str) -> frozenset[str]:
-        """The addresses that the interface has in a machine that is there, as far as that one is known.
+    async def addresses_in_use(self, owner: str) -> frozenset[str]:
+        """Returns the addresses of the interface in its virtual machine, if that is cached and exists.
 
-        A machine that could not be written, and is not there, is forgotten: nobody is going to delete it.
+        A virtual machine that could not be written and does not exist is forgotten: nobody will delete it.
         """
-        uuid = self._bearers.get(owner)
+        uuid = self._owner_of.get(owner)
         found = None if uuid is None else await self._find(uuid)
         if uuid is not None and found is None:
-            self._forget_unsure(uuid)
+            self._forget_unconfirmed(uuid)
         interfaces = found.spec.interfaces if found else ()
         return frozenset(
             address.address for interface in interfaces if interface.uuid == owner for address in interface.addresses
         )
 
-    def _forget_unsure(self, uuid: str) -> None:
-        known = self._known.get(uuid)
-        if known is not None and not known.sure:
+    def _forget_unconfirmed(self, uuid: str) -> None:
+        location = self._locations.get(uuid)
+        if location is not None and not location.confirmed:
             self.forget(uuid)
 
-    def _refuse_elsewhere(self, machine: VirtualMachine) -> None:
-        known, place = self._known.get(machine.uuid), f"{machine.namespace}/{machine.pod}"
-        if known is not None and (known.namespace, known.pod) != (machine.namespace, machine.pod):
-            raise ConflictError(f"machine {machine.uuid} is there already, as {known.namespace}/{known.pod}")
-        if machine.name != virtual_machine_name(machine.cluster, machine.namespace, machine.pod):
-            raise ConflictError(f"machine {place} cannot be named {machine.name}, as another pod's would be")
+    def _check_location(self, wanted: VirtualMachine) -> None:
+        location, pod = self._locations.get(wanted.uuid), f"{wanted.namespace}/{wanted.pod}"
+        if location is not None and (location.namespace, location.pod) != (wanted.namespace, wanted.pod):
+            raise ConflictError(f"virtual machine {wanted.uuid}: already exists as {location.namespace}/{location.pod}")
+        if wanted.name != virtual_machine_name(wanted.cluster, wanted.namespace, wanted.pod):
+            raise ConflictError(f"virtual machine {pod}: name {wanted.name} belongs to another pod")
 
-    async def _write(self, machine: VirtualMachine) -> None:
-        wanted = virtual_machine_object(machine)
+    async def _write(self, virtual_machine: VirtualMachine) -> None:
+        wanted = virtual_machine_object(virtual_machine)
         try:
-            await self._client.create(VIRTUAL_MACHINES, wanted, namespace=machine.namespace)
+            await self._client.create(VIRTUAL_MACHINES, wanted, namespace=virtual_machine.namespace)
         except KubeExistsError:
-            await self._take_over(machine, wanted)
+            await self._replace(virtual_machine, wanted)
 
-    async def _take_over(self, machine: VirtualMachine, wanted: VirtualMachineObject) -> None:
-        """Replaces the machine that is there. Raises KubeConflictError also if it is there no more."""
+    async def _replace(self, virtual_machine: VirtualMachine, wanted: VirtualMachineObject) -> None:
+        """Replaces the existing virtual machine. Raises KubeConflictError also if it has been deleted."""
+        name, namespace = virtual_machine.pod, virtual_machine.namespace
         try:
-            found = await self._client.get(VIRTUAL_MACHINES, machine.pod, namespace=machine.namespace)
-            self._refuse_other(machine, found.spec)
-            if found.spec != machine:
-                await self._client.replace(
-                    VIRTUAL_MACHINES, machine.pod, succeed(found, wanted), namespace=machine.namespace
-                )
+            found = await self._client.get(VIRTUAL_MACHINES, name, namespace=namespace)
+            self._check_existing(virtual_machine, found.spec)
+            if found.spec != virtual_machine:
+                await self._client.replace(VIRTUAL_MACHINES, name, replacement(found, wanted), namespace=namespace)
         except KubeNotFoundError as error:
             raise KubeConflictError(str(error)) from error
 
-    def _refuse_other(self, machine: VirtualMachine, found: VirtualMachine) -> None:
-        if found.uuid != machine.uuid:
-            raise ConflictError(f"machine {found.name} is there already, with uuid {found.uuid}")
-        known = self._known.get(found.uuid)  # unless it was deleted meanwhile
-        if (known is None or not known.sure) and found.interfaces != machine.interfaces:
-            self._note(found)
-            raise ConflictError(f"machine {found.name} is there already, as another manager wrote it")
+    def _check_existing(self, wanted: VirtualMachine, found: VirtualMachine) -> None:
+        if found.uuid != wanted.uuid:
+            raise ConflictError(f"virtual machine {found.name}: already exists with uuid {found.uuid}")
+        location = self._locations.get(found.uuid)  # None if it was deleted meanwhile
+        if (location is None or not location.confirmed) and found.interfaces != wanted.interfaces:
+            self._remember(found)
+            raise ConflictError(f"virtual machine {found.name}: already written by another manager")
 
     async def _delete(self, found: VirtualMachineObject) -> None:
         """Deletes the object if it still exists. Raises KubeConflictError if another one has its name by now."""
@@ -158,25 +157,26 @@ class VirtualMachineClient:
             await self._client.delete(VIRTUAL_MACHINES, spec.pod, namespace=spec.namespace, uid=found.metadata.uid)
 
     async def _find(self, uuid: str) -> VirtualMachineObject | None:
-        known = self._known.get(uuid)
-        if known is None:
+        location = self._locations.get(uuid)
+        if location is None:
             found = await self._client.list_all(VIRTUAL_MACHINES, Selector(labels=f"{UUID_LABEL}={uuid}"))
             for item in found:
-                self._note(item.spec)
+                self._remember(item.spec)
             return found[0] if found else None
         try:
-            item = await self._client.get(VIRTUAL_MACHINES, known.pod, namespace=known.namespace)
+            item = await self._client.get(VIRTUAL_MACHINES, location.pod, namespace=location.namespace)
         except KubeNotFoundError:
             return None
         return item if item.spec.uuid == uuid else None
 
-    def _note(self, machine: VirtualMachine, *, sure: bool = True) -> None:
-        interfaces = tuple(interface.uuid for interface in machine.interfaces)
-        self._known[machine.uuid] = _Known(machine.namespace, machine.pod, interfaces, sure)
+    def _remember(self, virtual_machine: VirtualMachine, *, confirmed: bool = True) -> None:
+        interfaces = tuple(interface.uuid for interface in virtual_machine.interfaces)
+        location = _Location(virtual_machine.namespace, virtual_machine.pod, interfaces, confirmed)
+        self._locations[virtual_machine.uuid] = location
         for interface in interfaces:
-            self._bearers[interface] = machine.uuid
+            self._owner_of[interface] = virtual_machine.uuid
 
 
-def of_node(node: str) -> Selector:
-    """The machines of one node."""
+def node_selector(node: str) -> Selector:
+    """Returns the selector of the virtual machines of one node."""
     return Selector(labels=f"{NODE_LABEL}={node_label(node)}")

@@ -1,10 +1,10 @@
-"""What a watcher iterates over.
+"""Watcher: asynchronous iterator of changes of config objects.
 
-A task of its own takes the changes from the reflector, so that whoever waits can be cancelled without a change being
-lost. It stops taking while many wait, which slows down this connection alone; if the server gives the watch up for
-that, the objects are listed anew, and what changed is told, if not every state in between.
+A task of its own queues the changes of the reflector, so a consumer can be cancelled without losing a change. It pauses
+while many changes are queued, which slows down only this connection. If the server closes the watch for that, the
+objects are listed again; the differences are then reported, but not every intermediate state.
 
-Told is what differs in the config object from what was told before: labels that somebody sets are no change.
+Only differences of the config object are reported: a changed label is no change.
 """
 
 import asyncio
@@ -27,39 +27,39 @@ from contrail_config.store import Change, ChangeType, T_co, WatchStart
 log = logging.getLogger(__name__)
 
 DEADLINE: Final = 60.0
-"""Seconds for the list that a watch from now on begins after."""
+"""Timeout in seconds of the list that precedes a watch with WatchStart.NOW."""
 
-_CLOSE_DEADLINE: Final = 2.0
+_DRAIN_DEADLINE: Final = 2.0
 
-_MAX_WAITING: Final = 4096
+_MAX_QUEUED: Final = 4096
 
-See = Callable[[Any], T_co | None]
-"""Gives the config object of an object of the API, None while it is not to be seen."""
+ConfigObjectOf = Callable[[Any], T_co | None]
+"""Returns the config object of an API object; None while it is not visible."""
 
 
 class Watcher(Generic[T_co]):
-    """An asynchronous iterator of changes, from `begin` until `cut` or `finish`."""
+    """Asynchronous iterator of changes, from `start` until `abort` or `drain`."""
 
     def __init__(
         self,
         client: KubeClient,
         resource: Resource[Any],
-        selection: Selector,
-        see: See[T_co],
+        selector: Selector,
+        config_object_of: ConfigObjectOf[T_co],
         *,
         start: WatchStart,
     ) -> None:
         self._client = client
         self._resource = resource
-        self._selection = selection
-        self._see: See[T_co] = see
-        self._reflector = Reflector(client, resource, selection)
-        self._silent = start is WatchStart.NOW
+        self._selector = selector
+        self._config_object_of: ConfigObjectOf[T_co] = config_object_of
+        self._reflector = Reflector(client, resource, selector)
+        self._skipping_list = start is WatchStart.NOW
         self._listed = asyncio.Event()
-        self._seen: dict[Key, T_co] = {}
-        self._waiting: deque[Change[T_co]] = deque()
-        self._news = asyncio.Event()
-        self._room = asyncio.Event()
+        self._reported: dict[Key, T_co] = {}
+        self._queue: deque[Change[T_co]] = deque()
+        self._changed = asyncio.Event()
+        self._has_space = asyncio.Event()
         self._ended = False
         self._failure: Exception | None = None
         self._task: asyncio.Task[None] | None = None
@@ -68,28 +68,28 @@ class Watcher(Generic[T_co]):
         return self
 
     async def __anext__(self) -> Change[T_co]:
-        while not self._waiting:
+        while not self._queue:
             if self._failure is not None:
-                raise StoreUnavailableError(f"the watch of {self._resource.plural} broke down") from self._failure
+                raise StoreUnavailableError(f"watch of {self._resource.plural}: unexpected error") from self._failure
             if self._ended:
                 raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        self._room.set()
-        return self._waiting.popleft()
+            self._changed.clear()
+            await self._changed.wait()
+        self._has_space.set()
+        return self._queue.popleft()
 
     @property
     def problem(self) -> str | None:
-        """Why what was told is not up to date, None if it is."""
+        """Why the reported state is not up to date; None if it is."""
         return self._reflector.problem
 
-    async def begin(self) -> None:
-        """Follows from here on, until `cut`, also if this is cancelled.
+    async def start(self) -> None:
+        """Starts the task, which runs until `abort` or `drain`, even if this call is cancelled.
 
-        Raises StoreUnavailableError if what is there now has to be known, and cannot be.
+        With WatchStart.NOW, waits for the first list; raises StoreUnavailableError if that fails within DEADLINE.
         """
-        self._task = asyncio.create_task(self._follow())
-        if not self._silent:
+        self._task = asyncio.create_task(self._run())
+        if not self._skipping_list:
             return
         try:
             async with asyncio.timeout(DEADLINE):
@@ -97,33 +97,33 @@ class Watcher(Generic[T_co]):
         except TimeoutError as error:
             raise StoreUnavailableError(str(self._reflector.problem)) from error
 
-    async def cut(self) -> None:
-        """Ends the iteration at once: what waits is dropped."""
+    async def abort(self) -> None:
+        """Drops the queued changes and ends the iteration."""
         await self._stop()
-        self._waiting.clear()
+        self._queue.clear()
         self._end()
 
-    async def finish(self) -> None:
-        """Ends the iteration after what is there now: it is listed once more, if the server answers soon."""
+    async def drain(self) -> None:
+        """Ends the iteration after the current state, which is listed once more if the server responds in time."""
         if self._ended:
             return
         await self._stop()
         try:
-            async with asyncio.timeout(_CLOSE_DEADLINE):
-                self._take_list(await self._client.list_all(self._resource, self._selection))
+            async with asyncio.timeout(_DRAIN_DEADLINE):
+                self._apply_list(await self._client.list_all(self._resource, self._selector))
         except (KubeError, TimeoutError) as error:
-            log.warning("the last changes of %s are not told: %s", self._resource.plural, error)
+            log.warning("watch of %s: last changes not reported: %s", self._resource.plural, error)
         self._end()
 
-    async def _follow(self) -> None:
+    async def _run(self) -> None:
         try:
             async with self._reflector.changes() as changes:
                 async for change in changes:
-                    self._take(change)
-                    while len(self._waiting) > _MAX_WAITING:
-                        self._room.clear()
-                        await self._room.wait()
-        except Exception as error:  # noqa: BLE001 - whatever it is, who watches shall not wait for ever
+                    self._apply(change)
+                    while len(self._queue) > _MAX_QUEUED:
+                        self._has_space.clear()
+                        await self._has_space.wait()
+        except Exception as error:  # noqa: BLE001 - any error must reach the consumer, which would wait forever
             self._failure = error
             self._wake()
 
@@ -137,47 +137,48 @@ class Watcher(Generic[T_co]):
         self._wake()
 
     def _wake(self) -> None:
-        """Whoever waits for what will not come shall look at why."""
-        self._news.set()
+        """Wakes those that wait, which then check for the end or a failure."""
+        self._changed.set()
         self._listed.set()
 
-    def _take(self, change: KubeChange[Any]) -> None:
+    def _apply(self, change: KubeChange[Any]) -> None:
         if isinstance(change, Listed):
             self._synced()
         elif isinstance(change, UndecodableObject):
-            log.warning("%s %s cannot be read: %s", self._resource.kind, change.metadata.name, change.problem)
+            log.warning("%s %s: invalid content: %s", self._resource.kind, change.metadata.name, change.problem)
         else:
-            seen = None if isinstance(change, Deleted) else self._see(change.object)
-            self._show(_key(change.object.metadata), seen)
+            current = None if isinstance(change, Deleted) else self._config_object_of(change.object)
+            self._report(_key(change.object.metadata), current)
 
-    def _take_list(self, objects: list[Any]) -> None:
-        there = {_key(item.metadata): self._see(item) for item in objects}
-        for key in self._seen.keys() | there.keys():
-            self._show(key, there.get(key))
+    def _apply_list(self, objects: list[Any]) -> None:
+        listed = {_key(item.metadata): self._config_object_of(item) for item in objects}
+        for key in self._reported.keys() | listed.keys():
+            self._report(key, listed.get(key))
         self._synced()
 
     def _synced(self) -> None:
-        """The list is whole; only the first one has an end that is told."""
-        if not self._listed.is_set() and not self._silent:
-            self._tell(ChangeType.SYNCED, None)
-        self._silent = False
+        """Handles the end of a list. Only the first list ends with SYNCED."""
+        if not self._listed.is_set() and not self._skipping_list:
+            self._enqueue(ChangeType.SYNCED, None)
+        self._skipping_list = False
         self._listed.set()
 
-    def _show(self, key: Key, seen: T_co | None) -> None:
-        before = self._seen.pop(key, None)
-        if seen is not None:
-            self._seen[key] = seen
-        if self._silent or seen == before:
+    def _report(self, key: Key, current: T_co | None) -> None:
+        before = self._reported.pop(key, None)
+        if current is not None:
+            self._reported[key] = current
+        if self._skipping_list or current == before:
             return
-        if before is not None and (seen is None or seen.uuid != before.uuid):
-            self._tell(ChangeType.DELETED, before)
+        if before is not None and (current is None or current.uuid != before.uuid):
+            # Same name, other uuid: a recreated object, reported as two changes.
+            self._enqueue(ChangeType.DELETED, before)
             before = None
-        if seen is not None:
-            self._tell(ChangeType.ADDED if before is None else ChangeType.MODIFIED, seen)
+        if current is not None:
+            self._enqueue(ChangeType.ADDED if before is None else ChangeType.MODIFIED, current)
 
-    def _tell(self, kind: ChangeType, item: T_co | None) -> None:
-        self._waiting.append(Change(kind, item))
-        self._news.set()
+    def _enqueue(self, kind: ChangeType, item: T_co | None) -> None:
+        self._queue.append(Change(kind, item))
+        self._changed.set()
 
 
 def _key(metadata: Metadata) -> Key:

@@ -27,7 +27,7 @@ from contrail_config.kube.selector import Selector
 from contrail_config.kube.watch import WatchType
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import VIRTUAL_MACHINES, virtual_machine_object
-from contrail_config.kubernetes.virtual_machines import of_node
+from contrail_config.kubernetes.virtual_machines import node_selector
 from manager.kubernetes.wire import PODS
 from tests.bench.agent_vm_cfg import processor_seconds
 from tests.bench.built_apiserver import built_apiserver
@@ -86,7 +86,7 @@ class Agents:
 async def follow_machines(agents: Agents, node: str) -> None:
     """As agents do it."""
     since = await _version(agents.client, VIRTUAL_MACHINES)
-    async with agents.client.watch(VIRTUAL_MACHINES, of_node(node), since=since, seconds=3600) as events:
+    async with agents.client.watch(VIRTUAL_MACHINES, node_selector(node), since=since, seconds=3600) as events:
         agents.watches()
         async for event in events:
             if event.type is WatchType.ADDED:

@@ -58,7 +58,7 @@ class ManagerLife:
 
     def _begin(self, client: KubeClient) -> None:
         self._client = client
-        self.store = self._given_store or KubernetesStore(client, clock=_hasty_clock, pace=0.0)
+        self.store = self._given_store or KubernetesStore(client, clock=_hasty_clock, flush_interval=0.0)
         source = KubernetesSource(client, nad_crd=NadCrd(client), timings=_PACE, timeout=0.2)
         self.statuses = StatusWriter(client, pod_of=source.pod_of)
         deletions = DeletedVirtualMachines(client, is_gone=source.is_gone, timings=_PACE)

@@ -43,7 +43,7 @@ async def open_served(access: ClientConfig, clock: FakeClock, resources: AsyncEx
     """A store on the API server that `access` leads to; `resources` are closed with it."""
     client = await resources.enter_async_context(connect(access))
     await ensure_crds(client)
-    store = ServedStore(client, clock=clock, pace=0.0)
+    store = ServedStore(client, clock=clock, flush_interval=0.0)
     store.resources = resources
     return store
 

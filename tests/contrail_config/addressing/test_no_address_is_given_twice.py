@@ -72,7 +72,10 @@ class PoolAgainstModel(RuleBasedStateMachine):
 
     @invariant()
     def every_refusal_fits_the_state(self) -> None:
-        reasons = {"taken": "it is already allocated to another interface", "held": "it is still held after its release"}
+        reasons = {
+            "taken": "it is already allocated to another interface",
+            "held": "it is still held after its release",
+        }
         for address, state in getattr(self, "state", {}).items():
             assert self.pool.unavailable_reason(address) == reasons[state]
 

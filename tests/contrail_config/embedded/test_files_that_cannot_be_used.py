@@ -79,7 +79,7 @@ async def test_a_database_of_somebody_else(path: Path) -> None:
 async def test_a_newer_schema(path: Path) -> None:
     await fill(path)
     change(path, f"PRAGMA user_version = {VERSION + 1}")
-    await assert_refused(path, f"schema version {VERSION + 1}; this release knows up to {VERSION}")
+    await assert_refused(path, f"schema version {VERSION + 1} is newer than this release supports")
 
 
 async def test_a_file_that_was_cut(path: Path) -> None:
@@ -110,7 +110,7 @@ async def test_a_file_with_overwritten_parts_is_refused_or_works(path: Path, see
 
 async def test_a_python_with_an_old_sqlite(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
-    await assert_refused(path, "needs SQLite 3.35 or later")
+    await assert_refused(path, "is too old, 3.35 or later is required")
     assert os.listdir(path.parent) == []
 
 

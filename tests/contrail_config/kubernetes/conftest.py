@@ -18,8 +18,8 @@ async def open_manager(client: KubeClient, clock: FakeClock) -> AsyncIterator[Op
     await ensure_crds(client)
     async with AsyncExitStack() as opened:
 
-        async def open_one(*, pace: float = 0.0) -> KubernetesStore:
-            store = KubernetesStore(client, clock=clock, pace=pace)
+        async def open_one(*, flush_interval: float = 0.0) -> KubernetesStore:
+            store = KubernetesStore(client, clock=clock, flush_interval=flush_interval)
             opened.push_async_callback(store.close)
             return store
 

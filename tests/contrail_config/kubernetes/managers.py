@@ -19,7 +19,7 @@ _WRITES = ("create", "update", "delete")
 class OpenManager(Protocol):
     """Opens one more store."""
 
-    async def __call__(self, *, pace: float = 0.0) -> KubernetesStore: ...
+    async def __call__(self, *, flush_interval: float = 0.0) -> KubernetesStore: ...
 
 
 class Contention(Faults):

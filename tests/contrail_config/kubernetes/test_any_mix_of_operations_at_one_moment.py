@@ -99,7 +99,7 @@ async def play(
     async with AsyncExitStack() as opened:
         client = await opened.enter_async_context(connect(ClientConfig(server.url)))
         await ensure_crds(client)
-        managers = [KubernetesStore(client, clock=FakeClock(), pace=0.0) for _ in range(2)]
+        managers = [KubernetesStore(client, clock=FakeClock(), flush_interval=0.0) for _ in range(2)]
         for manager in managers:
             opened.push_async_callback(manager.close)
         for network in NETWORKS:

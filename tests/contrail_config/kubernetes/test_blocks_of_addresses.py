@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrail_config.errors import ExhaustedError
-from contrail_config.kubernetes.blocks import Block, BlockKey, Entry, Hold, Pool, gives, read_block
-from contrail_config.kubernetes.clock import SteadyClock
-from contrail_config.kubernetes.kinds import AddressBlockObject, BlockSpec, KeptMetadata
+from contrail_config.kubernetes.blocks import Block, BlockKey, Entry, Hold, PoolKey, decode_block, has_allocations
+from contrail_config.kubernetes.kinds import AddressBlockObject, BlockSpec, FullMetadata
+from contrail_config.kubernetes.store import SteadyClock
 from contrail_config.store import DEFAULT_HOLD
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.blocks_on_the_wire import taken
@@ -27,13 +27,13 @@ def blocks(draw: st.DrawFn) -> Block:
     holds = st.none() | st.builds(Hold, times, times)
     entries = draw(st.dictionaries(st.integers(first, first + 63), st.builds(Entry, st.uuids().map(str), holds)))
     last_given = draw(st.none() | st.tuples(st.integers(first, first + 63), times))
-    return Block(BlockKey(Pool(new_owner(), family), first), "7", entries, last_given)
+    return Block(BlockKey(PoolKey(new_owner(), family), first), "7", entries, last_given)
 
 
 @given(blocks())
 def test_a_block_is_read_back_as_it_was_written(block: Block) -> None:
-    wire = msgspec.json.encode(block.write())
-    assert read_block(msgspec.json.decode(wire, type=AddressBlockObject), now=2e9) == block
+    wire = msgspec.json.encode(block.to_object())
+    assert decode_block(msgspec.json.decode(wire, type=AddressBlockObject), now=2e9) == block
 
 
 @given(blocks())
@@ -48,11 +48,11 @@ def test_names_of_blocks_fit_into_a_url_and_differ(block: Block) -> None:
 @given(st.floats(0, 1e6), st.floats(0, 1e3))
 def test_a_hold_that_began_in_the_future_begins_now_and_lasts_as_long(ahead: float, length: float) -> None:
     began = 1_000_000.0 + ahead
-    block = Block(BlockKey(Pool("n", 4), 0), "7", {5: Entry("owner", Hold(began, began + length))})
-    (entry,) = read_block(block.write(), now=1_000_000.0).entries.values()
-    assert entry.held is not None
-    assert entry.held.since == 1_000_000.0
-    assert entry.held.until == pytest.approx(1_000_000.0 + length)
+    block = Block(BlockKey(PoolKey("n", 4), 0), "7", {5: Entry("owner", Hold(began, began + length))})
+    (entry,) = decode_block(block.to_object(), now=1_000_000.0).entries.values()
+    assert entry.hold is not None
+    assert entry.hold.since == 1_000_000.0
+    assert entry.hold.until == pytest.approx(1_000_000.0 + length)
 
 
 async def test_a_manager_whose_clock_is_behind_holds_no_longer_than_was_said(
@@ -130,13 +130,13 @@ async def test_a_block_that_somebody_spoilt_is_left_alone(open_manager: OpenMana
 
 @given(blocks())
 def test_a_block_gives_what_is_not_held(block: Block) -> None:
-    assert gives(block.write()) == any(entry.held is None for entry in block.entries.values())
+    assert has_allocations(block.to_object()) == any(entry.hold is None for entry in block.entries.values())
 
 
 @pytest.mark.parametrize(
     "line", ["10.1.0.3", "10.1.0.3 o 1.0", "10.1.0.3 o 1.0 2.0 3.0", "10.1.0.3 o now then", "o 10.1.0.3"]
 )
 def test_a_line_that_says_something_else_is_nonsense(line: str) -> None:
-    metadata = KeptMetadata(name="spoilt")
+    metadata = FullMetadata(name="spoilt")
     with pytest.raises(ValueError):  # noqa: PT011 - of many kinds, and only logged
-        read_block(AddressBlockObject(metadata, BlockSpec("n", "10.1.0.0", f"10.1.0.2 o\n{line}\n")), now=0.0)
+        decode_block(AddressBlockObject(metadata, BlockSpec("n", "10.1.0.0", f"10.1.0.2 o\n{line}\n")), now=0.0)

@@ -5,7 +5,10 @@ import asyncio
 import pytest
 
 from contrail_config.errors import StoreUnavailableError
+from contrail_config.kube.object_cache import Change, Listed
+from contrail_config.kubernetes.kinds import VirtualNetworkObject
 from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
 from contrail_config.kubernetes.watcher import Watcher
 from contrail_config.objects import VirtualNetwork
 from contrail_config.store import WatchStart
@@ -26,13 +29,14 @@ async def network(open_manager: OpenManager) -> VirtualNetwork:
 @pytest.fixture
 async def idle(network: VirtualNetwork, open_manager: OpenManager, monkeypatch: pytest.MonkeyPatch) -> KubernetesStore:
     """A manager that has read nothing yet, and does not wait long for what is told at last."""
-    monkeypatch.setattr("contrail_config.kubernetes.watcher._CLOSE_DEADLINE", 0.05)
+    monkeypatch.setattr("contrail_config.kubernetes.watcher._DRAIN_DEADLINE", 0.05)
     return await open_manager()
 
 
 def followers() -> set[object]:
     """Tasks that follow some kind."""
-    return {task for task in asyncio.all_tasks() if "._follow" in repr(task.get_coro())}
+    names = ("Watcher._run", "Informer._run")
+    return {task for task in asyncio.all_tasks() if any(name in repr(task.get_coro()) for name in names)}
 
 
 async def watch(manager: KubernetesStore) -> list[object]:
@@ -74,9 +78,9 @@ async def test_a_watch_ends_when_the_store_is_closed(
 async def test_a_watch_that_breaks_down_says_so(
     idle: KubernetesStore, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Watcher, "_show", _fail)
+    monkeypatch.setattr(Watcher, "_report", _fail)
     async with asyncio.timeout(SOON):
-        with pytest.raises(StoreUnavailableError, match="broke down"):
+        with pytest.raises(StoreUnavailableError, match="unexpected error"):
             await watch(idle)
 
 
@@ -96,12 +100,21 @@ async def test_who_asks_for_addresses_is_told_that_the_store_is_closed(
 
 
 async def test_nothing_is_read_for_who_asked_once_the_store_is_closed(
-    idle: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+    network: VirtualNetwork, open_manager: OpenManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The networks have come, and the blocks of addresses would be the next to be listed."""
+    """The networks are listed, and the address blocks would be listed next."""
+    listed, apply = asyncio.Event(), VirtualNetworkClient.apply
+
+    def apply_and_note(networks: VirtualNetworkClient, change: Change[VirtualNetworkObject]) -> None:
+        apply(networks, change)
+        if isinstance(change, Listed):
+            listed.set()
+
+    monkeypatch.setattr(VirtualNetworkClient, "apply", apply_and_note)
+    idle = await open_manager()
     before = followers()
     asked = asyncio.create_task(give(idle, network))
-    await eventually(idle._networks_mirror._listed.is_set)
+    await listed.wait()
     closing = asyncio.create_task(idle.close())
     await asyncio.wait([asked, closing], timeout=SOON)
     assert isinstance(asked.exception(), StoreUnavailableError)

@@ -10,9 +10,8 @@ import yaml
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
-from contrail_config.kubernetes.crds import crds, ensure_crds
+from contrail_config.kubernetes.crds import crds, ensure_crds, structural_schema
 from contrail_config.kubernetes.kinds import KINDS, virtual_machine_object, virtual_network_object
-from contrail_config.kubernetes.schemas import structural_schema
 from tests.support.fake_apiserver.kinds import CRDS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.machines import make_machine

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from contrail_config.kubernetes.committer import PACE
+from contrail_config.kubernetes.committer import FLUSH_INTERVAL
 from tests.contrail_config.kubernetes.managers import OpenManager, writes
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.networks import make_network, start_pod
@@ -13,7 +13,7 @@ PODS = 100
 async def test_a_hundred_pods_in_a_second_take_less_than_one_write_each_for_their_addresses(
     open_manager: OpenManager, server: FakeApiServer
 ) -> None:
-    manager = await open_manager(pace=PACE)
+    manager = await open_manager(flush_interval=FLUSH_INTERVAL)
     networks = [await manager.put_network(make_network(name, cidr)) for name, cidr in CIDRS.items()]
     server.requests.clear()
     async with asyncio.TaskGroup() as pods:

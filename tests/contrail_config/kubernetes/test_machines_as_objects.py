@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from contrail_config.errors import ConflictError, StoreUnavailableError
+from contrail_config.errors import ConflictError, NotFoundError, StoreUnavailableError
 from contrail_config.kubernetes.kinds import NODE_LABEL, node_label
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import interface_uuid, virtual_machine_name
@@ -13,6 +13,15 @@ from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses
 from tests.support.machines import make_machine
 from tests.support.networks import give, make_network, new_owner, start_pod
+
+
+async def caches(manager: KubernetesStore, server: FakeApiServer, uuid: str, interfaces: list[str]) -> bool:
+    """Whether the store caches the deleted virtual machine or its interfaces: then it sends other requests."""
+    server.requests.clear()
+    await manager.release(interfaces, hold=0.0)  # reads the virtual machines of cached interfaces
+    with pytest.raises(NotFoundError):
+        await manager.virtual_machine(uuid)  # gets a cached one by name, and lists others by label
+    return [request for request in server.requests if "virtualmachines" in request] != ["list virtualmachines"]
 
 
 async def test_a_machine_is_named_labelled_and_owned_by_its_pod(
@@ -85,8 +94,7 @@ async def test_a_machine_that_could_not_be_written_is_known_until_its_addresses_
     owners = [interface_uuid(uid, 0), interface_uuid(uid, 1)]
     await manager.release(owners, hold=0.0)
     assert list(given_addresses(server).values()) == [kept]
-    assert manager._machines._known == {}
-    assert manager._machines._bearers == {}
+    assert not await caches(manager, server, uid, owners)
 
 
 async def test_a_machine_that_went_with_its_pod_is_known_until_it_is_deleted(
@@ -98,7 +106,7 @@ async def test_a_machine_that_went_with_its_pod_is_known_until_it_is_deleted(
     await manager.release([machine.interfaces[0].uuid], hold=0.0)
     await manager.delete_virtual_machine(machine.uuid)
     assert given_addresses(server) == {}
-    assert manager._machines._known == {}
+    assert not await caches(manager, server, machine.uuid, [interface.uuid for interface in machine.interfaces])
 
 
 async def test_a_machine_whose_write_was_not_answered_keeps_its_addresses_until_it_is_deleted(
@@ -112,14 +120,14 @@ async def test_a_machine_whose_write_was_not_answered_keeps_its_addresses_until_
     assert len(given_addresses(server)) == 1
     await manager.delete_virtual_machine(uid)
     assert given_addresses(server) == {}
-    assert manager._machines._known == {}
+    assert not await caches(manager, server, uid, [interface_uuid(uid, 0)])
 
 
 async def test_a_uuid_is_in_one_place(manager: KubernetesStore) -> None:
     machine = make_machine("one")
     await manager.put_virtual_machine(machine)
     moved = msgspec.structs.replace(machine, pod="two", name=virtual_machine_name("k8s", "default", "two"))
-    with pytest.raises(ConflictError, match="is there already, as default/one"):
+    with pytest.raises(ConflictError, match="already exists as default/one"):
         await manager.put_virtual_machine(moved)
 
 

@@ -15,7 +15,7 @@ from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeUnavailableError
 from contrail_config.kube.resource import Resource
 from contrail_config.kubernetes.crds import crds, ensure_crds
-from contrail_config.kubernetes.kinds import CONTRAIL_NODES, KeptMetadata, NodeReport
+from contrail_config.kubernetes.kinds import CONTRAIL_NODES, FullMetadata, NodeReport
 from contrail_config.kubernetes.node_reports import NodeReports
 from tests.support.apiservers import API_SERVERS
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -28,7 +28,7 @@ OTHER = msgspec.structs.replace(REPORT, instance="worker_2")
 class WrittenNode(msgspec.Struct):
     """A report as it stands at the server, nothing filled in."""
 
-    metadata: KeptMetadata
+    metadata: FullMetadata
     status: dict[str, Any]
 
 

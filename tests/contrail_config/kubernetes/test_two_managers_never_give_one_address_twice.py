@@ -103,7 +103,7 @@ async def test_a_machine_is_not_replaced_by_a_manager_that_never_saw_it(
     (interface,) = running.interfaces
     (rival,) = await second.allocate([request(network, interface.uuid, address="10.1.0.99")])
     other = make_machine(uid=running.uuid, interfaces=(interface_in(network, interface.uuid, rival),))
-    with pytest.raises(ConflictError, match="as another manager wrote it"):
+    with pytest.raises(ConflictError, match="already written by another manager"):
         await second.put_virtual_machine(other)
     await second.release([interface.uuid], hold=0)
     assert await second.virtual_machine(running.uuid) == running

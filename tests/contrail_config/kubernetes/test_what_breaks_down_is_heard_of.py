@@ -22,8 +22,8 @@ def fail(*_args: object, **_kwargs: object) -> None:
 async def test_who_waits_for_addresses(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
     network = await manager.put_network(make_network())
     with monkeypatch.context() as broken:
-        broken.setattr(AllocationCache, "to_save", fail)
-        with pytest.raises(StoreUnavailableError, match="could not be saved"):
+        broken.setattr(AllocationCache, "blocks_to_write", fail)
+        with pytest.raises(StoreUnavailableError, match="commit failed"):
             await give(manager, network)
     assert await give(manager, network) == "10.1.0.3"
 
@@ -31,7 +31,7 @@ async def test_who_waits_for_addresses(manager: KubernetesStore, monkeypatch: py
 async def test_who_asked_for_what_cannot_be_planned(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
     network = await manager.put_network(make_network())
     with monkeypatch.context() as broken:
-        broken.setattr(AllocationCache, "given", fail)
+        broken.setattr(AllocationCache, "allocated", fail)
         with pytest.raises(BugError):
             await give(manager, network)
     await give(manager, network)
@@ -39,9 +39,9 @@ async def test_who_asked_for_what_cannot_be_planned(manager: KubernetesStore, mo
 
 async def test_who_watches(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
     await manager.put_virtual_machine(make_machine())
-    monkeypatch.setattr(Watcher, "_show", fail)
+    monkeypatch.setattr(Watcher, "_report", fail)
     async with manager.watch_virtual_machines() as changes:
-        with pytest.raises(StoreUnavailableError, match="broke down") as refused:
+        with pytest.raises(StoreUnavailableError, match="unexpected error") as refused:
             await anext(changes)
     assert isinstance(refused.value.__cause__, BugError)
 
@@ -54,8 +54,8 @@ async def test_a_copy_of_the_addresses_is_begun_anew(
     await give(first, network)
     monkeypatch.setattr("contrail_config.kubernetes.informer.DEADLINE", 0.2)
     with monkeypatch.context() as broken:
-        broken.setattr(AllocationCache, "follow", fail)
+        broken.setattr(AllocationCache, "apply_update", fail)
         with pytest.raises(StoreUnavailableError):
             await give(second, network)
-    assert "the copy of addressblocks broke down" in caplog.text
+    assert "informer of addressblocks: unexpected error" in caplog.text
     assert await give(second, network) == "10.1.0.3"

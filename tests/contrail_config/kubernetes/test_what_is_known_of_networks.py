@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from contrail_config.kube.object_cache import Added, Deleted, Listed, Modified
-from contrail_config.kubernetes.kinds import KeptMetadata, VirtualNetworkObject
+from contrail_config.kubernetes.kinds import FullMetadata, VirtualNetworkObject
 from contrail_config.kubernetes.network_cache import NetworkCache
 from tests.support.networks import make_network
 
@@ -12,7 +12,7 @@ NETWORK = make_network(vni=1)
 
 
 def at(version: str, *, mtu: int = 1500) -> VirtualNetworkObject:
-    metadata = KeptMetadata(name=NETWORK.uuid, resource_version=version)
+    metadata = FullMetadata(name=NETWORK.uuid, resource_version=version)
     return VirtualNetworkObject(metadata, msgspec.structs.replace(NETWORK, mtu=mtu))
 
 
@@ -27,31 +27,31 @@ def known(forgotten: list[str]) -> NetworkCache:
 
 
 def test_an_answer_is_in_doubt_after_a_list_until_it_is_told(known: NetworkCache) -> None:
-    known.take(at("7"))
+    known.put(at("7"))
     assert known.is_certain(NETWORK.uuid)
-    known.follow(Listed(complete=True))
+    known.apply(Listed(complete=True))
     assert not known.is_certain(NETWORK.uuid)
-    known.follow(Added(at("7")))
+    known.apply(Added(at("7")))
     assert known.is_certain(NETWORK.uuid)
 
 
 def test_an_answer_ends_the_doubt(known: NetworkCache) -> None:
-    known.take(at("7"))
-    known.follow(Listed(complete=True))
-    known.take(at("7"))
+    known.put(at("7"))
+    known.apply(Listed(complete=True))
+    known.put(at("7"))
     assert known.is_certain(NETWORK.uuid)
 
 
 def test_what_was_told_is_not_doubted(known: NetworkCache) -> None:
-    known.take(at("7"))
-    known.follow(Added(at("7")))
-    known.follow(Listed(complete=True))
+    known.put(at("7"))
+    known.apply(Added(at("7")))
+    known.apply(Listed(complete=True))
     assert known.is_certain(NETWORK.uuid)
 
 
 def test_an_answer_that_comes_after_newer_news_changes_nothing(known: NetworkCache) -> None:
-    known.follow(Added(at("8", mtu=1400)))
-    known.take(at("7"))
+    known.apply(Added(at("8", mtu=1400)))
+    known.put(at("7"))
     found = known.get(NETWORK.uuid)
     assert found is not None
     assert found.mtu == 1400
@@ -59,16 +59,16 @@ def test_an_answer_that_comes_after_newer_news_changes_nothing(known: NetworkCac
 
 @pytest.mark.parametrize("versions", [("7", "8"), ("7", "7"), ("a", "b")])
 def test_an_end_that_is_no_older_counts(known: NetworkCache, forgotten: list[str], versions: tuple[str, str]) -> None:
-    known.follow(Added(at(versions[0])))
-    known.follow(Deleted(at(versions[1])))
+    known.apply(Added(at(versions[0])))
+    known.apply(Deleted(at(versions[1])))
     assert known.get(NETWORK.uuid) is None
     assert forgotten == [NETWORK.uuid]
 
 
 def test_older_news_do_not_count(known: NetworkCache, forgotten: list[str]) -> None:
-    known.take(at("9", mtu=1400))
-    known.follow(Modified(at("8")))
-    known.follow(Deleted(at("8")))
+    known.put(at("9", mtu=1400))
+    known.apply(Modified(at("8")))
+    known.apply(Deleted(at("8")))
     found = known.get(NETWORK.uuid)
     assert found is not None
     assert found.mtu == 1400
@@ -76,8 +76,8 @@ def test_older_news_do_not_count(known: NetworkCache, forgotten: list[str]) -> N
 
 
 def test_news_with_versions_that_are_no_numbers_count(known: NetworkCache) -> None:
-    known.follow(Added(at("b")))
-    known.follow(Modified(at("a", mtu=1400)))
+    known.apply(Added(at("b")))
+    known.apply(Modified(at("a", mtu=1400)))
     found = known.get(NETWORK.uuid)
     assert found is not None
     assert found.mtu == 1400

@@ -112,7 +112,7 @@ async def test_a_network_keeps_a_subnet_in_which_an_address_was_written(
 ) -> None:
     network = await manager.put_network(make_network("left", "10.1.0.0/24", "10.2.0.0/24"))
     owner = await give_unheard(manager, network, server)
-    with pytest.raises(StoreError, match="it is given"):
+    with pytest.raises(StoreError, match="the address is allocated"):
         await manager.put_network(make_network("left", "10.2.0.0/24"))
     await manager.release([owner], hold=0.0)
     await manager.put_network(make_network("left", "10.2.0.0/24"))
@@ -127,7 +127,7 @@ async def test_a_block_that_somebody_spoils_meanwhile_is_in_nobody_elses_way(
     server.put(BLOCK_KIND, name, namespace="", spec=spoilt)
     other = await manager.put_network(make_network("other", "10.2.0.0/24"))
     assert await give(manager, other) == "10.2.0.2"
-    assert "nonsense" in caplog.text
+    assert "invalid content" in caplog.text
 
 
 async def test_a_bug_while_addresses_are_saved_loses_none(
@@ -135,8 +135,8 @@ async def test_a_bug_while_addresses_are_saved_loses_none(
 ) -> None:
     owner = new_owner()
     with monkeypatch.context() as broken:
-        broken.setattr(AllocationCache, "saved", _fail)
-        with pytest.raises(StoreUnavailableError, match="could not be saved"):
+        broken.setattr(AllocationCache, "mark_written", _fail)
+        with pytest.raises(StoreUnavailableError, match="commit failed"):
             await give(manager, network, owner)
     server.faults.silent = True
     await manager.release([owner], hold=0.0)

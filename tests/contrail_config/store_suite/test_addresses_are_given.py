@@ -70,7 +70,7 @@ async def test_subnets_are_used_in_their_order(store: Store) -> None:
 async def test_a_full_network_says_so(store: Store) -> None:
     network = await store.put_network(make_network("left", "10.1.0.0/30"))
     await give(store, network)
-    with pytest.raises(ExhaustedError, match=f"network {network.name} has no free IPv4 address") as refused:
+    with pytest.raises(ExhaustedError, match=f"network {network.name}: no free IPv4 address") as refused:
         await give(store, network)
     assert (refused.value.network, refused.value.family) == (network.name, 4)
     assert refused.value.next_free_in is None

@@ -48,7 +48,7 @@ async def test_the_former_owner_waits_like_everybody(store: Store, network: Virt
     await store.release([owner])
     with pytest.raises(ExhaustedError):
         await give(store, network, owner)
-    with pytest.raises(AddressUnavailableError, match="still held back"):
+    with pytest.raises(AddressUnavailableError, match="still held"):
         await give(store, network, owner, address=address)
 
 
@@ -82,7 +82,7 @@ async def test_a_hold_is_shortened_without_touching_what_the_owner_has_by_now(st
     await store.release([owner], hold=UNPLUGGED_HOLD)
     has = await give(store, network, owner)
     await store.shorten_holds([owner], hold=UNPLUGGED_HOLD + 1)
-    with pytest.raises(AddressUnavailableError, match="still held back"):
+    with pytest.raises(AddressUnavailableError, match="still held"):
         await give(store, network, address=had)
     await store.shorten_holds([owner], hold=0)
     assert await give(store, network, address=had) == had

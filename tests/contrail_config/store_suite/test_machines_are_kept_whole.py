@@ -57,7 +57,7 @@ async def test_machines_are_listed_by_name_and_of_one_node(store: Store) -> None
 async def test_a_recreated_pod_waits_until_the_old_machine_is_deleted(store: Store) -> None:
     old, new = make_machine("web"), make_machine("web")
     await store.put_virtual_machine(old)
-    with pytest.raises(ConflictError, match=rf"{old.name} is there already, with uuid {old.uuid}"):
+    with pytest.raises(ConflictError, match=rf"{old.name}: already exists with uuid {old.uuid}"):
         await store.put_virtual_machine(new)
     assert await store.virtual_machines() == [old]
     await store.delete_virtual_machine(old.uuid)

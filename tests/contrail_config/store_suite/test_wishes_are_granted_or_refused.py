@@ -69,7 +69,7 @@ async def test_a_held_address_is_refused_with_the_time_to_wait(
 
 async def test_two_wishes_for_one_address_in_a_call_are_refused_both(store: Store, network: VirtualNetwork) -> None:
     asked = [request(network, address="10.1.0.7"), request(network, address="10.1.0.7")]
-    with pytest.raises(AddressUnavailableError, match="taken by another interface"):
+    with pytest.raises(AddressUnavailableError, match="already allocated to another interface"):
         await store.allocate(asked)
     assert await store.address_owners() == set()
 

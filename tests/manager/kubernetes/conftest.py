@@ -61,7 +61,7 @@ def managed(server: FakeApiServer, objects: ClusterObjects) -> Managed:
         configuration = ManagerConfiguration()
         async with join_cluster(configuration, Settings(), access=ClientConfig(server.url)) as cluster:
             cluster.node_reports.repeat_interval = 0.02
-            store = KubernetesStore(cluster.client, pace=0.0)
+            store = KubernetesStore(cluster.client, flush_interval=0.0)
             manager = process.make_manager(configuration, cluster, store, CollectorRegistry())
             task = asyncio.create_task(cluster.run(lambda: process.lead(cluster, store, manager)))
             try:

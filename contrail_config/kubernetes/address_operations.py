@@ -1,0 +1,144 @@
+"""Operations on addresses, applied to a change set of the allocation cache: allocate, release, shorten holds, list."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from contrail_config.addressing.notation import family_of, parse_address
+from contrail_config.addressing.pool import AddressPool
+from contrail_config.errors import AddressUnavailableError, ExhaustedError
+from contrail_config.kubernetes.blocks import AddressKey, PoolKey
+from contrail_config.kubernetes.change_set import ChangeSet
+from contrail_config.objects import InterfaceAddress, VirtualNetwork
+from contrail_config.store import DEFAULT_HOLD, AddressRequest
+
+FindNetwork = Callable[[str], VirtualNetwork]
+"""Returns the network of a uuid. Raises NotFoundError."""
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class AddressOperation(Protocol[T_co]):
+    """An operation that the committer plans and writes. It may be applied several times, after write conflicts."""
+
+    def apply(self, changes: ChangeSet) -> T_co:
+        """Edits the change set and returns the result for the caller. Raises StoreError to reject the operation."""
+
+
+class Allocate(msgspec.Struct, frozen=True):
+    """Allocates one address for each request, in the same order.
+
+    Raises NotFoundError, AddressUnavailableError or ExhaustedError.
+    """
+
+    requests: Sequence[AddressRequest]
+    find_network: FindNetwork
+
+    def apply(self, changes: ChangeSet) -> list[InterfaceAddress]:
+        """As `AddressOperation`."""
+        return [_allocate(changes, request, self.find_network(request.network_uuid)) for request in self.requests]
+
+
+class Release(msgspec.Struct, frozen=True):
+    """Releases the owners' addresses, except those listed for each, and shortens the holds of those released before.
+
+    The result is the uuids of the networks.
+    """
+
+    owners: Mapping[str, Collection[str]]
+    hold: float
+
+    def apply(self, changes: ChangeSet) -> set[str]:
+        """As `AddressOperation`."""
+        keys = [
+            key for owner, kept in self.owners.items() for key in changes.cache.keys_of(owner) if key.text not in kept
+        ]
+        for key in keys:
+            changes.release(key, hold=self.hold)
+        return {key.pool.network_uuid for key in keys}
+
+
+class ShortenHolds(msgspec.Struct, frozen=True):
+    """Shortens the holds of addresses that the owners released. Allocated addresses stay."""
+
+    owners: Collection[str]
+    hold: float
+
+    def apply(self, changes: ChangeSet) -> None:
+        """As `AddressOperation`."""
+        for owner in self.owners:
+            for key in changes.cache.keys_of(owner):
+                if not changes.cache.is_allocated(key):
+                    changes.release(key, hold=self.hold)
+
+
+class ListOwners(msgspec.Struct, frozen=True):
+    """Lists the owners of allocated addresses, after all earlier operations."""
+
+    def apply(self, changes: ChangeSet) -> set[str]:
+        """As `AddressOperation`."""
+        return changes.cache.owners()
+
+
+class ListHeldOwners(msgspec.Struct, frozen=True):
+    """Maps owners of which only held addresses are left to network uuids, after all earlier operations."""
+
+    def apply(self, changes: ChangeSet) -> dict[str, str]:
+        """As `AddressOperation`."""
+        return changes.cache.held_owners(changes.now)
+
+
+def _allocate(changes: ChangeSet, request: AddressRequest, network: VirtualNetwork) -> InterfaceAddress:
+    pool = changes.cache.address_pool(network, request.family)
+    owned = changes.cache.allocated(request.owner, PoolKey(network.uuid, request.family))
+    if request.address is not None:
+        key = _requested(changes, request, request.address, network, owned)
+    else:
+        key = owned[0] if owned else _next_free(changes, request, network)
+    if key not in owned:
+        changes.allocate(key, request.owner)
+    if request.address is not None:
+        for other in owned:
+            if other != key:
+                changes.release(other, hold=DEFAULT_HOLD)
+    changes.require(key)
+    return _interface_address(key, network, pool)
+
+
+def _next_free(changes: ChangeSet, request: AddressRequest, network: VirtualNetwork) -> AddressKey:
+    pool = PoolKey(network.uuid, request.family)
+    address = changes.cache.address_pool(network, request.family).next_free()
+    if address is None:
+        expiry = changes.cache.next_expiry(pool)
+        wait = None if expiry is None else max(0.0, expiry - changes.now)
+        raise ExhaustedError(network.name, request.family, next_free_in=wait)
+    return AddressKey(pool, address)
+
+
+def _requested(
+    changes: ChangeSet, request: AddressRequest, requested: str, network: VirtualNetwork, owned: Sequence[AddressKey]
+) -> AddressKey:
+    try:
+        key = AddressKey(PoolKey(network.uuid, request.family), parse_address(requested, family=request.family))
+    except ValueError as error:
+        problem = f"it is not an IPv{request.family} address"
+        raise AddressUnavailableError(requested, network.name, problem) from error
+    pool = changes.cache.address_pool(network, request.family)
+    reason = None if key in owned else pool.unavailable_reason(key.address)
+    if reason is not None:
+        entry = changes.cache.entry(key)
+        hold = None if entry is None else entry.hold
+        wait = None if hold is None else max(0.0, hold.until - changes.now)
+        raise AddressUnavailableError(requested, network.name, reason, free_in=wait)
+    return key
+
+
+def _interface_address(key: AddressKey, network: VirtualNetwork, pool: AddressPool) -> InterfaceAddress:
+    bounds = pool.bounds(key.address)
+    return InterfaceAddress(
+        address=key.text,
+        prefix_length=bounds.prefix_length,
+        gateway=bounds.gateway,
+        dns=tuple(server for server in network.dns if family_of(server) == key.pool.family),
+    )
