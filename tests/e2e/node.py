@@ -1,4 +1,4 @@
-"""A node as the README deploys it: the embedded node, the plugin and its network configuration in their places."""
+"""A node as docs/install.md deploys it: the embedded node, the plugin and its network configuration in their places."""
 
 import contextlib
 import json
