@@ -1,4 +1,4 @@
-"""A node and a sandbox, and our functions called as the plugin calls them: by a thread in the node's namespace."""
+"""Fixtures: a node and a sandbox; functions run as in the plugin, by a thread in the node's namespace."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ def netns_fd(sandbox: Netns) -> Iterator[int]:
 
 @pytest.fixture
 def make(node: Netns, netns_fd: int) -> Make:
-    """Makes interfaces between the node and the sandbox: `make(plan, ...)`."""
+    """Creates interfaces between the node and the sandbox: `make(plan, ...)`."""
 
     def make_all(*plans: InterfacePlan, **options: Any) -> None:
         with node.inside():

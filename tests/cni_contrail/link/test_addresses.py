@@ -11,26 +11,26 @@ from tests.support.kernel_state import address_texts, addresses, defaults, link_
 from tests.support.netns import Netns
 
 
-def test_an_ipv4_network_has_its_broadcast_address(make: Make, sandbox: Netns) -> None:
+def test_an_ipv4_subnet_has_a_broadcast_address(make: Make, sandbox: Netns) -> None:
     make(bare_plan(addresses=(Address("10.7.3.9", 20),)))
     (found,) = addresses(sandbox, "eth0")
     assert found["broadcast"] == "10.7.15.255"
 
 
 @pytest.mark.parametrize("length", [31, 32])
-def test_a_link_of_two_and_a_single_address_have_no_broadcast_address(make: Make, sandbox: Netns, length: int) -> None:
+def test_a_slash_31_and_a_single_address_have_no_broadcast_address(make: Make, sandbox: Netns, length: int) -> None:
     make(bare_plan(addresses=(Address("10.7.3.8", length),)))
     (found,) = addresses(sandbox, "eth0")
     assert (found["local"], found["prefixlen"], found.get("broadcast")) == ("10.7.3.8", length, None)
 
 
-def test_the_other_end_of_a_link_of_two_can_be_the_gateway(make: Make, sandbox: Netns) -> None:
+def test_the_other_address_of_a_slash_31_can_be_the_gateway(make: Make, sandbox: Netns) -> None:
     make(bare_plan(addresses=(Address("10.7.3.8", 31),), defaults=(DefaultRoute("10.7.3.9", asked=False),)))
     (default,) = defaults(sandbox, version=4)
     assert (default["gateway"], default["flags"]) == ("10.7.3.9", [])
 
 
-def test_an_ipv6_address_serves_at_once(make: Make, sandbox: Netns) -> None:
+def test_an_ipv6_address_is_usable_at_once(make: Make, sandbox: Netns) -> None:
     make(bare_plan(addresses=(Address("fd00::5", 64),)))
     with sandbox.inside(), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
         probe.bind(("fd00::5", 0))  # a tentative one cannot be bound
@@ -39,8 +39,8 @@ def test_an_ipv6_address_serves_at_once(make: Make, sandbox: Netns) -> None:
     assert "tentative" not in found
 
 
-def test_the_route_to_its_subnet_can_have_a_metric(make: Make, sandbox: Netns) -> None:
-    """Else the subnet of two interfaces would be reached by whichever came up last."""
+def test_the_route_to_the_subnet_of_an_address_can_have_a_metric(make: Make, sandbox: Netns) -> None:
+    """Otherwise the interface that came up last would carry the traffic to a shared subnet."""
     make(
         bare_plan(0, addresses=(Address("10.7.3.8", 24), Address("fd00::8", 64))),
         bare_plan(1, addresses=(Address("10.7.3.9", 24, 1), Address("fd00::9", 64, 257))),
@@ -56,7 +56,7 @@ def test_the_route_to_its_subnet_can_have_a_metric(make: Make, sandbox: Netns) -
     assert "dev eth0" in sandbox.ip("route", "get", "10.7.3.1")
 
 
-def test_ipv6_alone_is_enough(make: Make, sandbox: Netns) -> None:
+def test_ipv6_only_works(make: Make, sandbox: Netns) -> None:
     make(
         bare_plan(
             addresses=(Address("fd00::5", 64),),
@@ -69,7 +69,7 @@ def test_ipv6_alone_is_enough(make: Make, sandbox: Netns) -> None:
     assert defaults(sandbox, version=4) == []
 
 
-def test_ipv4_alone_leaves_a_sandbox_without_ipv6_as_it_is(make: Make, sandbox: Netns) -> None:
+def test_ipv4_only_leaves_ipv6_disabled_in_the_sandbox(make: Make, sandbox: Netns) -> None:
     for which in ("all", "default"):
         write_sysctl(sandbox, f"net/ipv6/conf/{which}/disable_ipv6", "1")
     make(bare_plan(addresses=(Address("10.0.0.5", 24),)))
@@ -78,7 +78,7 @@ def test_ipv4_alone_leaves_a_sandbox_without_ipv6_as_it_is(make: Make, sandbox: 
     assert link_local(sandbox, "eth0") == []
 
 
-def test_a_runtime_that_disables_ipv6_in_new_sandboxes_is_no_obstacle(make: Make, sandbox: Netns) -> None:
+def test_ipv6_works_where_the_runtime_disabled_it_in_the_sandbox(make: Make, sandbox: Netns) -> None:
     for which in ("all", "default"):
         write_sysctl(sandbox, f"net/ipv6/conf/{which}/disable_ipv6", "1")
     make(interface_plan())
@@ -105,20 +105,20 @@ def test_a_pod_reaches_its_own_ipv6_address_where_the_runtime_disabled_ipv6(make
     assert reaches_itself(sandbox, "fd00::5")
 
 
-def test_packets_to_ipv6_addresses_are_taken_in_from_the_moment_the_call_returns(make: Make, sandbox: Netns) -> None:
-    """The kernel makes the route for that in a thread of its own, some time after it has accepted the address."""
+def test_packets_to_ipv6_addresses_are_received_once_the_call_returns(make: Make, sandbox: Netns) -> None:
+    """A kernel worker adds the local route some time after the kernel has accepted the address."""
     positions = range(1, 16)
     make(*(interface_plan(position) for position in positions))
     assert [position for position in positions if not reaches_itself(sandbox, f"fd00:{position}::5")] == []
 
 
-def test_several_addresses_of_one_family_come_in_their_order(make: Make, sandbox: Netns) -> None:
+def test_several_addresses_of_one_family_keep_their_order(make: Make, sandbox: Netns) -> None:
     make(bare_plan(addresses=(Address("10.0.0.5", 24), Address("10.0.0.4", 24), Address("10.9.0.1", 32))))
     assert address_texts(sandbox, "eth0") == ["10.0.0.5/24", "10.9.0.1/32", "10.0.0.4/24"], (
         "secondaries are listed last"
     )
 
 
-def test_an_address_may_be_written_in_any_form(make: Make, sandbox: Netns) -> None:
+def test_an_address_may_have_any_text_form(make: Make, sandbox: Netns) -> None:
     make(bare_plan(addresses=(Address("FD00:0:0::0005", 64),)))
     assert address_texts(sandbox, "eth0") == ["fd00::5/64"]

@@ -1,4 +1,4 @@
-"""Neighbours are told at once which MAC address has the addresses: seen on the wire, at the node's end."""
+"""Announcements of addresses to neighbours, captured at the host end."""
 
 import socket
 import time
@@ -20,7 +20,7 @@ SOLICITED = 0x40
 
 
 class Wire:
-    """Listens at the node's end of an interface."""
+    """Captures frames at the host end of an interface."""
 
     def __init__(self, node: Netns, name: str) -> None:
         with node.inside():
@@ -29,7 +29,7 @@ class Wire:
         self.socket.settimeout(0.2)
 
     def notifications(self) -> list[bytes]:
-        """The frames that have come."""
+        """Returns the captured frames."""
         frames = []
         deadline = time.monotonic() + 5
         while time.monotonic() < deadline:
@@ -50,7 +50,7 @@ class Wire:
 
 @pytest.fixture
 def wire(node: Netns, make: Make) -> Iterator[Wire]:
-    """The wire of `eth1`, which has two addresses of each family, after it has come to rest."""
+    """The wire of `eth1`, which has two addresses of each family, once it is silent."""
     make(PLAN)
     wire = Wire(node, PLAN.host_name)
     yield wire
@@ -65,7 +65,7 @@ PLAN: InterfacePlan = interface_plan(
 MAC = bytes.fromhex("02005e005301")
 
 
-def test_each_ipv4_address_is_told_by_a_gratuitous_arp_request(wire: Wire, netns_fd: int) -> None:
+def test_each_ipv4_address_is_announced_by_a_gratuitous_arp_request(wire: Wire, netns_fd: int) -> None:
     announce(netns_fd, [PLAN])
     frames = wire.arp()
     request = bytes.fromhex("0001 0800 06 04 0001")
@@ -75,7 +75,7 @@ def test_each_ipv4_address_is_told_by_a_gratuitous_arp_request(wire: Wire, netns
     ]
 
 
-def test_each_ipv6_address_is_told_by_an_advertisement_that_overrides(wire: Wire, netns_fd: int) -> None:
+def test_each_ipv6_address_is_announced_by_an_advertisement_with_override(wire: Wire, netns_fd: int) -> None:
     announce(netns_fd, [PLAN])
     frames = wire.advertisements()
     told = {frame[62:78]: frame for frame in frames}
@@ -88,17 +88,17 @@ def test_each_ipv6_address_is_told_by_an_advertisement_that_overrides(wire: Wire
         assert frame[78:86] == b"\2\1" + MAC, "with the target's link-layer address"
 
 
-def test_announcing_again_tells_again(wire: Wire, netns_fd: int) -> None:
+def test_announcing_again_sends_again(wire: Wire, netns_fd: int) -> None:
     announce(netns_fd, [PLAN])
     announce(netns_fd, [PLAN])
     assert len(wire.arp()) == 4
 
 
-def test_nothing_is_told_before(wire: Wire) -> None:
+def test_nothing_is_announced_before(wire: Wire) -> None:
     assert wire.arp() == []
 
 
-def test_an_interface_without_addresses_has_nothing_to_tell(make: Make, node: Netns, netns_fd: int) -> None:
+def test_an_interface_without_addresses_announces_nothing(make: Make, node: Netns, netns_fd: int) -> None:
     make(bare_plan(2))
     wire = Wire(node, "tapplan2")
     announce(netns_fd, [bare_plan(2)])
@@ -106,12 +106,12 @@ def test_an_interface_without_addresses_has_nothing_to_tell(make: Make, node: Ne
     wire.socket.close()
 
 
-def test_links_that_are_gone_are_passed_over(wire: Wire, netns_fd: int) -> None:
+def test_deleted_links_are_skipped(wire: Wire, netns_fd: int) -> None:
     announce(netns_fd, [interface_plan(7), PLAN, interface_plan(8)])
     assert len(wire.arp()) == 2
 
 
-def test_another_refusal_is_told(make: Make, netns_fd: int) -> None:
+def test_any_other_kernel_error_is_raised(make: Make, netns_fd: int) -> None:
     make(bare_plan(2))
     with pytest.raises(KernelError, match=r"^eth2: announce: Cannot assign requested address"):
         announce(netns_fd, [bare_plan(2, mac="01:00:5e:00:00:01")])

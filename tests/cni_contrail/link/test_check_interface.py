@@ -20,7 +20,7 @@ Check = Callable[[InterfacePlan], list[str]]
 
 @pytest.fixture
 def differences(node: Netns, netns_fd: int) -> Check:
-    """Checks as the plugin does: by a thread in the node's namespace."""
+    """Runs the check as the plugin does: in a thread in the node's namespace."""
 
     def run(plan: InterfacePlan) -> list[str]:
         with node.inside():
@@ -41,12 +41,12 @@ def differences(node: Netns, netns_fd: int) -> Check:
         interface_plan(mac="02:AA:BB:CC:DD:EE", alias=""),
     ],
 )
-def test_what_was_just_made_is_as_planned(make: Make, differences: Check, plan: InterfacePlan) -> None:
+def test_a_new_interface_has_no_difference(make: Make, differences: Check, plan: InterfacePlan) -> None:
     make(plan)
     assert differences(plan) == []
 
 
-def test_interfaces_on_one_subnet_are_told_apart(make: Make, differences: Check) -> None:
+def test_interfaces_on_one_subnet_are_distinguished(make: Make, differences: Check) -> None:
     plans = [
         bare_plan(
             position,
@@ -76,7 +76,7 @@ SPOILT = [
 
 
 @pytest.mark.parametrize(("command", "sentence"), SPOILT)
-def test_each_difference_in_the_sandbox_is_told(
+def test_each_difference_in_the_sandbox_is_reported(
     make: Make, differences: Check, sandbox: Netns, command: str, sentence: str
 ) -> None:
     make(interface_plan())
@@ -84,14 +84,14 @@ def test_each_difference_in_the_sandbox_is_told(
     assert sentence in differences(interface_plan())
 
 
-def test_an_interface_that_was_renamed_is_missing(make: Make, differences: Check, sandbox: Netns) -> None:
+def test_a_renamed_interface_is_missing(make: Make, differences: Check, sandbox: Netns) -> None:
     make(interface_plan())
     sandbox.ip("link", "set", "eth0", "down")
     sandbox.ip("link", "set", "eth0", "name", "eth7")
     assert differences(interface_plan()) == ["eth0 does not exist in the sandbox."]
 
 
-SPOILT_ON_THE_HOST = [
+CHANGES_ON_THE_HOST = [
     ("link set tapplan0 down", ["tapplan0 is down."]),
     (
         "link set tapplan0 alias mine",
@@ -105,8 +105,8 @@ SPOILT_ON_THE_HOST = [
 ]
 
 
-@pytest.mark.parametrize(("command", "expected"), SPOILT_ON_THE_HOST)
-def test_each_difference_on_the_host_is_told(
+@pytest.mark.parametrize(("command", "expected"), CHANGES_ON_THE_HOST)
+def test_each_difference_on_the_host_is_reported(
     make: Make, differences: Check, node: Netns, command: str, expected: list[str]
 ) -> None:
     make(interface_plan())
@@ -125,7 +125,7 @@ TOLERATED = [
 
 
 @pytest.mark.parametrize("command", [each[1] for each in TOLERATED], ids=[each[0] for each in TOLERATED])
-def test_what_a_later_plugin_may_do_is_no_difference(
+def test_changes_that_a_later_plugin_may_make_are_tolerated(
     make: Make, differences: Check, sandbox: Netns, command: list[str]
 ) -> None:
     make(interface_plan())
@@ -133,9 +133,7 @@ def test_what_a_later_plugin_may_do_is_no_difference(
     assert differences(interface_plan()) == []
 
 
-def test_a_route_that_was_moved_to_another_table_is_no_difference(
-    make: Make, differences: Check, sandbox: Netns
-) -> None:
+def test_a_route_in_another_table_is_tolerated(make: Make, differences: Check, sandbox: Netns) -> None:
     """As the `sbr` plugin does."""
     make(interface_plan())
     sandbox.ip("route", "del", "10.100.0.0/16")
@@ -143,14 +141,14 @@ def test_a_route_that_was_moved_to_another_table_is_no_difference(
     assert differences(interface_plan()) == []
 
 
-def test_a_default_route_that_another_interface_had_first_is_no_difference(make: Make, differences: Check) -> None:
+def test_a_default_route_of_another_interface_is_tolerated(make: Make, differences: Check) -> None:
     second = interface_plan(1, defaults=(DefaultRoute("10.1.0.1", asked=False),))
     make(interface_plan(0))
     make(second)
     assert differences(second) == []
 
 
-def test_an_unreachable_default_is_no_default_route(make: Make, differences: Check, sandbox: Netns) -> None:
+def test_an_unreachable_default_does_not_count_as_default_route(make: Make, differences: Check, sandbox: Netns) -> None:
     make(interface_plan())
     sandbox.ip("route", "replace", "unreachable", "default")
     assert differences(interface_plan()) == [
@@ -158,13 +156,13 @@ def test_an_unreachable_default_is_no_default_route(make: Make, differences: Che
     ]
 
 
-def test_ends_of_different_pairs_are_told(make: Make, differences: Check) -> None:
+def test_ends_of_different_pairs_are_reported(make: Make, differences: Check) -> None:
     make(interface_plan(0), interface_plan(1))
     crossed = interface_plan(0, host_name="tapplan1", alias=interface_plan(1).alias)
     assert differences(crossed) == ["eth0 and tapplan1 are not the two ends of one veth pair."]
 
 
-def test_an_end_of_the_right_index_in_another_sandbox_is_told(
+def test_a_peer_index_in_another_sandbox_is_reported(
     make: Make, differences: Check, node: Netns, sandbox: Netns, make_netns: Callable[[str], Netns]
 ) -> None:
     make(interface_plan())
@@ -182,13 +180,13 @@ def pair(name: str, index: str, peer: str, peer_index: str, netns: Netns) -> lis
     return [*end, "peer", "name", peer, "index", peer_index, "netns", netns.name]
 
 
-def test_a_link_of_another_kind_is_told(make: Make, differences: Check, node: Netns) -> None:
+def test_a_link_of_another_kind_is_reported(make: Make, differences: Check, node: Netns) -> None:
     make(interface_plan())
     found = differences(interface_plan(host_name="lo", mtu=65536, alias=""))
     assert "lo is a link of kind None instead of veth." in found
 
 
-def test_a_failed_duplicate_address_detection_is_told(
+def test_failed_duplicate_address_detection_is_reported(
     make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(interface_plan())
@@ -205,9 +203,7 @@ def test_a_failed_duplicate_address_detection_is_told(
     assert sentence in differences(interface_plan())
 
 
-def test_a_listing_that_the_kernel_cut_short_once_is_no_difference(
-    make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_incomplete_dump_is_no_difference(make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     make(interface_plan())
     look = check._observe
     looks = 0
@@ -223,12 +219,12 @@ def test_a_listing_that_the_kernel_cut_short_once_is_no_difference(
     assert looks == 2
 
 
-def test_a_sandbox_that_cannot_be_entered_is_an_error_and_no_difference(node: Netns) -> None:
+def test_a_sandbox_that_cannot_be_entered_is_an_error(node: Netns) -> None:
     with open("/dev/null") as file, node.inside(), pytest.raises((NetnsError, KernelError)):
         check_interface(file.fileno(), interface_plan())
 
 
-def test_a_link_that_the_kernel_does_not_show_is_an_error_and_no_difference(
+def test_a_link_that_cannot_be_read_is_an_error(
     make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:

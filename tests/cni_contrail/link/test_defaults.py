@@ -1,4 +1,4 @@
-"""Default routes: made exclusively, unless one was asked for; what gave way can be put back."""
+"""Default routes: created exclusively unless requested; replaced ones can be restored."""
 
 import socket
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def devices(sandbox: Netns, version: int) -> list[str]:
 
 
 @BOTH
-def test_one_that_nobody_asked_for_is_made_where_there_is_none(make: Make, sandbox: Netns, version: int) -> None:
+def test_an_unrequested_one_is_added_if_there_is_none(make: Make, sandbox: Netns, version: int) -> None:
     make(with_default(version, asked=False))
     (default,) = defaults(sandbox, version=version)
     assert (default["dev"], default.get("metric", 0)) == ("eth0", COMMON_METRIC[version])
@@ -62,7 +62,7 @@ def test_one_that_nobody_asked_for_is_made_where_there_is_none(make: Make, sandb
 
 @BOTH
 @pytest.mark.parametrize("metric", ["0", "50", "1024", "4096"])
-def test_one_that_nobody_asked_for_leaves_any_that_is_there_alone(
+def test_an_unrequested_one_replaces_no_existing_one(
     make: Make, sandbox: Netns, other_default: Callable[..., None], version: int, metric: str
 ) -> None:
     other_default(version, "metric", metric)
@@ -72,7 +72,7 @@ def test_one_that_nobody_asked_for_leaves_any_that_is_there_alone(
 
 
 @BOTH
-def test_a_default_route_of_the_other_family_is_in_nobodys_way(
+def test_a_default_route_of_the_other_family_does_not_conflict(
     make: Make, sandbox: Netns, other_default: Callable[..., None], version: int
 ) -> None:
     other_default(10 - version)
@@ -82,7 +82,7 @@ def test_a_default_route_of_the_other_family_is_in_nobodys_way(
 
 
 @BOTH
-def test_one_that_was_asked_for_takes_the_place_of_the_one_that_is_there(
+def test_a_requested_one_replaces_the_existing_one(
     make: Make, sandbox: Netns, other_default: Callable[..., None], version: int
 ) -> None:
     other_default(version)
@@ -91,13 +91,13 @@ def test_one_that_was_asked_for_takes_the_place_of_the_one_that_is_there(
 
 
 @BOTH
-def test_one_that_was_asked_for_needs_none_to_replace(make: Make, sandbox: Netns, version: int) -> None:
+def test_a_requested_one_is_added_if_there_is_none(make: Make, sandbox: Netns, version: int) -> None:
     make(with_default(version, asked=True))
     assert devices(sandbox, version) == ["eth0"]
 
 
 @BOTH
-def test_what_is_not_in_force_beside_ours_stays(
+def test_default_routes_of_a_higher_metric_stay(
     make: Make, sandbox: Netns, other_default: Callable[..., None], version: int
 ) -> None:
     other_default(version, "metric", "2000")
@@ -105,7 +105,7 @@ def test_what_is_not_in_force_beside_ours_stays(
     assert devices(sandbox, version) == ["eth0", "other0"]
 
 
-def test_all_that_would_be_preferred_to_ours_give_way(
+def test_all_default_routes_that_would_take_precedence_are_replaced(
     make: Make, sandbox: Netns, other_default: Callable[..., None]
 ) -> None:
     other_default(6, "metric", "10")
@@ -115,7 +115,7 @@ def test_all_that_would_be_preferred_to_ours_give_way(
 
 
 @BOTH
-def test_a_multipath_default_route_gives_way_whole_and_nothing_beyond_it(
+def test_a_multipath_default_route_is_replaced_as_a_whole(
     make: Make, sandbox: Netns, other: str, other_default: Callable[..., None], version: int
 ) -> None:
     other_default(version, "metric", "2000")
@@ -126,7 +126,7 @@ def test_a_multipath_default_route_gives_way_whole_and_nothing_beyond_it(
 
 
 @BOTH
-def test_no_multipath_default_route_comes_about(
+def test_no_multipath_default_route_is_created(
     make: Make, sandbox: Netns, other_default: Callable[..., None], version: int
 ) -> None:
     other_default(version)
@@ -137,7 +137,7 @@ def test_no_multipath_default_route_comes_about(
 
 
 @BOTH
-def test_default_routes_are_read_with_all_that_is_needed_to_put_them_back(
+def test_default_routes_are_read_with_all_that_restoring_needs(
     sandbox: Netns, netns_fd: int, other_default: Callable[..., None], version: int
 ) -> None:
     family = {4: socket.AF_INET, 6: socket.AF_INET6}[version]
@@ -149,7 +149,7 @@ def test_default_routes_are_read_with_all_that_is_needed_to_put_them_back(
     )
 
 
-def test_a_default_route_without_a_gateway_and_one_beyond_the_subnet_are_read(
+def test_default_routes_without_gateway_or_with_an_onlink_one_are_read(
     sandbox: Netns, netns_fd: int, other: str
 ) -> None:
     sandbox.ip("route", "add", "default", "dev", other)
@@ -160,7 +160,7 @@ def test_a_default_route_without_a_gateway_and_one_beyond_the_subnet_are_read(
     )
 
 
-def test_what_is_no_default_route_of_the_main_table_is_not_read(sandbox: Netns, netns_fd: int, other: str) -> None:
+def test_other_routes_than_defaults_of_the_main_table_are_not_read(sandbox: Netns, netns_fd: int, other: str) -> None:
     sandbox.ip("route", "add", "default", "via", GATEWAY[4], "dev", other, "table", "100")
     sandbox.ip("route", "add", "default", "via", GATEWAY[4], "dev", other, "tos", "0x08")
     sandbox.ip("route", "add", "unreachable", "default", "metric", "9000")
@@ -171,7 +171,7 @@ def test_what_is_no_default_route_of_the_main_table_is_not_read(sandbox: Netns, 
 
 
 def replace_and_remove(make: Make, node: Netns, version: int) -> None:
-    """What ADD with an asked-for default route and its DEL do to the links."""
+    """Runs the link steps of an ADD with a requested default route, and of its DEL."""
     plan = with_default(version, asked=True)
     make(plan)
     with node.inside():
@@ -179,7 +179,7 @@ def replace_and_remove(make: Make, node: Netns, version: int) -> None:
 
 
 @BOTH
-def test_a_replaced_default_route_can_be_put_back(
+def test_a_replaced_default_route_can_be_restored(
     make: Make, node: Netns, sandbox: Netns, netns_fd: int, other_default: Callable[..., None], version: int
 ) -> None:
     other_default(version)
@@ -191,7 +191,7 @@ def test_a_replaced_default_route_can_be_put_back(
 
 
 @BOTH
-def test_a_replaced_multipath_default_route_can_be_put_back_in_its_order(
+def test_a_replaced_multipath_default_route_is_restored_in_order(
     make: Make, node: Netns, sandbox: Netns, netns_fd: int, other: str, version: int
 ) -> None:
     hops = [word for last in ("2", "3") for word in ("nexthop", "via", GATEWAY[version][:-1] + last, "dev", other)]
@@ -203,7 +203,7 @@ def test_a_replaced_multipath_default_route_can_be_put_back_in_its_order(
     assert read_default_routes(netns_fd) == before
 
 
-def test_a_default_route_beyond_the_subnet_or_by_way_of_ipv6_can_be_put_back(
+def test_default_routes_with_onlink_or_ipv6_gateways_can_be_restored(
     make: Make, node: Netns, sandbox: Netns, netns_fd: int, other: str
 ) -> None:
     sandbox.ip("route", "append", "default", "via", "169.254.1.1", "dev", other, "onlink")
@@ -216,7 +216,7 @@ def test_a_default_route_beyond_the_subnet_or_by_way_of_ipv6_can_be_put_back(
     assert read_default_routes(netns_fd) == before
 
 
-def test_what_was_not_replaced_is_not_put_back_a_second_time(
+def test_an_existing_default_route_is_not_restored_again(
     sandbox: Netns, netns_fd: int, other_default: Callable[..., None]
 ) -> None:
     other_default(4, "proto", "dhcp")
@@ -226,19 +226,19 @@ def test_what_was_not_replaced_is_not_put_back_a_second_time(
     assert read_default_routes(netns_fd) == before
 
 
-def test_a_route_whose_interface_is_gone_is_not_put_back(sandbox: Netns, netns_fd: int) -> None:
+def test_a_route_of_a_deleted_interface_is_not_restored(sandbox: Netns, netns_fd: int) -> None:
     restore_defaults(netns_fd, [ReplacedRoute(socket.AF_INET, "10.9.0.1", "other0", 0)])
     assert read_default_routes(netns_fd) == ()
 
 
-def test_a_route_that_cannot_be_put_back_is_told(sandbox: Netns, netns_fd: int, other: str) -> None:
+def test_a_route_that_cannot_be_restored_is_an_error(sandbox: Netns, netns_fd: int, other: str) -> None:
     sandbox.ip("link", "set", other, "down")
     with pytest.raises(KernelError, match=r"^restore default route via 10\.9\.0\.1: Network is (down|unreachable)"):
         restore_defaults(netns_fd, [ReplacedRoute(socket.AF_INET, "10.9.0.1", other, 0)])
 
 
 @BOTH
-def test_a_failure_puts_the_replaced_default_route_back_at_once(
+def test_a_failure_restores_the_replaced_default_route_at_once(
     make: Make, sandbox: Netns, netns_fd: int, other_default: Callable[..., None], version: int
 ) -> None:
     other_default(version)
@@ -250,7 +250,7 @@ def test_a_failure_puts_the_replaced_default_route_back_at_once(
     assert read_default_routes(netns_fd) == before
 
 
-def test_a_failure_in_one_family_puts_the_other_familys_back_too(
+def test_a_failure_in_one_family_restores_the_other_family_too(
     make: Make, sandbox: Netns, netns_fd: int, other_default: Callable[..., None]
 ) -> None:
     other_default(4)
@@ -263,14 +263,14 @@ def test_a_failure_in_one_family_puts_the_other_familys_back_too(
     assert sandbox.links() == ["other0"]
 
 
-def test_an_asked_for_one_comes_before_one_of_the_same_call_that_nobody_asked_for(make: Make, sandbox: Netns) -> None:
+def test_a_requested_one_takes_precedence_over_an_unrequested_one_of_the_same_call(make: Make, sandbox: Netns) -> None:
     asked = DefaultRoute("10.1.0.1", asked=True)
     make(interface_plan(0, routes=(Route("10.100.0.0/16", "10.0.0.1"),)), interface_plan(1, defaults=(asked,)))
     assert devices(sandbox, 4) == ["eth1"]
     assert devices(sandbox, 6) == ["eth0"]
 
 
-def test_a_default_route_that_will_not_give_way_is_told_and_ours_is_not_made(
+def test_a_default_route_that_cannot_be_deleted_is_an_error_and_ours_is_not_added(
     make: Make, sandbox: Netns, other_default: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other_default(4)

@@ -1,4 +1,4 @@
-"""Requests and answers: which was refused and why, many at once, and an end to every wait."""
+"""rtnetlink exchange: errors by request, many requests at once, and timeouts."""
 
 import errno
 import socket
@@ -37,7 +37,7 @@ def left(kernel: RouteSocket) -> LinkRef:
     return LinkRef("left", index)
 
 
-def test_what_was_not_refused_has_been_done(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
+def test_requests_without_an_error_are_executed(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
     wanted = [Address("10.0.0.5", 24), Address("10.0.0.5", 24), Address("10.0.0.6", 24)]
     refusals = kernel.execute([add_address(left, address) for address in wanted])
     assert list(refusals) == [1]
@@ -45,26 +45,26 @@ def test_what_was_not_refused_has_been_done(kernel: RouteSocket, left: LinkRef, 
     assert address_texts(node, "left") == ["10.0.0.5/24", "10.0.0.6/24"]
 
 
-def test_the_first_refusal_is_the_one_raised(kernel: RouteSocket, left: LinkRef) -> None:
+def test_the_first_error_is_raised(kernel: RouteSocket, left: LinkRef) -> None:
     wanted = [add_address(left, Address(text, 24)) for text in ("10.0.0.5", "224.0.0.5", "10.0.0.5")]
     with pytest.raises(KernelError, match=r"10\.0\.0\.5/24: File exists"):
         kernel.execute_all([wanted[0], wanted[2], wanted[0]])
 
 
-def test_a_refusal_has_the_kernels_own_words(kernel: RouteSocket, left: LinkRef) -> None:
+def test_an_error_contains_the_kernels_explanation(kernel: RouteSocket, left: LinkRef) -> None:
     with pytest.raises(KernelError) as caught:
         kernel.execute_all([routes.add_route(left, Route("10.1.2.3/16", None), ())])
     assert caught.value.errno == errno.EINVAL
     assert str(caught.value).startswith("left: add route 10.1.2.3/16: Invalid argument (Invalid prefix")
 
 
-def test_a_refusal_without_words_has_the_error_numbers_meaning(kernel: RouteSocket) -> None:
+def test_an_error_without_explanation_describes_its_number(kernel: RouteSocket) -> None:
     (refusal,) = kernel.get([links.get("nowhere")])
     assert isinstance(refusal, KernelError)
     assert (refusal.errno, str(refusal)) == (errno.ENODEV, "find link nowhere: No such device")
 
 
-def test_answers_and_refusals_keep_the_order_of_the_questions(kernel: RouteSocket, left: LinkRef) -> None:
+def test_answers_and_errors_keep_the_order_of_the_requests(kernel: RouteSocket, left: LinkRef) -> None:
     first, second, third = kernel.get([links.get("left"), links.get("nowhere"), links.get("lo")])
     assert not isinstance(first, KernelError)
     assert isinstance(second, KernelError)
@@ -72,35 +72,33 @@ def test_answers_and_refusals_keep_the_order_of_the_questions(kernel: RouteSocke
     assert (links.parse_link(first).ifindex, links.parse_link(third).ifindex) == (left.ifindex, 1)
 
 
-def test_more_refusals_than_the_receive_buffer_holds_are_all_told(kernel: RouteSocket, left: LinkRef) -> None:
+def test_more_errors_than_fit_the_receive_buffer_are_all_returned(kernel: RouteSocket, left: LinkRef) -> None:
     kernel.execute_all([add_address(left, Address("10.0.0.5", 24))])
     refusals = kernel.execute([add_address(left, Address("10.0.0.5", 24))] * 1000)
     assert list(refusals) == list(range(1000))
     assert {refusal.errno for refusal in refusals.values()} == {errno.EEXIST}
 
 
-def test_nothing_to_do_asks_nothing(kernel: RouteSocket) -> None:
+def test_no_requests_send_nothing(kernel: RouteSocket) -> None:
     assert kernel.execute([]) == {}
     assert kernel.get([]) == []
 
 
-def test_a_listing_holds_all_even_if_it_takes_several_datagrams(
-    kernel: RouteSocket, left: LinkRef, node: Netns
-) -> None:
+def test_a_dump_over_several_datagrams_is_complete(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
     node.ip("link", "set", "left", "up")
     wanted = [Route(f"10.{number // 250}.{number % 250}.0/24", None) for number in range(2000)]
     kernel.execute_all([routes.add_route(left, route, ()) for route in wanted])
     assert len(kernel.dump(routes.dump_routes())) >= 2000
 
 
-def test_a_listing_that_is_refused_is_told(kernel: RouteSocket) -> None:
-    unknown = Request(kind=0x7FE, flags=message.DUMP, body=bytes(4), what="read nonsense")
-    with pytest.raises(KernelError, match=r"^read nonsense: Operation not supported"):
+def test_a_rejected_dump_is_an_error(kernel: RouteSocket) -> None:
+    unknown = Request(kind=0x7FE, flags=message.DUMP, body=bytes(4), what="read an unknown kind")
+    with pytest.raises(KernelError, match=r"^read an unknown kind: Operation not supported"):
         kernel.dump(unknown)
 
 
 class Interrupted:
-    """Marks the first so many listings as changed meanwhile."""
+    """Marks the first `times` dumps as interrupted."""
 
     def __init__(self, kernel: RouteSocket, patch: pytest.MonkeyPatch, *, times: int) -> None:
         self.left = times
@@ -118,22 +116,20 @@ class Interrupted:
         return bytes(data)
 
 
-def test_a_listing_that_changed_meanwhile_is_asked_for_again(
-    kernel: RouteSocket, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_dump_is_retried(kernel: RouteSocket, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted = Interrupted(kernel, monkeypatch, times=3)
     kernel.dump(routes.dump_routes())
     assert interrupted.attempts == 4
 
 
-def test_a_listing_that_always_changes_is_given_up(kernel: RouteSocket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dump_that_is_always_interrupted_is_an_error(kernel: RouteSocket, monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted = Interrupted(kernel, monkeypatch, times=1000)
     with pytest.raises(KernelError, match=r"^read routes: changed during each of 10 attempts"):
         kernel.dump(routes.dump_routes())
     assert interrupted.attempts == 10
 
 
-def test_an_answer_that_never_comes_is_not_waited_for(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_answer_times_out(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
     def say_nothing(requests: Sequence[Request], first: int) -> bytes:
         return struct.pack("=IHHII", 16, NLMSG_NOOP, 1, first, 0)
 
@@ -150,7 +146,7 @@ def test_an_answer_that_never_comes_is_not_waited_for(node: Netns, monkeypatch: 
     assert time.monotonic() - started < 3
 
 
-def test_notifications_that_come_among_the_answers_are_kept(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
+def test_notifications_between_answers_are_kept(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
     node.ip("link", "set", "left", "up")
     kernel.subscribe(IPV6_ADDRESSES)
     kernel.execute_all([add_address(left, Address("fd00::5", 64)), add_address(left, Address("fd00::6", 64))])
@@ -160,7 +156,7 @@ def test_notifications_that_come_among_the_answers_are_kept(kernel: RouteSocket,
     assert addresses == {socket.inet_pton(socket.AF_INET6, text) for text in ("fd00::5", "fd00::6")}
 
 
-def test_other_notifications_say_nothing_of_addresses(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
+def test_other_notifications_report_no_address(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
     node.ip("link", "set", "left", "up")
     kernel.subscribe(IPV6_ADDRESSES)
     kernel.execute_all([add_address(left, Address("fd00::5", 64))])
@@ -170,7 +166,7 @@ def test_other_notifications_say_nothing_of_addresses(kernel: RouteSocket, left:
     assert parse_ready_address(next(notifications)) is None
 
 
-def test_a_notification_that_never_comes_is_not_waited_for(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_notification_times_out(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "_TIMEOUT_S", 1)
     with node.inside(), RouteSocket() as kernel:
         kernel.subscribe(IPV6_ADDRESSES)
@@ -178,9 +174,7 @@ def test_a_notification_that_never_comes_is_not_waited_for(node: Netns, monkeypa
             next(kernel.notifications("hear"))
 
 
-def test_notifications_that_never_end_are_not_listened_to_for_ever(
-    kernel: RouteSocket, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_endless_stream_of_notifications_times_out(kernel: RouteSocket, monkeypatch: pytest.MonkeyPatch) -> None:
     noise = struct.pack("=IHHII", 16, NLMSG_NOOP, 0, 0, 0)
     monkeypatch.setattr(exchange, "_TIMEOUT_S", 0.1)
     monkeypatch.setattr(RouteSocket, "_receive", lambda *_: noise)
@@ -188,8 +182,8 @@ def test_notifications_that_never_end_are_not_listened_to_for_ever(
         list(kernel.notifications("hear"))
 
 
-def test_answers_to_others_are_passed_over(kernel: RouteSocket, left: LinkRef) -> None:
-    """A late answer to a question that was given up must not be taken for this one's."""
+def test_answers_to_earlier_requests_are_skipped(kernel: RouteSocket, left: LinkRef) -> None:
+    """A late answer to a request that timed out must not be taken as the answer to this one."""
     kernel._socket.send(message.datagram([links.get("lo")], 77_000))
     (answer,) = kernel.get([links.get("left")])
     assert not isinstance(answer, KernelError)
@@ -198,7 +192,7 @@ def test_answers_to_others_are_passed_over(kernel: RouteSocket, left: LinkRef) -
     assert len(kernel.dump(routes.dump_routes())) > 0
 
 
-def test_a_socket_that_fails_is_told_with_what_was_asked(kernel: RouteSocket) -> None:
+def test_a_socket_error_names_the_request(kernel: RouteSocket) -> None:
     kernel._socket.close()
     with pytest.raises(KernelError, match=r"^find link lo: Bad file descriptor$"):
         kernel.get([links.get("lo")])

@@ -1,4 +1,4 @@
-"""What is imported before a pod gets its interfaces is a part of every pod's start."""
+"""Import time of the link modules on the path of ADD: it is part of every pod start."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 ROOT = str(Path(__file__).parents[3])
 PATH = ["make", "remove", "defaults", "announce", "plan", "netns"]
-DEAR = [
+SLOW = [
     "typing",
     "re",
     "ipaddress",
@@ -29,15 +29,15 @@ def imported_by(statement: str) -> set[str]:
 
 
 @pytest.mark.parametrize("module", PATH)
-def test_no_dear_module_is_imported(module: str) -> None:
-    assert imported_by(f"import cni_contrail.link.{module}").isdisjoint(DEAR)
+def test_no_slow_module_is_imported(module: str) -> None:
+    assert imported_by(f"import cni_contrail.link.{module}").isdisjoint(SLOW)
 
 
-def test_little_is_imported_beyond_sockets() -> None:
+def test_hardly_anything_beyond_sockets_is_imported() -> None:
     ours = imported_by("import cni_contrail.link.make, cni_contrail.link.remove, cni_contrail.link.defaults")
     beyond = ours - imported_by("import socket, struct, errno, fcntl, array")
     assert {name for name in beyond if not name.startswith("cni_contrail")} <= {"__future__", "functools"}
 
 
-def test_checking_imports_the_library_only_when_it_checks() -> None:
+def test_check_imports_pyroute2_only_when_it_runs() -> None:
     assert "pyroute2" not in imported_by("import cni_contrail.link.check")

@@ -1,4 +1,4 @@
-"""The node's side of an interface has no address, no route, and says and believes nothing."""
+"""The host end has no address and no route, sends nothing, and ignores router advertisements."""
 
 import socket
 import struct
@@ -26,13 +26,13 @@ def test_the_route_table_of_the_node_is_untouched(make: Make, node: Netns) -> No
     assert (node.ip("-4", "route"), node.ip("-6", "route")) == before
 
 
-def test_a_datapath_may_still_give_the_host_end_ipv6_addresses(make: Make, node: Netns) -> None:
+def test_a_datapath_can_still_add_ipv6_addresses_to_the_host_end(make: Make, node: Netns) -> None:
     make(interface_plan())
     node.ip("addr", "add", "fd77::1/64", "dev", "tapplan0", "nodad")
     assert [each["local"] for each in addresses(node, "tapplan0")] == ["fd77::1"]
 
 
-def test_a_pod_that_poses_as_a_router_gives_the_node_neither_route_nor_address(
+def test_router_advertisements_of_a_pod_add_no_route_or_address_to_the_node(
     make: Make, node: Netns, sandbox: Netns
 ) -> None:
     """CVE-2020-10749."""
@@ -46,21 +46,21 @@ def test_a_pod_that_poses_as_a_router_gives_the_node_neither_route_nor_address(
 
 
 def await_icmp(node: Netns) -> None:
-    """Returns when the advertisement has arrived; without that the test would say nothing."""
+    """Waits until the advertisement has arrived; otherwise the test would prove nothing."""
     deadline = time.monotonic() + 5
     while received_icmp(node) == 0:
         assert time.monotonic() < deadline, "nothing has arrived"
 
 
 def received_icmp(node: Netns) -> int:
-    """How many ICMPv6 messages the node's namespace has looked at."""
+    """Returns how many ICMPv6 messages the node's namespace has received."""
     lines: list[str] = node.run("cat", "/proc/net/snmp6").stdout.splitlines()
     (count,) = [line.split()[1] for line in lines if line.startswith("Icmp6InMsgs")]
     return int(count)
 
 
 def router_advertisement() -> bytes:
-    """A router that lives half an hour and has the prefix 2001:db8:bad::/64 for everybody."""
+    """A router that lives half an hour and has the prefix 2001:db8:bad::/64 for all hosts."""
     source, destination = (socket.inet_pton(socket.AF_INET6, each) for each in ("fe80::5eff:fe10:0", "ff02::1"))
     prefix = struct.pack("!BBBBIII", 3, 4, 64, 0xC0, 86400, 14400, 0)
     prefix += socket.inet_pton(socket.AF_INET6, "2001:db8:bad::")

@@ -1,4 +1,4 @@
-"""Links are found by name and index, and their carriers settled, in the namespace of the socket."""
+"""Link lookup by name and index, and carrier refresh, in the namespace of the socket."""
 
 from collections.abc import Iterator
 
@@ -28,12 +28,12 @@ def test_names_and_indexes_are_found(kernel: RouteSocket, node: Netns) -> None:
     assert name_of(kernel, index) == "left"
 
 
-def test_what_is_not_there_is_not_found(kernel: RouteSocket) -> None:
+def test_missing_links_are_not_found(kernel: RouteSocket) -> None:
     assert index_of(kernel, "nowhere") is None
     assert name_of(kernel, 4711) is None
 
 
-def test_a_carrier_that_came_is_acted_on(kernel: RouteSocket, node: Netns) -> None:
+def test_a_new_carrier_is_processed_at_once(kernel: RouteSocket, node: Netns) -> None:
     for end in ("left", "right"):
         node.ip("link", "set", end, "up")
     for end in ("left", "right"):
@@ -42,11 +42,11 @@ def test_a_carrier_that_came_is_acted_on(kernel: RouteSocket, node: Netns) -> No
         assert len(link_local(node, end)) == 1
 
 
-def test_a_link_that_is_gone_has_nothing_to_settle(kernel: RouteSocket) -> None:
+def test_refreshing_the_carrier_of_a_deleted_link_is_no_error(kernel: RouteSocket) -> None:
     refresh_carrier(kernel, "nowhere")
 
 
-def test_another_failure_is_told(kernel: RouteSocket) -> None:
+def test_any_other_failure_is_an_error(kernel: RouteSocket) -> None:
     nowhere = lookup._WITH_POINTER.pack(b"left", 0)
     with pytest.raises(KernelError, match=r"^refresh carrier of link left: Bad address$"):
         lookup._ioctl(kernel, lookup._SIOCETHTOOL, nowhere, "refresh carrier of link left")

@@ -1,4 +1,4 @@
-"""Whatever sensible plans a pod has, the kernel then has exactly these, and after their removal nothing."""
+"""Property: any valid plans are created exactly, and nothing is left after their removal."""
 
 import ipaddress
 from typing import Any
@@ -20,7 +20,7 @@ unicast_macs = some.binary(min_size=5, max_size=5).map(lambda rest: "02:" + rest
 
 
 def subnets(position: int) -> some.SearchStrategy[Network]:
-    """Networks that only the interface at this position has: no two interfaces are given one address."""
+    """Networks that only the interface at this position has, so that no address is used twice."""
     ipv4 = some.integers(17, 32).map(lambda length: ipaddress.ip_network((f"10.{position}.128.0", length)))
     ipv6 = some.integers(33, 128).map(lambda length: ipaddress.ip_network((f"fd00:{position}::", length)))
     return ipv4 | ipv6
@@ -41,7 +41,7 @@ def given_addresses(draw: some.DrawFn, position: int) -> tuple[Address, ...]:
 
 
 def gateways(version: int, own: tuple[Address, ...]) -> some.SearchStrategy[str]:
-    """Gateways of the family: beyond all subnets, and (IPv6) on every link."""
+    """Gateways of the family: outside all subnets, and (IPv6) link-local."""
     if version == 4:
         return some.ip_addresses(network="172.16.0.0/16").map(str)
     return (some.ip_addresses(network="fdff::/64") | some.ip_addresses(network="fe80::/64")).map(str)
@@ -85,7 +85,7 @@ def plans(draw: some.DrawFn) -> list[InterfacePlan]:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plans())
-def test_what_was_planned_is_there_and_then_gone(
+def test_any_plan_is_created_exactly_and_removed_completely(
     node: Netns, sandbox: Netns, netns_fd: int, wanted: list[InterfacePlan]
 ) -> None:
     before = everything(node), everything(sandbox)

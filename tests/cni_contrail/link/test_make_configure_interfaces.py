@@ -1,4 +1,4 @@
-"""Interfaces that were made bare get addresses and routes later: a stock agent tells these only of ports it knows."""
+"""Interfaces created without addresses get them later: the Contrail vrouter agent reports them only for known ports."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,9 @@ def configure(node: Netns, netns_fd: int) -> Configure:
     return run
 
 
-def test_they_are_afterwards_as_if_made_at_once(make: Make, configure: Configure, node: Netns, netns_fd: int) -> None:
+def test_the_result_equals_interfaces_created_at_once(
+    make: Make, configure: Configure, node: Netns, netns_fd: int
+) -> None:
     make(*(bare_plan(position) for position in range(4)))
     plans = [interface_plan(position) for position in range(4)]
     configure(*plans)
@@ -33,7 +35,7 @@ def test_they_are_afterwards_as_if_made_at_once(make: Make, configure: Configure
         assert [check_interface(netns_fd, plan) for plan in plans] == [[], [], [], []]
 
 
-def test_ipv6_comes_with_the_addresses(make: Make, configure: Configure, sandbox: Netns) -> None:
+def test_ipv6_is_enabled_with_the_addresses(make: Make, configure: Configure, sandbox: Netns) -> None:
     for which in ("all", "default"):
         write_sysctl(sandbox, f"net/ipv6/conf/{which}/disable_ipv6", "1")
     make(bare_plan())
@@ -42,22 +44,20 @@ def test_ipv6_comes_with_the_addresses(make: Make, configure: Configure, sandbox
     assert read_sysctl(sandbox, "net/ipv6/conf/eth0/disable_ipv6") == "0"
 
 
-def test_a_refusal_is_told_and_the_links_are_left_to_the_caller(
-    make: Make, configure: Configure, sandbox: Netns
-) -> None:
+def test_an_error_is_raised_and_the_links_stay(make: Make, configure: Configure, sandbox: Netns) -> None:
     make(bare_plan(0), bare_plan(1))
     with pytest.raises(KernelError, match=r"^eth1: add address ff02::5/64: "):
         configure(interface_plan(0), interface_plan(1, addresses=(Address("ff02::5", 64),)))
     assert sandbox.links() == ["eth0", "eth1"]
 
 
-def test_one_that_is_gone_is_told(make: Make, configure: Configure) -> None:
+def test_a_deleted_interface_is_an_error(make: Make, configure: Configure) -> None:
     make(bare_plan(0))
     with pytest.raises(LinkError, match=r"^eth1: set net\.ipv6\.conf\.eth1\..*: No such file or directory$"):
         configure(interface_plan(0), interface_plan(1))
 
 
-def test_nonsense_is_refused_first(make: Make, configure: Configure, sandbox: Netns) -> None:
+def test_invalid_plans_are_rejected_first(make: Make, configure: Configure, sandbox: Netns) -> None:
     make(bare_plan(0))
     with pytest.raises(LinkError, match=r"^eth0: 'none' is not an IP address$"):
         configure(interface_plan(0, addresses=(Address("none", 24),)))

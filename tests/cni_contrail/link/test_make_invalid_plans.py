@@ -1,4 +1,4 @@
-"""What cannot be said to the kernel at all is refused before anything is made, with interface and value."""
+"""Plans that cannot be encoded are rejected before anything is created; the error names interface and value."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.cni_contrail.link.conftest import Make
 from tests.support.interface_plans import interface_plan
 from tests.support.netns import Netns
 
-NONSENSE = [
+INVALID = [
     ({"mac": "02:00:5e:10:00"}, "'02:00:5e:10:00' is not a MAC address"),
     ({"mac": "02:00:5e:10:00:0g"}, "'02:00:5e:10:00:0g' is not a MAC address"),
     ({"mac": "02005e100001"}, "'02005e100001' is not a MAC address"),
@@ -38,8 +38,8 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "message"), NONSENSE, ids=[repr(each[1]) for each in NONSENSE])
-def test_nonsense_is_refused_before_anything_is_made(
+@pytest.mark.parametrize(("changes", "message"), INVALID, ids=[repr(each[1]) for each in INVALID])
+def test_an_invalid_plan_is_rejected_before_anything_is_created(
     make: Make, node: Netns, sandbox: Netns, changes: dict[str, Any], message: str
 ) -> None:
     plan = interface_plan(1)._replace(**changes)

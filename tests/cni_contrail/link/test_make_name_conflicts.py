@@ -1,4 +1,4 @@
-"""A link that bears a planned name is left as it is, on either side, and the error says which."""
+"""Name conflicts: an existing link of a planned name is unchanged, and the error names it and its side."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def occupy(netns: Netns, name: str) -> None:
     netns.ip("link", "set", name, "alias", "somebody else's")
 
 
-def test_a_host_name_that_is_taken_is_told(make: Make, node: Netns, sandbox: Netns) -> None:
+def test_an_existing_host_name_is_an_error(make: Make, node: Netns, sandbox: Netns) -> None:
     occupy(node, "tapplan1")
     before = everything(node), everything(sandbox)
     with pytest.raises(LinkExistsError, match=r"^eth1: link tapplan1 already exists \(host side\)$") as caught:
@@ -23,7 +23,7 @@ def test_a_host_name_that_is_taken_is_told(make: Make, node: Netns, sandbox: Net
     assert (everything(node), everything(sandbox)) == before
 
 
-def test_a_sandbox_name_that_is_taken_is_told(make: Make, node: Netns, sandbox: Netns) -> None:
+def test_an_existing_sandbox_name_is_an_error(make: Make, node: Netns, sandbox: Netns) -> None:
     occupy(sandbox, "eth1")
     before = everything(node), everything(sandbox)
     with pytest.raises(LinkExistsError, match=r"^eth1: link eth1 already exists \(sandbox side\)$") as caught:
@@ -32,7 +32,7 @@ def test_a_sandbox_name_that_is_taken_is_told(make: Make, node: Netns, sandbox: 
     assert (everything(node), everything(sandbox)) == before
 
 
-def test_making_the_same_interface_twice_leaves_the_first(make: Make, node: Netns, sandbox: Netns) -> None:
+def test_creating_the_same_interface_twice_keeps_the_first(make: Make, node: Netns, sandbox: Netns) -> None:
     make(interface_plan())
     before = everything(node), everything(sandbox)
     with pytest.raises(LinkExistsError):
@@ -40,7 +40,7 @@ def test_making_the_same_interface_twice_leaves_the_first(make: Make, node: Netn
     assert (everything(node), everything(sandbox)) == before
 
 
-def test_two_plans_of_one_call_with_the_same_name_are_refused_whole(make: Make, node: Netns, sandbox: Netns) -> None:
+def test_two_plans_with_the_same_name_create_nothing(make: Make, node: Netns, sandbox: Netns) -> None:
     with pytest.raises(LinkExistsError, match="sandbox side"):
         make(interface_plan(0), interface_plan(1, name="eth0"))
     with pytest.raises(LinkExistsError, match="host side"):
@@ -48,7 +48,7 @@ def test_two_plans_of_one_call_with_the_same_name_are_refused_whole(make: Make, 
     assert (node.links(), sandbox.links()) == ([], [])
 
 
-def test_the_alternative_name_of_a_link_is_taken_too(make: Make, node: Netns, sandbox: Netns) -> None:
+def test_an_alternative_name_of_a_link_conflicts_too(make: Make, node: Netns, sandbox: Netns) -> None:
     occupy(sandbox, "other")
     sandbox.ip("link", "property", "add", "dev", "other", "altname", "eth0")
     with pytest.raises(LinkExistsError, match="sandbox side"):

@@ -1,4 +1,4 @@
-"""All or nothing: whatever step fails, namespaces and routes are afterwards what they were before."""
+"""Rollback: whichever step fails, namespaces and routes are as before."""
 
 import errno
 from collections.abc import Sequence
@@ -71,7 +71,7 @@ def four(**changes_of_third: Any) -> list[InterfacePlan]:
 
 
 @pytest.mark.parametrize(("changes", "message"), [each[1:] for each in REFUSED], ids=[each[0] for each in REFUSED])
-def test_a_refusal_at_the_third_of_four_interfaces_leaves_nothing_of_any(
+def test_an_error_at_the_third_of_four_interfaces_leaves_nothing(
     make: Make, node: Netns, sandbox: Netns, changes: dict[str, Any], message: str
 ) -> None:
     before = everything(node), everything(sandbox)
@@ -80,14 +80,14 @@ def test_a_refusal_at_the_third_of_four_interfaces_leaves_nothing_of_any(
     assert (everything(node), everything(sandbox)) == before
 
 
-def test_the_same_plans_work_when_the_cause_is_gone(make: Make, sandbox: Netns) -> None:
+def test_the_same_plans_succeed_after_the_cause_is_fixed(make: Make, sandbox: Netns) -> None:
     with pytest.raises(KernelError):
         make(*four(mac="01:00:5e:00:00:01"))
     make(*four())
     assert sandbox.links() == ["eth0", "eth1", "eth2", "eth3"]
 
 
-def test_several_refusals_are_told_by_the_first(make: Make) -> None:
+def test_of_several_errors_the_first_is_raised(make: Make) -> None:
     bad = "01:00:5e:00:00:01"
     with pytest.raises(KernelError, match=r"^eth1: "):
         make(interface_plan(0), interface_plan(1, mac=bad), interface_plan(2, mac=bad))
@@ -115,7 +115,7 @@ def test_a_setting_of_the_sandbox_that_cannot_be_written_leaves_nothing(
     assert (node.links(), sandbox.links()) == ([], [])
 
 
-def test_a_link_that_vanishes_meanwhile_takes_the_others_with_it(
+def test_a_link_deleted_meanwhile_rolls_back_the_others(
     make: Make, node: Netns, sandbox: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def remove_one(self: Sysctls, plans: Sequence[InterfacePlan]) -> None:
@@ -127,10 +127,10 @@ def test_a_link_that_vanishes_meanwhile_takes_the_others_with_it(
     assert (node.links(), sandbox.links()) == ([], [])
 
 
-def test_a_sandbox_that_loses_its_name_meanwhile_is_still_there(
+def test_a_sandbox_whose_path_is_removed_meanwhile_still_works(
     make: Make, node: Netns, sandbox: Netns, netns_fd: int
 ) -> None:
-    """The descriptor holds it; nothing is asked for by path."""
+    """The descriptor keeps it alive, and no step uses the path."""
     sandbox.delete()
     make(interface_plan())
     assert node.links() == ["tapplan0"]
@@ -146,7 +146,7 @@ def test_an_interrupt_leaves_nothing(make: Make, node: Netns, sandbox: Netns, mo
     assert (node.links(), sandbox.links()) == ([], [])
 
 
-def test_what_cannot_be_undone_is_told_with_the_cause(make: Make, node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_rollback_is_reported_with_the_cause(make: Make, node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(host: RouteSocket, ends: object) -> None:
         raise KernelError("delete link tapplan0", errno.EBUSY, "Device or resource busy")
 
@@ -156,7 +156,7 @@ def test_what_cannot_be_undone_is_told_with_the_cause(make: Make, node: Netns, m
     assert node.links() == ["tapplan0"]
 
 
-def test_a_default_route_that_cannot_be_put_back_is_told_with_the_cause(
+def test_a_default_route_that_cannot_be_restored_is_reported_with_the_cause(
     make: Make, sandbox: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:

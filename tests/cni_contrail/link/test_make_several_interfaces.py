@@ -1,5 +1,4 @@
-"""All interfaces of a pod in one call: in the order of their plans, beside what the sandbox has, in each other's way
-nowhere."""
+"""All interfaces of a pod in one call: ordered as their plans, beside existing links, without conflicts."""
 
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, Route
 from tests.cni_contrail.link.conftest import Make
@@ -47,7 +46,7 @@ def test_four_interfaces_on_one_subnet_all_get_their_addresses_and_routes(make: 
         assert sorted(devices) == sorted([f"eth{position}" for position in range(4)] * 2)
 
 
-def test_of_equal_routes_the_one_of_the_first_interface_is_in_force(make: Make, sandbox: Netns) -> None:
+def test_of_equal_routes_that_of_the_first_interface_takes_precedence(make: Make, sandbox: Netns) -> None:
     make(*(on_one_subnet(position) for position in range(4)))
     for destination in ("10.100.7.7", "192.0.2.7", "2001:db8::7", "2001:db9::7"):
         assert " dev eth0 " in sandbox.ip("route", "get", destination), destination
@@ -60,15 +59,15 @@ def test_equal_ipv6_routes_do_not_become_one_multipath_route(make: Make, sandbox
     assert not any("nexthops" in route for route in found)
 
 
-def test_of_two_default_routes_that_nobody_asked_for_the_first_is_made(make: Make, sandbox: Netns) -> None:
+def test_of_two_unrequested_default_routes_the_first_is_added(make: Make, sandbox: Netns) -> None:
     wanted = (DefaultRoute("10.1.0.1", asked=False), DefaultRoute("fd00:1::1", asked=False))
     make(interface_plan(0), interface_plan(1, defaults=wanted))
     for version in (4, 6):
         assert [route["dev"] for route in defaults(sandbox, version=version)] == ["eth0"]
 
 
-def test_a_pod_may_have_its_maximum_of_interfaces_and_many_routes(make: Make, sandbox: Netns) -> None:
-    """More messages than go into one datagram."""
+def test_a_pod_may_have_the_maximum_of_interfaces_and_many_routes(make: Make, sandbox: Netns) -> None:
+    """More messages than fit into one datagram."""
     plans = [
         bare_plan(
             position,

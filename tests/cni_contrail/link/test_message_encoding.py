@@ -1,4 +1,4 @@
-"""Whatever plan our encoder writes, pyroute2's decoder reads exactly that from it, and nothing else."""
+"""Property: pyroute2 decodes from our messages exactly the plan that we encoded."""
 
 import ipaddress
 import socket
@@ -47,7 +47,7 @@ def networks(draw: some.DrawFn) -> Any:
 
 
 def decoded(request: Request, kind: type) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What the library reads: the fixed fields with the header's in them, and the attributes."""
+    """Decodes by pyroute2: the fixed fields, including the header's, and the attributes."""
     read = kind(message.datagram([request], 77))
     read.decode()
     header = read["header"]
@@ -58,7 +58,7 @@ def decoded(request: Request, kind: type) -> tuple[dict[str, Any], dict[str, Any
 
 
 def plain(read: Any) -> dict[str, Any]:
-    """Attributes by name, nested ones too; each kind at most once."""
+    """Attributes by name, nested ones too; each type at most once."""
     names = [cell[0] for cell in read["attrs"]]
     assert len(names) == len(set(names))
     return {
@@ -72,7 +72,7 @@ def link_fields(**changes: int) -> dict[str, int]:
 
 
 @given(names, names, macs, some.integers(0, (1 << 32) - 1), some.integers(0, (1 << 31) - 1))
-def test_a_pair(name: str, host_name: str, mac: str, mtu: int, netns_fd: int) -> None:
+def test_a_veth_pair_is_encoded_as_planned(name: str, host_name: str, mac: str, mtu: int, netns_fd: int) -> None:
     plan = interface_plan(name=name, host_name=host_name, mac=mac, mtu=mtu)
     fields, attributes = decoded(links.create_pair(plan, netns_fd), ifinfmsg)
     assert fields == link_fields(type_=16, flags_=EXCLUSIVELY)
@@ -88,7 +88,7 @@ def test_a_pair(name: str, host_name: str, mac: str, mtu: int, netns_fd: int) ->
 
 
 @given(names, aliases, some.booleans())
-def test_a_host_end(host_name: str, alias: str, ipv6: bool) -> None:
+def test_a_host_end_is_encoded_as_planned(host_name: str, alias: str, ipv6: bool) -> None:
     plan = interface_plan(host_name=host_name, alias=alias)
     fields, attributes = decoded(links.set_host_end(plan, ipv6=ipv6), ifinfmsg)
     assert fields == link_fields(type_=19, flags_=REQUEST | ACKNOWLEDGE, flags=UP, change=UP)
@@ -97,41 +97,41 @@ def test_a_host_end(host_name: str, alias: str, ipv6: bool) -> None:
 
 
 @given(ends)
-def test_a_sandbox_end(end: LinkRef) -> None:
+def test_a_sandbox_end_is_encoded_as_planned(end: LinkRef) -> None:
     fields, attributes = decoded(links.set_sandbox_end(end), ifinfmsg)
     assert fields == link_fields(type_=19, flags_=REQUEST | ACKNOWLEDGE, index=end.ifindex, flags=UP, change=UP)
     assert list(attributes) == ["IFLA_AF_SPEC"]  # the library does not decode what is set for IPv4
 
 
 @given(names, macs)
-def test_an_announcement(name: str, mac: str) -> None:
+def test_an_announcement_is_encoded_as_planned(name: str, mac: str) -> None:
     fields, attributes = decoded(links.set_mac(interface_plan(name=name, mac=mac)), ifinfmsg)
     assert fields == link_fields(type_=19, flags_=REQUEST | ACKNOWLEDGE)
     assert attributes == {"IFLA_IFNAME": name, "IFLA_ADDRESS": mac}
 
 
 @given(ends)
-def test_a_deletion(end: LinkRef) -> None:
+def test_a_link_deletion_is_encoded_by_index(end: LinkRef) -> None:
     fields, attributes = decoded(links.delete(end), ifinfmsg)
     assert fields == link_fields(type_=17, flags_=REQUEST | ACKNOWLEDGE, index=end.ifindex)
     assert attributes == {}
 
 
 @given(names)
-def test_a_question_for_a_link(name: str) -> None:
+def test_a_link_query_is_encoded_by_name(name: str) -> None:
     fields, attributes = decoded(links.get(name), ifinfmsg)
     assert fields == link_fields(type_=18, flags_=REQUEST | ACKNOWLEDGE)
     assert attributes == {"IFLA_IFNAME": name, "IFLA_EXT_MASK": 8}
 
 
-def test_a_question_for_all_links() -> None:
+def test_a_link_dump_is_encoded() -> None:
     fields, attributes = decoded(links.dump(), ifinfmsg)
     assert fields == link_fields(type_=18, flags_=REQUEST | ACKNOWLEDGE | 0x300)
     assert attributes == {"IFLA_EXT_MASK": 8}
 
 
 @given(ends, some.integers(0, (1 << 31) - 1))
-def test_a_group_of_links_and_its_deletion(end: LinkRef, group: int) -> None:
+def test_a_link_group_and_its_deletion_are_encoded(end: LinkRef, group: int) -> None:
     fields, attributes = decoded(links.set_group(end, group), ifinfmsg)
     assert fields == link_fields(type_=19, flags_=REQUEST | ACKNOWLEDGE, index=end.ifindex)
     assert attributes == {"IFLA_GROUP": group}
@@ -141,7 +141,7 @@ def test_a_group_of_links_and_its_deletion(end: LinkRef, group: int) -> None:
 
 
 @given(ends, addresses())
-def test_an_address(end: LinkRef, address: Address) -> None:
+def test_an_address_is_encoded_as_planned(end: LinkRef, address: Address) -> None:
     fields, attributes = decoded(add_address(end, address), ifaddrmsg)
     interface = ipaddress.ip_interface(f"{address.address}/{address.prefix_length}")
     is_ipv6 = interface.version == 6
@@ -176,7 +176,7 @@ def is_beyond(gateway: Any, own: tuple[Address, ...]) -> bool:
 
 
 def hop(family: int, ifindex: int, gateway: Any, metric: int) -> dict[str, Any]:
-    """The attributes of where a route leads, as the library has them."""
+    """The attributes of a next hop, as pyroute2 decodes them."""
     attributes: dict[str, Any] = {"RTA_OIF": ifindex}
     if metric:
         attributes["RTA_PRIORITY"] = metric
@@ -189,7 +189,7 @@ def hop(family: int, ifindex: int, gateway: Any, metric: int) -> dict[str, Any]:
 
 
 def with_ips(attributes: dict[str, Any]) -> dict[str, Any]:
-    """The same with addresses as such, since one address can be written in several ways."""
+    """The same with address objects, since one address has several text forms."""
     read: dict[str, Any] = {
         name: ipaddress.ip_address(value) if name in ("RTA_DST", "RTA_GATEWAY") else value
         for name, value in attributes.items()
@@ -200,7 +200,7 @@ def with_ips(attributes: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(ends, networks(), some.none() | ips, some.lists(addresses(), max_size=3).map(tuple))
-def test_a_route(end: LinkRef, network: Any, gateway: Any, own: tuple[Address, ...]) -> None:
+def test_a_route_is_encoded_as_planned(end: LinkRef, network: Any, gateway: Any, own: tuple[Address, ...]) -> None:
     end = end._replace(ifindex=end.ifindex >> 1)  # the metric of IPv6 is the index and more, in 32 bits
     route = Route(str(network), None if gateway is None else str(gateway))
     fields, attributes = decoded(routes.add_route(end, route, own), rtmsg)
@@ -221,7 +221,9 @@ def test_a_route(end: LinkRef, network: Any, gateway: Any, own: tuple[Address, .
 
 
 @given(ends, ips, some.lists(addresses(), max_size=3).map(tuple), some.booleans())
-def test_a_default_route(end: LinkRef, gateway: Any, own: tuple[Address, ...], asked: bool) -> None:
+def test_a_default_route_is_encoded_as_planned(
+    end: LinkRef, gateway: Any, own: tuple[Address, ...], asked: bool
+) -> None:
     fields, attributes = decoded(routes.add_default_route(end, DefaultRoute(str(gateway), asked), own), rtmsg)
     flags = 4 if is_beyond(gateway, own) else 0
     assert fields == route_fields(gateway.version, flags=flags, type_=24, flags_=EXCLUSIVELY)
@@ -239,12 +241,12 @@ def parse_default_routes(draw: some.DrawFn) -> DefaultRouteEntry:
 
 
 def as_read(ip: Any) -> str:
-    """The address as the C library writes it, which is not always Python's way."""
+    """The address as the C library formats it, which may differ from Python's format."""
     return socket.inet_ntop(socket.AF_INET6 if ip.version == 6 else socket.AF_INET, ip.packed)
 
 
 @given(parse_default_routes())
-def test_a_default_route_that_is_put_back(route: DefaultRouteEntry) -> None:
+def test_a_restored_default_route_is_encoded_as_it_was(route: DefaultRouteEntry) -> None:
     fields, attributes = decoded(routes.restore_default_route(route), rtmsg)
     on_link = route.gateway is None and route.family == socket.AF_INET
     assert fields == route_fields(
@@ -259,7 +261,7 @@ def test_a_default_route_that_is_put_back(route: DefaultRouteEntry) -> None:
 
 
 @given(parse_default_routes())
-def test_a_default_route_that_is_deleted(route: DefaultRouteEntry) -> None:
+def test_a_default_route_deletion_is_encoded(route: DefaultRouteEntry) -> None:
     fields, attributes = decoded(routes.delete_default_route(route), rtmsg)
     version = 6 if route.family == socket.AF_INET6 else 4
     assert fields == route_fields(version, proto=0, scope=255, type_=25, flags_=REQUEST | ACKNOWLEDGE)
@@ -268,14 +270,12 @@ def test_a_default_route_that_is_deleted(route: DefaultRouteEntry) -> None:
 
 
 @given(parse_default_routes())
-def test_a_default_route_that_is_put_back_would_be_read_as_what_it_was(route: DefaultRouteEntry) -> None:
+def test_a_restored_default_route_is_parsed_as_it_was(route: DefaultRouteEntry) -> None:
     assert list(routes.parse_default_routes(routes.restore_default_route(route).body)) == [route]
 
 
 @given(ends, addresses(), some.integers(1, 20))
-def test_a_datagram_is_its_messages_numbered_and_the_last_acknowledged(
-    end: LinkRef, address: Address, count: int
-) -> None:
+def test_a_datagram_numbers_its_messages_and_acknowledges_the_last(end: LinkRef, address: Address, count: int) -> None:
     requests = [add_address(end, address)] * count
     read = list(message.messages(message.datagram(requests, 100)))
     assert [each.sequence for each in read] == list(range(100, 100 + count))
@@ -285,7 +285,7 @@ def test_a_datagram_is_its_messages_numbered_and_the_last_acknowledged(
 
 @given(some.binary(max_size=200))
 @example(bytes(40))
-def test_reading_ends_whatever_the_bytes(data: bytes) -> None:
+def test_parsing_terminates_for_any_bytes(data: bytes) -> None:
     for each in message.messages(data):
         message.attributes(each.body)
     message.attributes(data)
@@ -295,14 +295,14 @@ def test_reading_ends_whatever_the_bytes(data: bytes) -> None:
 
 
 @given(some.dictionaries(some.integers(1, 0x3FFF), some.binary(max_size=50), max_size=8))
-def test_attributes_are_read_as_they_were_written(attributes: dict[int, bytes]) -> None:
+def test_attributes_are_parsed_as_they_were_encoded(attributes: dict[int, bytes]) -> None:
     data = b"".join(message.attribute(kind, value) for kind, value in attributes.items())
     assert len(data) % 4 == 0
     assert message.attributes(data) == attributes
 
 
 @given(aliases, indexes)
-def test_the_answer_for_a_link_is_read(alias: str, ifindex: int) -> None:
+def test_a_link_answer_is_parsed(alias: str, ifindex: int) -> None:
     answer = ifinfmsg()
     answer["index"] = ifindex
     answer["attrs"] = [("IFLA_IFNAME", "tap0"), ("IFLA_IFALIAS", alias), ("IFLA_MTU", 1500), ("IFLA_GROUP", 7)]

@@ -1,4 +1,4 @@
-"""Our `NamedTuple` is what the one in `typing` is, as far as we use it."""
+"""Our `NamedTuple` behaves as that of `typing`, as far as the plugin uses it."""
 
 import pickle
 import typing
@@ -10,7 +10,7 @@ from cni_contrail.link.plan import InterfacePlan, ReplacedRoute
 from tests.support.interface_plans import interface_plan
 
 
-class Theirs(typing.NamedTuple):
+class FromTyping(typing.NamedTuple):
     """As `ReplacedRoute`, by `typing`."""
 
     family: int
@@ -25,11 +25,11 @@ def test_it_is_not_the_one_of_typing() -> None:
 
 
 def test_fields_and_defaults_are_the_same() -> None:
-    assert ReplacedRoute._fields == Theirs._fields
-    assert ReplacedRoute._field_defaults == Theirs._field_defaults
+    assert ReplacedRoute._fields == FromTyping._fields
+    assert ReplacedRoute._field_defaults == FromTyping._field_defaults
 
 
-def test_values_are_tuples_with_names() -> None:
+def test_values_are_tuples_with_named_fields() -> None:
     route = ReplacedRoute(2, None, "eth0", metric=7)
     assert tuple(route) == (2, None, "eth0", 7, False)
     assert route == ReplacedRoute(2, None, "eth0", 7)
@@ -54,7 +54,7 @@ def test_a_field_cannot_be_changed() -> None:
         ReplacedRoute(2, None, "eth0", 7).metric = 8  # type: ignore[misc]  # the point of the test
 
 
-def test_classes_say_where_they_are_from_and_what_they_are() -> None:
+def test_classes_have_their_module_name_and_docstring() -> None:
     assert (ReplacedRoute.__module__, ReplacedRoute.__name__) == ("cni_contrail.link.plan", "ReplacedRoute")
     assert (InterfacePlan.__doc__ or "").startswith("One interface: ")
 

@@ -1,4 +1,4 @@
-"""Opening a network namespace, and a thread's visit to one."""
+"""Opening network namespaces, and entering them with a thread."""
 
 import os
 import subprocess
@@ -35,59 +35,59 @@ def test_a_namespace_is_opened_by_the_path_of_a_process_in_it() -> None:
         os.close(fd)
 
 
-def test_a_path_with_nothing_there_is_told() -> None:
+def test_a_missing_path_is_an_error() -> None:
     message = r"^network namespace /run/netns/gone: cannot open: No such file or directory$"
     with pytest.raises(NetnsError, match=message):
         open_netns("/run/netns/gone")
 
 
-def test_a_path_that_is_none_is_told() -> None:
+def test_an_invalid_path_is_an_error() -> None:
     with pytest.raises(NetnsError, match=r"^network namespace .*: cannot open: embedded null byte$"):
         open_netns("/run/netns/\0")
 
 
-def test_an_empty_path_is_told() -> None:
+def test_an_empty_path_is_an_error() -> None:
     with pytest.raises(NetnsError, match=r"^network namespace : cannot open: No such file or directory$"):
         open_netns("")
 
 
-def test_a_file_is_no_network_namespace(tmp_path: Path) -> None:
+def test_a_file_is_not_a_network_namespace(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(NetnsError, match=f"^{file} is not a network namespace$"):
         open_netns(str(file))
 
 
-def test_a_folder_is_no_network_namespace(tmp_path: Path) -> None:
+def test_a_directory_is_not_a_network_namespace(tmp_path: Path) -> None:
     with pytest.raises(NetnsError, match=f"^{tmp_path} is not a network namespace$"):
         open_netns(str(tmp_path))
 
 
-def test_a_device_is_no_network_namespace() -> None:
+def test_a_device_is_not_a_network_namespace() -> None:
     with pytest.raises(NetnsError, match=r"^/dev/null is not a network namespace$"):
         open_netns("/dev/null")
 
 
-def test_a_pipe_is_no_network_namespace_and_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_pipe_is_not_a_network_namespace_and_does_not_block(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(NetnsError, match=r"pipe is not a network namespace$"):
         open_netns(str(tmp_path / "pipe"))
 
 
 @pytest.mark.parametrize("kind", ["mnt", "uts", "ipc", "pid", "user"])
-def test_a_namespace_of_another_kind_is_no_network_namespace(kind: str) -> None:
+def test_a_namespace_of_another_kind_is_not_a_network_namespace(kind: str) -> None:
     with pytest.raises(NetnsError, match=f"^/proc/self/ns/{kind} is not a network namespace$"):
         open_netns(f"/proc/self/ns/{kind}")
 
 
-def test_a_refused_path_leaves_no_descriptor_open(tmp_path: Path) -> None:
+def test_a_rejected_path_leaves_no_descriptor_open(tmp_path: Path) -> None:
     before = os.listdir("/proc/self/fd")
     with pytest.raises(NetnsError):
         open_netns(str(tmp_path))
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_a_path_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+def test_a_path_without_read_permission_is_an_error(tmp_path: Path) -> None:
     """As another user: root may read everything."""
     code = f"""
 import os, sys
@@ -105,7 +105,7 @@ except NetnsError as error:
     assert done.stdout.strip().endswith("cannot open: Permission denied")
 
 
-def test_a_thread_is_in_the_namespace_during_its_visit_and_back_afterwards(sandbox: Netns, netns_fd: int) -> None:
+def test_a_thread_enters_the_namespace_and_returns(sandbox: Netns, netns_fd: int) -> None:
     home = own_netns_id()
     with InNetns(netns_fd):
         assert own_netns_id() != home
@@ -113,7 +113,7 @@ def test_a_thread_is_in_the_namespace_during_its_visit_and_back_afterwards(sandb
     assert own_netns_id() == home
 
 
-def test_a_thread_is_back_after_an_error_too(netns_fd: int) -> None:
+def test_a_thread_returns_after_an_error_too(netns_fd: int) -> None:
     home = own_netns_id()
 
     def fail() -> None:
@@ -125,7 +125,7 @@ def test_a_thread_is_back_after_an_error_too(netns_fd: int) -> None:
     assert own_netns_id() == home
 
 
-def test_a_visit_leaves_no_descriptor_open(netns_fd: int) -> None:
+def test_entering_leaves_no_descriptor_open(netns_fd: int) -> None:
     with InNetns(netns_fd):
         pass
     before = os.listdir("/proc/self/fd")
@@ -134,7 +134,7 @@ def test_a_visit_leaves_no_descriptor_open(netns_fd: int) -> None:
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_what_is_no_network_namespace_cannot_be_entered(tmp_path: Path) -> None:
+def test_a_descriptor_of_something_else_cannot_be_entered(tmp_path: Path) -> None:
     home = own_netns_id()
     fd = os.open(tmp_path, os.O_RDONLY)
     try:
@@ -145,7 +145,7 @@ def test_what_is_no_network_namespace_cannot_be_entered(tmp_path: Path) -> None:
     assert own_netns_id() == home
 
 
-def test_a_thread_that_cannot_return_ends_the_process(sandbox: Netns) -> None:
+def test_a_thread_that_cannot_return_exits_the_process(sandbox: Netns) -> None:
     code = f"""
 import os, sys
 sys.path[:] = {sys.path!r}

@@ -1,4 +1,4 @@
-"""A process without a free descriptor gets one of our errors, stays where it is and makes nothing."""
+"""Without a free descriptor, calls raise one of our errors, stay in their namespace and create nothing."""
 
 import os
 import resource
@@ -43,7 +43,7 @@ def test_a_namespace_cannot_be_entered(netns_fd: int) -> None:
     assert os.readlink("/proc/thread-self/ns/net") == home
 
 
-def test_nothing_is_made(node: Netns, sandbox: Netns, netns_fd: int) -> None:
+def test_nothing_is_created(node: Netns, sandbox: Netns, netns_fd: int) -> None:
     with node.inside(), no_descriptor_free(), pytest.raises(KernelError, match="Too many open files"):
         make_interfaces(netns_fd, [interface_plan()])
     assert (node.links(), sandbox.links()) == ([], [])

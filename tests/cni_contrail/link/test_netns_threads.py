@@ -1,4 +1,4 @@
-"""Many pods at once, each by a thread of one process: nobody lands in another's sandbox."""
+"""Many pods at once, each in a thread of one process: no thread enters another thread's sandbox."""
 
 import os
 import threading
@@ -25,7 +25,7 @@ def plans_of(pod: int) -> list[InterfacePlan]:
     ]
 
 
-def test_twenty_threads_make_interfaces_in_twenty_sandboxes(node: Netns, make_netns: Callable[[str], Netns]) -> None:
+def test_twenty_threads_create_interfaces_in_twenty_sandboxes(node: Netns, make_netns: Callable[[str], Netns]) -> None:
     sandboxes = [make_netns("pod") for _ in range(PODS)]
     start = threading.Barrier(PODS)
 
@@ -51,7 +51,9 @@ def test_twenty_threads_make_interfaces_in_twenty_sandboxes(node: Netns, make_ne
     assert sorted(node.links()) == sorted(plan.host_name for pod in range(PODS) for plan in plans_of(pod))
 
 
-def test_twenty_threads_remove_what_twenty_made(node: Netns, make_netns: Callable[[str], Netns]) -> None:
+def test_twenty_threads_remove_the_interfaces_of_twenty_sandboxes(
+    node: Netns, make_netns: Callable[[str], Netns]
+) -> None:
     sandbox = make_netns("pod")
     fd = open_netns(sandbox.path)
     plans = [interface_plan(position) for position in range(1, PODS + 1)]

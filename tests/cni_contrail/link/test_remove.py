@@ -1,4 +1,4 @@
-"""Links go by name and alias: all that are ours, none that are not, and what is gone is no error."""
+"""Removal by name and alias: all links that are ours, no others; a missing link is not an error."""
 
 import errno
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def remove_in(node: Netns, *links: HostLink) -> list[str]:
         return remove_links(links)
 
 
-def test_all_interfaces_go_with_their_sandbox_ends(make: Make, node: Netns, sandbox: Netns) -> None:
+def test_all_interfaces_are_removed_with_their_sandbox_ends(make: Make, node: Netns, sandbox: Netns) -> None:
     plans = [interface_plan(position) for position in range(4)]
     make(*plans)
     assert remove_in(node, *map(host_link, plans)) == []
@@ -40,44 +40,44 @@ def test_removing_twice_is_no_error(make: Make, node: Netns) -> None:
         assert remove_in(node, host_link(interface_plan())) == []
 
 
-def test_only_what_is_asked_for_goes(make: Make, node: Netns, sandbox: Netns) -> None:
+def test_only_requested_links_are_removed(make: Make, node: Netns, sandbox: Netns) -> None:
     make(interface_plan(0), interface_plan(1), interface_plan(2))
     assert remove_in(node, host_link(interface_plan(1))) == []
     assert (node.links(), sandbox.links()) == (["tapplan0", "tapplan2"], ["eth0", "eth2"])
 
 
-def test_nothing_asked_for_removes_nothing(node: Netns) -> None:
+def test_an_empty_request_removes_nothing(node: Netns) -> None:
     assert remove_in(node) == []
 
 
-def test_the_sandbox_need_not_be_there(make: Make, node: Netns, sandbox: Netns) -> None:
-    """Its end, and the whole pair, goes some time after the namespace; both orders are fine."""
+def test_the_sandbox_may_be_gone(make: Make, node: Netns, sandbox: Netns) -> None:
+    """The kernel deletes the pair some time after the namespace; removal works before and after that."""
     make(interface_plan())
     sandbox.delete()
     assert remove_in(node, host_link(interface_plan())) == []
     assert node.links() == []
 
 
-def test_a_link_that_was_not_marked_yet_is_ours(make: Make, node: Netns) -> None:
+def test_a_link_without_alias_is_ours(make: Make, node: Netns) -> None:
     make(interface_plan(alias=""))
     assert remove_in(node, host_link(interface_plan())) == []
     assert node.links() == []
 
 
-def test_a_link_with_another_alias_stays_and_is_told(make: Make, node: Netns) -> None:
+def test_a_link_with_another_alias_is_kept_and_reported(make: Make, node: Netns) -> None:
     make(interface_plan(0, alias="contrail fedcba987654 default/other 5"), interface_plan(1))
     assert remove_in(node, host_link(interface_plan(0)), host_link(interface_plan(1))) == ["tapplan0"]
     assert node.links() == ["tapplan0"]
 
 
-def test_an_alias_may_hold_any_letters(make: Make, node: Netns) -> None:
+def test_an_alias_may_contain_any_characters(make: Make, node: Netns) -> None:
     plan = interface_plan(alias="contrail 0123456789ab naïve/pød 5")
     make(plan)
     assert remove_in(node, host_link(plan)) == []
     assert node.links() == []
 
 
-def test_a_link_that_goes_between_looking_and_deleting_is_no_error(
+def test_a_link_deleted_between_lookup_and_deletion_is_no_error(
     make: Make, node: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(interface_plan())
@@ -91,7 +91,7 @@ def test_a_link_that_goes_between_looking_and_deleting_is_no_error(
     assert remove_in(node, host_link(interface_plan())) == []
 
 
-def test_a_link_that_took_the_name_between_looking_and_deleting_stays(
+def test_a_link_that_took_over_the_name_between_lookup_and_deletion_is_kept(
     make: Make, node: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(interface_plan())
@@ -107,13 +107,13 @@ def test_a_link_that_took_the_name_between_looking_and_deleting_stays(
     assert sorted(node.links()) == ["newer", "tapplan0"]
 
 
-def test_a_link_that_the_kernel_keeps_is_told(node: Netns) -> None:
+def test_a_link_that_the_kernel_does_not_delete_is_an_error(node: Netns) -> None:
     with node.inside(), pytest.raises(KernelError, match=r"^delete link lo: Operation not supported") as caught:
         remove_links([HostLink("lo", "")])
     assert caught.value.errno == errno.EOPNOTSUPP
 
 
-def test_a_link_that_cannot_be_looked_at_is_told(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_that_cannot_be_read_is_an_error(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
     refusal = KernelError("find link tapplan0", errno.EPERM, "Operation not permitted")
 
     def refuse(self: RouteSocket, requests: Sequence[Request]) -> list[bytes | KernelError]:

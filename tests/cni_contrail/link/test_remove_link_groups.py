@@ -1,4 +1,4 @@
-"""Several links are deleted as a group, with one wait; a link of somebody else's never goes with them."""
+"""Several links are deleted as a group, with one RCU wait; foreign links are never deleted with them."""
 
 import errno
 import threading
@@ -25,7 +25,7 @@ PLANS = [bare_plan(position) for position in range(4)]
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
-    """All that the kernel is asked to carry out."""
+    """All requests to the kernel."""
     requests: list[Request] = []
     execute = RouteSocket.execute
 
@@ -47,7 +47,7 @@ def deletions(asked: Sequence[Request]) -> list[str]:
 
 
 def their_group(node: Netns) -> int:
-    """The number that our links will bear."""
+    """The group number that our links will get."""
     return BASE | int(link(node, PLANS[0].host_name)["ifindex"])
 
 
@@ -57,7 +57,7 @@ def add_foreign(node: Netns, group: int) -> None:
 
 
 @pytest.mark.parametrize("number", [2, 4])
-def test_one_deletion_takes_them_all(make: Make, node: Netns, asked: list[Request], number: int) -> None:
+def test_one_deletion_removes_all_links(make: Make, node: Netns, asked: list[Request], number: int) -> None:
     make(*PLANS)
     group = their_group(node)
     remove_in(node, PLANS[:number])
@@ -65,7 +65,7 @@ def test_one_deletion_takes_them_all(make: Make, node: Netns, asked: list[Reques
     assert node.links() == [plan.host_name for plan in PLANS[number:]]
 
 
-def test_one_link_alone_is_no_group(make: Make, node: Netns, asked: list[Request]) -> None:
+def test_a_single_link_is_deleted_without_a_group(make: Make, node: Netns, asked: list[Request]) -> None:
     make(*PLANS)
     asked.clear()
     remove_in(node, PLANS[:1])
@@ -73,14 +73,16 @@ def test_one_link_alone_is_no_group(make: Make, node: Netns, asked: list[Request
 
 
 @pytest.mark.parametrize("group", [0, 1, 7, 255, BASE, 0x7FFFFFFF])
-def test_links_of_other_groups_stay(make: Make, node: Netns, group: int) -> None:
+def test_links_of_other_groups_are_kept(make: Make, node: Netns, group: int) -> None:
     make(*PLANS)
     add_foreign(node, group)
     remove_in(node)
     assert sorted(node.links()) == ["theirs", "theirs-peer"]
 
 
-def test_a_link_of_the_very_number_stays_and_ours_go_one_by_one(make: Make, node: Netns, asked: list[Request]) -> None:
+def test_a_foreign_link_of_the_same_group_is_kept_and_ours_are_deleted_one_by_one(
+    make: Make, node: Netns, asked: list[Request]
+) -> None:
     make(*PLANS)
     add_foreign(node, their_group(node))
     asked.clear()
@@ -89,7 +91,7 @@ def test_a_link_of_the_very_number_stays_and_ours_go_one_by_one(make: Make, node
     assert deletions(asked) == [f"delete link {plan.host_name}" for plan in PLANS]
 
 
-def test_a_link_that_takes_the_number_when_ours_have_it_stays(
+def test_a_foreign_link_that_joins_the_group_later_is_kept(
     make: Make, node: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(*PLANS)
@@ -106,7 +108,7 @@ def test_a_link_that_takes_the_number_when_ours_have_it_stays(
     assert sorted(node.links()) == ["theirs", "theirs-peer"]
 
 
-def test_those_that_bear_a_number_of_a_deletion_that_was_killed_go_with_the_next(make: Make, node: Netns) -> None:
+def test_links_left_in_a_group_by_a_killed_deletion_are_deleted_by_the_next(make: Make, node: Netns) -> None:
     make(*PLANS)
     for plan in PLANS:
         node.ip("link", "set", plan.host_name, "group", str(BASE | 5))
@@ -114,7 +116,7 @@ def test_those_that_bear_a_number_of_a_deletion_that_was_killed_go_with_the_next
     assert node.links() == []
 
 
-def test_one_that_goes_meanwhile_is_no_error(make: Make, node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_deleted_meanwhile_is_no_error(make: Make, node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
     make(*PLANS)
     set_group = links.set_group
 
@@ -137,7 +139,7 @@ def nothing_found(self: RouteSocket, request: Request) -> list[bytes]:
 
 
 @pytest.mark.parametrize("dump", [refuse_dump, nothing_found])
-def test_where_links_cannot_be_read_they_go_one_by_one(
+def test_links_are_deleted_one_by_one_if_they_cannot_be_listed(
     make: Make,
     node: Netns,
     asked: list[Request],
@@ -152,7 +154,7 @@ def test_where_links_cannot_be_read_they_go_one_by_one(
     assert len(deletions(asked)) == len(PLANS)
 
 
-def test_where_the_kernel_refuses_groups_they_go_one_by_one(
+def test_links_are_deleted_one_by_one_if_the_kernel_rejects_groups(
     make: Make, node: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(*PLANS)
@@ -163,7 +165,7 @@ def test_where_the_kernel_refuses_groups_they_go_one_by_one(
 
 @pytest.fixture
 def crowd(node: Netns, make: Make) -> list[list[InterfacePlan]]:
-    """Eight attachments of three interfaces each, and links of other people's."""
+    """Eight attachments of three interfaces each, and foreign links."""
     plans = [
         [bare_plan(0, name=f"e{n}-{i}", host_name=f"tapc{n}-{i}", mac=f"02:00:00:00:{n:02x}:{i:02x}") for i in range(3)]
         for n in range(8)
@@ -174,7 +176,7 @@ def crowd(node: Netns, make: Make) -> list[list[InterfacePlan]]:
     return plans
 
 
-def test_many_deletions_at_once_take_each_its_own(node: Netns, crowd: list[list[InterfacePlan]]) -> None:
+def test_concurrent_deletions_remove_only_their_own_links(node: Netns, crowd: list[list[InterfacePlan]]) -> None:
     spared = crowd.pop()
     threads = [threading.Thread(target=remove_in, args=(node, plans)) for plans in crowd]
     for thread in threads:

@@ -1,4 +1,4 @@
-"""A gateway need not be in the subnet of its interface: single addresses and point-to-point links have such ones."""
+"""Gateways outside the subnet of their interface, as with single addresses and point-to-point links."""
 
 import pytest
 
@@ -10,25 +10,25 @@ from tests.support.kernel_state import defaults, routes
 from tests.support.netns import Netns
 
 
-def test_a_gateway_beyond_the_subnet_is_taken_to_be_on_the_link(make: Make, sandbox: Netns) -> None:
+def test_a_gateway_outside_the_subnet_is_onlink(make: Make, sandbox: Netns) -> None:
     make(bare_plan(addresses=(Address("10.0.0.5", 32),), defaults=(DefaultRoute("169.254.1.1", asked=False),)))
     (default,) = defaults(sandbox, version=4)
     assert (default["gateway"], default["flags"]) == ("169.254.1.1", ["onlink"])
 
 
-def test_the_same_for_ipv6(make: Make, sandbox: Netns) -> None:
+def test_an_ipv6_gateway_outside_the_subnet_is_onlink(make: Make, sandbox: Netns) -> None:
     make(bare_plan(addresses=(Address("fd00::5", 128),), defaults=(DefaultRoute("fd99::1", asked=False),)))
     (default,) = defaults(sandbox, version=6)
     assert (default["gateway"], default["flags"]) == ("fd99::1", ["onlink"])
 
 
-def test_the_same_for_a_route(make: Make, sandbox: Netns) -> None:
+def test_a_route_gateway_outside_the_subnet_is_onlink(make: Make, sandbox: Netns) -> None:
     make(bare_plan(addresses=(Address("10.0.0.5", 32),), routes=(Route("10.100.0.0/16", "10.0.0.1"),)))
     (route,) = routes(sandbox, version=4)
     assert (route["dst"], route["gateway"], route["flags"]) == ("10.100.0.0/16", "10.0.0.1", ["onlink"])
 
 
-def test_a_gateway_in_the_subnet_is_left_to_the_kernel_to_judge(make: Make, sandbox: Netns) -> None:
+def test_a_gateway_in_the_subnet_is_not_onlink(make: Make, sandbox: Netns) -> None:
     make(
         bare_plan(
             addresses=(Address("10.0.0.5", 24), Address("fd00::5", 64)),
@@ -38,13 +38,13 @@ def test_a_gateway_in_the_subnet_is_left_to_the_kernel_to_judge(make: Make, sand
     assert [route["flags"] for version in (4, 6) for route in routes(sandbox, version=version)] == [[], []]
 
 
-def test_a_link_local_gateway_of_ipv6_is_on_every_link(make: Make, sandbox: Netns) -> None:
+def test_an_ipv6_link_local_gateway_is_not_onlink(make: Make, sandbox: Netns) -> None:
     make(bare_plan(addresses=(Address("fd00::5", 128),), defaults=(DefaultRoute("fe80::1", asked=False),)))
     (default,) = defaults(sandbox, version=6)
     assert (default["gateway"], default["flags"]) == ("fe80::1", [])
 
 
-def test_an_ipv4_route_may_lead_by_way_of_an_ipv6_gateway(make: Make, sandbox: Netns) -> None:
+def test_an_ipv4_route_may_have_an_ipv6_gateway(make: Make, sandbox: Netns) -> None:
     make(
         bare_plan(
             addresses=(Address("10.0.0.5", 32), Address("fd00::5", 64)), routes=(Route("10.100.0.0/16", "fd00::1"),)
@@ -69,7 +69,7 @@ def test_interfaces_with_single_addresses_may_share_a_gateway(make: Make, sandbo
         assert [route["dev"] for route in routes(sandbox, version=version)] == ["eth1", "eth2", "eth3"]
 
 
-def test_a_gateway_that_is_no_host_is_refused_in_the_kernels_words(make: Make, sandbox: Netns) -> None:
+def test_a_multicast_gateway_is_rejected_with_the_kernels_explanation(make: Make, sandbox: Netns) -> None:
     with pytest.raises(KernelError, match=r"^eth0: add default route via 10\.0\.0\.255: .*Nexthop has invalid gateway"):
         make(bare_plan(addresses=(Address("10.0.0.5", 24),), defaults=(DefaultRoute("10.0.0.255", asked=False),)))
     assert sandbox.links() == []

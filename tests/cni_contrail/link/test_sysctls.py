@@ -1,4 +1,4 @@
-"""Sysctls: what is set on either side, through which mount, and what is said where it cannot be."""
+"""Sysctls: settings of both ends, the mount they are written through, and errors."""
 
 import subprocess
 import sys
@@ -26,18 +26,18 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize(("key", "value"), SETTINGS.items())
-def test_a_sandbox_end_with_ipv6_is_settled(make: Make, sandbox: Netns, key: str, value: str) -> None:
+def test_a_sandbox_end_with_ipv6_has_all_settings(make: Make, sandbox: Netns, key: str, value: str) -> None:
     make(interface_plan())
     assert read_sysctl(sandbox, key) == value
 
 
-def test_a_sandbox_end_without_ipv6_only_takes_no_router_advertisements(make: Make, sandbox: Netns) -> None:
+def test_a_sandbox_end_without_ipv6_only_ignores_router_advertisements(make: Make, sandbox: Netns) -> None:
     make(bare_plan(addresses=ONLY_IPV4))
     assert read_sysctl(sandbox, "net/ipv6/conf/eth0/accept_ra") == "0"
     assert read_sysctl(sandbox, "net/ipv6/conf/eth0/accept_dad") == "1"
 
 
-def test_the_settings_of_the_sandbox_for_all_links_stay(make: Make, sandbox: Netns) -> None:
+def test_sandbox_settings_for_all_links_are_unchanged(make: Make, sandbox: Netns) -> None:
     kinds = ("disable_ipv6", "accept_ra", "accept_dad", "ndisc_notify")
     keys = [f"net/ipv6/conf/{which}/{kind}" for which in ("all", "default") for kind in kinds]
     before = [read_sysctl(sandbox, key) for key in keys]
@@ -45,14 +45,14 @@ def test_the_settings_of_the_sandbox_for_all_links_stay(make: Make, sandbox: Net
     assert [read_sysctl(sandbox, key) for key in keys] == before
 
 
-def test_addresses_survive_a_link_that_goes_down_and_up(make: Make, sandbox: Netns) -> None:
+def test_addresses_survive_link_down_and_up(make: Make, sandbox: Netns) -> None:
     make(interface_plan())
     sandbox.ip("link", "set", "eth0", "down")
     sandbox.ip("link", "set", "eth0", "up")
     assert address_texts(sandbox, "eth0") == ["10.0.0.5/24", "fd00::5/64"]
 
 
-def test_the_host_end_takes_no_router_advertisements(make: Make, node: Netns) -> None:
+def test_the_host_end_ignores_router_advertisements(make: Make, node: Netns) -> None:
     write_sysctl(node, "net/ipv6/conf/default/accept_ra", "2")
     make(interface_plan(), interface_plan(1, addresses=ONLY_IPV4))
     for name in ("tapplan0", "tapplan1"):
@@ -67,7 +67,7 @@ def settings_folder(folder: Path, *keys: str) -> str:
     return str(folder)
 
 
-def test_settings_are_written_below_the_given_folder(make: Make, sandbox: Netns, tmp_path: Path) -> None:
+def test_settings_are_written_below_the_given_directory(make: Make, sandbox: Netns, tmp_path: Path) -> None:
     keys = [key for key in SETTINGS if "ipv6" in key]
     folder = settings_folder(tmp_path, *keys, "net/ipv6/conf/tapplan0/accept_ra")
     make(interface_plan(), sysctl_dir=folder)
@@ -76,7 +76,7 @@ def test_settings_are_written_below_the_given_folder(make: Make, sandbox: Netns,
     assert read_sysctl(sandbox, "net/ipv6/conf/eth0/accept_ra") == "1", "the real one is not touched"
 
 
-def test_a_setting_that_is_not_there_is_named_with_key_and_path(make: Make, tmp_path: Path) -> None:
+def test_a_missing_setting_is_an_error_with_key_and_path(make: Make, tmp_path: Path) -> None:
     folder = settings_folder(tmp_path, "net/ipv6/conf/tapplan0/accept_ra")
     with pytest.raises(SysctlError) as caught:
         make(interface_plan(), sysctl_dir=folder)
@@ -86,7 +86,7 @@ def test_a_setting_that_is_not_there_is_named_with_key_and_path(make: Make, tmp_
     )
 
 
-def test_a_folder_without_settings_is_named(make: Make, tmp_path: Path) -> None:
+def test_a_directory_without_settings_is_an_error(make: Make, tmp_path: Path) -> None:
     with pytest.raises(SysctlError, match=f"^{tmp_path}: no kernel settings: {tmp_path}/net not found$"):
         make(interface_plan(), sysctl_dir=str(tmp_path))
 
@@ -114,7 +114,7 @@ def make_on_read_only_mount(node: Netns, sandbox: Netns) -> str:
     return done.stdout.strip()
 
 
-def test_a_read_only_mount_is_told(node: Netns, sandbox: Netns) -> None:
+def test_a_read_only_mount_is_an_error(node: Netns, sandbox: Netns) -> None:
     assert make_on_read_only_mount(node, sandbox) == (
         "eth0: set net.ipv6.conf.tapplan0.accept_ra to 0: "
         "/proc/sys/net/ipv6/conf/tapplan0/accept_ra: Read-only file system"
@@ -122,7 +122,7 @@ def test_a_read_only_mount_is_told(node: Netns, sandbox: Netns) -> None:
     assert (node.links(), sandbox.links()) == ([], [])
 
 
-def test_a_read_only_mount_is_enough_where_the_settings_are_right_already(node: Netns, sandbox: Netns) -> None:
+def test_a_read_only_mount_suffices_if_the_settings_have_their_values(node: Netns, sandbox: Netns) -> None:
     write_sysctl(node, "net/ipv6/conf/default/accept_ra", "0")
     for kind, value in {"accept_ra": "0", "accept_dad": "0", "keep_addr_on_down": "1", "ndisc_notify": "1"}.items():
         write_sysctl(sandbox, f"net/ipv6/conf/default/{kind}", value)
@@ -130,37 +130,37 @@ def test_a_read_only_mount_is_enough_where_the_settings_are_right_already(node: 
     assert address_texts(sandbox, "eth0") == ["10.0.0.5/24", "fd00::5/64"]
 
 
-def test_a_kernel_without_ipv6_is_fine_where_the_plan_has_none(make: Make, sandbox: Netns, tmp_path: Path) -> None:
+def test_a_kernel_without_ipv6_suffices_for_a_plan_without_ipv6(make: Make, sandbox: Netns, tmp_path: Path) -> None:
     (tmp_path / "net/ipv4").mkdir(parents=True)
     make(bare_plan(addresses=ONLY_IPV4), sysctl_dir=str(tmp_path))
     assert address_texts(sandbox, "eth0") == ["10.0.0.5/24"]
 
 
-def test_a_kernel_without_ipv6_is_told_where_the_plan_has_some(make: Make, node: Netns, tmp_path: Path) -> None:
+def test_a_kernel_without_ipv6_is_an_error_for_a_plan_with_ipv6(make: Make, node: Netns, tmp_path: Path) -> None:
     (tmp_path / "net/ipv4").mkdir(parents=True)
     with pytest.raises(LinkError, match=r"^eth0: cannot have an IPv6 address: IPv6 is disabled in the kernel \("):
         make(interface_plan(), sysctl_dir=str(tmp_path))
     assert node.links() == []
 
 
-def test_an_mtu_too_small_for_ipv6_is_fine_where_the_plan_has_none(make: Make, sandbox: Netns) -> None:
+def test_an_mtu_too_small_for_ipv6_suffices_for_a_plan_without_ipv6(make: Make, sandbox: Netns) -> None:
     make(bare_plan(addresses=ONLY_IPV4, mtu=1279))
     assert address_texts(sandbox, "eth0") == ["10.0.0.5/24"]
 
 
-def test_an_mtu_too_small_for_ipv6_is_told_where_the_plan_has_some(make: Make, node: Netns) -> None:
+def test_an_mtu_too_small_for_ipv6_is_an_error_for_a_plan_with_ipv6(make: Make, node: Netns) -> None:
     with pytest.raises(LinkError, match=r"^eth0: cannot have an IPv6 address: its MTU of 1279 is below 1280"):
         make(interface_plan(mtu=1279))
     assert node.links() == []
 
 
-def test_the_smallest_mtu_of_ipv6_is_enough(make: Make, sandbox: Netns) -> None:
+def test_the_minimum_mtu_of_ipv6_suffices(make: Make, sandbox: Netns) -> None:
     make(interface_plan(mtu=1280))
     assert address_texts(sandbox, "eth0") == ["10.0.0.5/24", "fd00::5/64"]
 
 
-def test_the_threads_namespace_decides_and_not_the_mount(make: Make, node: Netns, sandbox: Netns) -> None:
-    """Both sides are written through one mount of /proc/sys, which is why a host's one can stand anywhere."""
+def test_the_namespace_of_the_thread_decides_not_the_mount(make: Make, node: Netns, sandbox: Netns) -> None:
+    """Both ends are written through one mount of /proc/sys, so the host's may be mounted anywhere."""
     make(interface_plan(name="same", host_name="same"))
     assert read_sysctl(node, "net/ipv6/conf/same/ndisc_notify") == "0"
     assert read_sysctl(sandbox, "net/ipv6/conf/same/ndisc_notify") == "1"
