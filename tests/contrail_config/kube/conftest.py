@@ -1,4 +1,4 @@
-"""A fixture for the tests of the Kubernetes client."""
+"""Fixture for the tests of the Kubernetes client."""
 
 import pytest
 

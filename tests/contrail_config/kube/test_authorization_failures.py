@@ -18,77 +18,77 @@ ENDS = 'pods "web-0" is forbidden: unable to create new content in namespace blu
 QUOTA = 'virtualmachines.opencontrail.org "web-0" is forbidden: exceeded quota: all, requested: 1, used: 9, limited: 9'
 
 
-async def refuse(authorization_failures: AuthorizationFailures, *messages: str, every: float) -> None:
-    """Each message after a pause."""
+async def record(failures: AuthorizationFailures, *messages: str, every: float) -> None:
+    """Records the messages, `every` seconds apart."""
     for message in messages:
         await asyncio.sleep(every)
-        authorization_failures.record(message)
+        failures.record(message)
 
 
 def test_a_single_failure_is_not_reported() -> None:
     async def play() -> None:
-        authorization_failures = AuthorizationFailures()
-        authorization_failures.record(f"pods is forbidden: {LIST}")
+        failures = AuthorizationFailures()
+        failures.record(f"pods is forbidden: {LIST}")
         await asyncio.sleep(2 * PERSISTENT_AFTER)
-        assert authorization_failures.persistent() == []
+        assert failures.persistent() == []
 
     run_fast(play())
 
 
 def test_many_failures_at_the_same_time_are_not_reported() -> None:
     async def play() -> None:
-        authorization_failures = AuthorizationFailures()
-        await refuse(authorization_failures, *[LIST] * 100, every=0.9 * PERSISTENT_AFTER / 100)
-        assert authorization_failures.persistent() == []
+        failures = AuthorizationFailures()
+        await record(failures, *[LIST] * 100, every=0.9 * PERSISTENT_AFTER / 100)
+        assert failures.persistent() == []
 
     run_fast(play())
 
 
 def test_a_repeated_failure_is_reported_with_the_servers_message() -> None:
     async def play() -> None:
-        authorization_failures = AuthorizationFailures()
-        await refuse(authorization_failures, *[f"pods is forbidden: {LIST}"] * 3, every=PERSISTENT_AFTER)
-        assert authorization_failures.persistent() == [LIST]
+        failures = AuthorizationFailures()
+        await record(failures, *[f"pods is forbidden: {LIST}"] * 3, every=PERSISTENT_AFTER)
+        assert failures.persistent() == [LIST]
 
     run_fast(play())
 
 
 def test_the_longest_pause_between_two_attempts_expires_nothing() -> None:
     async def play() -> None:
-        authorization_failures = AuthorizationFailures()
+        failures = AuthorizationFailures()
         for _ in range(5):
-            await refuse(authorization_failures, LIST, LIST, every=30.0)
-            assert authorization_failures.persistent() == [LIST]
+            await record(failures, LIST, LIST, every=30.0)
+            assert failures.persistent() == [LIST]
 
     run_fast(play())
 
 
 def test_a_failure_that_is_not_repeated_expires() -> None:
     async def play() -> None:
-        authorization_failures = AuthorizationFailures()
-        await refuse(authorization_failures, LIST, LIST, every=PERSISTENT_AFTER)
+        failures = AuthorizationFailures()
+        await record(failures, LIST, LIST, every=PERSISTENT_AFTER)
         await asyncio.sleep(FORGOTTEN_AFTER)
-        assert authorization_failures.persistent() == []
-        authorization_failures.record(LIST)
-        assert authorization_failures.persistent() == []
+        assert failures.persistent() == []
+        failures.record(LIST)
+        assert failures.persistent() == []
 
     run_fast(play())
 
 
 def test_a_right_is_the_same_in_all_namespaces() -> None:
     async def play() -> None:
-        authorization_failures = AuthorizationFailures()
-        await refuse(authorization_failures, CREATE.format("blue"), CREATE.format("red"), every=PERSISTENT_AFTER)
-        assert authorization_failures.persistent() == [CREATE.format("red")]
+        failures = AuthorizationFailures()
+        await record(failures, CREATE.format("blue"), CREATE.format("red"), every=PERSISTENT_AFTER)
+        assert failures.persistent() == [CREATE.format("red")]
 
     run_fast(play())
 
 
 def test_different_rights_are_reported_separately() -> None:
     async def play() -> None:
-        authorization_failures = AuthorizationFailures()
-        await refuse(authorization_failures, *[LIST, CREATE.format("blue")] * 2, every=PERSISTENT_AFTER)
-        assert authorization_failures.persistent() == [LIST, CREATE.format("blue")]
+        failures = AuthorizationFailures()
+        await record(failures, *[LIST, CREATE.format("blue")] * 2, every=PERSISTENT_AFTER)
+        assert failures.persistent() == [LIST, CREATE.format("blue")]
 
     run_fast(play())
 
@@ -96,9 +96,9 @@ def test_different_rights_are_reported_separately() -> None:
 @pytest.mark.parametrize("message", [ENDS, QUOTA, ""])
 def test_a_403_because_of_the_object_is_not_reported(message: str) -> None:
     async def play() -> None:
-        authorization_failures = AuthorizationFailures()
-        await refuse(authorization_failures, *[message] * 5, every=PERSISTENT_AFTER)
-        assert authorization_failures.persistent() == []
+        failures = AuthorizationFailures()
+        await record(failures, *[message] * 5, every=PERSISTENT_AFTER)
+        assert failures.persistent() == []
 
     run_fast(play())
 

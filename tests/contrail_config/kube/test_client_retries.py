@@ -59,28 +59,28 @@ async def test_a_request_fails_after_the_last_attempt(server: FakeApiServer, con
 @pytest.mark.parametrize("code", [400, 403, 404, 409, 410, 422])
 async def test_permanent_errors_are_not_retried(server: FakeApiServer, config_maps: ConfigMaps, code: int) -> None:
     server.faults.refuse(code, times=2)
-    with pytest.raises(KubeError) as refused:
+    with pytest.raises(KubeError) as raised:
         await config_maps.get("a")
-    assert refused.value.status == code
+    assert raised.value.status == code
     assert server.faults.refused == 1
 
 
 async def test_retry_after_delays_the_next_attempt(server: FakeApiServer, config_maps: ConfigMaps) -> None:
     await config_maps.create("a")
     server.faults.refuse(429, retry_after=1)
-    begun = time.monotonic()
+    started = time.monotonic()
     await config_maps.get("a")
-    assert 1.0 <= time.monotonic() - begun < 4
+    assert 1.0 <= time.monotonic() - started < 4
 
 
 async def test_a_retry_after_the_deadline_is_not_attempted(server: FakeApiServer) -> None:
     server.faults.refuse(429, retry_after=60)
-    begun = time.monotonic()
+    started = time.monotonic()
     async with connect(ClientConfig(server.url), deadline=5) as client:
-        with pytest.raises(KubeThrottledError) as refused:
+        with pytest.raises(KubeThrottledError) as raised:
             await client.get(CONFIG_MAPS, "a", namespace="default")
-    assert time.monotonic() - begun < 4
-    assert refused.value.retry_after == 60
+    assert time.monotonic() - started < 4
+    assert raised.value.retry_after == 60
 
 
 async def test_a_list_whose_continuation_expired_starts_over(client: KubeClient, server: FakeApiServer) -> None:
@@ -109,21 +109,21 @@ async def test_a_list_that_always_expires_fails(client: KubeClient, server: Fake
 async def test_a_connection_that_breaks_during_the_response_is_retried(
     server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    made = await config_maps.create("a", key="x" * 10_000)
+    created = await config_maps.create("a", key="x" * 10_000)
     server.faults.piece = 100
     server.faults.cut_answers = [500]
-    assert await config_maps.get("a") == made
+    assert await config_maps.get("a") == created
     assert server.requests.count("get configmaps") == 2
 
 
 async def test_a_lost_response_may_look_like_another_writers_conflict(
     server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    made = await config_maps.create("a")
+    created = await config_maps.create("a")
     server.faults.lost_answers = 1
     with pytest.raises(KubeConflictError):
         await config_maps.client.replace(
-            CONFIG_MAPS, "a", {**_body(made.metadata.resource_version)}, namespace="default"
+            CONFIG_MAPS, "a", {**_body(created.metadata.resource_version)}, namespace="default"
         )
     assert (await config_maps.get("a")).data == {"key": "mine"}
     server.faults.lost_answers = 1

@@ -17,12 +17,12 @@ from tests.support.following import eventually
 DEFINITION = definition_of(new_gadgets())
 NAME = DEFINITION["metadata"]["name"]
 
-Missing = asyncio.Task[None]
+Monitor = asyncio.Task[None]
 
 
 @pytest.fixture
-async def missing(client: KubeClient) -> AsyncIterator[Missing]:
-    """Looks at one definition, which is there."""
+async def monitor(client: KubeClient) -> AsyncIterator[Monitor]:
+    """Monitors one existing CRD."""
     uid = await ensure_crd(client, NAME, DEFINITION)
     task = asyncio.create_task(monitor_crds(client, {NAME: uid}, interval=0.01))
     yield task
@@ -30,50 +30,50 @@ async def missing(client: KubeClient) -> AsyncIterator[Missing]:
     await asyncio.wait([task])
 
 
-async def seen(server: FakeApiServer) -> None:
-    """Returns when the definition was looked at twice more."""
+async def polled_twice(server: FakeApiServer) -> None:
+    """Returns when the CRD was polled twice more."""
     before = server.requests.count("get customresourcedefinitions")
     await eventually(lambda: server.requests.count("get customresourcedefinitions") >= before + 2)
 
 
-async def heard(missing: Missing) -> None:
+async def reported(monitor: Monitor) -> None:
     with pytest.raises(KubeNotFoundError, match=f"{NAME}: deleted, and all its objects with it"):
-        await asyncio.wait_for(missing, 10)
+        await asyncio.wait_for(monitor, 10)
 
 
-async def test_an_existing_crd_is_no_error(server: FakeApiServer, missing: Missing) -> None:
-    await seen(server)
-    assert not missing.done()
+async def test_an_existing_crd_is_no_error(server: FakeApiServer, monitor: Monitor) -> None:
+    await polled_twice(server)
+    assert not monitor.done()
 
 
-async def test_a_deleted_crd_is_an_error(client: KubeClient, server: FakeApiServer, missing: Missing) -> None:
-    await seen(server)
+async def test_a_deleted_crd_is_an_error(client: KubeClient, server: FakeApiServer, monitor: Monitor) -> None:
+    await polled_twice(server)
     await client.delete(CUSTOM_RESOURCE_DEFINITIONS, NAME)
-    await heard(missing)
+    await reported(monitor)
 
 
-async def test_a_recreated_crd_is_an_error(client: KubeClient, server: FakeApiServer, missing: Missing) -> None:
-    """Between two looks."""
+async def test_a_recreated_crd_is_an_error(client: KubeClient, server: FakeApiServer, monitor: Monitor) -> None:
+    """Between two polls."""
     await client.delete(CUSTOM_RESOURCE_DEFINITIONS, NAME)
     create(server.storage, CRDS, "", DEFINITION)
-    await heard(missing)
+    await reported(monitor)
 
 
-async def test_a_terminating_crd_is_an_error(server: FakeApiServer, missing: Missing) -> None:
+async def test_a_terminating_crd_is_an_error(server: FakeApiServer, monitor: Monitor) -> None:
     found = server.storage.objects(CRDS)["", NAME]
-    leaving = {**found["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    server.storage.put(CRDS, {**found, "metadata": leaving})
-    await heard(missing)
+    terminating = {**found["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    server.storage.put(CRDS, {**found, "metadata": terminating})
+    await reported(monitor)
 
 
-async def test_an_emptied_etcd_is_an_error(server: FakeApiServer, missing: Missing) -> None:
+async def test_an_emptied_etcd_is_an_error(server: FakeApiServer, monitor: Monitor) -> None:
     server.empty_storage()
-    await heard(missing)
+    await reported(monitor)
 
 
 @pytest.mark.parametrize("code", [403, 409, 429, 500])
-async def test_a_failing_server_is_polled_again(server: FakeApiServer, missing: Missing, code: int) -> None:
+async def test_a_failing_server_is_polled_again(server: FakeApiServer, monitor: Monitor, code: int) -> None:
     server.faults.refuse(code, verb="get", times=8)
     await eventually(lambda: not server.faults.refusals)
-    await seen(server)
-    assert not missing.done()
+    await polled_twice(server)
+    assert not monitor.done()

@@ -126,18 +126,18 @@ async def test_a_server_that_is_down_is_unavailable(server: FakeApiServer) -> No
     async with connect(ClientConfig(server.url), deadline=0.2) as client:
         with pytest.raises(
             KubeUnavailableError, match=r": cannot connect to 127\.0\.0\.1:\d+: Connection refused$"
-        ) as refused:
+        ) as raised:
             await client.list_all(CONFIG_MAPS)
-    assert refused.value.status == 0
-    assert isinstance(refused.value.__cause__, aiohttp.ClientError)
+    assert raised.value.status == 0
+    assert isinstance(raised.value.__cause__, aiohttp.ClientError)
 
 
 async def test_a_connection_error_shows_address_and_system_message_only(server: FakeApiServer) -> None:
     port = URL(server.url).port
     async with connect(ClientConfig(f"https://127.0.0.1:{port}"), deadline=0.2) as client:
-        with pytest.raises(KubeUnavailableError, match=rf"cannot connect to 127\.0\.0\.1:{port}: \[SSL") as refused:
+        with pytest.raises(KubeUnavailableError, match=rf"cannot connect to 127\.0\.0\.1:{port}: \[SSL") as raised:
             await client.list_all(CONFIG_MAPS)
-    assert "object at 0x" not in str(refused.value)
+    assert "object at 0x" not in str(raised.value)
 
 
 async def test_a_server_that_never_responds_is_unavailable(server: FakeApiServer) -> None:
@@ -175,7 +175,7 @@ async def test_an_undecodable_object_is_an_error_of_get(client: KubeClient, serv
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """Config maps as if they held numbers."""
+    """Config maps whose data are numbers."""
 
     metadata: Metadata
     data: dict[str, int]
@@ -184,7 +184,7 @@ class Numbers(msgspec.Struct, frozen=True):
 async def test_redirects_are_not_followed(client: KubeClient, server: FakeApiServer) -> None:
     server.faults.refusals.clear()
     server.faults.refuse(302, verb="get")
-    with pytest.raises(KubeError, match="302") as refused:
+    with pytest.raises(KubeError, match="302") as raised:
         await client.get(CONFIG_MAPS, "a", namespace="default")
-    assert refused.value.status == 302
+    assert raised.value.status == 302
     assert server.requests == ["get configmaps"]

@@ -13,7 +13,7 @@ from tests.support.fast_loop import run_fast
 ALLOWED = 10.0
 LATE = 4.0
 NEARLY = 0.5
-"""Seconds that a slow machine, whose waits count as well, may add to those that are played."""
+"""Seconds of real time that a slow host may add to the fast time."""
 
 
 class LateCredentials(Anonymous):
@@ -23,22 +23,22 @@ class LateCredentials(Anonymous):
 
 
 class NewTokens(Anonymous):
-    """A new token each time, each as late as the other."""
+    """Returns a new token each time, after the same delay."""
 
     def __init__(self) -> None:
-        self._given = 0
+        self._count = 0
 
     async def current(self) -> Credential:
         await asyncio.sleep(LATE)
-        self._given += 1
-        return Credential(f"t{self._given}")
+        self._count += 1
+        return Credential(f"t{self._count}")
 
-    def invalidate(self, refused: Credential) -> bool:
+    def invalidate(self, rejected: Credential) -> bool:
         return True
 
 
 class LateTls:
-    """Believes the authority of the tests, late."""
+    """Trusts the authority of the tests, after a delay."""
 
     def __init__(self) -> None:
         self._context = ssl.create_default_context(cafile=path("authority.pem"))
@@ -48,25 +48,25 @@ class LateTls:
         return self._context
 
     def invalidate(self) -> None:
-        """There is nothing else."""
+        """Does nothing."""
 
 
-async def write(access: ClientConfig, *, allowed: float = ALLOWED) -> None:
-    ends = asyncio.get_running_loop().time() + allowed
-    async with connect(access, before_write=lambda: ends - asyncio.get_running_loop().time()) as client:
+async def write(config: ClientConfig, *, allowed: float = ALLOWED) -> None:
+    deadline = asyncio.get_running_loop().time() + allowed
+    async with connect(config, before_write=lambda: deadline - asyncio.get_running_loop().time()) as client:
         await ConfigMaps(client).create("a")
 
 
-def assert_told(server: FakeApiServer, seconds: float) -> None:
-    (told,) = server.time_limits
-    assert seconds - NEARLY < told <= seconds
+def assert_timeout_sent(server: FakeApiServer, seconds: float) -> None:
+    (sent,) = server.time_limits
+    assert seconds - NEARLY < sent <= seconds
 
 
 def test_the_time_to_get_credentials_is_subtracted() -> None:
     async def play() -> None:
         async with serve_fake_apiserver() as server:
             await write(ClientConfig(server.url, credentials=LateCredentials()))
-            assert_told(server, ALLOWED - LATE)
+            assert_timeout_sent(server, ALLOWED - LATE)
 
     run_fast(play())
 
@@ -75,7 +75,7 @@ def test_the_time_to_get_a_tls_context_is_subtracted() -> None:
     async def play() -> None:
         async with serve_fake_apiserver(tls=server_context()) as server:
             await write(ClientConfig(server.url, tls=LateTls()))
-            assert_told(server, ALLOWED - LATE)
+            assert_timeout_sent(server, ALLOWED - LATE)
 
     run_fast(play())
 
@@ -85,7 +85,7 @@ def test_the_time_of_a_rejected_attempt_is_subtracted() -> None:
         async with serve_fake_apiserver() as server:
             server.faults.tokens = {"t2"}
             await write(ClientConfig(server.url, credentials=NewTokens()))
-            assert_told(server, ALLOWED - 2 * LATE)
+            assert_timeout_sent(server, ALLOWED - 2 * LATE)
 
     run_fast(play())
 

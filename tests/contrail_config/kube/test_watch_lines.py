@@ -46,9 +46,9 @@ async def test_a_line_longer_than_any_buffer_is_yielded(length: int) -> None:
 
 async def test_a_long_line_in_small_chunks_takes_linear_time() -> None:
     async def seconds(count: int) -> float:
-        begun = time.process_time()
+        started = time.process_time()
         await lines(*[b"x" * 16] * count, b"\n")
-        return time.process_time() - begun
+        return time.process_time() - started
 
     await seconds(1000)
     assert await seconds(200_000) < 60 * await seconds(20_000)

@@ -1,4 +1,4 @@
-"""The certificates of these tests, and servers that bear them."""
+"""The certificates of these tests, and TLS contexts of servers."""
 
 import base64
 import ssl
@@ -8,12 +8,12 @@ _FOLDER = Path(__file__).parent / "certificates"
 
 
 def path(name: str) -> str:
-    """Path of a file (`authority.pem`, `client.key`)."""
+    """Returns the path of a file (`authority.pem`, `client.key`)."""
     return str(_FOLDER / name)
 
 
 def data(name: str) -> str:
-    """A file's contents as a kubeconfig file has them."""
+    """Returns a file's contents as in a kubeconfig."""
     return base64.b64encode((_FOLDER / name).read_bytes()).decode()
 
 
@@ -22,7 +22,7 @@ def text(name: str) -> str:
 
 
 def server_context(name: str = "server") -> ssl.SSLContext:
-    """What a server of this certificate needs; it asks clients for one of its authority, and takes those without."""
+    """Returns the context of a server with this certificate; it requests client certificates and requires none."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=path("authority.pem"))
     context.load_cert_chain(path(f"{name}.pem"), path(f"{name}.key"))
     context.verify_mode = ssl.CERT_OPTIONAL

@@ -1,4 +1,4 @@
-"""Each test of this folder runs on each server, in a namespace of its own."""
+"""Fixtures that run each test of this folder on each server, in its own namespace."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from tests.support.config_maps import ConfigMaps
 
 
 class Namespace(msgspec.Struct, frozen=True):
-    """A namespace, by its name alone."""
+    """A namespace with its name only."""
 
     metadata: Metadata
 

@@ -19,32 +19,32 @@ OTHER_UID = "7a1cbd2e-9d5f-4b0a-a0c1-0f1b6f3b6c11"
 
 
 async def test_a_created_object_gets_uid_and_version(config_maps: ConfigMaps) -> None:
-    made = await config_maps.create("a", key="value")
-    assert made.metadata.namespace == config_maps.namespace
-    assert made.metadata.uid
-    assert int(made.metadata.resource_version) > 0
-    assert await config_maps.get("a") == made
+    created = await config_maps.create("a", key="value")
+    assert created.metadata.namespace == config_maps.namespace
+    assert created.metadata.uid
+    assert int(created.metadata.resource_version) > 0
+    assert await config_maps.get("a") == created
 
 
 async def test_a_struct_can_be_created(client: KubeClient, config_maps: ConfigMaps) -> None:
     other = await config_maps.create("a", key="value")
     body = ConfigMap(metadata=type(other.metadata)(name="b"), data={"key": "value"})
-    made = await client.create(CONFIG_MAPS, body, namespace=config_maps.namespace)
-    assert made.data == {"key": "value"}
+    created = await client.create(CONFIG_MAPS, body, namespace=config_maps.namespace)
+    assert created.data == {"key": "value"}
 
 
 async def test_a_name_is_unique(config_maps: ConfigMaps) -> None:
     await config_maps.create("a")
-    with pytest.raises(KubeExistsError, match='configmaps "a" already exists') as refused:
+    with pytest.raises(KubeExistsError, match='configmaps "a" already exists') as raised:
         await config_maps.create("a")
-    assert (refused.value.status, refused.value.reason) == (409, "AlreadyExists")
+    assert (raised.value.status, raised.value.reason) == (409, "AlreadyExists")
 
 
 async def test_a_missing_object_is_named(config_maps: ConfigMaps) -> None:
-    with pytest.raises(KubeNotFoundError, match='configmaps "a" not found') as refused:
+    with pytest.raises(KubeNotFoundError, match='configmaps "a" not found') as raised:
         await config_maps.get("a")
-    assert refused.value.details is not None
-    assert (refused.value.details.name, refused.value.details.kind) == ("a", "configmaps")
+    assert raised.value.details is not None
+    assert (raised.value.details.name, raised.value.details.kind) == ("a", "configmaps")
 
 
 async def test_a_namespace_must_exist(client: KubeClient) -> None:
@@ -54,42 +54,42 @@ async def test_a_namespace_must_exist(client: KubeClient) -> None:
 
 async def test_a_kind_that_is_not_served_is_not_found(client: KubeClient) -> None:
     resource = Resource("none.example", "v1", "None", "nones", ConfigMap, namespaced=False)
-    with pytest.raises(KubeNotFoundError) as refused:
+    with pytest.raises(KubeNotFoundError) as raised:
         await client.list_all(resource)
-    assert refused.value.reason == ""
+    assert raised.value.reason == ""
 
 
 async def test_a_body_of_another_kind_is_rejected(client: KubeClient, namespace: str) -> None:
     wrong = Resource("", "v1", "Secret", "configmaps", ConfigMap)
-    with pytest.raises(KubeError) as refused:
+    with pytest.raises(KubeError) as raised:
         await client.create(wrong, {"metadata": {"name": "a"}}, namespace=namespace)
-    assert refused.value.status == 400
+    assert raised.value.status == 400
 
 
 async def test_a_body_without_a_name_is_invalid(client: KubeClient, namespace: str) -> None:
-    with pytest.raises(KubeInvalidError, match="name") as refused:
+    with pytest.raises(KubeInvalidError, match="name") as raised:
         await client.create(CONFIG_MAPS, {"metadata": {}}, namespace=namespace)
-    assert refused.value.details is not None
-    assert any("metadata.name" in cause.field for cause in refused.value.details.causes)
+    assert raised.value.details is not None
+    assert any("metadata.name" in cause.field for cause in raised.value.details.causes)
 
 
 async def test_replacing_removes_omitted_fields(client: KubeClient, config_maps: ConfigMaps) -> None:
-    made = await config_maps.create("a", labels={"x": "y"}, one="1", two="2")
+    created = await config_maps.create("a", labels={"x": "y"}, one="1", two="2")
     body = {
-        "metadata": {"name": "a", "resourceVersion": made.metadata.resource_version},
+        "metadata": {"name": "a", "resourceVersion": created.metadata.resource_version},
         "data": {"three": "3"},
     }
     await client.replace(CONFIG_MAPS, "a", body, namespace=config_maps.namespace)
     kept = await config_maps.get("a")
-    assert (kept.data, kept.metadata.labels, kept.metadata.uid) == ({"three": "3"}, {}, made.metadata.uid)
+    assert (kept.data, kept.metadata.labels, kept.metadata.uid) == ({"three": "3"}, {}, created.metadata.uid)
 
 
 async def test_replacing_an_older_version_is_a_conflict(client: KubeClient, config_maps: ConfigMaps) -> None:
-    made = await config_maps.create("a")
+    created = await config_maps.create("a")
     changed = await config_maps.change("a", key="value")
-    with pytest.raises(KubeConflictError, match="the object has been modified") as refused:
-        await client.replace(CONFIG_MAPS, "a", made, namespace=config_maps.namespace)
-    assert (refused.value.status, refused.value.reason) == (409, "Conflict")
+    with pytest.raises(KubeConflictError, match="the object has been modified") as raised:
+        await client.replace(CONFIG_MAPS, "a", created, namespace=config_maps.namespace)
+    assert (raised.value.status, raised.value.reason) == (409, "Conflict")
     assert await config_maps.get("a") == changed
 
 
@@ -102,10 +102,10 @@ async def test_replacing_another_uid_is_a_conflict(client: KubeClient, config_ma
 
 
 async def test_one_of_many_replacements_of_the_same_version_wins(client: KubeClient, config_maps: ConfigMaps) -> None:
-    made = await config_maps.create("a")
+    created = await config_maps.create("a")
 
     async def replace(number: int) -> ConfigMap:
-        body = ConfigMap(made.metadata, {"winner": str(number)})
+        body = ConfigMap(created.metadata, {"winner": str(number)})
         return await client.replace(CONFIG_MAPS, "a", body, namespace=config_maps.namespace)
 
     results = await asyncio.gather(*map(replace, range(5)), return_exceptions=True)
@@ -121,14 +121,14 @@ async def test_a_patch_merges_and_removes(config_maps: ConfigMaps) -> None:
 
 
 async def test_a_patch_that_changes_nothing_keeps_the_version(config_maps: ConfigMaps) -> None:
-    made = await config_maps.create("a", one="1")
-    assert await config_maps.change("a", one="1") == made
+    created = await config_maps.create("a", one="1")
+    assert await config_maps.change("a", one="1") == created
 
 
 async def test_a_patch_for_another_version_is_a_conflict(config_maps: ConfigMaps) -> None:
-    made = await config_maps.create("a")
+    created = await config_maps.create("a")
     await config_maps.change("a", one="1")
-    stated = {"resourceVersion": made.metadata.resource_version}
+    stated = {"resourceVersion": created.metadata.resource_version}
     with pytest.raises(KubeConflictError):
         await config_maps.patch("a", {"metadata": stated, "data": {"one": "2"}})
 
@@ -145,8 +145,8 @@ async def test_a_patch_of_a_missing_object_is_not_found(config_maps: ConfigMaps)
 
 
 async def test_a_deleted_object_is_gone(config_maps: ConfigMaps) -> None:
-    made = await config_maps.create("a")
-    await config_maps.delete("a", uid=made.metadata.uid, resource_version=made.metadata.resource_version)
+    created = await config_maps.create("a")
+    await config_maps.delete("a", uid=created.metadata.uid, resource_version=created.metadata.resource_version)
     with pytest.raises(KubeNotFoundError):
         await config_maps.get("a")
     with pytest.raises(KubeNotFoundError):
@@ -155,19 +155,19 @@ async def test_a_deleted_object_is_gone(config_maps: ConfigMaps) -> None:
 
 @pytest.mark.parametrize("stated", [{"uid": OTHER_UID}, {"resource_version": "1"}])
 async def test_delete_preconditions_are_checked(config_maps: ConfigMaps, stated: dict[str, str]) -> None:
-    made = await config_maps.create("a")
+    created = await config_maps.create("a")
     with pytest.raises(KubeConflictError, match="in the precondition"):
         await config_maps.delete("a", **stated)
-    assert await config_maps.get("a") == made
+    assert await config_maps.get("a") == created
 
 
 async def test_a_recreated_object_has_another_uid(config_maps: ConfigMaps) -> None:
-    made = await config_maps.create("a")
+    created = await config_maps.create("a")
     await config_maps.delete("a")
     again = await config_maps.create("a")
-    assert again.metadata.uid != made.metadata.uid
+    assert again.metadata.uid != created.metadata.uid
     with pytest.raises(KubeConflictError):
-        await config_maps.delete("a", uid=made.metadata.uid)
+        await config_maps.delete("a", uid=created.metadata.uid)
 
 
 async def test_an_object_with_a_finalizer_is_deleted_when_the_finalizer_is_removed(config_maps: ConfigMaps) -> None:

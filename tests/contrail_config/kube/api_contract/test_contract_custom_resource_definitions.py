@@ -15,7 +15,7 @@ DEADLINE = 15.0
 
 
 async def define(client: KubeClient, resource: Resource[Gadget]) -> str:
-    """Has the kind served, and returns the name of its definition."""
+    """Creates the CRD, waits until the kind is served, and returns the CRD's name."""
     name = (await client.create(DEFINITIONS, definition_of(resource))).metadata.name
 
     async def is_established() -> bool:
@@ -59,8 +59,8 @@ async def test_a_crd_is_created_once(client: KubeClient, gadgets: Resource[Gadge
 
 
 async def test_objects_of_a_custom_kind_are_stored(client: KubeClient, gadgets: Resource[Gadget]) -> None:
-    made = await client.create(gadgets, {"metadata": {"name": "a"}, "spec": {"size": 1}})
-    assert await client.list_all(gadgets) == [made]
+    created = await client.create(gadgets, {"metadata": {"name": "a"}, "spec": {"size": 1}})
+    assert await client.list_all(gadgets) == [created]
 
 
 async def test_an_update_needs_a_resource_version(client: KubeClient, gadgets: Resource[Gadget]) -> None:
@@ -70,8 +70,8 @@ async def test_an_update_needs_a_resource_version(client: KubeClient, gadgets: R
 
 
 async def test_the_status_is_a_subresource(client: KubeClient, gadgets: Resource[Gadget]) -> None:
-    made = await client.create(gadgets, {"metadata": {"name": "a"}, "spec": {"size": 1}, "status": {"ready": True}})
-    assert made.status == {}
+    created = await client.create(gadgets, {"metadata": {"name": "a"}, "spec": {"size": 1}, "status": {"ready": True}})
+    assert created.status == {}
     changes = {"spec": {"size": 2}, "status": {"ready": True}}
     patched = await client.patch(gadgets, "a", changes, subresource="status")
     assert (patched.spec, patched.status) == ({"size": 1}, {"ready": True})
@@ -82,12 +82,12 @@ async def test_the_status_is_a_subresource(client: KubeClient, gadgets: Resource
 async def test_objects_are_deleted_with_the_crd(client: KubeClient) -> None:
     resource = new_gadgets()
     name = await define(client, resource)
-    made = await client.create(resource, {"metadata": {"name": "a"}})
-    async with client.watch(resource, since=made.metadata.resource_version, seconds=60) as events:
+    created = await client.create(resource, {"metadata": {"name": "a"}})
+    async with client.watch(resource, since=created.metadata.resource_version, seconds=60) as events:
         await client.delete(DEFINITIONS, name)
         async with asyncio.timeout(DEADLINE):
             seen = [event async for event in events if event.type is not WatchType.BOOKMARK]
-    assert (seen[-1].type, seen[-1].metadata.uid) == (WatchType.DELETED, made.metadata.uid)
+    assert (seen[-1].type, seen[-1].metadata.uid) == (WatchType.DELETED, created.metadata.uid)
     with pytest.raises(KubeNotFoundError):
         await client.list_all(resource)
 

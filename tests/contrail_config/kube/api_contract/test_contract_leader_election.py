@@ -13,7 +13,7 @@ QUICK = LeaseTimings(duration=3.0, renew_deadline=2.0, retry_period=0.1)
 
 
 class WholeLease(msgspec.Struct, frozen=True):
-    """A lease with all that the server keeps of it."""
+    """A lease with all its fields."""
 
     metadata: Metadata
     spec: dict[str, Any]
@@ -52,7 +52,7 @@ async def test_the_next_candidate_leads_after_a_release(client: KubeClient, name
 
 
 async def test_an_expired_lease_of_another_process_can_be_acquired(client: KubeClient, namespace: str) -> None:
-    made = {"holderIdentity": "killed", "leaseDurationSeconds": 1, "renewTime": "2026-11-21T10:00:00.000000Z"}
-    await client.create(LEASES, {"metadata": {"name": "manager"}, "spec": made}, namespace=namespace)
+    created = {"holderIdentity": "killed", "leaseDurationSeconds": 1, "renewTime": "2026-11-21T10:00:00.000000Z"}
+    await client.create(LEASES, {"metadata": {"name": "manager"}, "spec": created}, namespace=namespace)
     async with election(client, namespace, "second").lead():
         assert (await spec(client, namespace))["holderIdentity"] == "second"

@@ -11,14 +11,14 @@ from contrail_config.kube.resource import Metadata, Resource
 
 
 class PodMetadata(Metadata, frozen=True):
-    """Metadata that tells whether the pod is on its way out."""
+    """Metadata that shows whether the pod is terminating."""
 
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     deletion_timestamp: str | None = None
 
 
 class Pod(msgspec.Struct, frozen=True):
-    """A pod with all that the server keeps of it."""
+    """A pod with all fields that these tests read."""
 
     metadata: PodMetadata
     spec: dict[str, Any] = {}
@@ -35,8 +35,8 @@ async def create_pod(client: KubeClient, namespace: str, **spec: Any) -> Pod:
 
 
 async def test_annotations_can_be_written_with_the_status(client: KubeClient, namespace: str) -> None:
-    made = await create_pod(client, namespace)
-    changes = {"metadata": {"uid": made.metadata.uid, "annotations": {"a": "b"}}, "status": {"message": "m"}}
+    created = await create_pod(client, namespace)
+    changes = {"metadata": {"uid": created.metadata.uid, "annotations": {"a": "b"}}, "status": {"message": "m"}}
     patched = await client.patch(PODS, "p", changes, namespace=namespace, subresource="status")
     assert (patched.metadata.annotations["a"], patched.status["message"]) == ("b", "m")
 
@@ -49,9 +49,9 @@ async def test_a_pod_without_a_node_is_deleted_at_once(client: KubeClient, names
 
 
 async def test_a_pod_on_a_node_terminates_first(client: KubeClient, namespace: str) -> None:
-    made = await create_pod(client, namespace, nodeName="n1")
-    await client.delete(PODS, "p", namespace=namespace, uid=made.metadata.uid)
+    created = await create_pod(client, namespace, nodeName="n1")
+    await client.delete(PODS, "p", namespace=namespace, uid=created.metadata.uid)
     assert (await client.get(PODS, "p", namespace=namespace)).metadata.deletion_timestamp
-    await client.delete(PODS, "p", namespace=namespace, uid=made.metadata.uid, grace_period=0)
+    await client.delete(PODS, "p", namespace=namespace, uid=created.metadata.uid, grace_period=0)
     with pytest.raises(KubeNotFoundError):
         await client.get(PODS, "p", namespace=namespace)

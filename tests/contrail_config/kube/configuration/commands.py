@@ -1,4 +1,4 @@
-"""Commands that give credentials, written for a test."""
+"""Exec plugins: Python code of commands that print credentials."""
 
 import json
 from collections.abc import Callable
@@ -10,11 +10,11 @@ V1 = "client.authentication.k8s.io/v1"
 V1BETA1 = "client.authentication.k8s.io/v1beta1"
 
 WriteCommand = Callable[..., str]
-"""Writes a command that runs a piece of Python, given as text, and returns its path."""
+"""Writes a command that runs the given Python code, and returns its path."""
 
 
 def counting(runs: Path, *, expires: datetime | None = None) -> str:
-    """Gives the token `t1` in the first run, `t2` in the second, and so on."""
+    """Prints the token `t1` in the first run, `t2` in the second, and so on."""
     expiry = f", 'expirationTimestamp': '{expires:%Y-%m-%dT%H:%M:%SZ}'" if expires else ""
     return f"""
 import json
@@ -27,8 +27,8 @@ print(json.dumps({{"apiVersion": {V1!r}, "kind": "ExecCredential", "status": {{"
 
 
 def giving(version: str = V1, **status: Any) -> str:
-    answer = {"apiVersion": version, "kind": "ExecCredential", "status": status}
-    return f"print({json.dumps(answer)!r})"
+    credential = {"apiVersion": version, "kind": "ExecCredential", "status": status}
+    return f"print({json.dumps(credential)!r})"
 
 
 def user(command: str, **plugin: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def count_runs(runs: Path) -> int:
 
 
 def hanging(pids: Path) -> str:
-    """Writes its own pid and that of a process that it starts, and gives nothing."""
+    """Writes its pid and that of a child process, and hangs."""
     return f"""
 import os, subprocess, time
 child = subprocess.Popen(["sleep", "60"])
@@ -51,17 +51,17 @@ time.sleep(60)
 
 
 def both_run(pids: Path) -> bool:
-    """Whether it has written both pids."""
+    """Whether both pids were written."""
     return len(pids.read_text().split()) == 2
 
 
 def all_ended(pids: Path) -> bool:
-    """Whether none of them does anything any more."""
+    """Whether neither process runs any more."""
     return both_run(pids) and not any(_runs(pid) for pid in pids.read_text().split())
 
 
 def _runs(pid: str) -> bool:
-    """Whether a process does anything; one that nobody waits for stays as a zombie."""
+    """Whether a process runs; one that is not reaped stays as a zombie."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -17,7 +17,7 @@ from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 
 WriteKubeconfig = Callable[..., str]
-"""Writes a file of one context for a server and returns its path: `write(server, cluster={...}, user={...})`."""
+"""Writes a kubeconfig with one context and returns its path: `write(server, cluster={...}, user={...})`."""
 
 
 @pytest.fixture
@@ -59,14 +59,14 @@ def runs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pids(tmp_path: Path) -> Path:
-    """A file to which a command writes whom it consists of."""
+    """A file to which a command writes the pids of its processes."""
     file = tmp_path / "pids"
     file.touch()
     return file
 
 
 def document(server: str, *, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> Any:
-    """A kubeconfig file as it is parsed; a server of https is believed unless `cluster` says something else."""
+    """Returns a parsed kubeconfig; an https server is trusted unless `cluster` says otherwise."""
     trust = {"certificate-authority-data": data("authority.pem")} if server.startswith("https") else {}
     return {
         "apiVersion": "v1",
@@ -78,12 +78,12 @@ def document(server: str, *, cluster: dict[str, Any] | None = None, user: dict[s
     }
 
 
-async def ask(access: ClientConfig) -> None:
-    """Asks the server for something, once."""
-    async with connect(access, deadline=10) as client:
+async def ask(config: ClientConfig) -> None:
+    """Sends one request."""
+    async with connect(config, deadline=10) as client:
         await client.list_all(CONFIG_MAPS)
 
 
 async def ask_by(kubeconfig: str) -> None:
-    """The same by the current context of a file."""
+    """Sends one request with the current context of a file."""
     await ask(await load_client_config(kubeconfig=kubeconfig, environment={}))

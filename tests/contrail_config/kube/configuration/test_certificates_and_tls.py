@@ -93,10 +93,10 @@ async def test_a_rotated_authority_is_trusted_at_once(write_kubeconfig: WriteKub
 
 async def test_a_context_is_built_once_for_the_same_certificates() -> None:
     tls = RotatingTls(FileValue(path("authority.pem"), "authority"))
-    made = await tls.context(None)
-    assert await tls.context(None) is made
+    created = await tls.context(None)
+    assert await tls.context(None) is created
     shown = ClientCertificate(text("client.pem").encode(), text("client.key").encode(), "user")
-    assert await tls.context(shown) is not made
+    assert await tls.context(shown) is not created
 
 
 def put_client(chain: Path, key: Path, name: str) -> None:

@@ -25,8 +25,8 @@ async def watch_for_a_moment(client: KubeClient) -> None:
             await asyncio.wait_for(anext(events), 0.1)
 
 
-def in_a_loop_of_its_own(kubeconfig: str, act: Callable[[KubeClient], Awaitable[None]]) -> list[str]:
-    """Returns what Python warns of."""
+def run_in_new_loop(kubeconfig: str, act: Callable[[KubeClient], Awaitable[None]]) -> list[str]:
+    """Runs `act` in an event loop that is closed at once; returns the warnings of Python."""
 
     async def connected() -> None:
         async with connect(await load_client_config(kubeconfig=kubeconfig)) as client:
@@ -44,23 +44,23 @@ def in_a_loop_of_its_own(kubeconfig: str, act: Callable[[KubeClient], Awaitable[
 async def test_a_watch_leaves_nothing_open(tls_server: FakeApiServer, write_kubeconfig: WriteKubeconfig) -> None:
     kubeconfig = write_kubeconfig(tls_server.url)
 
-    assert await asyncio.to_thread(in_a_loop_of_its_own, kubeconfig, watch_for_a_moment) == []
+    assert await asyncio.to_thread(run_in_new_loop, kubeconfig, watch_for_a_moment) == []
 
 
 @contextlib.contextmanager
-def serve_in_silence(asked: threading.Event) -> Iterator[str]:
-    """Gives the URL of a server that hears one request, and neither answers nor says farewell."""
+def serve_without_response(received: threading.Event) -> Iterator[str]:
+    """Gives the URL of a server that reads one request, and sends neither a response nor a close_notify."""
     over = threading.Event()
 
-    def hear() -> None:
+    def read() -> None:
         connection, _ = listener.accept()
-        with server_context().wrap_socket(connection, server_side=True) as heard:
-            heard.recv(65_536)
-            asked.set()
+        with server_context().wrap_socket(connection, server_side=True) as secured:
+            secured.recv(65_536)
+            received.set()
             over.wait(DEADLINE)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = threading.Thread(target=hear)
+        server = threading.Thread(target=read)
         server.start()
         yield f"https://127.0.0.1:{listener.getsockname()[1]}"
         over.set()
@@ -68,13 +68,13 @@ def serve_in_silence(asked: threading.Event) -> Iterator[str]:
 
 
 def test_a_request_without_a_response_leaves_nothing_open(write_kubeconfig: WriteKubeconfig) -> None:
-    asked = threading.Event()
+    received = threading.Event()
 
-    async def ask_in_vain(client: KubeClient) -> None:
+    async def cancel_a_request(client: KubeClient) -> None:
         request = asyncio.create_task(client.list_all(CONFIG_MAPS))
-        await eventually(asked.is_set)
+        await eventually(received.is_set)
         request.cancel()
         await asyncio.wait([request])
 
-    with serve_in_silence(asked) as url:
-        assert in_a_loop_of_its_own(write_kubeconfig(url), ask_in_vain) == []
+    with serve_without_response(received) as url:
+        assert run_in_new_loop(write_kubeconfig(url), cancel_a_request) == []

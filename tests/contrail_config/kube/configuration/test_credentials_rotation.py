@@ -110,14 +110,12 @@ async def test_an_invalid_token_is_rejected_without_showing_it(
     server: FakeApiServer, write_kubeconfig: WriteKubeconfig, token_file: Path, content: bytes
 ) -> None:
     rotate(token_file, content)
-    with pytest.raises(
-        KubeConfigurationError, match=r"config: users 'me': tokenFile: .*/token: not a token"
-    ) as refused:
+    with pytest.raises(KubeConfigurationError, match=r"config: users 'me': tokenFile: .*/token: not a token") as raised:
         await ask_by(write_kubeconfig(server.url, user={"tokenFile": str(token_file)}))
-    assert "two" not in str(refused.value)
+    assert "two" not in str(raised.value)
 
 
 def rotate(file: Path, token: str | bytes) -> None:
-    """Puts a new token in place as kubelet does, by a rename."""
+    """Replaces the token as kubelet does, by a rename."""
     (file.parent / "next").write_bytes(token if isinstance(token, bytes) else token.encode())
     os.replace(file.parent / "next", file)

@@ -204,9 +204,9 @@ async def test_a_hanging_command_is_killed_with_its_child_processes(
 async def test_its_failures_are_named(
     server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand, code: str, problem: str
 ) -> None:
-    with pytest.raises(KubeConfigurationError, match=problem) as refused:
+    with pytest.raises(KubeConfigurationError, match=problem) as raised:
         await ask_by(write_kubeconfig(server.url, user=user(write_command(code))))
-    assert "/config: users 'me': exec" in str(refused.value)
+    assert "/config: users 'me': exec" in str(raised.value)
 
 
 async def test_a_missing_command_is_named_with_its_install_hint(

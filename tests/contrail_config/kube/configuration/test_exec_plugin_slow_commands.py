@@ -31,12 +31,12 @@ from tests.support.following import eventually
 
 IMPATIENT = LeaseTimings(duration=3.0, renew_deadline=0.4, retry_period=0.05)
 
-LoadAccess = Callable[[str], Awaitable[ClientConfig]]
+LoadConfig = Callable[[str], Awaitable[ClientConfig]]
 
 
 @pytest.fixture
-def load(server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand) -> LoadAccess:
-    """Returns the access of a user whose credentials a command gives, which runs a piece of Python."""
+def load(server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command: WriteCommand) -> LoadConfig:
+    """Returns the client configuration of a user with an exec plugin that runs the given Python code."""
 
     async def load(code: str) -> ClientConfig:
         return await load_client_config(kubeconfig=write_kubeconfig(server.url, user=user(write_command(code))))
@@ -46,12 +46,12 @@ def load(server: FakeApiServer, write_kubeconfig: WriteKubeconfig, write_command
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Path:
-    """A file that is not there yet."""
+    """A file that does not exist yet."""
     return tmp_path / "gate"
 
 
 def waiting(gate: Path) -> str:
-    """Waits until there is a gate."""
+    """Python code that waits until the gate exists."""
     return f"import os, time\nwhile not os.path.exists({str(gate)!r}):\n    time.sleep(0.01)\n"
 
 
@@ -59,19 +59,19 @@ def open_gate(gate: Path) -> None:
     gate.touch()
 
 
-async def turns() -> None:
-    """Lets others do what they can at once."""
+async def let_tasks_run() -> None:
+    """Runs all tasks that are ready."""
     for _ in range(20):
         await asyncio.sleep(0)
 
 
 async def give_up(credentials: Credentials, when: Callable[..., object], *arguments: object) -> None:
-    """Asks for credentials, and gives up when something holds."""
-    asked = asyncio.create_task(credentials.current())
+    """Requests credentials, and cancels the request once a condition holds."""
+    request = asyncio.create_task(credentials.current())
     await eventually(when, *arguments)
-    await turns()
-    asked.cancel()
-    await asyncio.wait([asked])
+    await let_tasks_run()
+    request.cancel()
+    await asyncio.wait([request])
 
 
 def test_a_command_times_out_before_the_request() -> None:
@@ -79,21 +79,21 @@ def test_a_command_times_out_before_the_request() -> None:
 
 
 async def test_a_command_slower_than_an_election_attempt_does_not_prevent_leading(
-    server: FakeApiServer, load: LoadAccess, runs: Path, gate: Path
+    server: FakeApiServer, load: LoadConfig, runs: Path, gate: Path
 ) -> None:
-    async def open_after_a_try() -> None:
+    async def open_after_an_attempt() -> None:
         await eventually(lambda: election.problem)
         open_gate(gate)
 
     async with connect(await load(counting(runs) + waiting(gate))) as voter, asyncio.TaskGroup() as tasks:
         election = LeaderElection(voter, namespace="default", name="manager", identity="a", timings=IMPATIENT)
-        tasks.create_task(open_after_a_try())
+        tasks.create_task(open_after_an_attempt())
         async with election.lead():
             assert set(server.callers) == {"t1"}
 
 
 async def test_its_failure_is_raised_although_the_first_caller_gave_up(
-    load: LoadAccess, runs: Path, gate: Path
+    load: LoadConfig, runs: Path, gate: Path
 ) -> None:
     credentials = (await load(f"{counting(runs)}{waiting(gate)}raise SystemExit('log in first')")).credentials
     await give_up(credentials, count_runs, runs)
@@ -103,15 +103,15 @@ async def test_its_failure_is_raised_although_the_first_caller_gave_up(
     assert count_runs(runs) == 1
 
 
-async def test_a_command_is_killed_when_its_client_is_closed(load: LoadAccess, pids: Path) -> None:
-    access = await load(hanging(pids))
-    async with connect(access):
-        await give_up(access.credentials, both_run, pids)
+async def test_a_command_is_killed_when_its_client_is_closed(load: LoadConfig, pids: Path) -> None:
+    config = await load(hanging(pids))
+    async with connect(config):
+        await give_up(config.credentials, both_run, pids)
     await eventually(all_ended, pids)
 
 
 async def test_a_command_that_is_being_started_is_killed_too(
-    load: LoadAccess, pids: Path, monkeypatch: pytest.MonkeyPatch
+    load: LoadConfig, pids: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = asyncio.create_subprocess_exec
     has_started = asyncio.Event()
@@ -124,15 +124,15 @@ async def test_a_command_that_is_being_started_is_killed_too(
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start_slowly)
     credentials = (await load(hanging(pids))).credentials
     await give_up(credentials, both_run, pids)
-    ending = asyncio.create_task(credentials.close())
-    await turns()
+    closing = asyncio.create_task(credentials.close())
+    await let_tasks_run()
     has_started.set()
-    await ending
+    await closing
     await eventually(all_ended, pids)
 
 
 def test_no_process_is_left_when_the_event_loop_ends(
-    load: LoadAccess, pids: Path, caplog: pytest.LogCaptureFixture
+    load: LoadConfig, pids: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run() -> None:
         await give_up((await load(hanging(pids))).credentials, both_run, pids)

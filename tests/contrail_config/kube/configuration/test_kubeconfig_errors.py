@@ -71,9 +71,9 @@ def without(section: str) -> Any:
 async def test_errors_that_are_found_when_the_file_is_loaded(tmp_path: Path, written: Any, problem: str) -> None:
     file = tmp_path / "config"
     file.write_text(yaml.safe_dump(written))
-    with pytest.raises(KubeConfigurationError) as refused:
+    with pytest.raises(KubeConfigurationError) as raised:
         await load_client_config(kubeconfig=str(file))
-    assert str(refused.value).startswith(f"{file}: {problem}")
+    assert str(raised.value).startswith(f"{file}: {problem}")
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ async def test_errors_that_are_found_when_the_file_is_loaded(tmp_path: Path, wri
 async def test_errors_that_are_found_when_the_configuration_is_used(tmp_path: Path, written: Any, problem: str) -> None:
     file = tmp_path / "config"
     file.write_text(yaml.safe_dump(written))
-    with pytest.raises(KubeConfigurationError) as refused:
+    with pytest.raises(KubeConfigurationError) as raised:
         await ask_by(str(file))
-    assert str(refused.value).startswith(f"{file}: {problem.format(folder=tmp_path)}")
+    assert str(raised.value).startswith(f"{file}: {problem.format(folder=tmp_path)}")
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ async def test_errors_that_are_found_when_the_configuration_is_used(tmp_path: Pa
 async def test_an_unreadable_file_is_named(tmp_path: Path, make: Callable[[Path], None], problem: str) -> None:
     file = tmp_path / "config"
     make(file)
-    with pytest.raises(KubeConfigurationError) as refused:
+    with pytest.raises(KubeConfigurationError) as raised:
         await load_client_config(kubeconfig=str(file))
-    assert str(refused.value).startswith(f"{file}: {problem}")
+    assert str(raised.value).startswith(f"{file}: {problem}")
 
 
 async def test_an_unknown_context_is_named_with_the_existing_ones(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def tls(authority: Path) -> RotatingTls:
 
 
 async def trusted(tls: RotatingTls) -> set[str]:
-    """The serial numbers of those that it believes."""
+    """Returns the serial numbers of the trusted authorities."""
     context = await tls.context(None)
     return {str(found["serialNumber"]) for found in context.get_ca_certs()}
 

@@ -1,4 +1,4 @@
-"""Candidates for one lease at a fake server, in an event loop whose seconds are short."""
+"""Candidates for one lease on a fake server, in an event loop with fast time."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ def may_write(leadership: Leadership) -> bool:
 
 
 class Candidate:
-    """Takes part in a task of its own; `lost` once it led and lost the lead."""
+    """A candidate in a task of its own; `lost` once it led and lost the lease."""
 
     def __init__(self, client: KubeClient, identity: str) -> None:
         self.election = LeaderElection(client, namespace="default", name=NAME, identity=identity)
@@ -50,8 +50,8 @@ class Candidate:
             self.lost = True
 
 
-class Stage:
-    """A fake server, and what is done at it."""
+class Setup:
+    """A fake server with its candidates and its lease."""
 
     def __init__(self, server: FakeApiServer, stack: contextlib.AsyncExitStack) -> None:
         self.server = server
@@ -64,7 +64,7 @@ class Stage:
         return candidate
 
     async def leader(self, identity: str) -> Candidate:
-        """A candidate that leads."""
+        """Returns a candidate that leads."""
         candidate = await self.candidate(identity)
         await within(DEADLINE, lambda: candidate.may_write)
         return candidate
@@ -79,31 +79,31 @@ class Stage:
         return holder
 
     def write(self, **spec: Any) -> None:
-        """Changes the lease as somebody else."""
+        """Changes the lease as another process."""
         lease = self.server.storage.objects(LEASES).get(("default", NAME), {"spec": {}})
         self.server.put(LEASES, NAME, spec={**lease["spec"], **spec})
 
 
-def on_stage(test: Callable[[Stage], Awaitable[None]]) -> Callable[[], None]:
-    """Runs a test on a stage of its own, in fast time."""
+def with_setup(test: Callable[[Setup], Awaitable[None]]) -> Callable[[], None]:
+    """Runs a test with a setup of its own, in fast time."""
 
     def run() -> None:
-        run_fast(_played(test))
+        run_fast(_run_with_setup(test))
 
     run.__name__ = getattr(test, "__name__", "")
     return run
 
 
-async def _played(test: Callable[[Stage], Awaitable[None]]) -> None:
+async def _run_with_setup(test: Callable[[Setup], Awaitable[None]]) -> None:
     async with serve_fake_apiserver() as server, contextlib.AsyncExitStack() as stack:
-        await test(Stage(server, stack))
+        await test(Setup(server, stack))
 
 
 async def within(seconds: float, condition: Callable[[], object]) -> float:
-    """Returns after how many seconds the condition came to hold."""
+    """Waits for a condition and returns the seconds that it took."""
     loop = asyncio.get_running_loop()
-    begun = loop.time()
+    started = loop.time()
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - nobody sets an event
             await asyncio.sleep(0.02)
-    return loop.time() - begun
+    return loop.time() - started

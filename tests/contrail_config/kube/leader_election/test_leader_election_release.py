@@ -6,7 +6,7 @@ import contextlib
 import pytest
 from aiohttp import web
 
-from tests.contrail_config.kube.leader_election.candidates import DEADLINE, Stage, on_stage, within
+from tests.contrail_config.kube.leader_election.candidates import DEADLINE, Setup, with_setup, within
 from tests.support.fake_apiserver.places import Place
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
@@ -16,7 +16,7 @@ RETRY = 2.0
 
 
 class Slow(FakeApiServer):
-    """Does the first write that it is asked for at once, and answers it late."""
+    """Processes the first write at once and never responds to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,37 +30,37 @@ class Slow(FakeApiServer):
         return done
 
 
-@pytest.mark.parametrize("there", [False, True], ids=["no lease yet", "a lease that nobody holds"])
-def test_a_candidate_cancelled_while_acquiring_releases_the_lease(there: bool) -> None:
+@pytest.mark.parametrize("exists", [False, True], ids=["no lease yet", "a lease without holder"])
+def test_a_candidate_cancelled_while_acquiring_releases_the_lease(exists: bool) -> None:
     async def play() -> None:
         server = Slow()
         await server.start()
         try:
             async with contextlib.AsyncExitStack() as stack:
-                await stop_in_the_middle(Stage(server, stack), server)
+                await stop_in_the_middle(Setup(server, stack), server)
         finally:
             await server.stop()
 
-    async def stop_in_the_middle(stage: Stage, server: Slow) -> None:
-        if there:
-            stage.write(leaseTransitions=3)
-        first = await stage.candidate("a")
+    async def stop_in_the_middle(setup: Setup, server: Slow) -> None:
+        if exists:
+            setup.write(leaseTransitions=3)
+        first = await setup.candidate("a")
         await within(DEADLINE, lambda: server.done)
-        assert stage.lease["spec"]["holderIdentity"] == "a"
+        assert setup.lease["spec"]["holderIdentity"] == "a"
         await first.stop()
-        assert stage.holder is None
-        second = await stage.candidate("b")
+        assert setup.holder is None
+        second = await setup.candidate("b")
         assert await within(DEADLINE, lambda: second.may_write) < RETRY
 
     run_fast(play())
 
 
-@on_stage
-async def test_a_candidate_cancelled_while_waiting_sends_no_request(stage: Stage) -> None:
-    await stage.leader("a")
-    waiting = await stage.candidate("b")
+@with_setup
+async def test_a_candidate_cancelled_while_waiting_sends_no_request(setup: Setup) -> None:
+    await setup.leader("a")
+    waiting = await setup.candidate("b")
     await within(DEADLINE, lambda: waiting.election.holder == "a")
-    gets = stage.server.requests.count("get leases")
+    gets = setup.server.requests.count("get leases")
     await waiting.stop()
-    assert stage.holder == "a"
-    assert stage.server.requests.count("get leases") == gets
+    assert setup.holder == "a"
+    assert setup.server.requests.count("get leases") == gets

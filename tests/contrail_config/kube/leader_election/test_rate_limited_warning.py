@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from contrail_config.kube.rate_limited_warning import INTERVAL, RateLimitedWarning
-from tests.contrail_config.kube.leader_election.candidates import Stage, on_stage, within
+from tests.contrail_config.kube.leader_election.candidates import Setup, with_setup, within
 from tests.support.fast_loop import run_fast
 
 
@@ -21,31 +21,31 @@ def lines(log: pytest.LogCaptureFixture, level: int) -> list[str]:
 
 
 def test_a_standby_warns_once_a_minute(log: pytest.LogCaptureFixture) -> None:
-    @on_stage
-    async def play(stage: Stage) -> None:
-        await stage.leader("a")
-        standby = await stage.candidate("b")
+    @with_setup
+    async def play(setup: Setup) -> None:
+        await setup.leader("a")
+        standby = await setup.candidate("b")
         await within(30, lambda: standby.election.holder == "a")
-        await stage.server.stop()
+        await setup.server.stop()
         log.clear()
         await asyncio.sleep(5 * INTERVAL)
 
     play()
     about_lease = [line for line in lines(log, logging.WARNING) if line.startswith("lease manager: ")]
-    # of b; a tells of it once before it has lost the lead
+    # those of b; a logs one line before it loses the lease
     assert 4 <= len(about_lease) - 1 <= 6
     assert "cannot connect" in about_lease[0]
 
 
 def test_the_recovery_is_logged(log: pytest.LogCaptureFixture) -> None:
-    @on_stage
-    async def play(stage: Stage) -> None:
-        await stage.server.stop()
-        standby = await stage.candidate("b")
+    @with_setup
+    async def play(setup: Setup) -> None:
+        await setup.server.stop()
+        standby = await setup.candidate("b")
         await within(30, lambda: standby.election.problem)
         assert lines(log, logging.WARNING)
         await asyncio.sleep(100)
-        await stage.server.start()
+        await setup.server.start()
         await within(30, lambda: standby.may_write)
         assert standby.election.problem is None
 
@@ -65,9 +65,9 @@ def test_nothing_is_logged_without_a_problem(log: pytest.LogCaptureFixture) -> N
 
 def test_the_newest_text_is_logged(log: pytest.LogCaptureFixture) -> None:
     async def play() -> None:
-        complaint = RateLimitedWarning("it")
-        for words in ("is slow", "is silent", "is away"):
-            complaint.warn(words)
+        warning = RateLimitedWarning("it")
+        for text in ("is slow", "is silent", "is away"):
+            warning.warn(text)
             await asyncio.sleep(0.6 * INTERVAL)
 
     run_fast(play())
@@ -76,11 +76,11 @@ def test_the_newest_text_is_logged(log: pytest.LogCaptureFixture) -> None:
 
 def test_a_problem_that_returns_is_a_new_one(log: pytest.LogCaptureFixture) -> None:
     async def play() -> None:
-        complaint = RateLimitedWarning("it")
+        warning = RateLimitedWarning("it")
         for _ in range(3):
-            complaint.warn("is away")
+            warning.warn("is away")
             await asyncio.sleep(2)
-            complaint.clear()
+            warning.clear()
 
     run_fast(play())
     assert lines(log, logging.WARNING) == ["it: is away"] * 3

@@ -23,7 +23,7 @@ def event(type_: WatchType, version: int, life: int) -> Event:
 
 @st.composite
 def lives(draw: st.DrawFn) -> list[Event]:
-    """Some lives of one name, the last of which may not have ended."""
+    """Several lives of objects with one name; the last object may still exist."""
     events: list[Event] = []
     for life in range(draw(st.integers(1, 4))):
         events.append(event(WatchType.ADDED, len(events) + 8, life))

@@ -14,21 +14,21 @@ from tests.support.fast_loop import run_fast
 from tests.support.following import eventually, follow
 
 FIRST = 0.01
-PACE = ReflectorTimings(first_pause=FIRST)
-LONG = PACE.long_watch
+TIMINGS = ReflectorTimings(first_pause=FIRST)
+LONG = TIMINGS.long_watch
 
 Log = pytest.LogCaptureFixture
 
 
 def assert_paused(log: Log, failures: Sequence[int]) -> None:
-    """Each pause was as long as it is after so many failures, the first one included."""
+    """Checks that each pause fits the number of failures before it, counted from one."""
     pauses = [float(record.args[1]) for record in log.records if isinstance(record.args, tuple)]  # type: ignore[arg-type]  # logging types the arguments of a line as objects
     bounds = [FIRST * 2.0**number for number in failures]
     assert all(bound / 2 <= pause <= bound for pause, bound in zip(pauses, bounds, strict=True))
 
 
 async def fail(server: FakeApiServer, reflector: Reflector[ConfigMap], *, times: int) -> None:
-    """Has the watch end, the next ones be refused and another one begin."""
+    """Ends the watch, rejects the next ones, and lets another one start."""
     await eventually(lambda: server.watches)
     server.faults.refuse(500, verb="watch", times=times)
     server.cut_watches()
@@ -40,7 +40,7 @@ async def test_a_watch_with_an_event_resets_the_backoff(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, caplog: Log
 ) -> None:
     server.faults.refuse(500, verb="list", times=3)
-    async with follow(Reflector(client, CONFIG_MAPS, timings=PACE)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed:
         await followed.until_listed()
         for names in ("a", "ab", "abc"):
             await config_maps.create(names[-1])
@@ -55,7 +55,7 @@ def test_a_long_watch_without_an_event_resets_the_backoff(caplog: Log) -> None:
         async with (
             serve_fake_apiserver() as server,
             connect(ClientConfig(server.url)) as client,
-            follow(Reflector(client, CONFIG_MAPS, timings=PACE)) as followed,
+            follow(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed,
         ):
             await followed.until_listed()
             for seconds in (LONG + 1, LONG + 1, LONG - 1):
@@ -69,7 +69,7 @@ def test_a_long_watch_without_an_event_resets_the_backoff(caplog: Log) -> None:
 
 async def test_a_list_does_not_reset_the_backoff(client: KubeClient, server: FakeApiServer, caplog: Log) -> None:
     server.faults.refuse(400, verb="watch", times=5)
-    async with follow(Reflector(client, CONFIG_MAPS, timings=PACE)) as followed:
+    async with follow(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed:
         await followed.until_listed(6)
         await eventually(lambda: server.watches)
     assert_paused(caplog, range(5))

@@ -10,16 +10,16 @@ from tests.support.following import QUICK, follow
 
 
 async def read_one_by_one(reflector: Reflector[ConfigMap], count: int) -> list[Change[ConfigMap]]:
-    """Reads so many changes, and leaves after each."""
-    told = []
+    """Reads `count` changes, and leaves the context after each."""
+    read = []
     for _ in range(count):
         async with reflector.changes() as changes:
-            told.append(await anext(changes))
-    return told
+            read.append(await anext(changes))
+    return read
 
 
 async def followed_reflector(client: KubeClient) -> Reflector[ConfigMap]:
-    """One whose reader left after the first list."""
+    """Returns a reflector whose consumer left after the first list."""
     reflector = Reflector(client, CONFIG_MAPS, timings=QUICK)
     async with follow(reflector) as followed:
         await followed.until_listed()
@@ -27,20 +27,20 @@ async def followed_reflector(client: KubeClient) -> Reflector[ConfigMap]:
 
 
 async def test_leaving_in_the_middle_of_a_list(client: KubeClient, config_maps: ConfigMaps) -> None:
-    made = [await config_maps.create(name) for name in "ab"]
-    told = await read_one_by_one(Reflector(client, CONFIG_MAPS, timings=QUICK), 3)
-    assert told == [Added(made[0]), Added(made[1]), Listed(complete=True)]
+    created = [await config_maps.create(name) for name in "ab"]
+    read = await read_one_by_one(Reflector(client, CONFIG_MAPS, timings=QUICK), 3)
+    assert read == [Added(created[0]), Added(created[1]), Listed(complete=True)]
 
 
 async def test_leaving_during_the_deletions_at_the_end_of_a_list(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    made = [await config_maps.create(name) for name in "ab"]
+    created = [await config_maps.create(name) for name in "ab"]
     reflector = await followed_reflector(client)
     for name in "ab":
         server.remove(kinds.CONFIG_MAPS, name)
     server.storage.compact()
-    assert await read_one_by_one(reflector, 3) == [Deleted(made[0]), Deleted(made[1]), Listed(complete=True)]
+    assert await read_one_by_one(reflector, 3) == [Deleted(created[0]), Deleted(created[1]), Listed(complete=True)]
 
 
 async def test_leaving_between_deletion_and_recreation_in_a_list(
@@ -57,10 +57,10 @@ async def test_leaving_between_deletion_and_recreation_in_a_list(
 
 async def test_leaving_between_the_events_of_a_watch(client: KubeClient, config_maps: ConfigMaps) -> None:
     reflector = await followed_reflector(client)
-    made = await config_maps.create("a")
+    created = await config_maps.create("a")
     await config_maps.delete("a")
     again = await config_maps.create("a")
     first, second, third = await read_one_by_one(reflector, 3)
-    assert (first, third) == (Added(made), Added(again))
+    assert (first, third) == (Added(created), Added(again))
     assert isinstance(second, Deleted)
-    assert second.object.metadata.uid == made.metadata.uid
+    assert second.object.metadata.uid == created.metadata.uid

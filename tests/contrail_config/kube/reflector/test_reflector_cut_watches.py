@@ -20,7 +20,7 @@ def make_changes(server: FakeApiServer) -> None:
 
 
 async def tell_by_a_new_watch(server: FakeApiServer, followed: Followed) -> list[tuple[str, str]]:
-    """Makes changes that the next watch tells, and returns what was told until its end or the end of a later one."""
+    """Makes changes for the next watch, and returns the changes yielded until that or a later watch ends."""
     followed.told.clear()
     server.cut_watches()
     make_changes(server)

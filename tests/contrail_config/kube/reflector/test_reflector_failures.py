@@ -159,7 +159,7 @@ async def test_an_annotation_of_two_megabytes_is_yielded(
 
 
 async def test_an_emptied_etcd_is_noticed(client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps) -> None:
-    """The server tells nothing to who asks for what comes after a version that it has not reached yet."""
+    """A watch from a version that the server has not reached yet sends no events."""
     for name in "abc":
         await config_maps.create(name)
     async with follow(

@@ -15,12 +15,12 @@ from tests.support.following import QUICK, eventually, follow
 
 
 async def test_all_objects_are_yielded_and_then_listed(client: KubeClient, config_maps: ConfigMaps) -> None:
-    made = [await config_maps.create(name) for name in "ab"]
+    created = [await config_maps.create(name) for name in "ab"]
     async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         assert followed.names() == [("Added", "a"), ("Added", "b"), ("Listed", "")]
         assert followed.told[-1] == Listed(complete=True)
-        assert list(followed.reflector.objects.values()) == made
+        assert list(followed.reflector.objects.values()) == created
 
 
 async def test_an_empty_list_is_yielded_as_listed(client: KubeClient) -> None:

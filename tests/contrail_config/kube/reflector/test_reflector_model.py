@@ -1,6 +1,7 @@
-"""Random histories of objects, lists, cuts and failures: in the end the view is what the server holds.
+"""Random histories of objects, lists, cuts and failures: the cache converges to the server's objects.
 
-What was told on the way is consistent for each object: it appears, changes, and goes, with its own uid and never twice.
+The changes yielded on the way are consistent for each object: it is added, modified and deleted, with one uid, once
+each.
 """
 
 import asyncio
@@ -23,17 +24,17 @@ from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import Followed, eventually, follow
 
 DEADLINE = 20.0
-PACE = ReflectorTimings(first_pause=0.001, longest_pause=0.01, silence=0.1, short_watch=0.0, page_length=3)
+TIMINGS = ReflectorTimings(first_pause=0.001, longest_pause=0.01, silence=0.1, short_watch=0.0, page_length=3)
 NAMES = [f"c{number}" for number in range(8)]
 LONG_HISTORY = 1000
-READABLE: list[Any] = ["one", "two", "three"]
-UNREADABLE: list[Any] = [7, ["list"]]
+DECODABLE: list[Any] = ["one", "two", "three"]
+UNDECODABLE: list[Any] = [7, ["list"]]
 
 T = TypeVar("T")
 
 
 class Server(RuleBasedStateMachine):
-    """Changes the server's objects behind its API, in one moment each, while a reflector follows them."""
+    """Changes the server's objects behind its API, atomically, while a reflector follows them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,9 +60,9 @@ class Server(RuleBasedStateMachine):
     async def _start(self) -> None:
         await self.server.start()
         client = await self.stack.enter_async_context(connect(ClientConfig(self.server.url)))
-        self.followed = await self.stack.enter_async_context(follow(Reflector(client, CONFIG_MAPS, timings=PACE)))
+        self.followed = await self.stack.enter_async_context(follow(Reflector(client, CONFIG_MAPS, timings=TIMINGS)))
 
-    @rule(name=st.sampled_from(NAMES), value=st.sampled_from(READABLE + UNREADABLE))
+    @rule(name=st.sampled_from(NAMES), value=st.sampled_from(DECODABLE + UNDECODABLE))
     def put(self, name: str, value: Any) -> None:
         self.server.put(kinds.CONFIG_MAPS, name, data={"key": value})
 
@@ -70,7 +71,7 @@ class Server(RuleBasedStateMachine):
         if ("default", name) in self.objects():
             self.server.remove(kinds.CONFIG_MAPS, name)
 
-    @rule(name=st.sampled_from(NAMES), value=st.sampled_from(READABLE))
+    @rule(name=st.sampled_from(NAMES), value=st.sampled_from(DECODABLE))
     def recreate(self, name: str, value: str) -> None:
         self.delete(name)
         self.put(name, value)
@@ -105,14 +106,14 @@ class Server(RuleBasedStateMachine):
         self.server.forget_history()
 
     @rule()
-    def forget_history_unseen(self) -> None:
+    def forget_history_between_watches(self) -> None:
         self.server.storage.compact()
         self.server.cut_watches()
 
     @precondition(lambda self: self.server.storage.revision > LONG_HISTORY)
     @rule()
     def empty(self) -> None:
-        """Nobody can tell a history that began anew from the old one once it is as long."""
+        """A history that started over cannot be told from the old one once it is as long."""
         self.server.empty_storage()
         self.server.cut_watches()
 
@@ -134,33 +135,35 @@ class Server(RuleBasedStateMachine):
         self.run(self.server.start())
 
     @rule(names=st.lists(st.sampled_from(NAMES), min_size=2, max_size=6))
-    def overtake(self, names: list[str]) -> None:
-        """Changes that are told in the wrong order, all together: cut between, they could not be told apart."""
-        self.settle()
+    def reorder(self, names: list[str]) -> None:
+        """Sends events in the wrong order, in one chunk: cut in between, their order is unknown."""
+        self.converge()
         self.server.faults.swapped = True
         for name in names:
-            self.delete(name) if name in names[: len(names) // 2] else self.put(name, "overtaken")
-        self.settle()
+            self.delete(name) if name in names[: len(names) // 2] else self.put(name, "reordered")
+        self.converge()
         self.server.faults.swapped = False
 
     @rule()
-    def settle(self) -> None:
-        """Lets everything work again, and waits until the view is right."""
+    def converge(self) -> None:
+        """Removes all faults and waits until the cache is up to date."""
         self.server.faults.cuts.clear()
         self.server.faults.refusals.clear()
         self.server.faults.silent = False
         assert self.followed is not None
-        self.run(eventually(self.is_right, self.followed.view))
+        self.run(eventually(self.is_up_to_date, self.followed.view))
         assert self.followed.view == dict(self.followed.reflector.objects)
 
-    def is_right(self, view: dict[Key, Any]) -> bool:
-        """Of what cannot be read, an earlier state of the same object may be known, or nothing."""
-        there = self.objects()
-        return view.keys() <= there.keys() and all(self.is_known(item, view.get(key)) for key, item in there.items())
+    def is_up_to_date(self, view: dict[Key, Any]) -> bool:
+        """An undecodable object may be missing, or have an earlier state of the same uid."""
+        existing = self.objects()
+        return view.keys() <= existing.keys() and all(
+            self.is_known(item, view.get(key)) for key, item in existing.items()
+        )
 
     def is_known(self, item: dict[str, Any], known: Any) -> bool:
         metadata = item["metadata"]
-        if item["data"]["key"] in UNREADABLE:
+        if item["data"]["key"] in UNDECODABLE:
             return known is None or known.metadata.uid == metadata["uid"]
         return known is not None and known.metadata.resource_version == metadata["resourceVersion"]
 
@@ -169,7 +172,7 @@ class Server(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if self.followed is not None:
-            self.settle()
+            self.converge()
         self.run(self.stack.aclose())
         self.run(self.server.stop())
         self.runner.close()

@@ -48,21 +48,21 @@ async def test_the_list_is_complete_once_it_is_deleted(client: KubeClient, serve
 async def test_its_last_state_stays_until_it_is_deleted(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    made = await config_maps.create("a", key="good")
+    created = await config_maps.create("a", key="good")
     async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
         await followed.until(lambda: ("UndecodableObject", "a") in followed.names())
-        assert followed.view == followed.reflector.objects == {("default", "a"): made}
+        assert followed.view == followed.reflector.objects == {("default", "a"): created}
         server.remove(kinds.CONFIG_MAPS, "a")
         await followed.until(lambda: not followed.view)
-        assert followed.told[-2:] == [Deleted(made), Listed(complete=True)]
+        assert followed.told[-2:] == [Deleted(created), Listed(complete=True)]
 
 
 async def test_its_last_state_is_deleted_by_a_list_without_it(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    made = await config_maps.create("a", key="good")
+    created = await config_maps.create("a", key="good")
     async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
@@ -70,7 +70,7 @@ async def test_its_last_state_is_deleted_by_a_list_without_it(
         server.remove(kinds.CONFIG_MAPS, "a")
         server.forget_history()
         await followed.until_listed(2)
-        assert followed.told[-2:] == [Deleted(made), Listed(complete=True)]
+        assert followed.told[-2:] == [Deleted(created), Listed(complete=True)]
 
 
 async def test_it_is_yielded_once(client: KubeClient, server: FakeApiServer) -> None:
@@ -87,7 +87,7 @@ async def test_it_is_yielded_once(client: KubeClient, server: FakeApiServer) -> 
 async def test_a_recreated_object_does_not_keep_the_old_state(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    made = await config_maps.create("a")
+    created = await config_maps.create("a")
     async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
@@ -95,5 +95,5 @@ async def test_a_recreated_object_does_not_keep_the_old_state(
         server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
         server.forget_history()
         await followed.until_listed(2)
-        assert followed.told[2] == Deleted(made)
+        assert followed.told[2] == Deleted(created)
         assert followed.names()[3:] == [("UndecodableObject", "a"), ("Listed", "")]

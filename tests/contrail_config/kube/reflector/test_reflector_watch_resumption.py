@@ -70,8 +70,8 @@ async def test_bookmarks_advance_the_resource_version(
         assert followed.lists == 1
 
 
-def has_begun(server: FakeApiServer, watches: int) -> bool:
-    """Whether the last of so many watches runs."""
+def has_started(server: FakeApiServer, watches: int) -> bool:
+    """Whether so many watches were started and the last one is still open."""
     return len(server.watch_lengths) == watches and bool(server.watches)
 
 
@@ -79,9 +79,9 @@ async def test_a_watch_requests_a_timeout_of_five_to_ten_minutes(client: KubeCli
     async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         for times in range(1, 6):
-            await eventually(has_begun, server, times)
+            await eventually(has_started, server, times)
             server.end_watches()
-        await eventually(has_begun, server, 6)
+        await eventually(has_started, server, 6)
     assert all(300 <= length <= 600 for length in server.watch_lengths)
     assert len(set(server.watch_lengths)) > 1
 
@@ -126,9 +126,9 @@ async def test_a_watch_that_ends_at_once_backs_off(client: KubeClient, server: F
     reflector = Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(first_pause=0.05, longest_pause=0.1))
     async with follow(reflector) as followed:
         await followed.until_listed()
-        begun = time.monotonic()
+        started = time.monotonic()
         await eventually(lambda: server.requests.count("watch configmaps") == 4)
-        assert time.monotonic() - begun > 0.1
+        assert time.monotonic() - started > 0.1
         assert reflector.problem is not None
         assert "ended as soon as it had begun" in reflector.problem
 
@@ -137,6 +137,6 @@ async def test_a_watch_that_ends_at_once_backs_off(client: KubeClient, server: F
 async def test_retry_after_delays_the_next_watch(client: KubeClient, server: FakeApiServer, code: int) -> None:
     server.faults.refuse(code, verb="list", retry_after=1)
     async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
-        begun = time.monotonic()
+        started = time.monotonic()
         await followed.until_listed()
-        assert 1.0 <= time.monotonic() - begun < 3
+        assert 1.0 <= time.monotonic() - started < 3
