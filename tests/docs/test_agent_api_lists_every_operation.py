@@ -14,7 +14,7 @@ from agent_api.application import agent_application
 from agent_api.node_agent import NodeAgent
 from contrail_config.embedded.store import SqliteStore
 from contrail_service.pages import status_routes
-from tests.support.documentation import code, rows
+from tests.support.documentation import code, rows, section
 
 Json = dict[str, Any]
 
@@ -59,3 +59,26 @@ def test_every_error_status_has_a_cause_and_a_cure(document: Json) -> None:
     documented = rows("troubleshooting", "Agent errors")
     assert {row[0] for row in documented} == statuses
     assert all(len(row) == 3 and all(row) for row in documented)
+
+
+@pytest.mark.parametrize("path", ["/vm", "/port", "/gateway"])
+def test_every_key_of_a_body_is_documented_and_no_other(document: Json, path: str) -> None:
+    item = item_of(document, document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"])
+    served = {(key, key in item["required"]) for key in item["properties"]}
+    assert {(code(row[0])[0], row[1] == "yes") for row in rows("agent-api", f"Body of POST {path}")} == served
+
+
+def test_every_key_of_the_interface_list_is_documented(document: Json) -> None:
+    answer = document["paths"]["/vm-cfg/{name}"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    documented = code(section("agent-api", "The interface list"))
+    assert item_of(document, answer)["properties"].keys() <= set(documented)
+
+
+def item_of(document: Json, schema: Json) -> Json:
+    """The schema of one item of a body that is one, an array of them, or either."""
+    while "properties" not in schema:
+        if "$ref" in schema:
+            schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        else:
+            schema = schema["anyOf"][0] if "anyOf" in schema else schema["items"]
+    return schema

@@ -34,9 +34,9 @@ def rows(name: str, heading: str) -> list[list[str]]:
     return table(name, heading)[1:]
 
 
-def code(cell: str) -> list[str]:
-    """What is in backticks in a cell."""
-    return re.findall(r"`([^`]+)`", cell)
+def code(text: str) -> list[str]:
+    """What is in single backticks."""
+    return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
 
 
 def _cells(line: str) -> list[str]:
