@@ -1,4 +1,4 @@
-"""What pods can refer to, made from NADs as the manager would."""
+"""Catalogues built from NADs as the manager builds them."""
 
 from contrail_config.addressing.notation import format_address
 from contrail_config.objects import InterfaceAddress, VirtualMachine
@@ -18,7 +18,7 @@ DEFAULTS = ManagerConfiguration()
 
 
 def make_catalogue(*nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -> Catalogue:
-    """The pod network and the NADs, all of them there."""
+    """Returns a catalogue with the pod network and the NADs."""
     catalogue = Catalogue()
     network = pod_network(configuration)
     catalogue.networks[network.fq_name] = network
@@ -28,7 +28,7 @@ def make_catalogue(*nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -
 
 
 def add_nad(catalogue: Catalogue, nad: Nad, *, configuration: ManagerConfiguration = DEFAULTS) -> None:
-    """Adds a NAD, and its network if it makes one."""
+    """Adds a NAD, and its own network if it has one."""
     definition = parse_nad(nad, default_mtu=configuration.pod_network.mtu)
     if isinstance(definition, ForeignDefinition):
         catalogue.nads[nad.key] = ForeignNad(definition.plugin)
@@ -40,17 +40,17 @@ def add_nad(catalogue: Catalogue, nad: Nad, *, configuration: ManagerConfigurati
 
 
 def resolve(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -> ResolvedInterfaces:
-    """What the pod asks for, with these NADs there."""
+    """Resolves the pod's interfaces with these NADs."""
     catalogue = make_catalogue(*nads, configuration=configuration)
     return resolve_interfaces(pod, catalogue=catalogue, configuration=configuration)
 
 
 def build(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS) -> VirtualMachine:
-    """The pod's machine, with addresses as a store would give them to the first pod there is."""
+    """Returns the pod's virtual machine, with addresses as a store allocates them to the first pod."""
     specs = resolve(pod, *nads, configuration=configuration).interfaces
     requests = address_requests(pod.uid, specs)
-    answers = zip((request.owner for request in requests), _give(requests, specs), strict=True)
-    return build_virtual_machine(pod, specs, answers, cluster=configuration.cluster_name)
+    requested_gateways = zip((request.owner for request in requests), _give(requests, specs), strict=True)
+    return build_virtual_machine(pod, specs, requested_gateways, cluster=configuration.cluster_name)
 
 
 def _give(requests: list[AddressRequest], specs: tuple[InterfaceSpec, ...]) -> list[InterfaceAddress]:

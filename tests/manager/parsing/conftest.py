@@ -1,4 +1,4 @@
-"""Definitions to parse."""
+"""NADs to parse."""
 
 from collections.abc import Callable, Mapping
 
@@ -26,7 +26,7 @@ def make_nad() -> MakeNad:
 
 @pytest.fixture
 def define(make_nad: MakeNad) -> Define:
-    """What `opencontrail.org/<key>` annotations and a configuration define."""
+    """Parses a NAD with `opencontrail.org/<key>` annotations and `spec.config`."""
 
     def define(config: str = OURS, default_mtu: int = 1500, **annotations: str) -> NetworkDefinition:
         prefixed = {f"opencontrail.org/{key}": value for key, value in annotations.items()}
@@ -39,7 +39,7 @@ def define(make_nad: MakeNad) -> Define:
 
 @pytest.fixture
 def problems_of(define: Define) -> ProblemsOf:
-    """The problems for which a definition is refused."""
+    """Returns the problems of an invalid NAD."""
 
     def problems_of(config: str = OURS, default_mtu: int = 1500, **annotations: str) -> tuple[str, ...]:
         with pytest.raises(NadError) as caught:

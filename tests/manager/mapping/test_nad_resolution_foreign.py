@@ -1,4 +1,4 @@
-"""NADs of other plugins: nobody serves them in thick mode; under Multus they are its own to make, but counted."""
+"""NADs of other plugins: not served in thick mode; under Multus skipped, but counted."""
 
 import pytest
 
@@ -29,26 +29,26 @@ def test_without_a_meta_plugin_the_pod_waits(networks: str, culprit: str) -> Non
     )
 
 
-def test_under_multus_they_are_left_out_but_counted() -> None:
+def test_under_multus_foreign_nads_are_skipped_but_counted() -> None:
     pod = make_pod(networks="mac,net-a,disk,net-a@left,mac,net-a")
     interfaces = resolve(pod, *NADS, configuration=under_multus()).interfaces
     assert [each.nad for each in interfaces] == [None, "blue/net-a", "blue/net-a", "blue/net-a"]
     assert [each.attachment for each in interfaces] == [None, "net2", "left", "net6"]
 
 
-def test_under_multus_its_default_networks_are_counted_first() -> None:
+def test_under_multus_default_networks_are_counted_first() -> None:
     interfaces = resolve(make_pod(networks="mac,net-a"), *NADS, configuration=under_multus(3)).interfaces
     assert interfaces[1].attachment == "net5"
 
 
 @pytest.mark.parametrize(("system", "expected"), [(("kube-system",), "net4"), (("kube-system", "blue"), "net1")])
-def test_pods_of_system_namespaces_are_not_attached_to_them(system: tuple[str, ...], expected: str) -> None:
+def test_pods_of_system_namespaces_have_no_default_networks(system: tuple[str, ...], expected: str) -> None:
     settings = MetaPluginSettings(MetaPlugin.MULTUS, default_networks=3, system_namespaces=system)
     configuration = ManagerConfiguration(meta_plugin=settings)
     assert resolve(make_pod(networks="net-a"), *NADS, configuration=configuration).interfaces[1].attachment == expected
 
 
-def test_what_only_other_plugins_can_give_may_be_asked_of_them_alone() -> None:
+def test_unsupported_features_can_be_requested_from_other_plugins_only() -> None:
     multus = under_multus()
     asked = '[{{"name": "{}", "bandwidth": {{"ingressRate": 1}}}}]'
     assert len(resolve(make_pod(networks=asked.format("mac")), *NADS, configuration=multus).interfaces) == 1

@@ -1,4 +1,4 @@
-"""A JSON list of objects, key by key as the multi-network standard has them."""
+"""Network selection elements in JSON, key by key (multi-network standard v1.3)."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ def parse_one(**keys: Any) -> NetworkSelection:
     return selection
 
 
-def refusal_of(element: Any) -> str:
+def error_of(element: Any) -> str:
     with pytest.raises(AnnotationError) as caught:
         parse_networks(json.dumps([{"name": "first"}, element]), namespace="shop")
     prefix = "k8s.v1.cni.cncf.io/networks, element 2: "
@@ -23,7 +23,7 @@ def refusal_of(element: Any) -> str:
     return str(caught.value).removeprefix(prefix)
 
 
-def test_an_element_with_every_key_that_is_served() -> None:
+def test_an_element_with_every_supported_key() -> None:
     assert parse_one(
         namespace="other",
         interface="store0",
@@ -41,7 +41,7 @@ def test_an_element_with_every_key_that_is_served() -> None:
     )
 
 
-def test_addresses_and_a_mac_may_be_asked_for_as_arguments() -> None:
+def test_addresses_and_a_mac_can_be_requested_by_cni_args() -> None:
     arguments = {"ips": ["10.1.1.5/24"], "mac": "02-00-00-aa-bb-cc", "level": 3}
     selection = parse_one(**{"cni-args": arguments})
     assert (selection.ips, selection.mac) == (("10.1.1.5",), "02:00:00:aa:bb:cc")
@@ -57,70 +57,68 @@ def test_addresses_and_a_mac_may_be_asked_for_as_arguments() -> None:
         ({"ips": "10.1.1.5"}, "cni-args.ips: '10.1.1.5' is not a JSON list"),
     ],
 )
-def test_arguments_that_another_plugin_may_understand_are_no_error_of_its_own(
-    arguments: dict[str, Any], problem: str
-) -> None:
+def test_invalid_cni_args_are_an_error_only_for_contrail_networks(arguments: dict[str, Any], problem: str) -> None:
     text = json.dumps([{"name": "net-a", "cni-args": arguments}])
     (selection,) = parse_networks(text, namespace="shop", defer_unsupported=True)
     assert selection.unsupported[0].startswith(problem)
     assert (selection.ips, selection.mac) == ((), None)
 
 
-def test_the_pods_namespace_is_meant_where_none_is_stated() -> None:
+def test_the_pods_namespace_is_the_default() -> None:
     assert parse_one().key == "shop/net-a"
 
 
-def test_an_empty_list_names_no_network() -> None:
+def test_an_empty_list_selects_no_network() -> None:
     assert parse_networks(" [] ", namespace="shop") == ()
 
 
-def test_the_namespace_may_stand_in_the_name_as_in_the_multi_network_design() -> None:
+def test_the_name_may_contain_the_namespace_as_in_the_multi_network_design() -> None:
     assert parse_one(name="other-ns/net-c").key == "other-ns/net-c"
     assert parse_one(name="other-ns/net-c", namespace="other-ns").key == "other-ns/net-c"
 
 
-def test_a_namespace_that_contradicts_the_name_is_refused() -> None:
-    assert refusal_of({"name": "a/net-c", "namespace": "b"}) == "name: 'a/net-c' conflicts with namespace 'b'"
+def test_a_namespace_that_conflicts_with_the_name_is_rejected() -> None:
+    assert error_of({"name": "a/net-c", "namespace": "b"}) == "name: 'a/net-c' conflicts with namespace 'b'"
 
 
-def test_keys_are_matched_without_regard_to_case_as_multus_does() -> None:
+def test_keys_are_case_insensitive_as_in_multus() -> None:
     (selection,) = parse_networks('[{"Name": "net-a", "INTERFACE": "x0"}]', namespace="shop")
     assert (selection.name, selection.interface) == ("net-a", "x0")
 
 
-def test_the_legacy_key_for_the_interface_counts_where_the_new_one_is_absent() -> None:
+def test_the_legacy_interface_key_is_used_if_the_new_one_is_absent() -> None:
     assert parse_one(interfaceRequest="old0").interface == "old0"
     assert parse_one(interfaceRequest="old0", interface="new0").interface == "new0"
 
 
 @pytest.mark.parametrize("empty", [None, ""])
-def test_a_key_without_a_value_is_as_good_as_absent(empty: Any) -> None:
+def test_a_key_without_a_value_counts_as_absent(empty: Any) -> None:
     keys = ("namespace", "interface", "mac", "ips", "default-route", "cni-args", "bandwidth", "deviceID")
     assert parse_one(**dict.fromkeys(keys, empty)) == NetworkSelection(namespace="shop", name="net-a")
 
 
-def test_keys_that_nobody_knows_are_ignored_those_of_vendors_too() -> None:
+def test_unknown_keys_and_vendor_keys_are_ignored() -> None:
     assert parse_one(**{"net.contrail/colour": {"a": [1]}, "whatever": 1}) == parse_one()
 
 
 @pytest.mark.parametrize("mac", ["02:00:00:aa:bb:cc", "02-00-00-AA-BB-CC", "0200.00aa.bbcc"])
-def test_a_mac_is_taken_in_every_common_form(mac: str) -> None:
+def test_every_common_notation_of_a_mac_is_accepted(mac: str) -> None:
     assert parse_one(mac=mac).mac == "02:00:00:aa:bb:cc"
 
 
 @pytest.mark.parametrize(
     "mac", ["02:00:00:aa:bb", "02:00:00:aa:bb:cc:dd:ee", "02:00-00:aa:bb:cc", "0200:00aa:bbcc", "zz:00:00:00:00:01", 7]
 )
-def test_what_is_no_mac_is_refused(mac: Any) -> None:
-    assert refusal_of({"name": "a", "mac": mac}) == f"mac: {mac!r} is not a MAC address of 6 bytes"
+def test_an_invalid_mac_is_rejected(mac: Any) -> None:
+    assert error_of({"name": "a", "mac": mac}) == f"mac: {mac!r} is not a MAC address of 6 bytes"
 
 
 @pytest.mark.parametrize("mac", ["01:00:5e:00:00:01", "ff:ff:ff:ff:ff:ff", "00:00:00:00:00:00"])
-def test_a_mac_that_no_interface_can_have_is_refused(mac: str) -> None:
-    assert "is a group address or zero" in refusal_of({"name": "a", "mac": mac})
+def test_a_group_mac_or_zero_is_rejected(mac: str) -> None:
+    assert "is a group address or zero" in error_of({"name": "a", "mac": mac})
 
 
-def test_one_address_of_each_family_can_be_asked_for() -> None:
+def test_one_address_per_family_can_be_requested() -> None:
     assert parse_one(ips=["fd00::5", "10.1.1.5"]).ips == ("fd00::5", "10.1.1.5")
 
 
@@ -128,17 +126,17 @@ def test_one_address_of_each_family_can_be_asked_for() -> None:
     "address",
     ["10.1.1.300", "10.1.1.5/33", "10.01.1.5", "10.1.1.5/", "fe80::1%eth0", "10.1.1.5/255.255.255.0", 5, None],
 )
-def test_what_is_no_address_is_refused(address: Any) -> None:
-    assert refusal_of({"name": "a", "ips": [address]}).startswith(f"ips: {address!r} is not a")
+def test_an_invalid_address_is_rejected(address: Any) -> None:
+    assert error_of({"name": "a", "ips": [address]}).startswith(f"ips: {address!r} is not a")
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "224.0.0.1/4", "127.0.0.1", "::", "ff02::1"])
-def test_an_address_that_no_interface_can_have_is_refused(address: str) -> None:
-    assert refusal_of({"name": "a", "ips": [address]}).endswith("is not a unicast address")
+def test_an_address_that_is_not_unicast_is_rejected(address: str) -> None:
+    assert error_of({"name": "a", "ips": [address]}).endswith("is not a unicast address")
 
 
 def test_addresses_must_be_a_list() -> None:
-    assert refusal_of({"name": "a", "ips": "10.1.1.5"}) == "ips: '10.1.1.5' is not a JSON list"
+    assert error_of({"name": "a", "ips": "10.1.1.5"}) == "ips: '10.1.1.5' is not a JSON list"
 
 
 @pytest.mark.parametrize(
@@ -157,32 +155,32 @@ def test_addresses_must_be_a_list() -> None:
         ({"name": "a", "interface": 4}, "interface: 4 is not a valid interface name"),
     ],
 )
-def test_a_malformed_element_is_named_by_position_key_and_value(element: Any, reason: str) -> None:
-    assert refusal_of(element).startswith(reason)
+def test_an_invalid_element_is_reported_with_position_key_and_value(element: Any, reason: str) -> None:
+    assert error_of(element).startswith(reason)
 
 
 @pytest.mark.parametrize("text", ['{"name": "net-a"}', '"net-a"', '{"name": "a"}\n'])
-def test_anything_but_a_list_is_refused(text: str) -> None:
+def test_json_other_than_a_list_is_rejected(text: str) -> None:
     with pytest.raises(AnnotationError, match="is not a JSON list"):
         parse_networks(text, namespace="shop")
 
 
-def test_json_is_known_by_any_bracket_brace_or_quote() -> None:
+def test_a_bracket_brace_or_quote_makes_the_text_json() -> None:
     with pytest.raises(AnnotationError, match="line 1, column 1"):
         parse_networks("net-a,[", namespace="shop")
 
 
-def test_invalid_json_is_told_with_line_and_column() -> None:
+def test_invalid_json_is_reported_with_line_and_column() -> None:
     with pytest.raises(AnnotationError, match="line 3, column 4: Expecting"):
         parse_networks('[\n  {"name": "net-a"},\n  {name: "net-b"}\n]'.replace("{name", " name"), namespace="shop")
 
 
-def test_typographic_quotes_are_named_with_line_and_column() -> None:
+def test_typographic_quotes_are_reported_with_line_and_column() -> None:
     with pytest.raises(AnnotationError, match=r"“ \(U\+201C\) at line 2, column 3 is a typographic quote"):
         parse_networks('[{\n  “name”: "net-a"}]', namespace="shop")
 
 
-def test_typographic_quotes_within_a_text_do_no_harm() -> None:
+def test_typographic_quotes_within_a_string_are_accepted() -> None:
     assert parse_one(note="“quoted”") == parse_one()
 
 
@@ -198,7 +196,7 @@ def test_typographic_quotes_within_a_text_do_no_harm() -> None:
     ],
     ids=["deep", "long number", "half a character", "no number", "deep value", "long name"],
 )
-def test_hostile_texts_are_refused_in_a_message_of_bounded_length(text: str) -> None:
+def test_hostile_input_is_rejected_with_a_short_message(text: str) -> None:
     with pytest.raises(AnnotationError) as caught:
         parse_networks(text, namespace="shop")
     assert len(str(caught.value)) < 600

@@ -8,11 +8,11 @@ from manager.parsing.networks import parse_networks
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t"])
-def test_a_blank_annotation_names_no_network(text: str) -> None:
+def test_a_blank_annotation_selects_no_network(text: str) -> None:
     assert parse_networks(text, namespace="shop") == ()
 
 
-def test_networks_come_in_the_order_in_which_they_are_named() -> None:
+def test_networks_keep_their_order() -> None:
     assert [selection.key for selection in parse_networks("net-b,net-a,net-b", namespace="shop")] == [
         "shop/net-b",
         "shop/net-a",
@@ -20,24 +20,24 @@ def test_networks_come_in_the_order_in_which_they_are_named() -> None:
     ]
 
 
-def test_a_network_of_another_namespace_and_an_interface_name_can_be_stated() -> None:
+def test_namespace_and_interface_name_can_be_written() -> None:
     assert parse_networks("other/net-a@store0", namespace="shop") == (
         NetworkSelection(namespace="other", name="net-a", interface="store0"),
     )
 
 
-def test_blanks_around_every_part_are_trimmed() -> None:
+def test_whitespace_around_every_part_is_trimmed() -> None:
     assert parse_networks(" other / net-a @ store0 ,\n net-b ", namespace="shop") == (
         NetworkSelection(namespace="other", name="net-a", interface="store0"),
         NetworkSelection(namespace="shop", name="net-b"),
     )
 
 
-def test_a_network_with_dots_in_its_name_can_be_named() -> None:
+def test_a_name_may_contain_dots() -> None:
     assert parse_networks("net.v2", namespace="shop")[0].name == "net.v2"
 
 
-def test_null_is_a_network_of_that_name_as_multus_has_it() -> None:
+def test_null_is_a_network_name_as_in_multus() -> None:
     assert parse_networks("null", namespace="shop")[0].key == "shop/null"
 
 
@@ -60,12 +60,12 @@ def test_null_is_a_network_of_that_name_as_multus_has_it() -> None:
         ("../net-a", 1, "namespace: '..'"),
     ],
 )
-def test_a_malformed_element_is_named_by_its_position_and_value(text: str, position: int, culprit: str) -> None:
+def test_an_invalid_element_is_reported_with_position_and_value(text: str, position: int, culprit: str) -> None:
     with pytest.raises(AnnotationError) as caught:
         parse_networks(text, namespace="shop")
     assert str(caught.value).startswith(f"k8s.v1.cni.cncf.io/networks, element {position}: {culprit}")
 
 
-def test_typographic_quotes_are_named_as_such() -> None:
+def test_typographic_quotes_are_reported() -> None:
     with pytest.raises(AnnotationError, match=r"“ \(U\+201C\) at line 1, column 1 is a typographic quote"):
         parse_networks("“net-a”", namespace="shop")

@@ -1,4 +1,4 @@
-"""Lists that are longer than anybody needs are refused by their number, before anything in them is read."""
+"""Lists above their limit are rejected before their items are parsed."""
 
 import json
 from typing import Any
@@ -20,16 +20,16 @@ def config(**keys: Any) -> str:
 
 
 def addresses(number: int) -> list[str]:
-    """None beside another, so that they stay single ones as exclusions."""
+    """No two are adjacent, so exclusions of them cannot be collapsed."""
     return [f"10.1.{i // 100 + 1}.{i % 100 * 2 + 1}" for i in range(number)]
 
 
 class TestDefinitions:
-    """What a network attachment definition lists."""
+    """Lists in a network attachment definition."""
 
     @pytest.mark.parametrize(("key", "what"), [("cidr", "subnets"), ("gateway", "gateways"), ("exclude", "exclusions")])
     @pytest.mark.parametrize("text", [",".join(WRONG), json.dumps(WRONG)], ids=["comma list", "JSON"])
-    def test_in_its_annotations(self, key: str, what: str, text: str, problems_of: ProblemsOf) -> None:
+    def test_too_many_values_in_annotations(self, key: str, what: str, text: str, problems_of: ProblemsOf) -> None:
         stated = {"cidr": CIDR, key: text}
         assert problems_of(**stated) == (
             f"opencontrail.org/{key}: 1025 {what} are too many: at most 1024 are supported",
@@ -42,12 +42,12 @@ class TestDefinitions:
             ("dns", "name servers", config(dns={"nameservers": WRONG})),
         ],
     )
-    def test_in_its_configuration(self, place: str, what: str, text: str, problems_of: ProblemsOf) -> None:
+    def test_too_many_values_in_spec_config(self, place: str, what: str, text: str, problems_of: ProblemsOf) -> None:
         assert problems_of(text, cidr=CIDR) == (
             f"spec.config, {place}: 1025 {what} are too many: at most 1024 are supported",
         )
 
-    def test_as_many_as_are_allowed_are_served(self, define: Define) -> None:
+    def test_as_many_as_the_limit_are_accepted(self, define: Define) -> None:
         text = config(
             routes=[{"dst": f"20.0.{i // 256}.{i % 256}/32"} for i in range(MAX_LIST_ITEMS)],
             dns={"nameservers": addresses(MAX_LIST_ITEMS)},
@@ -57,8 +57,8 @@ class TestDefinitions:
         assert len(definition.routes) == len(definition.dns) == len(definition.subnets) == MAX_LIST_ITEMS
         assert len(definition.subnets[0].excluded) == MAX_LIST_ITEMS
 
-    def test_ranges_count_by_the_cidrs_that_they_become(self, define: Define, problems_of: ProblemsOf) -> None:
-        """One range of IPv6 addresses may be 126 of them."""
+    def test_ranges_count_as_the_cidrs_that_they_expand_to(self, define: Define, problems_of: ProblemsOf) -> None:
+        """One of these IPv6 ranges expands to 126 CIDRs."""
         ranges = [f"fd00:0:0:{i:x}::1-fd00:0:0:{i:x}:ffff:ffff:ffff:fffe" for i in range(100)]
         few = MAX_EXCLUDED_CIDRS // 126
         (subnet,) = define(cidr="fd00::/48", exclude=",".join(ranges[:few])).subnets
@@ -66,8 +66,8 @@ class TestDefinitions:
         problem = f"the ranges up to {ranges[few]!r} expand to more than 8192 CIDRs"
         assert problems_of(cidr="fd00::/48", exclude=",".join(ranges)) == (f"opencontrail.org/exclude: {problem}",)
 
-    def test_a_name_is_at_most_as_long_as_a_files(self, define: Define, problems_of: ProblemsOf) -> None:
-        """Runtimes name files by it, and it stands in every interface."""
+    def test_a_network_name_is_at_most_as_long_as_a_file_name(self, define: Define, problems_of: ProblemsOf) -> None:
+        """Container runtimes use it as a file name, and every interface contains it."""
         assert define(config(name="a" * 255), cidr=CIDR).config_name == "a" * 255
         (problem,) = problems_of(config(name="a" * 256), cidr=CIDR)
         form = "use at most 255 letters, digits, '_', '.' and '-', beginning with a letter or digit"
@@ -75,26 +75,26 @@ class TestDefinitions:
 
 
 class TestPods:
-    """What a pod lists."""
+    """Lists in the annotation of a pod."""
 
     @pytest.mark.parametrize(
         "text",
         [",".join(["net a"] * 257), json.dumps([7] * 257), " , " * 256],
         ids=["comma list", "JSON", "commas"],
     )
-    def test_its_networks(self, text: str) -> None:
+    def test_too_many_networks_are_rejected(self, text: str) -> None:
         with pytest.raises(AnnotationError) as caught:
             parse_networks(text, namespace="shop")
         message = "k8s.v1.cni.cncf.io/networks: 257 networks are too many: at most 256 are supported"
         assert str(caught.value) == message
 
     @pytest.mark.parametrize("text", [",".join(["a"] * MAX_NETWORKS), json.dumps([{"name": "a"}] * MAX_NETWORKS)])
-    def test_as_many_as_are_allowed_are_served(self, text: str) -> None:
+    def test_as_many_as_the_limit_are_accepted(self, text: str) -> None:
         assert len(parse_networks(text, namespace="shop")) == MAX_NETWORKS
 
 
-def test_the_text_of_many_problems_is_short(make_nad: MakeNad) -> None:
-    """It stands in the message of every pod that names the definition."""
+def test_the_message_of_many_problems_is_short(make_nad: MakeNad) -> None:
+    """The event of every pod that refers to the NAD contains it."""
     text = config(routes=[{"dst": f"20.0.0.{i}/8"} for i in range(1, 101)])
     nad = make_nad({"opencontrail.org/cidr": CIDR}, text)
     with pytest.raises(NadError) as caught:
@@ -105,7 +105,7 @@ def test_the_text_of_many_problems_is_short(make_nad: MakeNad) -> None:
     assert len(str(caught.value)) < 2000
 
 
-def test_a_value_of_any_shape_is_shown_shortly(make_nad: MakeNad) -> None:
+def test_a_nested_value_is_truncated_in_the_message(make_nad: MakeNad) -> None:
     deep: Any = "x"
     for _ in range(6):
         deep = [deep] * 6

@@ -1,4 +1,4 @@
-"""Whatever annotations say, a pod gets a proper list of interfaces, or one reason why it gets none."""
+"""Whatever the annotations, a pod gets a valid list of interfaces or one reason why it gets none."""
 
 import json
 from typing import Any
@@ -50,7 +50,7 @@ pods = st.builds(
 
 
 def mapped(pod: Pod, configuration: ManagerConfiguration) -> VirtualMachine | str:
-    """The machine, or the reason and message why there is none."""
+    """Returns the virtual machine, or reason and message of the error."""
     try:
         return build(pod, *NADS, configuration=configuration)
     except MappingError as error:
@@ -59,7 +59,7 @@ def mapped(pod: Pod, configuration: ManagerConfiguration) -> VirtualMachine | st
 
 @pytest.mark.parametrize("configuration", [THICK, MULTUS], ids=["thick", "multus"])
 @given(pod=pods)
-def test_a_list_is_proper(configuration: ManagerConfiguration, pod: Pod) -> None:
+def test_a_pod_gets_a_valid_list_of_interfaces_or_a_reason(configuration: ManagerConfiguration, pod: Pod) -> None:
     machine = mapped(pod, configuration)
     if isinstance(machine, str):
         assert not machine.endswith(": ")
@@ -72,12 +72,12 @@ def test_a_list_is_proper(configuration: ManagerConfiguration, pod: Pod) -> None
 
 @pytest.mark.parametrize("configuration", [THICK, MULTUS], ids=["thick", "multus"])
 @given(pod=pods)
-def test_the_same_pod_is_always_mapped_the_same(configuration: ManagerConfiguration, pod: Pod) -> None:
+def test_mapping_is_deterministic(configuration: ManagerConfiguration, pod: Pod) -> None:
     assert mapped(pod, configuration) == mapped(pod, configuration)
 
 
 @given(elements=st.lists(st.sampled_from(["net-a", "net-d", "net-6"]), max_size=6))
-def test_the_order_is_that_of_the_references(elements: list[str]) -> None:
+def test_interfaces_have_the_order_of_the_references(elements: list[str]) -> None:
     machine = mapped(make_pod(networks=",".join(elements)), THICK)
     assert isinstance(machine, VirtualMachine)
     assert [interface.nad for interface in machine.interfaces] == [None, *(f"blue/{name}" for name in elements)]
@@ -106,9 +106,9 @@ def _check_names(machine: VirtualMachine, configuration: ManagerConfiguration) -
 
 def _check_default_gateways(machine: VirtualMachine) -> None:
     for family, own in ((4, DefaultGateway.IPV4), (6, DefaultGateway.IPV6)):
-        takers = [each for each in machine.interfaces if each.default_gw in (own, DefaultGateway.BOTH)]
+        carriers = [each for each in machine.interfaces if each.default_gw in (own, DefaultGateway.BOTH)]
         with_gateway = [
-            each for each in takers if any(address.family == family and address.gateway for address in each.addresses)
+            each for each in carriers if any(address.family == family and address.gateway for address in each.addresses)
         ]
         assert len(with_gateway) <= 1
-        assert len(takers) <= 1
+        assert len(carriers) <= 1

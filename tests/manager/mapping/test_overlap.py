@@ -1,4 +1,4 @@
-"""Networks are isolated, so a pod may join two that overlap; its owner is told, since it is seldom meant."""
+"""A pod may join overlapping networks, since networks are isolated, but gets a warning."""
 
 from ipaddress import ip_network
 
@@ -17,7 +17,7 @@ def network(number: int, *cidrs: str) -> VirtualNetwork:
     return VirtualNetwork(fq_name=("d", "p", f"n{number}"), uuid=str(number), subnets=subnets)
 
 
-def test_the_pod_gets_both_and_a_warning() -> None:
+def test_overlapping_networks_cause_a_warning() -> None:
     nads = (make_nad("net-a", cidr="10.1.0.0/16"), make_nad("net-b", cidr="10.1.128.0/17"))
     resolved = resolve(make_pod(networks="net-a,net-b"), *nads)
     assert len(resolved.interfaces) == 3
@@ -29,12 +29,12 @@ def test_the_pod_gets_both_and_a_warning() -> None:
     )
 
 
-def test_one_network_twice_overlaps_nothing() -> None:
+def test_a_network_does_not_overlap_itself() -> None:
     assert resolve(make_pod(networks="net-a,net-a"), make_nad("net-a")).warnings == ()
 
 
-def test_families_are_kept_apart() -> None:
-    """As numbers these are equal."""
+def test_networks_of_different_families_do_not_overlap() -> None:
+    """As integers these ranges are equal."""
     assert overlaps([network(1, "0.0.0.0/8"), network(2, "::/120")]) == []
 
 

@@ -1,4 +1,4 @@
-"""The read-only API, over HTTP: items, their choice, and errors."""
+"""The read-only API over HTTP: items, filters and errors."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -39,7 +39,7 @@ async def client(running: RunningManager, aiohttp_client: AiohttpClient) -> Clie
 
 @pytest.fixture
 def get(client: Client) -> Get:
-    """The items of a page."""
+    """Returns the items of a path."""
 
     async def get_items(path: str) -> Any:
         response = await client.get(path)
@@ -52,7 +52,7 @@ def get(client: Client) -> Get:
     return get_items
 
 
-async def test_networks_come_with_the_number_of_their_interfaces(get: Get) -> None:
+async def test_networks_have_the_number_of_their_interfaces(get: Get) -> None:
     networks = msgspec.convert(await get("/v1/networks"), list[NetworkView])
     assert [(view.network.nad, view.interfaces) for view in networks] == [
         ("blue/net-a", 2),
@@ -70,13 +70,13 @@ async def test_networks_come_with_the_number_of_their_interfaces(get: Get) -> No
         ("namespace=blue&name=net-b", []),
     ],
 )
-async def test_networks_are_chosen_by_the_place_of_their_definition(
+async def test_networks_are_filtered_by_namespace_and_name_of_their_nad(
     get: Get, query: str, nads: list[str | None]
 ) -> None:
     assert [item["network"].get("nad") for item in await get(f"/v1/networks?{query}")] == nads
 
 
-async def test_pods_come_with_their_state_and_machine(get: Get) -> None:
+async def test_pods_have_state_and_virtual_machine(get: Get) -> None:
     pods = msgspec.convert(await get("/v1/pods"), list[PodView])
     assert [(view.namespace, view.name, view.state) for view in pods] == [
         ("blue", "host", PodState.HOST_NETWORK),
@@ -102,13 +102,13 @@ async def test_pods_come_with_their_state_and_machine(get: Get) -> None:
         ("namespace=blue&name=nobody", []),
     ],
 )
-async def test_pods_are_chosen_by_namespace_and_name(get: Get, query: str, names: list[str]) -> None:
+async def test_pods_are_filtered_by_namespace_and_name(get: Get, query: str, names: list[str]) -> None:
     items = await get(f"/v1/pods?{query}")
     assert [f"{item['namespace']}/{item['name']}" for item in items] == names
     assert all(("machine" in item) == (item["state"] == "Ready") for item in items)
 
 
-async def test_interfaces_come_with_the_name_that_they_have_in_the_sandbox(get: Get) -> None:
+async def test_interfaces_have_their_name_in_the_sandbox(get: Get) -> None:
     views = msgspec.convert(await get("/v1/interfaces"), list[InterfaceView])
     assert [(view.namespace, view.pod, view.index, view.name) for view in views] == [
         ("blue", "web-0", 0, "eth0"),
@@ -121,7 +121,7 @@ async def test_interfaces_come_with_the_name_that_they_have_in_the_sandbox(get: 
     assert len(await get("/v1/interfaces?namespace=red&name=web-0")) == 1
 
 
-async def test_events_come_with_what_they_are_about(get: Get) -> None:
+async def test_events_are_filtered_by_their_object(get: Get) -> None:
     events = msgspec.convert(await get("/v1/events?namespace=blue&name=waits"), list[Event])
     assert [(event.kind, event.reason, event.count) for event in events] == [("Pod", "NetworkNotFound", 1)]
     assert {item["reason"] for item in await get("/v1/events")} == {
@@ -140,26 +140,26 @@ async def test_events_come_with_what_they_are_about(get: Get) -> None:
         ("/v2/pods", 404, "404: Not Found"),
     ],
 )
-async def test_a_wrong_request_is_told(client: Client, path: str, status: int, error: str) -> None:
+async def test_an_invalid_request_is_rejected(client: Client, path: str, status: int, error: str) -> None:
     response = await client.get(path)
     assert response.status == status
     assert await response.json() == {"error": error}
 
 
-async def test_nothing_can_be_written(client: Client) -> None:
+async def test_the_api_is_read_only(client: Client) -> None:
     for method in ("POST", "PUT", "PATCH", "DELETE"):
         response = await client.request(method, "/v1/pods")
         assert response.status == 405
 
 
-async def test_a_store_that_cannot_answer_is_told(client: Client, running: RunningManager) -> None:
+async def test_a_closed_store_is_reported_with_status_503(client: Client, running: RunningManager) -> None:
     await running.store.close()
     response = await client.get("/v1/pods")
     assert response.status == 503
     assert "the store is not available" in (await response.json())["error"]
 
 
-async def test_a_pod_whose_machine_is_being_deleted_is_shown_without_it(get: Get, running: RunningManager) -> None:
+async def test_a_pod_without_its_deleted_virtual_machine_is_returned(get: Get, running: RunningManager) -> None:
     await running.store.delete_virtual_machine(OBJECTS[2].uid)
     (item,) = await get("/v1/pods?namespace=blue&name=web-0")
     assert "machine" not in item

@@ -1,4 +1,4 @@
-"""`opencontrail.org/network` on definitions, pods and namespaces: a network that exists already."""
+"""`opencontrail.org/network` on NADs, pods and namespaces: a reference to an existing network."""
 
 import pytest
 
@@ -11,11 +11,11 @@ FQ_NAME = ("default-domain", "k8s-extns", "k8s-extns-pod-network")
 
 
 @pytest.mark.parametrize("text", [REFERENCE, REFERENCE.replace('"', "'"), f"\n {REFERENCE} "])
-def test_a_reference_is_json_or_a_python_literal_as_upstream_took_it(text: str) -> None:
+def test_a_reference_is_json_or_a_python_literal_as_for_upstream(text: str) -> None:
     assert parse_network_annotation(text) == FQ_NAME
 
 
-def test_a_definition_can_refer_to_a_network(define: Define) -> None:
+def test_a_nad_can_refer_to_a_network(define: Define) -> None:
     definition = define(network=REFERENCE)
     assert definition.reference == FQ_NAME
     assert definition.subnets == ()
@@ -39,7 +39,7 @@ def test_a_definition_can_refer_to_a_network(define: Define) -> None:
         ("{“domain”: 1}", "“ (U+201C) at line 1, column 2 is a typographic quote"),
     ],
 )
-def test_a_malformed_reference_is_named(text: str, reason: str, problems_of: ProblemsOf) -> None:
+def test_an_invalid_reference_is_reported(text: str, reason: str, problems_of: ProblemsOf) -> None:
     with pytest.raises(AnnotationError) as caught:
         parse_network_annotation(text)
     assert str(caught.value).startswith("opencontrail.org/network: ")
@@ -47,20 +47,20 @@ def test_a_malformed_reference_is_named(text: str, reason: str, problems_of: Pro
     assert problems_of(network=text) == (str(caught.value),)
 
 
-def test_subnets_and_a_reference_together_are_refused(problems_of: ProblemsOf) -> None:
+def test_subnets_together_with_a_reference_are_rejected(problems_of: ProblemsOf) -> None:
     (problem,) = problems_of(cidr="10.1.1.0/24", network=REFERENCE)
     assert problem.startswith("opencontrail.org/cidr '10.1.1.0/24' and opencontrail.org/network '{")
     assert problem.endswith("only one of them may define the network")
 
 
-def test_neither_subnets_nor_a_reference_is_refused(problems_of: ProblemsOf) -> None:
+def test_a_nad_without_subnets_and_reference_is_rejected(problems_of: ProblemsOf) -> None:
     assert problems_of() == (
         "opencontrail.org/cidr, opencontrail.org/network: missing: one of them must define the network",
     )
 
 
 @pytest.mark.parametrize("key", ["gateway", "exclude"])
-def test_what_belongs_to_subnets_is_refused_beside_a_reference(key: str, problems_of: ProblemsOf) -> None:
+def test_gateways_and_exclusions_are_rejected_with_a_reference(key: str, problems_of: ProblemsOf) -> None:
     assert problems_of(network=REFERENCE, **{key: "10.1.1.1"}) == (
         f"opencontrail.org/{key}: '10.1.1.1' has no effect without opencontrail.org/cidr",
     )

@@ -12,16 +12,16 @@ V6_SUBNET = Subnet(cidr="fd00::/64", gateway="fd00::1")
 @pytest.mark.parametrize(
     "text", ["10.1.1.0/24", " 10.1.1.0/24\n", '["10.1.1.0/24"]', "['10.1.1.0/24']", '[ "10.1.1.0/24 " ]']
 )
-def test_a_subnet_may_be_stated_alone_or_in_a_list(text: str, define: Define) -> None:
+def test_a_subnet_may_be_written_alone_or_in_a_list(text: str, define: Define) -> None:
     assert define(cidr=text).subnets == (SUBNET,)
 
 
 @pytest.mark.parametrize("text", ["10.1.1.0/24,fd00::/64", " 10.1.1.0/24 , fd00::/64", '["10.1.1.0/24", "fd00::/64"]'])
-def test_both_families_may_be_stated_as_a_comma_list_or_as_json(text: str, define: Define) -> None:
+def test_both_families_may_be_written_as_a_comma_list_or_as_json(text: str, define: Define) -> None:
     assert define(cidr=text).subnets == (SUBNET, V6_SUBNET)
 
 
-def test_subnets_stay_in_their_order_and_become_canonical(define: Define) -> None:
+def test_subnets_keep_their_order_and_become_canonical(define: Define) -> None:
     cidrs = [subnet.cidr for subnet in define(cidr="FD00:0::/64,10.2.0.0/16,10.1.0.0/16").subnets]
     assert cidrs == ["fd00::/64", "10.2.0.0/16", "10.1.0.0/16"]
 
@@ -34,7 +34,7 @@ def test_the_first_usable_address_is_the_gateway_by_default(cidr: str, gateway: 
     assert define(cidr=cidr).subnets[0].gateway == gateway
 
 
-def test_a_stated_gateway_belongs_to_the_subnet_in_which_it_lies(define: Define) -> None:
+def test_a_gateway_belongs_to_the_subnet_that_contains_it(define: Define) -> None:
     subnets = define(cidr="10.1.1.0/24,10.1.2.0/24,fd00::/64", gateway="fd00::fe,10.1.2.254").subnets
     assert [subnet.gateway for subnet in subnets] == ["10.1.1.1", "10.1.2.254", "fd00::fe"]
 
@@ -59,17 +59,17 @@ def test_a_stated_gateway_belongs_to_the_subnet_in_which_it_lies(define: Define)
         ("[24]", "'[24]' is not a list of non-empty strings"),
     ],
 )
-def test_a_subnet_that_cannot_be_is_named(cidr: str, problem: str, problems_of: ProblemsOf) -> None:
+def test_an_invalid_subnet_is_reported(cidr: str, problem: str, problems_of: ProblemsOf) -> None:
     assert problems_of(cidr=cidr) == (f"opencontrail.org/cidr: {problem}",)
 
 
-def test_a_list_that_is_no_json_is_told_with_line_and_column(problems_of: ProblemsOf) -> None:
+def test_invalid_json_is_reported_with_line_and_column(problems_of: ProblemsOf) -> None:
     (problem,) = problems_of(cidr="[“10.1.1.0/24”]")
     assert problem.startswith("opencontrail.org/cidr: '[“10.1.1.0/24”]' is not valid JSON: line 1, column 2:")
     assert "“ (U+201C) at line 1, column 2 is a typographic quote" in problem
 
 
-def test_subnets_that_overlap_are_both_named(problems_of: ProblemsOf) -> None:
+def test_both_overlapping_subnets_are_reported(problems_of: ProblemsOf) -> None:
     assert problems_of(cidr="10.1.2.0/24, 10.0.0.0/24, 10.1.0.0/16, fd00::/64, fd00::/64, 10.1.1.0/24") == (
         "opencontrail.org/cidr: 10.1.0.0/16 and 10.1.1.0/24 overlap",
         "opencontrail.org/cidr: 10.1.0.0/16 and 10.1.2.0/24 overlap",
@@ -89,16 +89,16 @@ def test_subnets_that_overlap_are_both_named(problems_of: ProblemsOf) -> None:
         ("none", "'none' is not an IP address"),
     ],
 )
-def test_a_gateway_that_cannot_be_is_named(gateway: str, problem: str, problems_of: ProblemsOf) -> None:
+def test_an_invalid_gateway_is_reported(gateway: str, problem: str, problems_of: ProblemsOf) -> None:
     assert problems_of(cidr="10.1.1.0/24", gateway=gateway) == (f"opencontrail.org/gateway: {problem}",)
 
 
-def test_gateways_and_exclusions_are_not_judged_while_the_subnets_are_unknown(problems_of: ProblemsOf) -> None:
+def test_gateways_and_exclusions_are_not_validated_if_a_subnet_is_invalid(problems_of: ProblemsOf) -> None:
     assert problems_of(cidr="10.1.1.0/24,x", gateway="10.9.9.9", exclude="10.9.9.9") == (
         "opencontrail.org/cidr: 'x' is not a CIDR",
     )
 
 
 @pytest.mark.parametrize("key", ["gateway", "exclude"])
-def test_a_blank_annotation_beside_the_subnets_says_nothing(key: str, define: Define) -> None:
+def test_a_blank_gateway_or_exclusion_counts_as_absent(key: str, define: Define) -> None:
     assert define(cidr="10.1.1.0/24", **{key: " "}).subnets == (SUBNET,)

@@ -1,4 +1,4 @@
-"""Two interfaces of one sandbox that want one name are refused before anything is written."""
+"""Two interfaces with the same name in one sandbox are rejected before anything is written."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def under_multus(default_networks: int = 0) -> ManagerConfiguration:
         (under_multus(2), "net-a@net5,net-b"),
     ],
 )
-def test_names_that_differ_are_served(configuration: ManagerConfiguration, networks: str) -> None:
+def test_different_names_are_accepted(configuration: ManagerConfiguration, networks: str) -> None:
     assert len(resolve(make_pod(networks=networks), *NADS, configuration=configuration).interfaces) == 3
 
 
@@ -48,7 +48,7 @@ def test_names_that_differ_are_served(configuration: ManagerConfiguration, netwo
         (under_multus(2), "net-a@net4,net-b", "'net4'"),
     ],
 )
-def test_names_that_are_taken_are_refused(configuration: ManagerConfiguration, networks: str, culprit: str) -> None:
+def test_unavailable_names_are_rejected(configuration: ManagerConfiguration, networks: str, culprit: str) -> None:
     with pytest.raises(PodRefusedError, match=culprit) as caught:
         resolve(make_pod(networks=networks), *NADS, configuration=configuration)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
@@ -61,6 +61,6 @@ def test_a_pod_of_a_system_namespace_may_have_the_name_of_a_default_network() ->
     )
 
 
-def test_both_culprits_are_named() -> None:
+def test_both_elements_are_named() -> None:
     with pytest.raises(PodRefusedError, match="element 2 would be named 'eth2' like element 1"):
         resolve(make_pod(networks="net-a@eth2,net-b"), *NADS)

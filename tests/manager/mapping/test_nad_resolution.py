@@ -1,4 +1,4 @@
-"""Rule 4: index 0 in the pod network, then one interface for each reference, in their order."""
+"""Rule 4: index 0 is in the pod network, followed by one interface per reference, in order."""
 
 import json
 
@@ -30,13 +30,13 @@ NAD_C = make_nad("net-c", namespace="other-ns", cidr="10.3.0.0/16")
         ('[{"name": "net-c", "namespace": "other-ns"}]', ["other-ns/net-c"]),
     ],
 )
-def test_there_is_one_interface_for_each_reference(networks: str | None, nads: list[str]) -> None:
+def test_each_reference_has_one_interface_in_order(networks: str | None, nads: list[str]) -> None:
     interfaces = resolve(make_pod(networks=networks), NAD_A, NAD_B, NAD_C).interfaces
     assert [each.nad for each in interfaces] == [None, *nads]
     assert interfaces[0].network.fq_name == ("default-domain", "k8s-default", "k8s-default-pod-network")
 
 
-def test_networks_are_named_as_upstream_names_them() -> None:
+def test_networks_have_the_names_of_upstream() -> None:
     machine = build(make_pod(networks="net-a,other-ns/net-c"), NAD_A, NAD_C)
     assert [":".join(interface.network) for interface in machine.interfaces] == [
         "default-domain:k8s-default:k8s-default-pod-network",
@@ -45,8 +45,8 @@ def test_networks_are_named_as_upstream_names_them() -> None:
     ]
 
 
-def test_what_multus_calls_an_attachment_is_on_it() -> None:
-    """Its own count, the name that was asked for, and the name of the configuration, which need not be the NAD's."""
+def test_an_attachment_has_the_names_that_multus_uses() -> None:
+    """The numbered or requested interface name, and the name in `spec.config`, which may differ from the NAD's."""
     named = make_nad("net-a", config='{"type": "contrail-k8s-cni", "name": "left-network"}')
     interfaces = resolve(make_pod(networks="net-a,net-b@right,net-a"), named, NAD_B).interfaces
     assert [each.attachment for each in interfaces] == [None, "net1", "right", "net3"]
@@ -54,14 +54,14 @@ def test_what_multus_calls_an_attachment_is_on_it() -> None:
     assert [each.config_name for each in interfaces] == [None, "left-network", "net-b", "left-network"]
 
 
-def test_a_nad_that_refers_to_a_network_puts_its_pods_there() -> None:
+def test_a_nad_can_be_an_alias_of_a_network() -> None:
     nad = make_nad("alias", cidr=None, network=reference("k8s-blue", "k8s-net-a-pod-network"))
     interfaces = resolve(make_pod(networks="alias"), NAD_A, nad).interfaces
     assert interfaces[1].network.nad == "blue/net-a"
     assert interfaces[1].nad == "blue/alias"
 
 
-def test_everything_that_is_not_there_is_told_at_once() -> None:
+def test_all_missing_nads_are_reported_at_once() -> None:
     with pytest.raises(PodWaitsError) as caught:
         resolve(make_pod(networks="net-a,nope,other-ns/neither,nope"), NAD_A)
     assert caught.value.reason is Reason.NETWORK_NOT_FOUND
@@ -71,7 +71,7 @@ def test_everything_that_is_not_there_is_told_at_once() -> None:
     assert caught.value.dependencies == (nad_dependency("blue/nope"), nad_dependency("other-ns/neither"))
 
 
-def test_a_reference_to_a_network_that_is_not_there_makes_pods_wait_for_it() -> None:
+def test_a_pod_waits_for_a_missing_network() -> None:
     nad = make_nad("alias", cidr=None, network=reference("p", "n", domain="d"))
     with pytest.raises(PodWaitsError) as caught:
         resolve(make_pod(networks="alias"), nad)
@@ -80,7 +80,7 @@ def test_a_reference_to_a_network_that_is_not_there_makes_pods_wait_for_it() -> 
     assert set(caught.value.dependencies) == {nad_dependency("blue/alias"), network_dependency(("d", "p", "n"))}
 
 
-def test_a_nad_that_takes_no_pods_says_why() -> None:
+def test_an_unusable_nad_is_reported_with_its_problem() -> None:
     catalogue = make_catalogue()
     catalogue.nads["blue/net-a"] = UnusableNad("opencontrail.org/cidr: 'x' is not a CIDR")
     with pytest.raises(PodWaitsError, match=r"blue/net-a cannot be used: opencontrail.org/cidr: 'x' is not a CIDR"):
@@ -99,19 +99,19 @@ def test_a_nad_that_takes_no_pods_says_why() -> None:
         ("[", "valid JSON"),
     ],
 )
-def test_a_malformed_annotation_is_refused_with_its_key_and_value(networks: str, culprit: str) -> None:
+def test_an_invalid_annotation_is_rejected_with_key_and_value(networks: str, culprit: str) -> None:
     with pytest.raises(PodRefusedError, match=r"k8s\.v1\.cni\.cncf\.io/networks") as caught:
         resolve(make_pod(networks=networks), NAD_A)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
     assert culprit in str(caught.value)
 
 
-def test_what_our_networks_cannot_give_is_refused() -> None:
+def test_an_unsupported_feature_of_a_contrail_network_is_rejected() -> None:
     pod = make_pod(networks=json.dumps([{"name": "net-a", "bandwidth": {"ingressRate": 1000}}]))
     with pytest.raises(PodRefusedError, match="bandwidth") as caught:
         resolve(pod, NAD_A)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
 
 
-def test_a_static_pod_keeps_the_hash_that_its_runtime_knows_it_by() -> None:
+def test_a_static_pod_keeps_its_config_hash() -> None:
     assert build(make_pod(config_hash="cafe")).config_hash == "cafe"

@@ -1,4 +1,4 @@
-"""`spec.config` says whose a definition is: ours, or another plugin's, which we count and never serve."""
+"""`spec.config` names the plugin of a NAD; NADs of other plugins are counted but never served."""
 
 import pytest
 
@@ -19,7 +19,7 @@ SUBNET = {"opencontrail.org/cidr": "10.1.1.0/24"}
         '{"type": "contrail-k8s-cni", "plugins": null}',
     ],
 )
-def test_it_is_ours_if_our_plugin_is_named_alone_or_in_a_list(config: str, make_nad: MakeNad) -> None:
+def test_a_nad_is_served_if_spec_config_names_the_contrail_plugin(config: str, make_nad: MakeNad) -> None:
     definition = parse_nad(make_nad(SUBNET, config), default_mtu=1500)
     assert isinstance(definition, NetworkDefinition)
     assert definition.config_name == "net-a"
@@ -33,7 +33,7 @@ def test_it_is_ours_if_our_plugin_is_named_alone_or_in_a_list(config: str, make_
         ('{"plugins": []}', ""),
     ],
 )
-def test_another_plugins_definition_is_foreign_whatever_it_is_annotated_with(
+def test_a_nad_of_another_plugin_is_foreign_whatever_its_annotations(
     config: str, plugin: str, make_nad: MakeNad
 ) -> None:
     nad = make_nad({"opencontrail.org/cidr": "nonsense"}, config)
@@ -41,20 +41,18 @@ def test_another_plugins_definition_is_foreign_whatever_it_is_annotated_with(
 
 
 @pytest.mark.parametrize("config", [None, "", " \n"])
-def test_a_definition_without_configuration_names_a_file_on_the_nodes_disk(
-    config: str | None, make_nad: MakeNad
-) -> None:
+def test_a_nad_without_spec_config_is_foreign(config: str | None, make_nad: MakeNad) -> None:
     assert parse_nad(make_nad(SUBNET, config), default_mtu=1500) == ForeignDefinition(config_name="net-a", plugin="")
 
 
 @pytest.mark.parametrize("kind", ["contrail-k8s-cni", "bridge"])
-def test_a_configurations_own_name_is_kept(kind: str, make_nad: MakeNad) -> None:
+def test_the_name_in_spec_config_is_kept(kind: str, make_nad: MakeNad) -> None:
     nad = make_nad(SUBNET, f'{{"name": "blue", "type": "{kind}"}}')
     assert parse_nad(nad, default_mtu=1500).config_name == "blue"
 
 
 @pytest.mark.parametrize("name", ["null", '""'])
-def test_an_empty_name_counts_as_none(name: str, make_nad: MakeNad) -> None:
+def test_an_empty_name_counts_as_absent(name: str, make_nad: MakeNad) -> None:
     nad = make_nad(SUBNET, f'{{"name": {name}, "type": "contrail-k8s-cni"}}')
     assert parse_nad(nad, default_mtu=1500).config_name == "net-a"
 
@@ -75,13 +73,13 @@ def test_an_empty_name_counts_as_none(name: str, make_nad: MakeNad) -> None:
         ("type: contrail-k8s-cni", "is not valid JSON: line 1, column 1"),
     ],
 )
-def test_what_is_no_configuration_is_refused(config: str, reason: str, make_nad: MakeNad) -> None:
+def test_an_invalid_spec_config_is_rejected(config: str, reason: str, make_nad: MakeNad) -> None:
     with pytest.raises(NadError) as caught:
         parse_nad(make_nad(SUBNET, config), default_mtu=1500)
     assert str(caught.value).startswith("spec.config: ")
     assert reason in str(caught.value)
 
 
-def test_typographic_quotes_are_named_with_line_and_column(make_nad: MakeNad) -> None:
+def test_typographic_quotes_are_reported_with_line_and_column(make_nad: MakeNad) -> None:
     with pytest.raises(NadError, match=r"“ \(U\+201C\) at line 2, column 2 is a typographic quote"):
         parse_nad(make_nad(SUBNET, '{\n “cniVersion”: “0.3.0”,\n "type": "contrail-k8s-cni"}'), default_mtu=1500)

@@ -1,4 +1,4 @@
-"""`opencontrail.org/default-gw` and the standard's `default-route`: at most one interface for each family."""
+"""`opencontrail.org/default-gw` and the standard's `default-route`: at most one interface per family."""
 
 import json
 from typing import Any
@@ -32,10 +32,10 @@ NADS = (
 )
 
 
-def answers(
+def requested_gateways(
     networks: str, default_gw: str | None = None, *, configuration: ManagerConfiguration = DEFAULTS
 ) -> list[DefaultGateway | None]:
-    """`default_gw` of each interface of a pod with these annotations."""
+    """Returns `default_gw` of each interface of a pod with these annotations."""
     pod = make_pod(networks=networks, default_gw=default_gw)
     return [each.default_gw for each in resolve(pod, *NADS, configuration=configuration).interfaces]
 
@@ -44,9 +44,9 @@ def elements(*described: dict[str, Any]) -> str:
     return json.dumps(described)
 
 
-def test_without_a_request_nothing_is_said() -> None:
-    assert answers("net-a,net-b") == [None, None, None]
-    assert answers("net-a", "  ") == [None, None]
+def test_without_a_request_default_gw_is_unset() -> None:
+    assert requested_gateways("net-a,net-b") == [None, None, None]
+    assert requested_gateways("net-a", "  ") == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_without_a_request_nothing_is_said() -> None:
         ("net-a", " net-a ", 1),
     ],
 )
-def test_it_is_found_by_any_of_its_names(networks: str, wanted: str, index: int) -> None:
-    chosen = answers(networks, wanted)
+def test_an_interface_is_found_by_any_of_its_names(networks: str, wanted: str, index: int) -> None:
+    chosen = requested_gateways(networks, wanted)
     assert chosen[index] is BOTH
     assert chosen.count(None) == len(chosen) - 1
 
@@ -75,18 +75,18 @@ def test_it_is_found_by_any_of_its_names(networks: str, wanted: str, index: int)
 @pytest.mark.parametrize(
     ("networks", "wanted", "index"),
     [
-        ("net-a,net-b@net-a", "net-a", 2),  # an interface that is called so, before a network
-        ("net-a@net2,net-b", "net2", 1),  # a name that was asked for, before the one that Multus would give
+        ("net-a,net-b@net-a", "net-a", 2),  # an interface name takes precedence over a network name
+        ("net-a@net2,net-b", "net2", 1),  # a requested name takes precedence over a Multus name
     ],
 )
-def test_the_first_way_that_fits_counts(networks: str, wanted: str, index: int) -> None:
-    assert answers(networks, wanted)[index] is BOTH
+def test_the_kind_of_name_with_the_highest_precedence_matches(networks: str, wanted: str, index: int) -> None:
+    assert requested_gateways(networks, wanted)[index] is BOTH
 
 
 def test_attachments_are_counted_after_the_default_networks_of_multus() -> None:
     settings = MetaPluginSettings(MetaPlugin.MULTUS, default_networks=2)
     configuration = ManagerConfiguration(meta_plugin=settings)
-    assert answers("net-a,net-b", "net4", configuration=configuration) == [None, None, BOTH]
+    assert requested_gateways("net-a,net-b", "net4", configuration=configuration) == [None, None, BOTH]
 
 
 @pytest.mark.parametrize(
@@ -98,47 +98,47 @@ def test_attachments_are_counted_after_the_default_networks_of_multus() -> None:
         ("10.1.0.1", "'10.1.0.1'"),
     ],
 )
-def test_a_value_that_fits_nothing_is_refused_by_name(wanted: str, culprit: str) -> None:
+def test_an_unknown_value_is_rejected(wanted: str, culprit: str) -> None:
     with pytest.raises(PodRefusedError, match=culprit) as caught:
-        answers("net-a", wanted)
+        requested_gateways("net-a", wanted)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
 
 
-def test_a_network_without_a_gateway_can_be_chosen_once_it_has_one() -> None:
+def test_a_pod_waits_if_the_chosen_network_has_no_gateway() -> None:
     with pytest.raises(PodWaitsError, match="k8s-point-pod-network of 'point' has no gateway") as caught:
-        answers("point", "point")
+        requested_gateways("point", "point")
     assert caught.value.reason is Reason.ANNOTATION_INVALID
     assert nad_dependency("blue/point") in caught.value.dependencies
 
 
-def test_a_family_that_the_chosen_interface_lacks_is_left_to_the_lowest_index() -> None:
-    assert answers("net-a", "net-a", configuration=DUAL) == [None, IPV4]
-    assert answers("net-6", "net-6", configuration=DUAL) == [None, IPV6]
-    assert answers("net-d", "net-d", configuration=DUAL) == [None, BOTH]
-    assert answers("net-d,net-a", "net-a") == [None, None, IPV4]
+def test_a_family_without_a_gateway_there_falls_to_the_lowest_index() -> None:
+    assert requested_gateways("net-a", "net-a", configuration=DUAL) == [None, IPV4]
+    assert requested_gateways("net-6", "net-6", configuration=DUAL) == [None, IPV6]
+    assert requested_gateways("net-d", "net-d", configuration=DUAL) == [None, BOTH]
+    assert requested_gateways("net-d,net-a", "net-a") == [None, None, IPV4]
 
 
-def test_a_gateway_that_was_asked_for_is_served_as_the_interfaces_own() -> None:
+def test_a_requested_gateway_becomes_the_gateway_of_the_interface() -> None:
     networks = elements({"name": "net-a", "default-route": ["10.1.0.9"]})
     pod = make_pod(networks=networks)
-    assert answers(networks) == [None, BOTH]
+    assert requested_gateways(networks) == [None, BOTH]
     (_, interface) = build(pod, *NADS).interfaces
     assert interface.addresses[0].gateway == "10.1.0.9"
 
 
-def test_gateways_of_both_families_are_served() -> None:
+def test_gateways_of_both_families_can_be_requested() -> None:
     networks = elements({"name": "net-d", "default-route": ["fd00:4::9", "10.4.0.9"]})
-    assert answers(networks, configuration=DUAL) == [None, BOTH]
+    assert requested_gateways(networks, configuration=DUAL) == [None, BOTH]
     (_, interface) = build(make_pod(networks=networks), *NADS, configuration=DUAL).interfaces
     assert [address.gateway for address in interface.addresses] == ["10.4.0.9", "fd00:4::9"]
 
 
-def test_a_gateway_of_one_family_leaves_the_other_alone() -> None:
+def test_a_gateway_of_one_family_does_not_affect_the_other() -> None:
     networks = elements({"name": "net-d", "default-route": ["fd00:4::9"]})
-    assert answers(networks, configuration=DUAL) == [None, IPV6]
+    assert requested_gateways(networks, configuration=DUAL) == [None, IPV6]
 
 
-def test_the_default_network_may_ask_as_well_for_another_family() -> None:
+def test_the_default_network_may_request_the_other_family() -> None:
     pod = make_pod(
         networks=elements({"name": "net-d", "default-route": ["fd00:4::9"]}),
         default_network=elements({"name": "net-a", "default-route": ["10.1.0.9"]}),
@@ -146,7 +146,7 @@ def test_the_default_network_may_ask_as_well_for_another_family() -> None:
     assert [each.default_gw for each in resolve(pod, *NADS).interfaces] == [IPV4, IPV6]
 
 
-def test_two_elements_that_ask_for_one_family_are_refused() -> None:
+def test_two_requests_for_one_family_are_rejected() -> None:
     pod = make_pod(
         networks=elements({"name": "net-b", "default-route": ["10.2.0.9"]}),
         default_network=elements({"name": "net-a", "default-route": ["10.1.0.9"]}),
@@ -163,9 +163,9 @@ def test_two_elements_that_ask_for_one_family_are_refused() -> None:
         ({"name": "net-a", "default-route": ["10.1.0.1", "10.1.0.2"]}, "more than one IPv4 gateway"),
     ],
 )
-def test_a_gateway_that_cannot_be_is_refused(element: dict[str, Any], culprit: str) -> None:
+def test_an_invalid_gateway_is_rejected(element: dict[str, Any], culprit: str) -> None:
     with pytest.raises(PodRefusedError, match=culprit) as caught:
-        answers(elements(element))
+        requested_gateways(elements(element))
     assert caught.value.reason is Reason.ANNOTATION_INVALID
 
 
@@ -177,20 +177,20 @@ def test_a_gateway_that_cannot_be_is_refused(element: dict[str, Any], culprit: s
         ("10.1.255.255", "10.1.255.255 .* broadcast"),
     ],
 )
-def test_a_gateway_that_does_not_fit_the_network_is_waited_for(gateway: str, culprit: str) -> None:
+def test_a_pod_waits_if_the_gateway_does_not_fit_the_network(gateway: str, culprit: str) -> None:
     with pytest.raises(PodWaitsError, match=culprit) as caught:
-        answers(elements({"name": "net-a", "default-route": [gateway]}))
+        requested_gateways(elements({"name": "net-a", "default-route": [gateway]}))
     assert caught.value.reason is Reason.ANNOTATION_INVALID
     network = network_dependency(("default-domain", "k8s-blue", "k8s-net-a-pod-network"))
     assert {nad_dependency("blue/net-a"), network} <= set(caught.value.dependencies)
 
 
-def test_an_empty_list_says_that_there_is_no_default_route_at_all() -> None:
-    """Multus takes the default routes of all interfaces away then."""
-    assert answers(elements({"name": "net-a", "default-route": []}, {"name": "net-b"})) == [NONE, NONE, None]
+def test_an_empty_list_means_no_default_route() -> None:
+    """Multus then removes the default routes of all interfaces."""
+    assert requested_gateways(elements({"name": "net-a", "default-route": []}, {"name": "net-b"})) == [NONE, NONE, None]
 
 
-def test_the_same_choice_twice_is_no_conflict() -> None:
+def test_the_same_choice_in_both_annotations_is_no_conflict() -> None:
     networks = elements({"name": "net-a", "default-route": ["10.1.0.9"]})
     resolved = resolve(make_pod(networks=networks, default_gw="net-a"), *NADS)
     assert resolved.interfaces[1].default_gw is BOTH
@@ -198,7 +198,7 @@ def test_the_same_choice_twice_is_no_conflict() -> None:
 
 
 @pytest.mark.parametrize("asked", [["10.1.0.9"], []])
-def test_where_they_contradict_each_other_default_gw_holds_and_is_told(asked: list[str]) -> None:
+def test_in_a_conflict_default_gw_takes_precedence_with_a_warning(asked: list[str]) -> None:
     networks = elements({"name": "net-a", "default-route": asked}, {"name": "net-b"})
     resolved = resolve(make_pod(networks=networks, default_gw="net-b"), *NADS)
     assert [each.default_gw for each in resolved.interfaces] == [None, None if asked else NONE, BOTH]
@@ -210,16 +210,16 @@ def test_where_they_contradict_each_other_default_gw_holds_and_is_told(asked: li
 
 
 class TestAnAttachmentOfAnotherPlugin:
-    """Under a meta plugin it may carry `default-route`, too."""
+    """Under a meta plugin it may have `default-route`, too."""
 
     MULTUS = ManagerConfiguration(pod_network=DUAL.pod_network, meta_plugin=MetaPluginSettings(MetaPlugin.MULTUS))
 
     @pytest.mark.parametrize("gateways", [["192.0.2.1"], ["2001:db8::1"], ["192.0.2.1", "2001:db8::1"], []])
-    def test_none_of_ours_has_one_that_nobody_asked_for(self, gateways: list[str]) -> None:
+    def test_no_contrail_interface_has_an_unrequested_default_route(self, gateways: list[str]) -> None:
         networks = elements({"name": "net-d"}, {"name": "mac", "default-route": gateways})
-        assert answers(networks, configuration=self.MULTUS) == [NONE, None]
+        assert requested_gateways(networks, configuration=self.MULTUS) == [NONE, None]
 
-    def test_the_more_deliberate_request_stands_over_it_with_a_warning(self) -> None:
+    def test_default_gw_takes_precedence_with_a_warning(self) -> None:
         networks = elements({"name": "net-6"}, {"name": "mac", "default-route": ["192.0.2.1", "2001:db8::1"]})
         pod = make_pod(networks=networks, default_gw="net-6")
         resolved = resolve(pod, *NADS, configuration=self.MULTUS)
@@ -227,5 +227,8 @@ class TestAnAttachmentOfAnotherPlugin:
         assert [warning.reason for warning in resolved.warnings] == [Reason.DEFAULT_GATEWAY_CONFLICT]
         assert "takes precedence over the default-route of blue/mac" in resolved.warnings[0].message
 
-    def test_without_the_key_it_changes_nothing(self) -> None:
-        assert answers(elements({"name": "mac"}, {"name": "net-a"}), configuration=self.MULTUS) == [None, None]
+    def test_a_foreign_attachment_without_default_route_has_no_effect(self) -> None:
+        assert requested_gateways(elements({"name": "mac"}, {"name": "net-a"}), configuration=self.MULTUS) == [
+            None,
+            None,
+        ]

@@ -1,4 +1,4 @@
-"""`routes` in the configuration: checked as the kernel will check them at every ADD."""
+"""`routes` in `spec.config`: validated with the rules that the kernel applies at every ADD."""
 
 import json
 from typing import Any
@@ -15,7 +15,7 @@ def config(*routes: Any) -> str:
     return json.dumps({"type": "contrail-k8s-cni", "routes": routes})
 
 
-def test_routes_lead_through_a_gateway_or_lie_on_the_link(define: Define) -> None:
+def test_routes_have_a_gateway_or_are_on_link(define: Define) -> None:
     routes = [{"dst": "192.168.0.0/16", "gw": "10.1.1.9"}, {"dst": "192.0.2.1/32"}, {"dst": "fd01::/64", "gw": None}]
     assert define(config(*routes), cidr="10.1.1.0/24").routes == (
         Route(dst="192.168.0.0/16", gw="10.1.1.9"),
@@ -32,7 +32,7 @@ def test_routes_lead_through_a_gateway_or_lie_on_the_link(define: Define) -> Non
     ],
     ids=["link-local", "behind an earlier route"],
 )
-def test_a_gateway_on_the_link_can_be_reached(routes: list[Any], define: Define) -> None:
+def test_an_on_link_gateway_is_reachable(routes: list[Any], define: Define) -> None:
     assert len(define(config(*routes), cidr="fd00::/64").routes) == len(routes)
 
 
@@ -59,7 +59,7 @@ def test_a_gateway_on_the_link_can_be_reached(routes: list[Any], define: Define)
         ({"dst": "172.16.0.0/12"}, "dst 172.16.0.0/12 already has a route"),
     ],
 )
-def test_a_route_that_cannot_be_is_named_by_its_position(route: Any, reason: str, problems_of: ProblemsOf) -> None:
+def test_an_invalid_route_is_reported_with_its_position(route: Any, reason: str, problems_of: ProblemsOf) -> None:
     (problem,) = problems_of(config({"dst": "172.16.0.0/12"}, route), cidr="10.1.1.0/24")
     assert problem.startswith(f"spec.config, routes[1]: {reason}")
 
@@ -69,5 +69,5 @@ def test_routes_must_be_a_list(problems_of: ProblemsOf) -> None:
     assert problems_of(text, cidr="10.1.1.0/24") == ("spec.config, routes: {'dst': '10.2.0.0/16'} is not a JSON list",)
 
 
-def test_gateways_are_not_looked_for_in_a_network_that_is_known_by_reference(define: Define) -> None:
+def test_gateways_are_not_validated_in_a_referenced_network(define: Define) -> None:
     assert define(config({"dst": "10.2.0.0/16", "gw": "10.3.0.1"}), network=REFERENCE).routes

@@ -1,4 +1,4 @@
-"""Addresses and MACs that a pod asks for: honoured, refused, or waited for, with a reason, never ignored."""
+"""Requested addresses and MACs are assigned, or the pod is refused or waits with a reason."""
 
 import json
 import re
@@ -25,20 +25,20 @@ def elements(*described: dict[str, Any]) -> str:
     return json.dumps(described)
 
 
-def test_what_was_asked_for_is_given() -> None:
+def test_requested_addresses_and_mac_are_assigned() -> None:
     element = {"name": "net-d", "ips": ["fd00:4::7/64", "10.5.0.7"], "mac": "02-00-5E-00-53-AF"}
     (_, interface) = build(make_pod(networks=elements(element)), *NADS).interfaces
     assert interface.mac == "02:00:5e:00:53:af"
     assert [address.address for address in interface.addresses] == ["10.5.0.7", "fd00:4::7"]
 
 
-def test_a_family_without_a_wish_gets_an_address_all_the_same() -> None:
+def test_a_family_without_a_request_gets_an_address_too() -> None:
     (_, interface) = build(make_pod(networks=elements({"name": "net-d", "ips": ["fd00:4::7"]})), *NADS).interfaces
     assert [address.family for address in interface.addresses] == [4, 6]
 
 
-def test_wishes_are_asked_for_first() -> None:
-    """Else the address could be given to an earlier interface of the same pod, which does not care."""
+def test_specific_addresses_are_requested_first() -> None:
+    """Otherwise the address could be allocated to an earlier interface of the same pod."""
     pod = make_pod(networks=elements({"name": "net-a"}, {"name": "net-a", "ips": ["10.1.0.2"]}))
     requests = address_requests(pod.uid, resolve(pod, *NADS).interfaces)
     assert [request.address for request in requests] == ["10.1.0.2", None, None]
@@ -62,7 +62,7 @@ def test_wishes_are_asked_for_first() -> None:
         ([{"name": "tiny6"}] * 3, Reason.ADDRESSES_EXHAUSTED, "tiny6-pod-network has capacity for 2 IPv6 interfaces"),
     ],
 )
-def test_what_cannot_be_had_is_refused_with_its_reason(
+def test_an_invalid_request_is_rejected_with_its_reason(
     described: list[dict[str, Any]], reason: Reason, culprit: str
 ) -> None:
     with pytest.raises(PodRefusedError, match=culprit) as caught:
@@ -85,8 +85,8 @@ def test_what_cannot_be_had_is_refused_with_its_reason(
         ({"name": "net-a", "ips": ["10.1.0.105"]}, "it is excluded"),
     ],
 )
-def test_an_address_that_the_network_as_it_is_never_gives_is_waited_for(element: dict[str, Any], problem: str) -> None:
-    """Its definition may be made anew, with other subnets."""
+def test_a_pod_waits_if_the_network_can_never_allocate_the_address(element: dict[str, Any], problem: str) -> None:
+    """The NAD may be recreated with other subnets."""
     name, address = element["name"], re.escape(element["ips"][0])
     with pytest.raises(
         PodWaitsError, match=f"^blue/{name}: address {address} cannot be allocated: .*{problem}$"
@@ -104,8 +104,8 @@ def test_an_address_that_the_network_as_it_is_never_gives_is_waited_for(element:
         ({"mac": "02:00:00:00:00:07"}, Reason.MAC_ADDRESS_TAKEN),
     ],
 )
-def test_what_two_definitions_cannot_both_have_is_waited_for(asked: dict[str, Any], reason: Reason) -> None:
-    """One of them may come to stand for another network."""
+def test_a_pod_waits_if_two_nads_of_one_network_request_the_same(asked: dict[str, Any], reason: Reason) -> None:
+    """One of the NADs may be changed to refer to another network."""
     alias = make_nad("alias", cidr=None, network=reference("k8s-blue", "k8s-net-a-pod-network"))
     networks = elements({"name": "net-a", **asked}, {"name": "alias", **asked})
     with pytest.raises(PodWaitsError) as caught:
@@ -114,20 +114,20 @@ def test_what_two_definitions_cannot_both_have_is_waited_for(asked: dict[str, An
     assert {nad_dependency("blue/net-a"), nad_dependency("blue/alias")} <= set(caught.value.dependencies)
 
 
-def test_one_mac_in_two_networks_is_no_conflict() -> None:
+def test_the_same_mac_in_two_networks_is_accepted() -> None:
     described = [{"name": name, "mac": "02:00:00:00:00:07"} for name in ("net-a", "net-d")]
     assert len(resolve(make_pod(networks=elements(*described)), *NADS).interfaces) == 3
 
 
-def test_the_mac_that_another_interface_of_the_pod_has_by_itself_is_refused() -> None:
+def test_the_derived_mac_of_another_interface_is_rejected() -> None:
     pod = make_pod(networks="net-a,net-a")
     derived = build(pod, *NADS).interfaces[2].mac
     with pytest.raises(PodRefusedError, match=derived):
         resolve(make_pod(networks=elements({"name": "net-a", "mac": derived}, {"name": "net-a"})), *NADS)
 
 
-def test_a_gateway_that_does_not_fit_the_address_that_was_given_is_waited_for() -> None:
-    """A network may have several subnets: which one an address comes from shows only when it is there."""
+def test_a_pod_waits_if_the_gateway_does_not_fit_the_allocated_address() -> None:
+    """The network has several subnets, and only the allocated address shows which one is used."""
     element = {"name": "net-d", "default-route": ["10.5.0.9"]}
     with pytest.raises(PodWaitsError, match=r"10\.5\.0\.9 cannot be the gateway of blue/net-d, .* 10\.4\.0\.2/16"):
         build(make_pod(networks=elements(element)), *NADS)

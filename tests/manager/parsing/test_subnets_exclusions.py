@@ -1,4 +1,4 @@
-"""`opencontrail.org/exclude`: addresses, CIDRs and ranges, kept as the fewest CIDRs that cover them."""
+"""`opencontrail.org/exclude`: addresses, CIDRs and ranges, collapsed to the fewest CIDRs that cover them."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
@@ -25,18 +25,18 @@ FIRST = int(IPv4Address("10.1.0.0"))
         ("10.1.1.6,10.1.1.5,10.1.1.6", ("10.1.1.5", "10.1.1.6")),
     ],
 )
-def test_exclusions_become_the_fewest_addresses_and_cidrs(
+def test_exclusions_are_collapsed_to_the_fewest_addresses_and_cidrs(
     exclude: str, excluded: tuple[str, ...], define: Define
 ) -> None:
     assert define(cidr="10.1.1.0/24", exclude=exclude).subnets[0].excluded == excluded
 
 
-def test_exclusions_belong_to_the_subnet_in_which_they_lie(define: Define) -> None:
+def test_an_exclusion_belongs_to_the_subnet_that_contains_it(define: Define) -> None:
     subnets = define(cidr="10.1.1.0/24,10.1.2.0/24,fd00::/64", exclude="fd00::5,10.1.2.7,10.1.1.3").subnets
     assert [subnet.excluded for subnet in subnets] == [("10.1.1.3",), ("10.1.2.7",), ("fd00::5",)]
 
 
-def test_half_an_ipv6_subnet_is_one_entry(define: Define) -> None:
+def test_half_an_ipv6_subnet_is_one_exclusion(define: Define) -> None:
     (subnet,) = define(cidr="fd00::/64", exclude="fd00::-fd00::7fff:ffff:ffff:ffff").subnets
     assert subnet.excluded == ("fd00::/65",)
 
@@ -54,7 +54,7 @@ def test_half_an_ipv6_subnet_is_one_entry(define: Define) -> None:
         ("x", "'x' is not an IP address"),
     ],
 )
-def test_an_exclusion_that_cannot_be_is_named(exclude: str, problem: str, problems_of: ProblemsOf) -> None:
+def test_an_invalid_exclusion_is_reported(exclude: str, problem: str, problems_of: ProblemsOf) -> None:
     assert problems_of(cidr="10.1.1.0/24,10.1.2.0/24", exclude=exclude) == (f"opencontrail.org/exclude: {problem}",)
 
 
@@ -62,9 +62,9 @@ offsets = st.integers(0, 1023)
 ranges = st.lists(st.tuples(offsets, offsets).map(lambda both: (min(both), max(both))), max_size=6)
 
 
-@settings(deadline=None)  # the machine may be busy
+@settings(deadline=None)  # the host may be busy
 @given(ranges)
-def test_exactly_the_stated_addresses_are_excluded(stated: list[tuple[int, int]]) -> None:
+def test_exactly_the_listed_addresses_are_excluded(stated: list[tuple[int, int]]) -> None:
     texts = [f"{IPv4Address(FIRST + low)}-{IPv4Address(FIRST + high)}" for low, high in stated]
     errors = ValidationErrors()
     (subnet,) = parse_subnets(
@@ -87,9 +87,9 @@ cidrs = st.builds(
 )
 
 
-@settings(deadline=None)  # the machine may be busy
+@settings(deadline=None)  # the host may be busy
 @given(st.lists(cidrs, max_size=6))
-def test_subnets_are_refused_if_and_only_if_two_of_them_overlap(texts: list[str]) -> None:
+def test_subnets_are_rejected_if_and_only_if_two_of_them_overlap(texts: list[str]) -> None:
     errors = ValidationErrors()
     parse_subnets(errors, cidrs=Setting("cidr", texts), gateways=Setting("gateway"), excluded=Setting("exclude"))
     networks = [ip_network(text) for text in texts]

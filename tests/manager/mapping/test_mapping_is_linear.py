@@ -1,4 +1,4 @@
-"""Pods with many interfaces in networks of many subnets: what they cost is the sum of both, not the product."""
+"""Pods with many interfaces in networks of many subnets cost the sum of both, not the product."""
 
 import json
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from manager.mapping.interface_resolution import resolve_interfaces
 from manager.mapping.network_addressing import bounds_of
 from manager.mapping.virtual_machine import address_requests
 from manager.source import Nad, Pod
-from tests.manager.parsing.counting import calls_of
+from tests.manager.parsing.call_counting import count_calls
 from tests.support.catalogues import DEFAULTS, make_catalogue
 from tests.support.pods import make_nad, make_pod
 
@@ -16,29 +16,29 @@ LINEAR = 5.0
 
 
 def large_nad(number: int, *, name: str = "large") -> Nad:
-    """As many subnets of either family as the number; texts differ with it, so that no answer is known already."""
+    """Has `number` subnets per family; they differ with the number, so nothing is cached."""
     cidrs = [f"10.{i // 256}.{i % 256}.0/24,fd00:{number:x}:{i:x}::/64" for i in range(number)]
     return make_nad(name, cidr=",".join(cidrs))
 
 
 def calls_for(pod: Pod, *nads: Nad) -> int:
-    """Number of calls for all that is asked of the mapping before there are addresses."""
+    """Returns the number of calls of the first half of the mapping."""
     catalogue = make_catalogue(*nads)
 
     def work() -> None:
         specs = resolve_interfaces(pod, catalogue=catalogue, configuration=DEFAULTS).interfaces
         assert address_requests(pod.uid, specs)
 
-    return calls_of(work)
+    return count_calls(work)
 
 
 def growth(calls: Callable[[int], int]) -> float:
-    """How many times the calls a request of four times the size costs."""
+    """Returns the factor in calls for four times the size."""
     small = calls(SIZE)
     return calls(4 * SIZE) / small
 
 
-def test_addresses_and_macs_that_are_asked_for() -> None:
+def test_requested_addresses_and_macs() -> None:
     def calls(number: int) -> int:
         last = number - 1
         elements = [
@@ -54,7 +54,7 @@ def test_addresses_and_macs_that_are_asked_for() -> None:
     assert growth(calls) < LINEAR
 
 
-def test_a_default_gateway_that_is_asked_for() -> None:
+def test_a_requested_default_gateway() -> None:
     def calls(number: int) -> int:
         pod = make_pod(networks=",".join(["large"] * number), default_gw=f"eth{number}")
         return calls_for(pod, large_nad(number))
@@ -62,8 +62,8 @@ def test_a_default_gateway_that_is_asked_for() -> None:
     assert growth(calls) < LINEAR
 
 
-def test_gateways_that_are_asked_for() -> None:
-    """It may lie in any of the subnets."""
+def test_requested_gateways() -> None:
+    """The gateway may be in any of the subnets."""
 
     def calls(number: int) -> int:
         element = {"name": "large", "default-route": [f"10.0.{number - 1}.9", f"fd00:{number:x}:{number - 1:x}::9"]}
@@ -72,7 +72,7 @@ def test_gateways_that_are_asked_for() -> None:
     assert growth(calls) < LINEAR
 
 
-def test_room_is_counted_no_further_than_it_is_needed() -> None:
+def test_capacity_is_counted_no_further_than_needed() -> None:
     def calls(number: int) -> int:
         return calls_for(make_pod(networks="large"), make_nad("large", cidr=large_cidrs(number)))
 
@@ -84,7 +84,7 @@ def test_room_is_counted_no_further_than_it_is_needed() -> None:
     assert bounds_of.cache_info().misses < SIZE
 
 
-def test_networks_that_overlap() -> None:
+def test_overlapping_networks() -> None:
     def calls(number: int) -> int:
         nads = [make_nad(f"net-{i}", cidr=f"10.0.0.0/16,10.{number}.0.0/16") for i in range(number)]
         return calls_for(make_pod(networks=",".join(nad.name for nad in nads)), *nads)

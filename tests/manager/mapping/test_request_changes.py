@@ -1,4 +1,4 @@
-"""Rule 5 begins with seeing that a pod asks for something else than it was given."""
+"""Rule 5: a pod's request that differs from its virtual machine is detected."""
 
 import json
 import re
@@ -28,7 +28,7 @@ def one(**described: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "description"),
     [
         (make_pod(), make_pod(networks="net-a"), "2 interfaces instead of 1"),
         (make_pod(networks="net-a"), make_pod(), "1 interfaces instead of 2"),
@@ -65,10 +65,10 @@ def one(**described: object) -> str:
         (make_pod(), make_pod(network=TO_B), "index 0: network .*k8s-net-b-pod-network instead of .*k8s-default-pod"),
     ],
 )
-def test_a_change_is_told(before: Pod, after: Pod, told: str) -> None:
+def test_a_change_is_described(before: Pod, after: Pod, description: str) -> None:
     change = describe_change(build(before, *NADS), resolve(after, *NADS).interfaces)
     assert change is not None
-    assert re.search(told, change), change
+    assert re.search(description, change), change
 
 
 @pytest.mark.parametrize(
@@ -80,20 +80,20 @@ def test_a_change_is_told(before: Pod, after: Pod, told: str) -> None:
         (make_pod(networks=one(ips=["10.1.9.9"])), make_pod(networks="net-a")),
     ],
 )
-def test_the_same_in_other_words_is_no_change(before: Pod, after: Pod) -> None:
+def test_another_notation_of_the_same_request_is_no_change(before: Pod, after: Pod) -> None:
     assert describe_change(build(before, *NADS), resolve(after, *NADS).interfaces) is None
 
 
 @pytest.mark.parametrize(
     "changed", [make_nad("net-a", config='{"type": "contrail-k8s-cni", "mtu": 1400, "name": "renamed"}')]
 )
-def test_what_a_network_changes_is_no_change_of_the_pod(changed: Nad) -> None:
+def test_a_change_of_a_network_is_no_change_of_the_request(changed: Nad) -> None:
     pod = make_pod(networks="net-a")
     assert describe_change(build(pod, *NADS), resolve(pod, changed).interfaces) is None
 
 
-class TestWhatOthersChange:
-    """Nobody tells a pod of it when it happens, so nobody does when the manager starts again, either."""
+class TestChangesOfOtherObjects:
+    """These cause no event when they happen, so they must cause none when the manager restarts."""
 
     DUAL = ManagerConfiguration(pod_network=PodNetworkSettings(subnets=("10.32.0.0/12", "fd00:32::/64")))
 
@@ -107,11 +107,11 @@ class TestWhatOthersChange:
             make_pod(networks="net-a"),
         ],
     )
-    def test_a_family_that_the_pod_network_gained(self, pod: Pod) -> None:
+    def test_a_new_family_of_the_pod_network_is_ignored(self, pod: Pod) -> None:
         assert describe_change(build(pod, *NADS), resolve(pod, *NADS, configuration=self.DUAL).interfaces) is None
 
     @pytest.mark.parametrize(("before", "after"), [(None, TO_B), (TO_B, None), (TO_B, TO_A)])
-    def test_the_network_that_the_namespace_chooses(self, before: str | None, after: str | None) -> None:
+    def test_another_choice_of_the_namespace_is_ignored(self, before: str | None, after: str | None) -> None:
         pod = make_pod(networks="net-a")
         catalogue = make_catalogue(*NADS)
         specs = []
@@ -122,7 +122,7 @@ class TestWhatOthersChange:
         machine = build_virtual_machine(pod, specs[0], given, cluster="k8s")
         assert describe_change(machine, specs[1]) is None
 
-    def test_a_family_that_the_pod_asks_for_is_told_as_before(self) -> None:
+    def test_a_changed_request_is_still_described(self) -> None:
         before, after = make_pod(networks="net-a", default_gw="eth0"), make_pod(networks="net-a", default_gw="eth1")
         machine = build(before, *NADS, configuration=self.DUAL)
         change = describe_change(machine, resolve(after, *NADS, configuration=self.DUAL).interfaces)

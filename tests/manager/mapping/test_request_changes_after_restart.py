@@ -1,4 +1,4 @@
-"""What a manager did not tell a pod while it ran, the next one does not tell either."""
+"""A restarted manager records no event for changes that caused none before."""
 
 from contrail_config.embedded.store import SqliteStore
 from manager.configuration import ManagerConfiguration, PodNetworkSettings
@@ -8,7 +8,7 @@ from tests.support.running_manager import running_manager
 NET_A = make_nad("net-a")
 
 
-async def test_that_the_pod_network_gained_a_family(store: SqliteStore) -> None:
+async def test_a_new_family_of_the_pod_network_causes_no_event(store: SqliteStore) -> None:
     pod = make_pod(networks="net-a", default_gw="eth1")
     async with running_manager(store) as before:
         await before.tell_all(NET_A, pod)
@@ -18,7 +18,7 @@ async def test_that_the_pod_network_gained_a_family(store: SqliteStore) -> None:
         assert await after.reasons(pod) == ["InterfacesAssigned"]
 
 
-async def test_that_its_namespace_chooses_another_network(store: SqliteStore) -> None:
+async def test_another_choice_of_the_namespace_causes_no_event(store: SqliteStore) -> None:
     pod, changed = make_pod(), make_namespace(network=reference("k8s-blue", "k8s-net-a-pod-network"))
     async with running_manager(store) as before:
         await before.tell_all(make_namespace(), NET_A, pod)
@@ -29,13 +29,13 @@ async def test_that_its_namespace_chooses_another_network(store: SqliteStore) ->
         assert await after.reasons(pod) == ["InterfacesAssigned"]
 
 
-async def test_what_the_pod_itself_asks_for_is_told_by_both(store: SqliteStore) -> None:
+async def test_a_changed_request_of_the_pod_causes_one_event(store: SqliteStore) -> None:
     changed = make_pod(networks="net-a", default_gw="eth1")
     async with running_manager(store) as before:
         await before.tell_all(NET_A, make_pod(networks="net-a"))
         await before.apply(changed)
-        told = await before.told(changed)
-        assert [reason for reason, _ in told] == ["InterfacesAssigned", "NetworksChanged"]
+        events = await before.told(changed)
+        assert [reason for reason, _ in events] == ["InterfacesAssigned", "NetworksChanged"]
     async with running_manager(store) as after:
         await after.tell_all(NET_A, changed)
-        assert await after.told(changed) == told
+        assert await after.told(changed) == events

@@ -1,4 +1,4 @@
-"""Which names users can give to interfaces: what the kernel itself takes and refuses is asked of the kernel."""
+"""Interface names that users can request, compared with the names that the kernel accepts."""
 
 import subprocess
 from collections.abc import Callable
@@ -12,19 +12,19 @@ from manager.parsing.networks import parse_networks
 from tests.support.netns import Netns
 
 GOOD = ["a", "net1", "eth1", "abcdefghijklmno", "a.b-c_d", "a@b", "0", "A+B=C", "..."]
-REFUSED_BY_THE_KERNEL = ["abcdefghijklmnop", "a/b", "a:b", "a b", ".", "..", "a\tb"]
+REJECTED_BY_THE_KERNEL = ["abcdefghijklmnop", "a/b", "a:b", "a b", ".", "..", "a\tb"]
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_name_that_the_kernel_takes_is_taken(name: str, make_netns: Callable[[str], Netns]) -> None:
+def test_a_name_that_the_kernel_accepts_is_accepted(name: str, make_netns: Callable[[str], Netns]) -> None:
     assert interface_name(name) == name
     netns = make_netns("names")
     netns.ip("link", "add", "name", name, "type", "veth", "peer", "name", "peer")
     assert f": {name}@peer: " in netns.ip("-o", "link")
 
 
-@pytest.mark.parametrize("name", REFUSED_BY_THE_KERNEL)
-def test_a_name_that_the_kernel_refuses_is_refused(name: str, make_netns: Callable[[str], Netns]) -> None:
+@pytest.mark.parametrize("name", REJECTED_BY_THE_KERNEL)
+def test_a_name_that_the_kernel_rejects_is_rejected(name: str, make_netns: Callable[[str], Netns]) -> None:
     with pytest.raises(BadValueError, match=r"(not a valid|a reserved) interface name"):
         interface_name(name)
     with pytest.raises(subprocess.CalledProcessError):
@@ -35,21 +35,21 @@ def test_a_name_that_the_kernel_refuses_is_refused(name: str, make_netns: Callab
     "value",
     ["", "a%d", 'a"b', "a{b", "a}b", "a\\b", "net\u00e9", "a\u00a0b", "a\x00b", "\ud800", "x" * 10_000, 5, None, ["a"]],
 )
-def test_a_name_that_means_something_else_further_on_is_refused(value: Any) -> None:
+def test_a_name_with_a_forbidden_character_is_rejected(value: Any) -> None:
     with pytest.raises(BadValueError, match="is not a valid interface name"):
         interface_name(value)
 
 
 @pytest.mark.parametrize("name", ["eth0", "lo", "all", "default"])
-def test_a_name_that_has_a_meaning_already_is_refused(name: str) -> None:
+def test_a_reserved_name_is_rejected(name: str) -> None:
     with pytest.raises(BadValueError, match=f"'{name}' is a reserved interface name: it "):
         interface_name(name)
 
 
-def test_a_name_wanted_by_two_elements_is_refused() -> None:
+def test_a_name_requested_by_two_elements_is_rejected() -> None:
     with pytest.raises(AnnotationError, match=r"element 3: interface: 'x0' is already requested by element 1"):
         parse_networks("net-a@x0,net-b,net-c@x0", namespace="shop")
 
 
-def test_a_name_that_another_attachment_gets_by_itself_is_not_judged_here() -> None:
+def test_a_conflict_with_a_default_name_is_not_checked_here() -> None:
     assert parse_networks("net-a@net2,net-b", namespace="shop")[0].interface == "net2"

@@ -1,4 +1,4 @@
-"""With namespace isolation on, a pod sees its own namespace's networks and those of the global ones."""
+"""With namespace isolation, a pod can use networks of its own and of the global namespaces only."""
 
 import pytest
 
@@ -32,7 +32,7 @@ POD_NETWORK = reference("k8s-default", "k8s-default-pod-network")
         make_pod(networks="net", namespace="red"),
     ],
 )
-def test_own_and_global_networks_are_served(pod: Pod) -> None:
+def test_own_and_global_networks_are_allowed(pod: Pod) -> None:
     assert resolve(pod, *NADS, configuration=ISOLATED).interfaces
 
 
@@ -49,13 +49,13 @@ def test_own_and_global_networks_are_served(pod: Pod) -> None:
         (make_pod(network=reference("k8s-blue", "own", domain="elsewhere")), "elsewhere:k8s-blue:own"),
     ],
 )
-def test_a_foreign_namespaces_network_is_refused_with_the_culprit(pod: Pod, culprit: str) -> None:
+def test_a_network_of_another_namespace_is_rejected(pod: Pod, culprit: str) -> None:
     with pytest.raises(PodRefusedError, match=culprit) as caught:
         resolve(pod, *NADS, configuration=ISOLATED)
     assert caught.value.reason is Reason.NETWORK_FORBIDDEN
 
 
-def test_without_isolation_every_namespace_is_open() -> None:
+def test_without_isolation_all_namespaces_are_allowed() -> None:
     assert len(resolve(make_pod(networks="own,red/net"), *NADS).interfaces) == 3
 
 
@@ -69,5 +69,5 @@ def test_without_isolation_every_namespace_is_open() -> None:
         ("shared", ("default-domain", "k8s-red", "any"), False),
     ],
 )
-def test_a_definition_is_bound_as_its_namespaces_pods_are(own: str, network: FqName, allowed: bool) -> None:
+def test_isolation_applies_to_nads_as_to_pods(own: str, network: FqName, allowed: bool) -> None:
     assert may_use_network(ISOLATED, own=own, network=network) is allowed

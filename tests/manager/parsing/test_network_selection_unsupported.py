@@ -1,4 +1,4 @@
-"""A requested feature that cannot be had must fail (multi-network standard v1.3), not be dropped in silence."""
+"""An unsupported feature is rejected (multi-network standard v1.3), not silently ignored."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ from manager.parsing.errors import AnnotationError
 from manager.parsing.networks import parse_networks
 from manager.parsing.quoting import quoted
 
-UNSERVED = {
+UNSUPPORTED = {
     "infiniband-guid": "c2:11:22:33:44:55:66:77",
     "bandwidth": {"ingressRate": 1000, "ingressBurst": 1000},
     "portMappings": [{"hostPort": 8080, "containerPort": 80}],
@@ -22,28 +22,28 @@ def annotation(*elements: dict[str, Any]) -> str:
     return json.dumps(elements)
 
 
-@pytest.mark.parametrize("key", UNSERVED)
-def test_a_feature_that_is_not_served_is_refused_by_key_and_value(key: str) -> None:
-    text = annotation({"name": "net-a"}, {"name": "net-b", key: UNSERVED[key]})
+@pytest.mark.parametrize("key", UNSUPPORTED)
+def test_an_unsupported_feature_is_rejected_with_key_and_value(key: str) -> None:
+    text = annotation({"name": "net-a"}, {"name": "net-b", key: UNSUPPORTED[key]})
     with pytest.raises(AnnotationError) as caught:
         parse_networks(text, namespace="shop")
-    message = f"k8s.v1.cni.cncf.io/networks, element 2: {key}: {quoted(UNSERVED[key])} is not supported"
+    message = f"k8s.v1.cni.cncf.io/networks, element 2: {key}: {quoted(UNSUPPORTED[key])} is not supported"
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("key", UNSERVED)
+@pytest.mark.parametrize("key", UNSUPPORTED)
 @pytest.mark.parametrize("empty", [None, "", [], {}])
-def test_a_feature_that_is_stated_and_empty_asks_for_nothing(key: str, empty: Any) -> None:
+def test_an_empty_unsupported_feature_counts_as_absent(key: str, empty: Any) -> None:
     assert parse_networks(annotation({"name": "net-a", key: empty}), namespace="shop")[0].unsupported == ()
 
 
-def test_more_than_one_address_of_a_family_is_refused() -> None:
+def test_more_than_one_address_per_family_is_rejected() -> None:
     text = annotation({"name": "net-a", "ips": ["10.1.1.5", "fd00::5", "10.1.1.6"]})
     with pytest.raises(AnnotationError, match=r"ips: more than one IPv4 address \(10.1.1.5, 10.1.1.6\)"):
         parse_networks(text, namespace="shop")
 
 
-def test_whoever_knows_whose_network_it_is_can_judge_later() -> None:
+def test_unsupported_features_can_be_returned_to_the_caller() -> None:
     text = annotation({"name": "a", "deviceID": "x", "ips": ["10.1.1.5", "10.1.1.6"]}, {"name": "b"})
     first, second = parse_networks(text, namespace="shop", defer_unsupported=True)
     assert first.unsupported == (
@@ -55,7 +55,7 @@ def test_whoever_knows_whose_network_it_is_can_judge_later() -> None:
 
 
 @pytest.mark.parametrize("gateways", [[], ["10.1.1.1"], ["fd00::1"], ["10.1.1.1", "fd00::1"]])
-def test_a_default_route_can_be_asked_for_in_either_family_or_none(gateways: list[str]) -> None:
+def test_a_default_route_can_be_requested_in_either_family_or_none(gateways: list[str]) -> None:
     text = annotation({"name": "a", "default-route": gateways}, {"name": "b"})
     first, second = parse_networks(text, namespace="shop")
     assert first.default_route == tuple(gateways)
@@ -73,14 +73,14 @@ def test_a_default_route_can_be_asked_for_in_either_family_or_none(gateways: lis
         ([7], "7 is not an IP address"),
     ],
 )
-def test_a_default_route_that_cannot_be_is_refused(gateways: Any, reason: str) -> None:
+def test_an_invalid_default_route_is_rejected(gateways: Any, reason: str) -> None:
     with pytest.raises(AnnotationError, match=r"element 1: default-route: ") as caught:
         parse_networks(annotation({"name": "a", "default-route": gateways}), namespace="shop")
     assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize("second", [[], ["10.1.1.2"], ["fd00::1"]])
-def test_only_one_element_may_carry_a_default_route(second: list[str]) -> None:
+def test_only_one_element_may_have_a_default_route(second: list[str]) -> None:
     text = annotation(
         {"name": "a", "default-route": ["10.1.1.1"]}, {"name": "b"}, {"name": "c", "default-route": second}
     )

@@ -1,4 +1,4 @@
-"""A machine is one piece: identity, order, and for each interface what its subnet and its network say."""
+"""A virtual machine has its identity, the interfaces in order, and the settings of their subnets and networks."""
 
 from contrail_config.objects import Route, interface_mac, interface_uuid
 from manager.configuration import ManagerConfiguration, PodNetworkSettings, RouteSettings
@@ -10,7 +10,7 @@ ROUTED = '{"type": "contrail-k8s-cni", "mtu": 9000, "routes": [{"dst": "192.168.
 NET_A = make_nad("net-a", cidr="10.1.0.0/16,fd00:1::/64", config=ROUTED)
 
 
-def test_the_machine_is_the_pods() -> None:
+def test_the_virtual_machine_has_the_identity_of_the_pod() -> None:
     pod = make_pod("web-0", networks="net-a")
     machine = build(pod, NET_A)
     assert machine.uuid == pod.uid
@@ -19,7 +19,7 @@ def test_the_machine_is_the_pods() -> None:
     assert (machine.namespace, machine.pod, machine.node) == ("blue", "web-0", "node-1")
 
 
-def test_interfaces_have_uuids_and_macs_that_are_the_same_after_a_restart() -> None:
+def test_uuids_and_macs_of_interfaces_are_stable() -> None:
     pod = make_pod(networks="net-a,net-a")
     machine = build(pod, NET_A)
     uuids = [interface_uuid(pod.uid, index) for index in range(3)]
@@ -34,7 +34,7 @@ def test_each_interface_has_an_address_of_each_family_ipv4_first() -> None:
     assert (ipv6.family, ipv6.prefix_length, ipv6.gateway) == (6, 64, "fd00:1::1")
 
 
-def test_mtu_and_routes_are_the_networks() -> None:
+def test_mtu_and_routes_come_from_the_network() -> None:
     settings = PodNetworkSettings(mtu=1400, routes=(RouteSettings(dst="172.16.0.0/12", gw="10.32.0.9"),))
     configuration = ManagerConfiguration(pod_network=settings)
     primary, secondary = build(make_pod(networks="net-a"), NET_A, configuration=configuration).interfaces
@@ -42,13 +42,13 @@ def test_mtu_and_routes_are_the_networks() -> None:
     assert (secondary.mtu, secondary.routes) == (9000, (Route("192.168.0.0/16", "10.1.0.1"),))
 
 
-def test_a_network_without_an_mtu_has_the_pod_networks() -> None:
+def test_the_default_mtu_is_that_of_the_pod_network() -> None:
     configuration = ManagerConfiguration(pod_network=PodNetworkSettings(mtu=1400))
     (_, interface) = build(make_pod(networks="net-b"), make_nad("net-b"), configuration=configuration).interfaces
     assert interface.mtu == 1400
 
 
-def test_the_clusters_name_is_in_all_names() -> None:
+def test_all_names_contain_the_cluster_name() -> None:
     configuration = ManagerConfiguration(cluster_name="prod")
     machine = build(make_pod(networks="net-a"), NET_A, configuration=configuration)
     assert (machine.name, machine.project) == ("prod__blue__web-0", "prod-blue")
@@ -56,7 +56,7 @@ def test_the_clusters_name_is_in_all_names() -> None:
     assert machine.interfaces[1].network == ("default-domain", "prod-blue", "prod-net-a-pod-network")
 
 
-def test_a_machine_is_told_in_one_line() -> None:
+def test_a_virtual_machine_is_summarized_in_one_line() -> None:
     assert summarize_virtual_machine(build(make_pod(networks="net-a@left,net-a"), NET_A)) == (
         "eth0 10.32.0.2 (k8s-default-pod-network), "
         "left 10.1.0.2 fd00:1::2 (blue/net-a), eth2 10.1.0.3 fd00:1::3 (blue/net-a)"

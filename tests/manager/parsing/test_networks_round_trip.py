@@ -1,4 +1,4 @@
-"""Whatever can be asked for is read back from either form; any other text is refused and never more than that."""
+"""Every valid selection round-trips in either form; any other text raises AnnotationError and nothing else."""
 
 import contextlib
 import json
@@ -41,7 +41,7 @@ full = st.builds(
 )
 
 
-def can_stand_together(selections: Sequence[NetworkSelection]) -> bool:
+def is_valid_combination(selections: Sequence[NetworkSelection]) -> bool:
     asked = [selection.interface for selection in selections if selection.interface]
     carriers = [selection for selection in selections if selection.default_route is not None]
     return len(asked) == len(set(asked)) and len(carriers) <= 1
@@ -64,41 +64,41 @@ def as_object(selection: NetworkSelection) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if value is not None}
 
 
-@settings(deadline=None)  # the machine may be busy
-@given(st.lists(short, max_size=5).filter(can_stand_together))
-def test_the_short_form_is_read_back(selections: list[NetworkSelection]) -> None:
+@settings(deadline=None)  # the host may be busy
+@given(st.lists(short, max_size=5).filter(is_valid_combination))
+def test_the_short_form_round_trips(selections: list[NetworkSelection]) -> None:
     text = ", ".join(as_short_form(selection) for selection in selections)
     assert parse_networks(text, namespace="shop") == tuple(selections)
 
 
-@settings(deadline=None)  # the machine may be busy
-@given(st.lists(full, max_size=5).filter(can_stand_together), st.sampled_from([None, 2]))
-def test_the_json_form_is_read_back(selections: list[NetworkSelection], indent: int | None) -> None:
+@settings(deadline=None)  # the host may be busy
+@given(st.lists(full, max_size=5).filter(is_valid_combination), st.sampled_from([None, 2]))
+def test_the_json_form_round_trips(selections: list[NetworkSelection], indent: int | None) -> None:
     text = json.dumps([as_object(selection) for selection in selections], indent=indent)
     assert parse_networks(text, namespace="shop") == tuple(selections)
 
 
-def refused_or_read(text: str) -> None:
+def parse_or_reject(text: str) -> None:
     with contextlib.suppress(AnnotationError):
-        assert can_stand_together(parse_networks(text, namespace="shop"))
+        assert is_valid_combination(parse_networks(text, namespace="shop"))
 
 
-@settings(deadline=None)  # the machine may be busy
+@settings(deadline=None)  # the host may be busy
 @given(st.text())
-def test_any_text_is_read_or_refused(text: str) -> None:
-    refused_or_read(text)
+def test_any_text_is_parsed_or_rejected(text: str) -> None:
+    parse_or_reject(text)
 
 
-@settings(deadline=None)  # the machine may be busy
+@settings(deadline=None)  # the host may be busy
 @given(st.text(alphabet='[]{}",:/@ \n“”.-_neta019%\\u', max_size=60))
-def test_any_text_that_looks_like_an_annotation_is_read_or_refused(text: str) -> None:
-    refused_or_read(text)
+def test_any_text_that_resembles_an_annotation_is_parsed_or_rejected(text: str) -> None:
+    parse_or_reject(text)
 
 
 KEYS = ("name", "namespace", "interface", "mac", "ips", "default-route", "cni-args", "bandwidth", "x.y/z")
 
 
-@settings(deadline=None)  # the machine may be busy
+@settings(deadline=None)  # the host may be busy
 @given(st.lists(st.dictionaries(st.sampled_from(KEYS), json_values | labels, max_size=5) | json_values, max_size=3))
-def test_any_json_is_read_or_refused(elements: list[Any]) -> None:
-    refused_or_read(json.dumps(elements))
+def test_any_json_is_parsed_or_rejected(elements: list[Any]) -> None:
+    parse_or_reject(json.dumps(elements))

@@ -1,4 +1,4 @@
-"""Index 0: the pod network, unless the pod or its namespace chose another one."""
+"""Index 0 is in the pod network, unless the pod or its namespace chooses another one."""
 
 import json
 
@@ -33,37 +33,37 @@ def primary(
     return resolve_interfaces(pod, catalogue=catalogue, configuration=configuration).interfaces[0]
 
 
-def test_without_a_choice_it_is_in_the_pod_network() -> None:
+def test_index_0_is_in_the_pod_network_by_default() -> None:
     chosen = primary(make_pod())
     assert chosen.network.name == "default-domain:k8s-default:k8s-default-pod-network"
     assert (chosen.nad, chosen.config_name, chosen.attachment, chosen.interface) == (None, None, None, None)
 
 
-def test_the_pod_chooses_by_fq_name_and_no_nad_is_told() -> None:
+def test_the_pod_can_choose_a_network_by_fq_name_without_a_nad() -> None:
     chosen = primary(make_pod(network=TO_A), NET_A)
     assert chosen.network.nad == "blue/net-a"
     assert chosen.nad is None
 
 
-def test_the_namespace_chooses_for_its_pods_and_the_pod_before_it() -> None:
+def test_the_pods_choice_takes_precedence_over_the_namespaces() -> None:
     assert primary(make_pod(), NET_A, NET_B, of_namespace=TO_A).network.nad == "blue/net-a"
     assert primary(make_pod(network=TO_B), NET_A, NET_B, of_namespace=TO_A).network.nad == "blue/net-b"
 
 
-def test_a_default_network_of_ours_is_its_network_and_is_told() -> None:
+def test_a_default_network_of_the_contrail_plugin_is_used() -> None:
     chosen = primary(make_pod(default_network="blue/net-a"), NET_A)
     assert chosen.network.nad == "blue/net-a"
     assert (chosen.nad, chosen.config_name) == ("blue/net-a", "net-a")
     assert chosen.attachment is None
 
 
-def test_a_bare_default_network_is_looked_for_where_multus_does() -> None:
+def test_a_default_network_without_namespace_is_looked_up_as_by_multus() -> None:
     pod = make_pod(default_network="net-a")
     assert primary(pod, NET_A, SYSTEM).nad == "blue/net-a"
     assert primary(pod, NET_A, SYSTEM, configuration=MULTUS).nad == "kube-system/net-a"
 
 
-def test_a_default_network_may_ask_for_addresses_and_a_mac() -> None:
+def test_a_default_network_may_request_addresses_and_a_mac() -> None:
     element = {"name": "net-a", "ips": ["10.1.0.7"], "mac": "02:00:00:00:00:07", "default-route": ["10.1.0.9"]}
     chosen = primary(make_pod(default_network=json.dumps([element])), NET_A)
     assert chosen.requested_addresses == ("10.1.0.7",)
@@ -71,7 +71,7 @@ def test_a_default_network_may_ask_for_addresses_and_a_mac() -> None:
     assert chosen.default_route == ("10.1.0.9",)
 
 
-def test_another_plugins_default_network_leaves_it_to_multus() -> None:
+def test_a_default_network_of_another_plugin_is_left_to_multus() -> None:
     pod = make_pod(default_network="blue/mac")
     chosen = primary(pod, FOREIGN, configuration=MULTUS)
     assert (chosen.network.nad, chosen.nad) == (None, None)
@@ -80,7 +80,7 @@ def test_another_plugins_default_network_leaves_it_to_multus() -> None:
     assert caught.value.reason is Reason.FOREIGN_NETWORK
 
 
-def test_a_default_network_that_is_not_there_is_waited_for() -> None:
+def test_a_pod_waits_for_a_missing_default_network() -> None:
     with pytest.raises(PodWaitsError) as caught:
         primary(make_pod(default_network="blue/nope"))
     assert caught.value.dependencies == (nad_dependency("blue/nope"),)
@@ -97,14 +97,14 @@ def test_a_default_network_that_is_not_there_is_waited_for() -> None:
         (make_pod(network='{"domain": "d", "name": "n"}'), "project is missing"),
     ],
 )
-def test_a_choice_that_cannot_be_is_refused(pod: Pod, culprit: str) -> None:
+def test_an_invalid_choice_is_rejected(pod: Pod, culprit: str) -> None:
     with pytest.raises(PodRefusedError, match=culprit) as caught:
         primary(pod, NET_A, NET_B)
     assert caught.value.reason is Reason.ANNOTATION_INVALID
 
 
-def test_two_choices_are_to_agree() -> None:
-    """The definition may come to stand for the other network."""
+def test_a_pod_with_conflicting_choices_waits() -> None:
+    """The NAD may be changed to refer to the other network."""
     with pytest.raises(
         PodWaitsError, match=r"'net-a' chooses .* but opencontrail.org/network chooses another one"
     ) as caught:
@@ -113,17 +113,17 @@ def test_two_choices_are_to_agree() -> None:
     assert nad_dependency("blue/net-a") in caught.value.dependencies
 
 
-def test_two_choices_that_agree_are_one() -> None:
+def test_two_equal_choices_are_accepted() -> None:
     assert primary(make_pod(default_network="net-a", network=TO_A), NET_A).nad == "blue/net-a"
 
 
-def test_a_wrong_annotation_of_the_namespace_makes_its_pods_wait_until_it_is_mended() -> None:
+def test_pods_wait_while_the_annotation_of_their_namespace_is_invalid() -> None:
     with pytest.raises(PodWaitsError, match=r"namespace blue, opencontrail\.org/network") as caught:
         primary(make_pod(), of_namespace="nonsense")
     assert caught.value.dependencies == (namespace_dependency("blue"),)
 
 
-def test_a_network_that_goes_takes_no_pods() -> None:
+def test_a_retired_network_accepts_no_pods() -> None:
     catalogue = make_catalogue(NET_A)
     (network,) = (each for each in catalogue.networks.values() if each.nad)
     catalogue.networks[network.fq_name] = network.__class__(
