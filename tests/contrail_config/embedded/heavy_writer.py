@@ -29,12 +29,12 @@ def say(line: str) -> None:
 
 async def write(store: SqliteStore, networks: list[VirtualNetwork], numbers: "itertools.count[int]") -> None:
     for number in numbers:
-        machine = await start_pod(store, networks, f"p{number}")
-        say(f"put {machine.uuid}")
+        virtual_machine = await start_pod(store, networks, f"p{number}")
+        say(f"put {virtual_machine.uuid}")
         if number % 3 == 0:
-            say(f"going {machine.uuid}")
-            await store.delete_virtual_machine(machine.uuid)
-            say(f"gone {machine.uuid}")
+            say(f"going {virtual_machine.uuid}")
+            await store.delete_virtual_machine(virtual_machine.uuid)
+            say(f"gone {virtual_machine.uuid}")
 
 
 async def main(path: str) -> None:

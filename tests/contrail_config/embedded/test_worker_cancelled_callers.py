@@ -1,0 +1,96 @@
+"""A caller that stops waiting leaves the store whole: what it asked for is done or not, never in part."""
+
+import asyncio
+import contextlib
+import random
+from pathlib import Path
+
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.errors import StoreUnavailableError
+from contrail_config.store import ChangeType, WatchStart
+from tests.support.machines import make_machine
+from tests.support.networks import give, make_network, new_owner, start_pod
+
+
+async def test_callers_cancelled_at_random_leave_no_address_behind(store: SqliteStore) -> None:
+    networks = [await store.put_network(make_network(name)) for name in ("left", "right")]
+    chance = random.Random(1)
+    for _ in range(10):
+        pods = [asyncio.ensure_future(start_pod(store, networks, f"p{n}")) for n in range(20)]
+        for _ in range(chance.randint(0, 3)):
+            await asyncio.sleep(0)
+        for pod in chance.sample(pods, 10):
+            pod.cancel()
+        await asyncio.wait(pods)
+        virtual_machines = await store.virtual_machines()
+        owners = {interface.uuid for virtual_machine in virtual_machines for interface in virtual_machine.interfaces}
+        allocated = await store.address_owners()
+        assert owners <= allocated
+        for virtual_machine in virtual_machines:
+            await store.delete_virtual_machine(virtual_machine.uuid, hold=0)
+        await store.release(list(allocated - owners), hold=0)
+    assert await store.address_owners() == set()
+    assert len({await give(store, networks[0]) for _ in range(253)}) == 253
+
+
+async def test_a_cancelled_write_is_finished_before_the_next_operation(store: SqliteStore) -> None:
+    virtual_machine = make_machine()
+    writing = asyncio.ensure_future(store.put_virtual_machine(virtual_machine))
+    await asyncio.sleep(0)
+    writing.cancel()
+    assert await store.virtual_machines() == [virtual_machine]
+
+
+async def test_a_cancelled_owner_gets_the_same_address_again(store: SqliteStore) -> None:
+    network = await store.put_network(make_network())
+    owner = new_owner()
+    asking = asyncio.ensure_future(give(store, network, owner))
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait([asking])
+    assert await give(store, network, owner) == "10.1.0.2"
+    assert await give(store, network) == "10.1.0.3"
+
+
+async def test_a_watch_cancelled_during_its_start_is_removed(store: SqliteStore) -> None:
+    async def watch() -> None:
+        async with store.watch_virtual_machines():
+            raise AssertionError("it was cancelled before")
+
+    for _ in range(5):
+        watching = asyncio.ensure_future(watch())
+        await asyncio.sleep(0)
+        watching.cancel()
+        await asyncio.wait([watching])
+        assert watching.cancelled()
+    await store.virtual_machines()  # read after the watchers were forgotten, in the order of the queue
+    assert not store._engine.feed._deliver
+    assert not store._watchers
+
+
+async def test_a_cancelled_open_releases_the_file(path: Path) -> None:
+    for _ in range(5):
+        opening = asyncio.ensure_future(SqliteStore.open(path))
+        await asyncio.sleep(0)
+        opening.cancel()
+        await asyncio.wait([opening])
+    await (await open_when_free(path)).close()
+
+
+async def open_when_free(path: Path) -> SqliteStore:
+    """Tries until the cancelled one, which closes in its thread, has let go of the file."""
+    async with asyncio.timeout(10):
+        while True:
+            with contextlib.suppress(StoreUnavailableError):
+                return await SqliteStore.open(path)
+            await asyncio.sleep(0.01)
+
+
+async def test_other_watchers_continue_when_one_leaves_during_its_list(store: SqliteStore) -> None:
+    for n in range(300):
+        await store.put_virtual_machine(make_machine(f"p{n}"))
+    async with store.watch_virtual_machines(start=WatchStart.NOW) as stays:
+        async with store.watch_virtual_machines() as leaves:
+            await anext(leaves)
+        await store.put_virtual_machine(make_machine("new"))
+        assert (await anext(stays)).type is ChangeType.ADDED

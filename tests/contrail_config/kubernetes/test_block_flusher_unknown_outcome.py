@@ -1,0 +1,145 @@
+"""A block was written, but nobody answered: what it holds is found again, whoever asks next and whatever was heard."""
+
+import pytest
+from aiohttp import web
+
+from contrail_config.errors import StoreError, StoreUnavailableError
+from contrail_config.kubernetes.allocation_cache import AllocationCache
+from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.objects import VirtualNetwork
+from tests.support.fake_apiserver.faults import Faults
+from tests.support.fake_apiserver.kinds import Kind
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
+from tests.support.networks import give, make_network, new_owner
+
+
+class Unheard(Faults):
+    """The next write of addresses is done without being answered, and refused if it is repeated; no watch tells."""
+
+    def __init__(self, code: int = 403) -> None:
+        super().__init__(silent=True, lost_answers_of=[BLOCK_KIND.plural])
+        self._code = code
+
+    def lose_answer(self, request: web.Request, kind: Kind) -> None:
+        if kind.plural in self.lost_answers_of:
+            self.refuse(self._code, verb="update", times=4, retry_after=60)  # so that it is not awaited
+        super().lose_answer(request, kind)
+
+
+@pytest.fixture
+async def network(manager: KubernetesStore) -> VirtualNetwork:
+    return await manager.put_network(make_network())
+
+
+async def give_unheard(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, faults: Faults | None = None
+) -> str:
+    """Gives an address to an owner who is told that it could not be saved."""
+    owner = new_owner()
+    server.faults.silent = True  # what watches already
+    server.faults = faults or Unheard()
+    with pytest.raises(StoreUnavailableError, match="address block"):
+        await give(manager, network, owner)
+    assert owner in given_addresses(server).values()
+    server.faults.refusals.clear()
+    return owner
+
+
+@pytest.mark.parametrize("verb", ["create", "update"])
+async def test_a_released_owner_has_no_address(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, verb: str
+) -> None:
+    if verb == "update":
+        await give(manager, network)
+    before = given_addresses(server)
+    owner = await give_unheard(manager, network, server)
+    await manager.release([owner], hold=0.0)
+    assert given_addresses(server) == before
+
+
+async def test_a_throttled_retry_does_not_decide_the_first_attempt(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
+) -> None:
+    await give(manager, network)
+    before = given_addresses(server)
+    owner = await give_unheard(manager, network, server, Unheard(429))
+    await manager.release([owner], hold=0.0)
+    assert given_addresses(server) == before
+
+
+async def test_a_retry_returns_the_written_address(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
+) -> None:
+    await give(manager, network)
+    owner = await give_unheard(manager, network, server)
+    assert given_addresses(server)[network.uuid, await give(manager, network, owner)] == owner
+    assert len(given_addresses(server)) == 2
+
+
+async def test_address_owners_include_the_written_owner(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
+) -> None:
+    owner = await give_unheard(manager, network, server)
+    assert await manager.address_owners() == {owner}
+
+
+async def test_a_release_without_response_can_be_retried(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
+) -> None:
+    held = await give_unheard(manager, network, server, Faults(silent=True, lost_answers_of=[BLOCK_KIND.plural]))
+    server.faults = Unheard()
+    with pytest.raises(StoreUnavailableError):
+        await manager.release([held], hold=9.0)
+    server.faults.refusals.clear()
+    assert given_addresses(server) == {}
+    assert await manager.held_owners() == {held: network.uuid}
+
+
+async def test_an_unreadable_block_fails_every_operation(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
+) -> None:
+    owner = await give_unheard(manager, network, server)
+    server.faults.refuse(403, verb="get")
+    with pytest.raises(StoreUnavailableError, match="address block"):
+        await manager.release([owner], hold=0.0)
+    await manager.release([owner], hold=0.0)
+    assert given_addresses(server) == {}
+
+
+async def test_a_network_keeps_the_subnet_of_a_written_address(manager: KubernetesStore, server: FakeApiServer) -> None:
+    network = await manager.put_network(make_network("left", "10.1.0.0/24", "10.2.0.0/24"))
+    owner = await give_unheard(manager, network, server)
+    with pytest.raises(StoreError, match="the address is allocated"):
+        await manager.put_network(make_network("left", "10.2.0.0/24"))
+    await manager.release([owner], hold=0.0)
+    await manager.put_network(make_network("left", "10.2.0.0/24"))
+
+
+async def test_a_block_that_becomes_invalid_affects_no_other_block(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    await give_unheard(manager, network, server)
+    ((_, name),) = server.storage.objects(BLOCK_KIND)
+    spoilt = {"network": network.uuid, "first": "10.1.0.0", "addresses": "nonsense o\n"}
+    server.put(BLOCK_KIND, name, namespace="", spec=spoilt)
+    other = await manager.put_network(make_network("other", "10.2.0.0/24"))
+    assert await give(manager, other) == "10.2.0.2"
+    assert "invalid content" in caplog.text
+
+
+async def test_an_unexpected_error_during_a_write_loses_no_address(
+    manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = new_owner()
+    with monkeypatch.context() as broken:
+        broken.setattr(AllocationCache, "mark_written", _fail)
+        with pytest.raises(StoreUnavailableError, match="commit failed"):
+            await give(manager, network, owner)
+    server.faults.silent = True
+    await manager.release([owner], hold=0.0)
+    assert given_addresses(server) == {}
+
+
+def _fail(*_: object) -> None:
+    raise ZeroDivisionError

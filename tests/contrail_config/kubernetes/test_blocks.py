@@ -1,0 +1,138 @@
+"""What a block of addresses keeps: over restarts, over clocks that are wrong, and not for longer than it is needed."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contrail_config.errors import ExhaustedError
+from contrail_config.kubernetes.blocks import Block, BlockKey, Entry, Hold, PoolKey, decode_block, has_allocations
+from contrail_config.kubernetes.kinds import AddressBlockObject, BlockSpec, FullMetadata
+from contrail_config.kubernetes.store import SteadyClock
+from contrail_config.store import DEFAULT_HOLD
+from tests.contrail_config.kubernetes.managers import OpenManager
+from tests.support.blocks_on_the_wire import taken
+from tests.support.clock import FakeClock
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
+from tests.support.networks import give, make_network, new_owner
+
+times = st.floats(min_value=0, max_value=2e9)
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> Block:
+    family, width = draw(st.sampled_from([(4, 32), (6, 128)]))
+    first = draw(st.integers(0, 2**width - 64)) // 64 * 64
+    holds = st.none() | st.builds(Hold, times, times)
+    entries = draw(st.dictionaries(st.integers(first, first + 63), st.builds(Entry, st.uuids().map(str), holds)))
+    last_given = draw(st.none() | st.tuples(st.integers(first, first + 63), times))
+    return Block(BlockKey(PoolKey(new_owner(), family), first), "7", entries, last_given)
+
+
+@given(blocks())
+def test_a_block_survives_encoding_and_decoding(block: Block) -> None:
+    wire = msgspec.json.encode(block.to_object())
+    assert decode_block(msgspec.json.decode(wire, type=AddressBlockObject), now=2e9) == block
+
+
+@given(blocks())
+def test_names_of_blocks_are_valid_in_urls_and_unique(block: Block) -> None:
+    name = block.key.name
+    assert set(name) <= set("0123456789abcdef-")
+    assert name[0] != "-" != name[-1]
+    assert len(name) <= 253
+    assert name != BlockKey(block.key.pool, block.key.first ^ 64).name
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e3))
+def test_a_hold_that_starts_in_the_future_starts_now_with_the_same_length(ahead: float, length: float) -> None:
+    began = 1_000_000.0 + ahead
+    block = Block(BlockKey(PoolKey("n", 4), 0), "7", {5: Entry("owner", Hold(began, began + length))})
+    (entry,) = decode_block(block.to_object(), now=1_000_000.0).entries.values()
+    assert entry.hold is not None
+    assert entry.hold.since == 1_000_000.0
+    assert entry.hold.until == pytest.approx(1_000_000.0 + length)
+
+
+async def test_a_manager_with_a_late_clock_extends_no_hold(open_manager: OpenManager, clock: FakeClock) -> None:
+    first = await open_manager()
+    network = await first.put_network(make_network("tiny", "10.1.0.0/30"))
+    owner = new_owner()
+    await give(first, network, owner)
+    await first.release([owner])
+    clock.advance(-86_400)
+    second = await open_manager()
+    with pytest.raises(ExhaustedError) as caught:
+        await give(second, network)
+    assert caught.value.next_free_in == DEFAULT_HOLD
+
+
+def test_the_clock_of_a_store_ignores_changes_of_the_system_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SteadyClock()
+    before = clock()
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    assert 0 <= clock() - before < 5
+
+
+async def test_the_search_continues_after_the_last_allocated_address_after_a_restart(
+    open_manager: OpenManager, clock: FakeClock
+) -> None:
+    first = await open_manager()
+    network = await first.put_network(make_network("wide", "10.1.0.0/16"))
+    await give(first, network, address="10.1.9.9")
+    clock.advance(1)
+    owner = new_owner()
+    await give(first, network, owner, address="10.1.5.5")
+    await first.release([owner], hold=5)
+    assert await give(await open_manager(), network) == "10.1.5.6"
+
+
+async def test_an_empty_block_is_deleted(open_manager: OpenManager, clock: FakeClock, server: FakeApiServer) -> None:
+    manager = await open_manager()
+    network = await manager.put_network(make_network("wide", "10.1.0.0/16"))
+    owner = new_owner()
+    await give(manager, network, owner, address="10.1.5.5")
+    await manager.release([owner], hold=5)
+    assert len(server.storage.objects(BLOCK_KIND)) == 1
+    clock.advance(5)
+    await give(manager, network, address="10.1.7.7")
+    assert {address for _, address in given_addresses(server)} == {"10.1.7.7"}
+    assert len(server.storage.objects(BLOCK_KIND)) == 1
+
+
+async def test_an_expired_hold_is_removed_with_the_next_write_of_its_block(
+    open_manager: OpenManager, clock: FakeClock, server: FakeApiServer
+) -> None:
+    manager = await open_manager()
+    network = await manager.put_network(make_network())
+    owner = new_owner()
+    await give(manager, network, owner)
+    await manager.release([owner], hold=5)
+    clock.advance(5)
+    await give(manager, network)
+    (block,) = server.storage.objects(BLOCK_KIND).values()
+    assert [one.address for one in taken([block])] == ["10.1.0.3"]
+    assert block["status"] == {"given": 1, "held": 0}
+
+
+async def test_an_invalid_block_is_ignored(open_manager: OpenManager, server: FakeApiServer) -> None:
+    spec = {"network": "n", "first": "10.1.0.0", "addresses": "nonsense o\n"}
+    manager = await open_manager()
+    server.storage.put(BLOCK_KIND, {"metadata": {"name": "spoilt", "uid": "u"}, "spec": spec})
+    network = await manager.put_network(make_network())
+    assert await give(manager, network) == "10.1.0.2"
+
+
+@given(blocks())
+def test_a_block_has_allocations_if_an_entry_is_not_held(block: Block) -> None:
+    assert has_allocations(block.to_object()) == any(entry.hold is None for entry in block.entries.values())
+
+
+@pytest.mark.parametrize(
+    "line", ["10.1.0.3", "10.1.0.3 o 1.0", "10.1.0.3 o 1.0 2.0 3.0", "10.1.0.3 o now then", "o 10.1.0.3"]
+)
+def test_an_invalid_line_raises_an_error(line: str) -> None:
+    metadata = FullMetadata(name="spoilt")
+    with pytest.raises(ValueError):  # noqa: PT011 - of many kinds, and only logged
+        decode_block(AddressBlockObject(metadata, BlockSpec("n", "10.1.0.0", f"10.1.0.2 o\n{line}\n")), now=0.0)

@@ -1,0 +1,104 @@
+"""Why an address cannot be given is told, whatever else the server refuses at the moment."""
+
+import asyncio
+
+import pytest
+
+from contrail_config.errors import AddressUnavailableError, ExhaustedError, StoreUnavailableError
+from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.objects import VirtualNetwork
+from tests.support.clock import FakeClock
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
+from tests.support.networks import give, make_network, new_owner
+
+FOR_EVER = 100_000
+
+
+@pytest.fixture
+async def tiny(manager: KubernetesStore) -> VirtualNetwork:
+    """A network whose only address is given."""
+    network = await manager.put_network(make_network("tiny", "10.1.0.0/30"))
+    await give(manager, network)
+    return network
+
+
+@pytest.fixture
+async def emptied(manager: KubernetesStore, clock: FakeClock) -> VirtualNetwork:
+    """Another network, of which the server keeps a block with nothing in it."""
+    network = await manager.put_network(make_network("emptied", "10.2.0.0/24"))
+    owner = new_owner()
+    await give(manager, network, owner)
+    await manager.release([owner], hold=1.0)
+    clock.advance(5)
+    return network
+
+
+@pytest.mark.parametrize("code", [403, 422, 409])
+async def test_the_reason_is_reported_despite_an_undeletable_empty_block(
+    manager: KubernetesStore, server: FakeApiServer, tiny: VirtualNetwork, emptied: VirtualNetwork, code: int
+) -> None:
+    server.faults.refuse(code, verb="delete", times=FOR_EVER)
+    with pytest.raises(ExhaustedError):
+        await give(manager, tiny)
+    with pytest.raises(AddressUnavailableError):
+        await give(manager, tiny, address="10.1.0.2")
+
+
+async def test_the_reason_is_reported_despite_unwritable_addresses(
+    manager: KubernetesStore, server: FakeApiServer, tiny: VirtualNetwork, emptied: VirtualNetwork
+) -> None:
+    server.faults.refuse(403, verb="update", times=FOR_EVER)
+    asked = [give(manager, network) for network in (emptied, tiny, emptied)]
+    caught, exhausted, refused_too = await asyncio.gather(*asked, return_exceptions=True)
+    assert isinstance(caught, StoreUnavailableError)
+    assert isinstance(exhausted, ExhaustedError)
+    assert isinstance(refused_too, StoreUnavailableError)
+
+
+async def test_the_reason_is_reported_despite_permanent_conflicts(
+    manager: KubernetesStore,
+    server: FakeApiServer,
+    tiny: VirtualNetwork,
+    emptied: VirtualNetwork,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("contrail_config.kubernetes.committer._ATTEMPTS", 3)
+    server.faults.conflicts = True
+    asked = [give(manager, network) for network in (emptied, tiny)]
+    contended, exhausted = await asyncio.gather(*asked, return_exceptions=True)
+    assert isinstance(contended, StoreUnavailableError)
+    assert "changed by other writers" in str(contended)
+    assert isinstance(exhausted, ExhaustedError)
+
+
+async def test_an_undeletable_empty_block_is_retried_after_a_minute(
+    manager: KubernetesStore,
+    server: FakeApiServer,
+    clock: FakeClock,
+    tiny: VirtualNetwork,
+    emptied: VirtualNetwork,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server.faults.refuse(403, verb="delete", times=2)
+    for _ in range(5):
+        await manager.release([new_owner()])
+    assert server.requests.count("delete addressblocks") == 1
+    assert caplog.text.count("deletion of an empty block") == 1
+    clock.advance(61)
+    await manager.release([new_owner()])
+    assert server.requests.count("delete addressblocks") == 2
+    clock.advance(61)
+    await manager.release([new_owner()])
+    assert len(server.storage.objects(BLOCK_KIND)) == 1
+
+
+async def test_addresses_are_allocated_in_an_undeletable_empty_block(
+    manager: KubernetesStore, server: FakeApiServer, emptied: VirtualNetwork
+) -> None:
+    server.faults.refuse(403, verb="delete", times=FOR_EVER)
+    await manager.release([new_owner()])
+    owner = new_owner()
+    assert given_addresses(server) == {}
+    address = await give(manager, emptied, owner)
+    assert given_addresses(server) == {(emptied.uuid, address): owner}

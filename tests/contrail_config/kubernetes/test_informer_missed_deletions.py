@@ -1,0 +1,99 @@
+"""Somebody removes what we wrote a moment ago, before a watch told of it: the next list does not tell its end."""
+
+import msgspec
+import pytest
+
+from contrail_config.errors import NotFoundError
+from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.objects import VirtualNetwork
+from tests.support.fake_apiserver.kinds import Kind
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.following import eventually
+from tests.support.kept_in_cluster import BLOCK_KIND, NETWORK_KIND, given_addresses
+from tests.support.networks import give, make_network, new_owner
+
+
+@pytest.fixture
+async def network(manager: KubernetesStore, server: FakeApiServer) -> VirtualNetwork:
+    """A network with an address that is given; watches have told of both, and fall silent."""
+    network = await manager.put_network(make_network())
+    await give(manager, network)
+    await eventually(lambda: len(server.watches) == 2)
+    await until_told(server)
+    server.faults.silent = True
+    return network
+
+
+async def until_told(server: FakeApiServer) -> None:
+    """Returns when watches have told all that there is to tell."""
+    server.faults.silent = False
+    server.storage.notify()
+    kinds = (NETWORK_KIND, BLOCK_KIND)
+    untold = [(watch, kind) for watch in server.watches for kind in kinds if watch.is_of(kind)]
+    await eventually(lambda: not any(server.storage.since(watch.told, kind) for watch, kind in untold))
+
+
+async def until_listed_again(server: FakeApiServer, kind: Kind) -> None:
+    """Returns when all that is there was told anew."""
+    watches = server.requests.count(f"watch {kind.plural}")
+    server.faults.silent = False
+    server.forget_history()
+    await eventually(lambda: server.requests.count(f"watch {kind.plural}") > watches)
+
+
+async def test_uncertain_networks_are_read_before_an_allocation(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    stays = await manager.put_network(make_network("stays", "10.2.0.0/24"))
+    made = await manager.put_network(make_network("made", "10.3.0.0/24"))
+    changed = await manager.put_network(msgspec.structs.replace(network, mtu=1400))
+    for gone in (made, changed):
+        server.remove(NETWORK_KIND, gone.uuid, namespace="")
+    await until_listed_again(server, NETWORK_KIND)
+    for gone in (made, changed):
+        with pytest.raises(NotFoundError):
+            await give(manager, gone)
+    assert await give(manager, stays) == "10.2.0.2"
+
+
+async def test_networks_known_from_the_watch_are_not_read(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    await until_listed_again(server, NETWORK_KIND)
+    server.requests.clear()
+    await give(manager, network)
+    assert "get virtualnetworks" not in server.requests
+
+
+async def test_a_recreated_network_outlives_the_late_deletion_event_of_its_predecessor(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    await manager.release(list(await manager.address_owners()), hold=0.0)
+    await manager.delete_network(network.uuid)
+    anew = await manager.put_network(network)
+    await until_told(server)
+    await give(manager, anew)
+
+
+async def test_addresses_in_a_deleted_block_have_no_owner(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    await give(manager, network)
+    ((_, name),) = server.storage.objects(BLOCK_KIND)
+    server.remove(BLOCK_KIND, name, namespace="")
+    await until_listed_again(server, BLOCK_KIND)
+    assert await manager.address_owners() == set()
+    owner = new_owner()
+    await give(manager, network, owner)
+    assert list(given_addresses(server).values()) == [owner]
+
+
+async def test_a_recreated_block_outlives_the_late_deletion_event_of_its_predecessor(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    await manager.release(list(await manager.address_owners()), hold=0.0)
+    assert not server.storage.objects(BLOCK_KIND)
+    owner = new_owner()
+    await give(manager, network, owner)
+    await until_told(server)
+    assert await manager.address_owners() == {owner}

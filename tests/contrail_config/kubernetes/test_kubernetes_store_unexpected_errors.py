@@ -1,0 +1,63 @@
+"""A bug in our own code must not let anybody wait for ever: whoever waits is told, and the next one is served."""
+
+import pytest
+
+from contrail_config.errors import StoreUnavailableError
+from contrail_config.kubernetes.allocation_cache import AllocationCache
+from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.kubernetes.watcher import Watcher
+from tests.contrail_config.kubernetes.managers import OpenManager
+from tests.support.machines import make_machine
+from tests.support.networks import give, make_network
+
+
+class BugError(Exception):
+    """Nobody expects it."""
+
+
+def fail(*_args: object, **_kwargs: object) -> None:
+    raise BugError
+
+
+async def test_a_failed_commit_fails_the_pending_allocation(
+    manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = await manager.put_network(make_network())
+    with monkeypatch.context() as broken:
+        broken.setattr(AllocationCache, "blocks_to_write", fail)
+        with pytest.raises(StoreUnavailableError, match="commit failed"):
+            await give(manager, network)
+    assert await give(manager, network) == "10.1.0.3"
+
+
+async def test_a_failed_plan_fails_its_allocation(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = await manager.put_network(make_network())
+    with monkeypatch.context() as broken:
+        broken.setattr(AllocationCache, "allocated", fail)
+        with pytest.raises(BugError):
+            await give(manager, network)
+    await give(manager, network)
+
+
+async def test_a_failed_watch_raises_an_error(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    await manager.put_virtual_machine(make_machine())
+    monkeypatch.setattr(Watcher, "_report", fail)
+    async with manager.watch_virtual_machines() as changes:
+        with pytest.raises(StoreUnavailableError, match="unexpected error") as caught:
+            await anext(changes)
+    assert isinstance(caught.value.__cause__, BugError)
+
+
+async def test_a_failed_informer_is_restarted(
+    open_manager: OpenManager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = await open_manager(), await open_manager()
+    network = await first.put_network(make_network())
+    await give(first, network)
+    monkeypatch.setattr("contrail_config.kubernetes.informer.DEADLINE", 0.2)
+    with monkeypatch.context() as broken:
+        broken.setattr(AllocationCache, "apply_update", fail)
+        with pytest.raises(StoreUnavailableError):
+            await give(second, network)
+    assert "informer of addressblocks: unexpected error" in caplog.text
+    assert await give(second, network) == "10.1.0.3"

@@ -1,0 +1,140 @@
+"""Whatever is asked, freed and waited for: no address is given twice, and a refusal is always true."""
+
+import ipaddress
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, rule
+
+from contrail_config.errors import AddressUnavailableError, ExhaustedError, StoreError
+from contrail_config.objects import InterfaceAddress, VirtualNetwork, interface_uuid
+from contrail_config.store import DEFAULT_HOLD, AddressRequest
+from tests.contrail_config.store_machine import StoreMachine, check
+from tests.support.networks import make_network
+from tests.support.stores import StoreFactory
+
+OWNERS = [interface_uuid("pod", index) for index in range(9)]
+NETWORKS = [make_network("small", "10.1.0.0/29", "fd00:1::/126"), make_network("two", "10.2.0.0/30", "10.2.9.0/31")]
+ADDRESSES = [str(a) for network in NETWORKS for s in network.subnets for a in ipaddress.ip_network(s.cidr)]
+
+
+def requests(wishes: st.SearchStrategy[str | None]) -> st.SearchStrategy[list[AddressRequest]]:
+    networks = st.sampled_from([network.uuid for network in NETWORKS])
+    families = st.sampled_from([4, 6])
+    one = st.builds(AddressRequest, networks, families, st.sampled_from(OWNERS), wishes)
+    return st.lists(one, min_size=1, max_size=4)
+
+
+@dataclass
+class Model:
+    """Addresses that are not free, by (network, address): their owner, and until when they are held if they are."""
+
+    taken: dict[tuple[str, str], tuple[str, float | None]] = field(default_factory=dict)
+
+    def owned(self, request: AddressRequest) -> str | None:
+        for (network, address), (owner, held_until) in self.taken.items():
+            family = 6 if ":" in address else 4
+            if (network, owner, held_until, family) == (request.network_uuid, request.owner, None, request.family):
+                return address
+        return None
+
+    def free(self, network: VirtualNetwork, family: int, now: float) -> set[str]:
+        self.taken = {key: value for key, value in self.taken.items() if value[1] is None or value[1] > now}
+        usable: set[str] = set()
+        for subnet in network.subnets:
+            cidr = ipaddress.ip_network(subnet.cidr)
+            if cidr.version == family:
+                usable |= {str(a) for a in (cidr if cidr.num_addresses == 2 else cidr.hosts())} - {subnet.gateway or ""}
+        return {address for address in usable if (network.uuid, address) not in self.taken}
+
+
+class AddressMachine(StoreMachine):
+    """Addresses are given, freed and held back, as the model says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = Model()
+
+    @initialize()
+    def make_networks(self) -> None:
+        for network in NETWORKS:
+            self.run(self.store.put_network(network))
+
+    @rule(requests=requests(st.none()) | requests(st.sampled_from(ADDRESSES)))
+    def allocate(self, requests: list[AddressRequest]) -> None:
+        planned = Model(dict(self.model.taken))
+        allocated = self.run(self.answer(requests))
+        if isinstance(allocated, StoreError):
+            assert any(self.cannot_be(planned, request, allocated) for request in requests)
+            return
+        for request, address in zip(requests, allocated, strict=True):
+            self.take(planned, request, address.address)
+        self.model = planned
+
+    async def answer(self, requests: list[AddressRequest]) -> list[InterfaceAddress] | StoreError:
+        try:
+            return await self.store.allocate(requests)
+        except (ExhaustedError, AddressUnavailableError) as error:
+            return error
+
+    def take(self, model: Model, request: AddressRequest, address: str) -> None:
+        network = next(network for network in NETWORKS if network.uuid == request.network_uuid)
+        assert request.address in (None, address)
+        owned = model.owned(request)
+        if owned != address:
+            assert owned is None or request.address is not None
+            assert address in model.free(network, request.family, self.clock())
+            if owned is not None:
+                model.taken[network.uuid, owned] = (request.owner, self.clock() + DEFAULT_HOLD)
+        model.taken[network.uuid, address] = (request.owner, None)
+
+    def cannot_be(self, model: Model, request: AddressRequest, error: Exception) -> bool:
+        """Walks the requests as the store does, and tells whether this one is where it had to stop.
+
+        Which address a request without a wish gets is the store's choice, so a call has wishes in all requests or in
+        none: else it could not be known which wish comes too late.
+        """
+        network = next(network for network in NETWORKS if network.uuid == request.network_uuid)
+        owned, free = model.owned(request), model.free(network, request.family, self.clock())
+        if request.address is not None:
+            if request.address != owned and request.address not in free:
+                return isinstance(error, AddressUnavailableError) and error.address == request.address
+            self.take(model, request, request.address)
+            return False
+        if owned is None and not free:
+            return isinstance(error, ExhaustedError) and error.network == network.name
+        if owned is None:
+            self.take(model, request, min(free))
+        return False
+
+    @rule(owners=st.lists(st.sampled_from(OWNERS), max_size=5), hold=st.sampled_from([0.0, 1.0, 10.0, 300.0]))
+    def release(self, owners: list[str], hold: float) -> None:
+        self.run(self.store.release(owners, hold=hold))
+        for key, (owner, held_until) in self.model.taken.items():
+            if owner in owners:
+                until = self.clock() + hold
+                self.model.taken[key] = (owner, until if held_until is None else min(held_until, until))
+
+    @rule(owners=st.lists(st.sampled_from(OWNERS), max_size=5), hold=st.sampled_from([0.0, 1.0, 10.0, 300.0]))
+    def shorten_holds(self, owners: list[str], hold: float) -> None:
+        self.run(self.store.shorten_holds(owners, hold=hold))
+        for key, (owner, held_until) in self.model.taken.items():
+            if owner in owners and held_until is not None:
+                self.model.taken[key] = (owner, min(held_until, self.clock() + hold))
+
+    @rule(seconds=st.sampled_from([0.5, 1.0, 10.0, 290.0]))
+    def wait(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+    @rule()
+    def restart(self) -> None:
+        self.reopen()
+
+    @invariant()
+    def owners_are_those_of_the_model(self) -> None:
+        expected = {owner for owner, held_until in self.model.taken.values() if held_until is None}
+        assert self.run(self.store.address_owners()) == expected
+
+
+def test_allocations_match_the_model(store_factory: StoreFactory) -> None:
+    check(AddressMachine, store_factory, examples=50, steps=30)

@@ -1,0 +1,175 @@
+"""An address that was freed is not given again at once; whoever asks too early is told how long to wait."""
+
+import pytest
+
+from contrail_config.errors import AddressUnavailableError, ExhaustedError
+from contrail_config.objects import VirtualNetwork
+from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, Store
+from tests.support.clock import FakeClock
+from tests.support.networks import give, make_network, new_owner, start_pod
+from tests.support.stores import OpenStore
+
+
+@pytest.fixture
+async def network(store: Store) -> VirtualNetwork:
+    """A network with a single address to give."""
+    return await store.put_network(make_network("tiny", "10.1.0.0/30"))
+
+
+async def wait_told(store: Store, network: VirtualNetwork) -> float | None:
+    with pytest.raises(ExhaustedError) as caught:
+        await give(store, network)
+    return caught.value.next_free_in
+
+
+async def test_an_address_is_free_when_its_hold_expires(
+    store: Store, network: VirtualNetwork, clock: FakeClock
+) -> None:
+    owner = new_owner()
+    address = await give(store, network, owner)
+    await store.release([owner])
+    assert await wait_told(store, network) == DEFAULT_HOLD
+    clock.advance(DEFAULT_HOLD - 1)
+    assert await wait_told(store, network) == 1
+    clock.advance(1)
+    assert await give(store, network) == address
+
+
+async def test_an_address_without_a_hold_is_free_at_once(store: Store, network: VirtualNetwork) -> None:
+    owner = new_owner()
+    address = await give(store, network, owner)
+    await store.release([owner], hold=0)
+    assert await give(store, network) == address
+
+
+async def test_the_previous_owner_has_to_wait_too(store: Store, network: VirtualNetwork) -> None:
+    owner = new_owner()
+    address = await give(store, network, owner)
+    await store.release([owner])
+    with pytest.raises(ExhaustedError):
+        await give(store, network, owner)
+    with pytest.raises(AddressUnavailableError, match="still held"):
+        await give(store, network, owner, address=address)
+
+
+async def test_a_deleted_virtual_machine_holds_its_addresses_as_requested(
+    store: Store, network: VirtualNetwork, clock: FakeClock
+) -> None:
+    virtual_machine = await start_pod(store, [network])
+    await store.delete_virtual_machine(virtual_machine.uuid, hold=UNPLUGGED_HOLD)
+    assert await wait_told(store, network) == UNPLUGGED_HOLD
+    assert await store.address_owners() == set()
+
+
+async def test_a_hold_can_be_shortened_but_not_extended(
+    store: Store, network: VirtualNetwork, clock: FakeClock
+) -> None:
+    virtual_machine = await start_pod(store, [network])
+    owners = [interface.uuid for interface in virtual_machine.interfaces]
+    await store.delete_virtual_machine(virtual_machine.uuid, hold=UNPLUGGED_HOLD)
+    await store.release(owners, hold=DEFAULT_HOLD)
+    assert await wait_told(store, network) == DEFAULT_HOLD
+    await store.release(owners, hold=UNPLUGGED_HOLD)
+    assert await wait_told(store, network) == DEFAULT_HOLD
+    await store.release(owners, hold=0)
+    await give(store, network)
+
+
+async def test_shortening_holds_keeps_allocated_addresses(store: Store) -> None:
+    network = await store.put_network(make_network("two", "10.1.0.0/29"))
+    owner = new_owner()
+    had = await give(store, network, owner)
+    await store.release([owner], hold=UNPLUGGED_HOLD)
+    has = await give(store, network, owner)
+    await store.shorten_holds([owner], hold=UNPLUGGED_HOLD + 1)
+    with pytest.raises(AddressUnavailableError, match="still held"):
+        await give(store, network, address=had)
+    await store.shorten_holds([owner], hold=0)
+    assert await give(store, network, address=had) == had
+    assert await give(store, network, owner) == has
+
+
+async def test_a_hold_survives_a_restart(
+    store: Store, network: VirtualNetwork, clock: FakeClock, open_store: OpenStore
+) -> None:
+    owner = new_owner()
+    address = await give(store, network, owner)
+    await store.release([owner], hold=60)
+    await store.close()
+    clock.advance(20)
+    reopened = await open_store()
+    assert await wait_told(reopened, network) == 40
+    await reopened.release([owner], hold=5)
+    assert await wait_told(reopened, network) == 5
+    clock.advance(5)
+    assert await give(reopened, network) == address
+
+
+async def test_a_hold_survives_its_network(store: Store, network: VirtualNetwork, clock: FakeClock) -> None:
+    virtual_machine = await start_pod(store, [network])
+    await store.delete_virtual_machine(virtual_machine.uuid)
+    await store.delete_network(network.uuid)
+    network = await store.put_network(make_network("tiny", "10.1.0.0/30"))
+    assert await wait_told(store, network) == DEFAULT_HOLD
+    clock.advance(DEFAULT_HOLD)
+    await give(store, network)
+
+
+async def test_the_time_to_wait_is_the_earliest_hold_of_network_and_family(store: Store, clock: FakeClock) -> None:
+    crowded = await store.put_network(make_network("crowded", "10.1.0.0/29", "fd00::/126"))
+    other = await store.put_network(make_network("other"))
+    owners = {hold: new_owner() for hold in (50, 20, 90)}
+    for owner in owners.values():
+        await give(store, crowded, owner)
+    foreign, sixth = new_owner(), new_owner()
+    await give(store, other, foreign)
+    await give(store, crowded, sixth, family=6)
+    for _ in range(2):
+        await give(store, crowded)
+    for hold, owner in owners.items():
+        await store.release([owner], hold=hold)
+    await store.release([foreign, sixth], hold=1)
+    assert await wait_told(store, crowded) == 20
+    clock.advance(20)
+    await give(store, crowded)
+    assert await wait_told(store, crowded) == 30
+
+
+async def test_releasing_an_owner_without_addresses_is_no_error(store: Store, network: VirtualNetwork) -> None:
+    await store.release([new_owner()])
+    await store.release([])
+
+
+async def test_one_release_covers_all_addresses_of_all_its_owners(store: Store, network: VirtualNetwork) -> None:
+    dual = await store.put_network(make_network("dual", "10.2.0.0/24", "fd00::/64"))
+    one, other = new_owner(), new_owner()
+    for family in (4, 6):
+        await give(store, dual, one, family=family)
+    await give(store, network, one)
+    await give(store, dual, other)
+    await store.release([one, other])
+    assert await store.address_owners() == set()
+
+
+async def test_held_owners_are_listed_until_the_hold_expires(
+    store: Store, network: VirtualNetwork, clock: FakeClock, open_store: OpenStore
+) -> None:
+    virtual_machine = await start_pod(store, [network])
+    assert await store.held_owners() == {}
+    await store.delete_virtual_machine(virtual_machine.uuid, hold=UNPLUGGED_HOLD)
+    assert await store.held_owners() == {virtual_machine.interfaces[0].uuid: network.uuid}
+    await store.close()
+    reopened = await open_store()
+    clock.advance(UNPLUGGED_HOLD - 1)
+    assert await reopened.held_owners() == {virtual_machine.interfaces[0].uuid: network.uuid}
+    clock.advance(1)
+    assert await reopened.held_owners() == {}
+
+
+async def test_an_owner_with_a_new_address_is_not_a_held_owner(store: Store) -> None:
+    network = await store.put_network(make_network("small", "10.1.0.0/29"))
+    owner = new_owner()
+    await give(store, network, owner)
+    await store.release([owner])
+    await give(store, network, owner)
+    assert await store.held_owners() == {}
