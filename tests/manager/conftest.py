@@ -1,4 +1,4 @@
-"""A manager on a real store, and everything that blocks the event loop is an error."""
+"""A manager on a real store; blocking the event loop is an error."""
 
 import contextlib
 import time
@@ -24,7 +24,7 @@ def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
 
 @pytest.fixture
 async def start(store: SqliteStore) -> AsyncIterator[Start]:
-    """Starts a manager on the store, with a configuration and a source if they are given."""
+    """Starts a manager on the store."""
     async with contextlib.AsyncExitStack() as stack:
 
         async def start_one(

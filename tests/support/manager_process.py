@@ -25,7 +25,7 @@ async def main(path: str) -> None:
     """Runs until it is killed."""
     store = await SqliteStore.open(path)
     async with running_manager(store, ManagerConfiguration()) as running, store.watch_virtual_machines() as changes:
-        running.played.send(*(Applied(each) for each in objects()), Listed())
+        running.scripted.send(*(Applied(each) for each in objects()), Listed())
         async for change in changes:
             if change.object is not None:
                 sys.stdout.write(f"{change.object.pod}\n")

@@ -1,4 +1,4 @@
-"""A manager at work on a real store, with a source that a test plays."""
+"""A running manager on a real store, with a scripted source."""
 
 import asyncio
 import contextlib
@@ -18,25 +18,25 @@ from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Source, S
 from tests.support.following import eventually
 
 MARK = ("default-domain", "marks", "mark")
-"""Name of a network that tests put into the store to see when the manager has heard of it."""
+"""Name of a network that tests write to the store to see when the manager's watch has delivered it."""
 
 DEADLINE = 10.0
-"""Seconds, for whatever a test waits for."""
+"""Seconds, for each wait of a test."""
 
 
-class PlayedSource:
-    """A source whose events a test sends."""
+class ScriptedSource:
+    """A source that sends the events of a test."""
 
     def __init__(self) -> None:
         self._events: asyncio.Queue[SourceEvent] = asyncio.Queue()
 
     def send(self, *events: SourceEvent) -> None:
-        """Has the manager take the events, in order."""
+        """Queues the events for the manager, in order."""
         for event in events:
             self._events.put_nowait(event)
 
     async def taken(self) -> None:
-        """Returns when the manager has taken all that was sent, and asks for more."""
+        """Returns when the manager has taken all events and waits for the next."""
         await self._events.join()
 
     @contextlib.asynccontextmanager
@@ -51,7 +51,7 @@ class PlayedSource:
 
 
 class RunningManager:
-    """What a test does with a manager, and asks of it."""
+    """A manager with the actions and queries of tests."""
 
     def __init__(
         self,
@@ -62,12 +62,12 @@ class RunningManager:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.store = store
-        self.played = PlayedSource()
+        self.scripted = ScriptedSource()
         self.registry = CollectorRegistry()
         self.plugged: set[str] = set()
         self.manager = Manager(
             configuration,
-            source=source or self.played,
+            source=source or self.scripted,
             store=store,
             event_log=store,
             registry=self.registry,
@@ -76,30 +76,30 @@ class RunningManager:
         )
 
     async def apply(self, *objects: Pod | Nad | Namespace) -> None:
-        """The source tells of these, and the manager does what it can."""
+        """Sends the objects as applied, and waits until the manager is idle."""
         await self.send(*(Applied(each) for each in objects))
 
     async def remove(self, *objects: Pod | Nad | Namespace) -> None:
-        """The source tells that these are no more, and the manager does what it can."""
+        """Sends the objects as gone, and waits until the manager is idle."""
         await self.send(*(Gone(each) for each in objects))
 
-    async def tell_all(self, *objects: Pod | Nad | Namespace, complete: bool = True) -> None:
-        """The source tells of these and that they are all."""
+    async def send_list(self, *objects: Pod | Nad | Namespace, complete: bool = True) -> None:
+        """Sends the objects as a complete list, or an incomplete one, and waits until the manager is idle."""
         await self.send(*(Applied(each) for each in objects), Listed(complete=complete))
 
     async def send(self, *events: SourceEvent) -> None:
-        """The source tells this, and the manager does what it can."""
-        self.played.send(*events)
+        """Sends the events, and waits until the manager is idle."""
+        self.scripted.send(*events)
         async with asyncio.timeout(DEADLINE):
-            await self.played.taken()
+            await self.scripted.taken()
             await self.idle()
 
     async def idle(self) -> None:
-        """Returns when the manager has nothing to do, but for what waits."""
+        """Returns when the manager has nothing left to do now."""
         await self.manager.idle()
 
-    async def caught_up(self) -> None:
-        """Returns when the manager has heard of all that the store did so far, and has nothing to do."""
+    async def catch_up(self) -> None:
+        """Returns when the manager's watch has delivered all changes of the store so far, and it is idle."""
         uuid = network_uuid(MARK)
         known = self.manager.catalogue.networks
         async with asyncio.timeout(DEADLINE):
@@ -109,46 +109,46 @@ class RunningManager:
             await eventually(lambda: MARK not in known)
             await self.idle()
 
-    async def machine(self, pod: Pod) -> VirtualMachine:
-        """What is written for the pod."""
+    async def vm(self, pod: Pod) -> VirtualMachine:
+        """The pod's virtual machine."""
         return await self.store.virtual_machine(pod.uid)
 
     async def view(self, pod: Pod) -> PodView:
-        """How far the manager got with the pod."""
+        """The pod as the API shows it."""
         (view,) = await self.manager.queries.pods(ItemFilter(namespace=pod.namespace, name=pod.name))
         return view
 
     async def network(self, name: str) -> VirtualNetwork | None:
-        """The network with this last part of its name."""
+        """The network whose name ends so."""
         return next((network for network in await self.store.networks() if network.fq_name[2] == name), None)
 
-    async def told(self, about: Pod | Nad) -> list[tuple[str, str]]:
-        """(reason, message) of the events on the object, in the order in which they came."""
+    async def events_on(self, about: Pod | Nad) -> list[tuple[str, str]]:
+        """(reason, message) of the events on the object, in order of their creation."""
         events = await self.store.events(namespace=about.namespace, name=about.name)
         return [(event.reason, event.message) for event in sorted(events, key=_first_seen) if event.uid == about.uid]
 
     async def reasons(self, about: Pod | Nad) -> list[str]:
-        """The reasons alone."""
-        return [reason for reason, _ in await self.told(about)]
+        """The reasons only."""
+        return [reason for reason, _ in await self.events_on(about)]
 
-    async def given(self) -> int:
+    async def allocated_count(self) -> int:
         """Number of interfaces that have addresses."""
         return len(await self.store.address_owners())
 
-    async def written(self, pod: Pod) -> VirtualMachine:
-        """The pod's machine, as soon as it is there."""
-        return await self.machine_when(lambda machine: machine.uuid == pod.uid)
+    async def wait_for_vm(self, pod: Pod) -> VirtualMachine:
+        """The pod's virtual machine, once it is written."""
+        return await self.wait_for(lambda machine: machine.uuid == pod.uid)
 
-    async def machine_when(self, condition: Callable[[VirtualMachine], bool]) -> VirtualMachine:
-        """The first machine that fulfils the condition, as soon as there is one."""
+    async def wait_for(self, condition: Callable[[VirtualMachine], bool]) -> VirtualMachine:
+        """The first virtual machine that fulfils the condition, once there is one."""
         async with asyncio.timeout(DEADLINE), self.store.watch_virtual_machines() as changes:
             async for change in changes:
                 if change.object and change.type is not ChangeType.DELETED and condition(change.object):
                     return change.object
         raise AssertionError("the watch ended")
 
-    async def machine_gone(self, name: str) -> None:
-        """Returns as soon as no pod of this name has a machine."""
+    async def wait_until_deleted(self, name: str) -> None:
+        """Returns when no pod of this name has a virtual machine."""
         async with asyncio.timeout(DEADLINE), self.store.watch_virtual_machines(start=WatchStart.NOW) as changes:
             if all(machine.pod != name for machine in await self.store.virtual_machines()):
                 return
@@ -156,8 +156,8 @@ class RunningManager:
                 if change.object and change.object.pod == name and change.type is ChangeType.DELETED:
                     return
 
-    async def network_gone(self, name: str) -> None:
-        """Returns as soon as no network has this last part of its name."""
+    async def wait_until_network_deleted(self, name: str) -> None:
+        """Returns when there is no network whose name ends so."""
         async with asyncio.timeout(DEADLINE), self.store.watch_networks(start=WatchStart.NOW) as changes:
             if await self.network(name) is None:
                 return
@@ -174,7 +174,7 @@ async def running_manager(
     source: Source | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> AsyncIterator[RunningManager]:
-    """A manager that runs until the context is left, by being cancelled."""
+    """Runs a manager until the context is left, then cancels it."""
     running = RunningManager(store, configuration or ManagerConfiguration(), source=source, clock=clock)
     task = asyncio.create_task(running.manager.run())
     try:

@@ -31,7 +31,7 @@ OBJECTS = (
 
 @pytest.fixture
 async def client(running: RunningManager, aiohttp_client: AiohttpClient) -> Client:
-    await running.tell_all(*OBJECTS)
+    await running.send_list(*OBJECTS)
     application = web.Application(middlewares=[errors_as_json])
     application.add_routes(api_routes(running.manager.queries))
     return await aiohttp_client(application)

@@ -1,4 +1,4 @@
-"""A fake API server with a namespace `blue`, a client of it, a source that is followed, and managers."""
+"""A fake API server with a namespace `blue`, a client, a recorded source, and managers."""
 
 import asyncio
 import contextlib
@@ -18,9 +18,9 @@ from manager.kubernetes.cluster import join_cluster
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.following import DEADLINE, eventually
-from tests.support.told_source import ToldSource, follow_source
+from tests.support.recorded_source import RecordedSource, follow_source
 
-Follow = Callable[..., Awaitable[ToldSource]]
+Follow = Callable[..., Awaitable[RecordedSource]]
 Managed = Callable[[], AbstractAsyncContextManager[None]]
 
 
@@ -46,7 +46,7 @@ async def follow(client: KubeClient, objects: ClusterObjects) -> AsyncIterator[F
     """Follows a source until the test ends; arguments are those of `follow_source`."""
     async with contextlib.AsyncExitStack() as stack:
 
-        async def follow_one(**settings: float) -> ToldSource:
+        async def follow_one(**settings: float) -> RecordedSource:
             return await stack.enter_async_context(follow_source(client, **settings))
 
         yield follow_one
@@ -54,7 +54,7 @@ async def follow(client: KubeClient, objects: ClusterObjects) -> AsyncIterator[F
 
 @pytest.fixture
 def managed(server: FakeApiServer, objects: ClusterObjects) -> Managed:
-    """A manager as its process composes it, which has tried every pod, until the context is left."""
+    """Runs a manager as its process composes it; on entry it has tried every pod."""
 
     @contextlib.asynccontextmanager
     async def manage() -> AsyncIterator[None]:

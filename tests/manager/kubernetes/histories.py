@@ -1,7 +1,7 @@
-"""Random histories of a cluster: users and kubelets change it while managers live and crash.
+"""Random histories of a cluster: users and kubelets change it while managers start and crash.
 
-Whatever happened, it comes to rest: each pod whose networks are there has exactly its interfaces, in order; no address
-is given twice; nothing is left of what is gone; and what a pod was given never changes.
+Any history converges: each pod whose networks exist has exactly its interfaces, in order; no address is allocated
+twice; nothing remains of deleted objects; and an assignment never changes.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ PODS_NAMED = ["p0", "p1", "p2", "p3"]
 NADS_NAMED = {"net-a": "10.1.0.0/16", "net-b": "10.2.0.0/24,fd00:2::/64", "tiny": "10.3.0.0/28"}
 NETWORKS = ["", "net-a", "net-a,net-a", "net-b,net-a", "tiny,tiny"]
 TURNS = [0, 1, 5, 20, 60, 200]
-"""Of the event loop: too few for anything to be answered, just enough, or enough for all there is to do."""
+"""Event loop iterations: too few for any answer, just enough, or enough for all work."""
 
 T = TypeVar("T")
 
 
 class ClusterHistory(RuleBasedStateMachine):
-    """A history with one manager at a time; a subclass says where it keeps what it gives. Times are the loop's."""
+    """A history with one manager at a time; a subclass provides its store. Times are of the event loop."""
 
     deadline = 20.0
 
@@ -37,23 +37,23 @@ class ClusterHistory(RuleBasedStateMachine):
         super().__init__()
         self.runner = self.make_runner()
         self.server = FakeApiServer()
-        self.given: dict[str, VirtualMachine] = {}
+        self.assigned: dict[str, VirtualMachine] = {}
 
     def make_runner(self) -> asyncio.Runner:
         return asyncio.Runner()
 
     async def open(self) -> None:
-        """Opens what managers keep things in."""
+        """Opens the store."""
 
     async def close(self) -> None:
-        """The opposite."""
+        """Closes the store."""
 
     def new_life(self) -> ManagerLife:
-        """A manager that is to be started."""
+        """Returns a manager to be started."""
         raise NotImplementedError
 
     async def machines(self) -> list[VirtualMachine]:
-        """What is kept now, as the following."""
+        """The virtual machines in the store."""
         raise NotImplementedError
 
     async def networks(self) -> list[VirtualNetwork]:
@@ -83,12 +83,12 @@ class ClusterHistory(RuleBasedStateMachine):
             await asyncio.sleep(0.002)
 
     @rule(name=st.sampled_from(PODS_NAMED), networks=st.sampled_from(NETWORKS), bound=st.booleans())
-    def pod_comes(self, name: str, networks: str, bound: bool) -> None:
-        self.pod_goes(name)
+    def pod_is_created(self, name: str, networks: str, bound: bool) -> None:
+        self.pod_is_deleted(name)
         self.objects.add_pod(name, networks=networks, node="node-1" if bound else None)
 
     @rule(name=st.sampled_from(PODS_NAMED))
-    def pod_goes(self, name: str) -> None:
+    def pod_is_deleted(self, name: str) -> None:
         if name in self.pods():
             self.objects.remove_pod(name)
 
@@ -103,17 +103,17 @@ class ClusterHistory(RuleBasedStateMachine):
             self.objects.end_pod(name)
 
     @rule(name=st.sampled_from(sorted(NADS_NAMED)))
-    def nad_comes(self, name: str) -> None:
+    def nad_is_created(self, name: str) -> None:
         if name not in self.nads() and self.objects.definition() is not None:
             self.objects.add_nad(name, cidr=NADS_NAMED[name])
 
     @rule(name=st.sampled_from(sorted(NADS_NAMED)))
-    def nad_goes(self, name: str) -> None:
+    def nad_is_deleted(self, name: str) -> None:
         if name in self.nads():
             self.objects.remove_nad(name)
 
     @rule()
-    def history_is_forgotten(self) -> None:
+    def history_is_compacted(self) -> None:
         self.server.forget_history()
 
     @rule()
@@ -151,8 +151,8 @@ class ClusterHistory(RuleBasedStateMachine):
         await self.life.start()
 
     @rule()
-    def all_comes_to_rest(self) -> None:
-        self.run(self.settle())
+    def everything_converges(self) -> None:
+        self.run(self.converge())
 
     @invariant()
     def the_manager_lives(self) -> None:
@@ -160,20 +160,20 @@ class ClusterHistory(RuleBasedStateMachine):
             self.run(self.supervise())
 
     async def supervise(self) -> None:
-        """Sees to it that a manager lives."""
+        """Ensures that a manager is running."""
         self.life.check()
 
     def teardown(self) -> None:
         try:
             if hasattr(self, "life"):
-                self.run(self.settle())
-                self.run(self._check_that_all_can_go())
+                self.run(self.converge())
+                self.run(self._check_that_everything_is_released())
         finally:
             self.runner.run(self._end())
             self.runner.close()
 
-    async def settle(self) -> None:
-        """Returns when what is kept is as the cluster says."""
+    async def converge(self) -> None:
+        """Returns when the store matches the cluster."""
         reason = ""
         try:
             async with asyncio.timeout(self.deadline / 2):
@@ -182,48 +182,48 @@ class ClusterHistory(RuleBasedStateMachine):
                     await asyncio.sleep(0.002)
         except TimeoutError:
             raise AssertionError(reason) from None
-        await self._check_what_was_given()
+        await self._check_assignments()
 
     async def difference(self) -> str:
-        """What is kept that should not be, or not as it should; empty if all is well."""
+        """A difference between store and cluster; empty if there is none."""
         machines = {machine.uuid: machine for machine in await self.machines()}
         live = {pod["metadata"]["uid"]: pod for pod in self.pods().values() if holds_interfaces(pod)}
-        if strangers := machines.keys() - live.keys():
-            return f"machines without pods: {strangers}"
+        if extra := machines.keys() - live.keys():
+            return f"virtual machines without pods: {extra}"
         for uid, pod in live.items():
             wanted = [None, *_wanted(pod)]
             if uid not in machines:
                 if self.nads().keys() >= {key.partition("/")[2] for key in wanted if key}:
-                    return f"not served: {pod}"
-            elif problem := _misfit(machines[uid], pod, wanted):
+                    return f"not assigned: {pod}"
+            elif problem := _mismatch(machines[uid], pod, wanted):
                 return problem
-        return await self._stray(machines)
+        return await self._check_addresses(machines)
 
-    async def _stray(self, machines: dict[str, VirtualMachine]) -> str:
+    async def _check_addresses(self, machines: dict[str, VirtualMachine]) -> str:
         interfaces = [interface for machine in machines.values() for interface in machine.interfaces]
         if (owners := await self.address_owners()) != {interface.uuid for interface in interfaces}:
             return f"addresses of {owners}, interfaces {interfaces}"
         addresses = [(one.network_uuid, address.address) for one in interfaces for address in one.addresses]
         if len(addresses) != len(set(addresses)):
-            return f"an address twice: {addresses}"
+            return f"duplicate address: {addresses}"
         used = {interface.network_uuid for interface in interfaces}
         for network in await self.networks():
             is_there = network.nad is None or network.nad.partition("/")[2] in self.nads()
             if (not is_there or network.retired) and network.uuid not in used:
-                return f"a network that nobody has: {network}"
+                return f"an unused network: {network}"
         return ""
 
-    async def _check_what_was_given(self) -> None:
+    async def _check_assignments(self) -> None:
         for machine in await self.machines():
-            assert self.given.setdefault(machine.uuid, machine) == machine
+            assert self.assigned.setdefault(machine.uuid, machine) == machine
 
-    async def _check_that_all_can_go(self) -> None:
+    async def _check_that_everything_is_released(self) -> None:
         self.server.faults.refusals.clear()
         for name in list(self.pods()):
             self.objects.remove_pod(name)
         for name in list(self.nads()):
             self.objects.remove_nad(name)
-        await self.settle()
+        await self.converge()
         assert await self.machines() == []
         assert await self.address_owners() == set()
         assert [network.nad for network in await self.networks()] == [None]
@@ -246,7 +246,7 @@ def _wanted(pod: Object) -> list[str]:
     return [f"blue/{name}" for name in pod["metadata"]["annotations"][NETWORKS_KEY].split(",") if name]
 
 
-def _misfit(machine: VirtualMachine, pod: Object, wanted: list[str | None]) -> str:
+def _mismatch(machine: VirtualMachine, pod: Object, wanted: list[str | None]) -> str:
     if (found := [interface.nad for interface in machine.interfaces]) != wanted:
         return f"interfaces in {found}, not {wanted}"
     status = json.loads(pod["metadata"]["annotations"].get("k8s.v1.cni.cncf.io/network-status", "[]"))

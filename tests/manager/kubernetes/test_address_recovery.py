@@ -1,0 +1,62 @@
+"""Deleted address blocks are recovered from the virtual machines by the next manager."""
+
+import pytest
+
+from contrail_config.objects import VirtualMachine
+from tests.manager.kubernetes.conftest import Managed
+from tests.support.cluster_objects import ClusterObjects
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.following import eventually
+from tests.support.kept_in_cluster import BLOCK_KIND, NETWORK_KIND, given_addresses, kept_machines
+
+
+async def served(objects: ClusterObjects, server: FakeApiServer, name: str) -> VirtualMachine:
+    uid = objects.add_pod(name, networks="net-a,net-a")
+    await eventually(lambda: uid in kept_machines(server))
+    return kept_machines(server)[uid]
+
+
+def addresses_of(machine: VirtualMachine) -> dict[tuple[str, str], str]:
+    """Owners by network and address."""
+    return {
+        (interface.network_uuid, address.address): interface.uuid
+        for interface in machine.interfaces
+        for address in interface.addresses
+    }
+
+
+def delete_blocks(server: FakeApiServer) -> None:
+    for _, name in list(server.storage.objects(BLOCK_KIND)):
+        server.remove(BLOCK_KIND, name, namespace="")
+
+
+async def test_deleted_allocations_are_recovered_from_the_virtual_machines(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    async with managed():
+        objects.add_nad("net-a", cidr="10.1.0.0/24,fd00::/64")
+        machines = [await served(objects, server, f"web-{number}") for number in range(20)]
+    delete_blocks(server)
+    objects.add_pod("new", networks="net-a")
+    async with managed():
+        machines.append(await served(objects, server, "newer"))
+        given = given_addresses(server)
+        for machine in machines:
+            assert kept_machines(server)[machine.uuid] == machine
+            assert addresses_of(machine).items() <= given.items()
+        assert len(given) == 21 * 5 + 3
+
+
+async def test_a_network_deleted_too_does_not_prevent_the_start(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with managed():
+        objects.add_nad("net-a")
+        machine = await served(objects, server, "web-0")
+    delete_blocks(server)
+    (name,) = [name for (_, name), item in server.storage.objects(NETWORK_KIND).items() if "nad" in item["spec"]]
+    server.remove(NETWORK_KIND, name, namespace="")
+    objects.remove_nad("net-a")
+    async with managed():
+        assert kept_machines(server)[machine.uuid] == machine
+        assert f"virtual machine {machine.name}: addresses not reallocated" in caplog.text

@@ -1,0 +1,134 @@
+"""Decoding of API objects: what the manager needs is decoded, and nothing else is kept."""
+
+import uuid
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from contrail_config.kube.decoding import decode_object
+from manager.kubernetes import wire
+from manager.kubernetes.objects import make_nad, make_namespace, make_pod
+from manager.mapping.annotations import network_annotations
+from manager.source import Pod
+from tests.manager.kubernetes.conftest import Follow
+from tests.support.cluster_objects import NO_SANDBOX, ClusterObjects
+
+T = TypeVar("T", wire.PodObject, wire.NadObject, wire.NamespaceObject)
+
+NETWORKS = {
+    "k8s.v1.cni.cncf.io/networks": "net-a",
+    "v1.multus-cni.io/default-network": "net-b",
+    "opencontrail.org/network": "{}",
+    "opencontrail.org/default-gw": "eth1",
+}
+
+
+async def test_a_pod_has_all_annotations_that_select_networks(follow: Follow, objects: ClusterObjects) -> None:
+    objects.add_pod("web-0", annotations=NETWORKS)
+    recorded = await follow()
+    await recorded.until_listed()
+    pod = recorded.pod("web-0")
+    assert network_annotations(pod) == NETWORKS
+    every = dict.fromkeys(
+        ["k8s.v1.cni.cncf.io/networks", "opencontrail.org/network", "opencontrail.org/default-gw"], ""
+    )
+    assert network_annotations(make_pod(_pod({"metadata": {"annotations": every}}))) == every
+
+
+async def test_other_annotations_are_not_kept(follow: Follow, objects: ClusterObjects) -> None:
+    objects.add_pod("web-0", annotations={"of/others": "x" * 2_000_000, **NETWORKS})
+    recorded = await follow()
+    await recorded.until_listed()
+    assert recorded.pod("web-0").annotations == NETWORKS
+    kept = recorded.source.pod("blue", "web-0")
+    assert "x" * 100 not in repr(kept)
+
+
+@pytest.mark.parametrize(
+    ("status", "gone"),
+    [
+        ({}, False),
+        ({"phase": "Running", "conditions": NO_SANDBOX["conditions"]}, False),
+        ({"phase": "Succeeded"}, False),
+        ({"phase": "Succeeded", "conditions": None}, False),
+        (NO_SANDBOX, True),
+        ({**NO_SANDBOX, "phase": "Failed"}, True),
+        ({**NO_SANDBOX, "conditions": [{"type": "PodReadyToStartContainers", "status": "True"}]}, False),
+        ({**NO_SANDBOX, "conditions": [{"type": "PodReadyToStartContainers", "status": "Unknown"}]}, False),
+        ({**NO_SANDBOX, "conditions": [{"type": "Ready", "status": "False"}]}, False),
+    ],
+)
+def test_a_pod_is_gone_once_it_ended_and_its_sandbox_is_removed(status: dict[str, object], gone: bool) -> None:
+    assert make_pod(_pod({"status": status})).gone is gone
+
+
+def test_a_static_pod_has_the_hash_of_its_manifest() -> None:
+    annotations = {
+        "kubernetes.io/config.hash": "5d41402abc4b2a76b9719d911017c592",
+        "kubernetes.io/config.mirror": "5d41402abc4b2a76b9719d911017c592",
+        "kubernetes.io/config.source": "file",
+    }
+    pod = make_pod(_pod({"metadata": {"annotations": annotations}}))
+    assert pod.config_hash == "5d41402abc4b2a76b9719d911017c592"
+    assert make_pod(_pod({})).config_hash is None
+
+
+def test_a_host_network_pod_is_recognised() -> None:
+    assert make_pod(_pod({"spec": {"nodeName": "node-1", "hostNetwork": True}})).host_network
+    assert not make_pod(_pod({})).host_network
+
+
+@pytest.mark.parametrize(
+    ("stated", "config"),
+    [
+        ({}, None),
+        ({"spec": None}, None),
+        ({"spec": {}}, None),
+        ({"spec": {"config": None}}, None),
+        ({"spec": {"config": ""}}, ""),
+        ({"spec": {"config": "{}"}}, "{}"),
+        ({"spec": {"config": {"type": "contrail-k8s-cni"}}}, '{"type":"contrail-k8s-cni"}'),
+        ({"spec": {"config": 7}}, "7"),
+        ({"spec": "text"}, "text"),
+        ({"spec": ["a"]}, '["a"]'),
+    ],
+)
+def test_any_nad_spec_that_a_crd_admits_is_decoded(stated: dict[str, object], config: str | None) -> None:
+    assert make_nad(_nad(stated)).config == config
+
+
+def test_a_nad_has_all_annotations_that_describe_its_network() -> None:
+    keys = ["cidr", "gateway", "exclude", "network", "ip_fabric_snat", "ip_fabric_forwarding"]
+    annotations = {f"opencontrail.org/{key}": f"of {key}" for key in keys}
+    nad = make_nad(_nad({"metadata": {"annotations": {**annotations, "of/others": "x"}}}))
+    assert nad.annotations == annotations
+    assert nad.key == "blue/one"
+
+
+def test_a_namespace_has_the_annotation_that_selects_a_network() -> None:
+    annotations = {"opencontrail.org/network": "{}", "of/others": "x"}
+    found = _decoded(wire.NamespaceObject, {"metadata": {"name": "blue", "annotations": annotations}})
+    assert make_namespace(found).annotations == {"opencontrail.org/network": "{}"}
+    assert make_namespace(_decoded(wire.NamespaceObject, {"metadata": {"name": "blue"}})).annotations == {}
+
+
+def test_the_uid_of_a_pod_is_the_servers() -> None:
+    uid = str(uuid.uuid4())
+    pod = make_pod(_pod({"metadata": {"uid": uid}}))
+    assert pod == Pod(namespace="blue", name="one", uid=uid, node="node-1", annotations={})
+
+
+def _pod(stated: dict[str, object]) -> wire.PodObject:
+    return _decoded(wire.PodObject, {"spec": {"nodeName": "node-1"}, **stated})
+
+
+def _nad(stated: dict[str, object]) -> wire.NadObject:
+    return _decoded(wire.NadObject, stated)
+
+
+def _decoded(kind: type[T], stated: dict[str, Any]) -> T:
+    metadata = {"name": "one", "namespace": "blue", "uid": "", **stated.get("metadata", {})}
+    found = decode_object(msgspec.json.encode({**stated, "metadata": metadata}), kind)
+    assert isinstance(found, kind)
+    return found

@@ -1,0 +1,232 @@
+"""Deletions of virtual machines by the manager or with their pods cost nothing and are not undone."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from contrail_config.kube.client import KubeClient
+from contrail_config.kube.errors import KubeGoneError
+from contrail_config.kubernetes.crds import ensure_crds
+from contrail_config.kubernetes.kinds import VIRTUAL_MACHINES, virtual_machine_object
+from contrail_config.objects import VirtualMachine, virtual_machine_name
+from manager.deletions import Deletion, Remaining, Removed
+from manager.kubernetes.deleted_virtual_machines import DeletedVirtualMachines
+from tests.manager.kubernetes.conftest import Follow, Managed
+from tests.support.cluster_objects import ClusterObjects
+from tests.support.fake_apiserver.kinds import NAMESPACES
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_apiserver.writes import find
+from tests.support.following import DEADLINE, QUICK, eventually
+from tests.support.kept_in_cluster import MACHINE_KIND, kept_machines
+from tests.support.machines import make_machine
+
+QUIET = ("leases", "customresourcedefinitions", "events", "addressblocks", "pods")
+"""Repeated requests, and those that follow from pods alone."""
+
+
+async def served(objects: ClusterObjects, server: FakeApiServer, name: str) -> VirtualMachine:
+    """The virtual machine of a new pod."""
+    uid = objects.add_pod(name)
+    await eventually(lambda: objects.status(name) is not None and uid in kept_machines(server))
+    return kept_machines(server)[uid]
+
+
+async def passed(objects: ClusterObjects, server: FakeApiServer) -> None:
+    """Returns when all deletions until now are processed: another one after them has been."""
+    machine = await served(objects, server, "mark")
+    server.remove(MACHINE_KIND, "mark", namespace="blue")
+    await eventually(lambda: machine.uuid in kept_machines(server))
+
+
+MARK = Counter({"create virtualmachines": 2})
+
+
+def requests_since(server: FakeApiServer, since: int) -> Counter[str]:
+    """Requests about virtual machines since then."""
+    return Counter(one for one in server.requests[since:] if not one.endswith(QUIET))
+
+
+def a_machine(name: str, *, cluster: str = "k8s", uuid: str | None = None) -> VirtualMachine:
+    """A virtual machine in the namespace `blue`."""
+    machine = make_machine(name, uid=uuid)
+    return msgspec.structs.replace(
+        machine, cluster=cluster, namespace="blue", name=virtual_machine_name(cluster, "blue", name), project="k8s-blue"
+    )
+
+
+async def written(client: KubeClient, name: str) -> VirtualMachine:
+    """A virtual machine that is in the cluster."""
+    await ensure_crds(client)
+    machine = a_machine(name)
+    await client.create(VIRTUAL_MACHINES, virtual_machine_object(machine), namespace="blue")
+    return machine
+
+
+@contextlib.asynccontextmanager
+async def deletions_of(client: KubeClient, *gone: VirtualMachine) -> AsyncIterator[AsyncIterator[Deletion]]:
+    """Deletions, while the pods of some virtual machines are gone."""
+    async with (
+        asyncio.timeout(DEADLINE),
+        DeletedVirtualMachines(client, is_gone=gone.__contains__, timings=QUICK).watch() as deletions,
+    ):
+        yield deletions
+
+
+class TestNoRequest:
+    """The watch for deletions adds no requests."""
+
+    async def test_for_a_deleted_pod(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
+        async with managed():
+            before = len(server.requests)
+            machine = await served(objects, server, "web-0")
+            objects.remove_pod("web-0")
+            await eventually(lambda: machine.uuid not in kept_machines(server))
+            await passed(objects, server)
+            life = Counter(f"{verb} virtualmachines" for verb in ("create", "get", "delete"))
+            assert requests_since(server, before) == life + MARK
+
+    async def test_for_a_recreated_pod(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
+        async with managed():
+            await served(objects, server, "web-0")
+            before = len(server.requests)
+            objects.remove_pod("web-0")
+            machine = await served(objects, server, "web-0")
+            await passed(objects, server)
+            succession = Counter(f"{verb} virtualmachines" for verb in ("get", "delete", "create"))
+            assert requests_since(server, before) == succession + MARK
+            assert machine.uuid in kept_machines(server)
+
+    async def test_for_a_virtual_machine_of_another_cluster(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, client: KubeClient
+    ) -> None:
+        await ensure_crds(client)
+        machine = a_machine("theirs", cluster="other")
+        await client.create(VIRTUAL_MACHINES, virtual_machine_object(machine), namespace="blue")
+        async with managed():
+            before = len(server.requests)
+            server.remove(MACHINE_KIND, "theirs", namespace="blue")
+            await passed(objects, server)
+            assert requests_since(server, before) == MARK
+
+
+async def test_virtual_machines_deleted_by_the_garbage_collector_are_not_restored(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    """Whichever deletion is delivered first."""
+    async with managed():
+        for number in range(20):
+            await served(objects, server, f"web-{number}")
+            objects.remove_pod(f"web-{number}")
+            objects.collect_garbage()
+        await passed(objects, server)
+        await eventually(lambda: [machine.pod for machine in kept_machines(server).values()] == ["mark"])
+
+
+class TestPodsThatAreGone:
+    """What a source knows of a virtual machine's pod."""
+
+    async def test_nothing_is_known_before_pods_are_listed(self, follow: Follow, server: FakeApiServer) -> None:
+        server.faults.hung = True
+        recorded = await follow()
+        assert not recorded.source.is_gone(a_machine("web-0"))
+
+    async def test_a_pod_missing_from_the_list_is_gone(self, follow: Follow, objects: ClusterObjects) -> None:
+        machine = a_machine("web-0", uuid=objects.add_pod("web-0"))
+        recorded = await follow()
+        await recorded.until_listed()
+        assert not recorded.source.is_gone(machine)
+        assert recorded.source.is_gone(a_machine("web-0"))
+        objects.remove_pod("web-0")
+        await recorded.until(lambda: "-pod web-0" in recorded.lines())
+        assert recorded.source.is_gone(machine)
+
+    async def test_a_pod_is_gone_while_its_namespace_is_being_deleted(
+        self, follow: Follow, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        machine = a_machine("web-0", uuid=objects.add_pod("web-0"))
+        recorded = await follow()
+        await recorded.until_listed()
+        namespace = find(server.storage, NAMESPACES, "", "blue")
+        metadata = {**namespace["metadata"], "deletionTimestamp": "2026-11-21T12:00:00Z"}
+        server.storage.put(NAMESPACES, {**namespace, "metadata": metadata})
+        await eventually(recorded.source.is_gone, machine)
+
+
+@pytest.mark.usefixtures("objects")
+class TestDeletions:
+    """Deletions that the watch delivers."""
+
+    async def test_a_deletion_has_the_last_state(self, client: KubeClient, server: FakeApiServer) -> None:
+        machine = await written(client, "web-0")
+        async with deletions_of(client) as deletions:
+            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            assert await anext(deletions) == Removed("blue/web-0", machine.uuid, machine)
+
+    async def test_virtual_machines_of_gone_pods_are_skipped(self, client: KubeClient, server: FakeApiServer) -> None:
+        gone, there = await written(client, "web-0"), await written(client, "web-1")
+        async with deletions_of(client, gone) as deletions:
+            for name in ("web-0", "web-1"):
+                server.remove(MACHINE_KIND, name, namespace="blue")
+            assert await anext(deletions) == Removed("blue/web-1", there.uuid, there)
+
+    async def test_an_undecodable_virtual_machine_is_sent_without_its_state(
+        self, client: KubeClient, server: FakeApiServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        machine = await written(client, "web-0")
+        kept = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
+        server.storage.put(MACHINE_KIND, {**kept, "spec": {"uuid": 1}})
+        async with deletions_of(client) as deletions:
+            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            assert await anext(deletions) == Removed("blue/web-0", machine.uuid, None)
+        assert "virtual machine blue/web-0: last state is undecodable" in caplog.text
+
+    async def test_remaining_ones_are_sent_if_the_server_lost_its_history(
+        self, client: KubeClient, server: FakeApiServer
+    ) -> None:
+        machines = [await written(client, f"web-{number}") for number in range(3)]
+        async with deletions_of(client) as deletions:
+            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            server.storage.compact()
+            assert await anext(deletions) == Remaining({f"blue/{one.pod}": one.uuid for one in machines[1:]})
+
+    async def test_remaining_ones_are_sent_if_the_current_version_is_unknown(
+        self, client: KubeClient, server: FakeApiServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        machine = await written(client, "web-0")
+        server.faults.refuse(500, verb="list")
+        async with deletions_of(client) as deletions:
+            assert await anext(deletions) == Remaining({"blue/web-0": machine.uuid})
+        assert "listing all virtual machines" in caplog.text
+
+    async def test_an_aborted_list_is_discarded(
+        self, client: KubeClient, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        machines = [await written(client, f"web-{number}") for number in range(3)]
+        pages = client.pages
+
+        async def pages_that_end(*args: Any, length: int) -> AsyncGenerator[Any, None]:
+            yield await anext(pages(*args, length=1))
+            monkeypatch.setattr(client, "pages", pages)
+            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            raise KubeGoneError("the list took too long")
+
+        async with deletions_of(client) as deletions:
+            server.remove(MACHINE_KIND, "web-1", namespace="blue")
+            server.storage.compact()
+            monkeypatch.setattr(client, "pages", pages_that_end)
+            assert await anext(deletions) == Remaining({"blue/web-2": machines[2].uuid})
+
+    async def test_nothing_is_listed_otherwise(self, client: KubeClient, server: FakeApiServer) -> None:
+        machines = [await written(client, f"web-{number}") for number in range(3)]
+        server.requests.clear()
+        async with deletions_of(client) as deletions:
+            for machine in machines:
+                server.remove(MACHINE_KIND, machine.pod, namespace="blue")
+                assert await anext(deletions) == Removed(f"blue/{machine.pod}", machine.uuid, machine)
+                server.cut_watches()
+        assert requests_since(server, 0) == {"list virtualmachines": 1, "watch virtualmachines": 3}

@@ -1,0 +1,255 @@
+"""A virtual machine that somebody deletes while its pod exists is restored at once, as it was."""
+
+from collections import Counter
+
+import pytest
+
+from contrail_config.objects import VirtualMachine
+from manager.controller.pod_controller import PodController
+from tests.manager.kubernetes.conftest import Managed
+from tests.support.cluster_objects import NETWORKS_KEY, ClusterObjects
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_apiserver.writes import create
+from tests.support.following import eventually
+from tests.support.kept_in_cluster import (
+    BLOCK_KIND,
+    MACHINE_KIND,
+    given_addresses,
+    kept_machines,
+    kept_networks,
+    machine_history,
+)
+
+WITH_MTU = {"config": '{"cniVersion": "1.0.0", "type": "contrail-k8s-cni", "mtu": 9000}'}
+
+
+async def served(objects: ClusterObjects, server: FakeApiServer, name: str = "web-0") -> VirtualMachine:
+    """The virtual machine of a new pod in two networks, once its status is written."""
+    objects.add_nad("net-a", cidr="10.1.0.0/16")
+    objects.add_nad("net-b", cidr="10.2.0.0/24,fd00:2::/64")
+    uid = objects.add_pod(name, networks="net-a,net-b")
+    await eventually(lambda: objects.status(name) is not None)
+    return kept_machines(server)[uid]
+
+
+async def passed(objects: ClusterObjects, server: FakeApiServer) -> None:
+    """Returns when the manager has processed all earlier changes."""
+    uid = objects.add_pod("mark")
+    await eventually(lambda: objects.status("mark") is not None)
+    remove(server, "mark")
+    await eventually(lambda: uid in kept_machines(server))
+
+
+def remove(server: FakeApiServer, name: str = "web-0") -> None:
+    """Deletes the virtual machine."""
+    server.remove(MACHINE_KIND, name, namespace="blue")
+
+
+def put_another(server: FakeApiServer, **changes: object) -> None:
+    """Replaces the virtual machine by another one."""
+    kept = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
+    remove(server)
+    create(server.storage, MACHINE_KIND, "blue", {**kept, "spec": {**kept["spec"], **changes}})
+
+
+def is_there(server: FakeApiServer, machine: VirtualMachine) -> bool:
+    """Whether the virtual machine exists; asserts that it is unchanged if it does."""
+    found = kept_machines(server).get(machine.uuid)
+    assert found in (None, machine)
+    return found is not None
+
+
+def requests_since(server: FakeApiServer, since: int) -> Counter[str]:
+    """Requests since then, except periodic ones."""
+    return Counter(one for one in server.requests[since:] if not one.endswith(("leases", "customresourcedefinitions")))
+
+
+async def test_a_restore_takes_one_request(managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
+    async with managed():
+        machine = await served(objects, server)
+        given, before = given_addresses(server), len(server.requests)
+        for _ in range(3):
+            remove(server)
+            await eventually(is_there, server, machine)
+        await eventually(lambda: requests_since(server, before) == {"create virtualmachines": 3})
+        assert given_addresses(server) == given
+
+
+async def test_the_restored_object_is_complete(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    """Including the labels for agents and the owner references for the garbage collector."""
+    async with managed():
+        machine = await served(objects, server)
+        before = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
+        remove(server)
+        await eventually(is_there, server, machine)
+        after = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
+        for key in ("labels", "ownerReferences"):
+            assert after["metadata"][key] == before["metadata"][key]
+        assert after["status"] == before["status"]
+
+
+async def test_many_deleted_at_once_are_restored(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    async with managed():
+        machines = [await served(objects, server)]
+        for number in range(1, 300):
+            objects.add_pod(f"web-{number}", networks="net-a,net-a")
+        await eventually(lambda: len(kept_machines(server)) == 300)
+        machines = list(kept_machines(server).values())
+        for machine in machines:
+            remove(server, machine.pod)
+        await eventually(lambda: len(kept_machines(server)) == 300)
+        assert all(is_there(server, machine) for machine in machines)
+
+
+class TestRestoredUnchanged:
+    """An assignment is final, whatever a new pod would get now."""
+
+    async def test_after_its_network_got_another_mtu(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            objects.change_nad("net-a", {"spec": WITH_MTU})
+            await eventually(lambda: 9000 in {network.mtu for network in kept_networks(server).values()})
+            objects.add_pod("web-1", networks="net-a")
+            await eventually(lambda: objects.status("web-1") is not None)
+            remove(server)
+            await eventually(is_there, server, machine)
+            assert {one.interfaces[1].mtu for one in kept_machines(server).values()} == {1500, 9000}
+
+    async def test_after_its_network_was_retired(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            objects.remove_nad("net-a")
+            await passed(objects, server)
+            remove(server)
+            await eventually(is_there, server, machine)
+
+    async def test_after_its_annotation_was_changed(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            objects.change_pod("web-0", {"metadata": {"annotations": {NETWORKS_KEY: "net-b"}}})
+            await passed(objects, server)
+            remove(server)
+            await eventually(is_there, server, machine)
+
+    async def test_after_its_addresses_were_deleted_too(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        """The addresses of the new assignment are allocated."""
+        async with managed():
+            machine = await served(objects, server)
+            for _, name in list(server.storage.objects(BLOCK_KIND)):
+                server.remove(BLOCK_KIND, name, namespace="")
+            await passed(objects, server)
+            remove(server)
+            await eventually(lambda: machine.uuid in kept_machines(server))
+            made = kept_machines(server)[machine.uuid]
+            assert [one.uuid for one in made.interfaces] == [one.uuid for one in machine.interfaces]
+            addresses = {address.address for one in made.interfaces for address in one.addresses}
+            assert addresses <= {address for _, address in given_addresses(server)}
+            await eventually(lambda: all(address in (objects.status("web-0") or "") for address in addresses))
+
+
+class TestReplaced:
+    """Somebody may create another virtual machine in place of the deleted one."""
+
+    async def test_a_changed_one_of_the_same_uuid_is_replaced(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            put_another(server, node="node-2")
+            await eventually(lambda: kept_machines(server)[machine.uuid] == machine)
+
+    async def test_one_of_another_uuid_blocks_the_name_until_it_is_deleted(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            before = len(server.requests)
+            put_another(server, uuid="another")
+            await eventually(lambda: requests_since(server, before)["create virtualmachines"] == 2)
+            remove(server)
+            await eventually(is_there, server, machine)
+
+
+class TestRestoredDespiteFaults:
+    """Transient faults delay a restore."""
+
+    async def test_while_writes_fail(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            server.faults.refuse(500, verb="create", times=3)
+            remove(server)
+            await eventually(is_there, server, machine)
+
+    async def test_with_a_lost_answer(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            server.faults.lost_answers_of = ["virtualmachines"]
+            remove(server)
+            await eventually(is_there, server, machine)
+            await passed(objects, server)
+            assert machine_history(server, machine.uuid)[-1] == machine
+
+    async def test_while_the_watch_is_cut(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            remove(server)
+            server.cut_watches()
+            await eventually(is_there, server, machine)
+
+    async def test_after_the_server_lost_its_history(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
+    ) -> None:
+        """Virtual machines are then listed and compared with the expected ones."""
+        async with managed():
+            machine = await served(objects, server)
+            await passed(objects, server)
+            others = kept_machines(server).keys() - {machine.uuid}
+            remove(server)
+            before = len(server.requests)
+            server.forget_history()
+            await eventually(is_there, server, machine)
+            assert kept_machines(server).keys() == others | {machine.uuid}
+            assert requests_since(server, before)["get virtualmachines"] == 1
+
+    async def test_while_watching_is_denied(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with managed():
+            machine = await served(objects, server)
+            server.faults.refuse(403, verb="watch", times=8)
+            server.end_watches()
+            await eventually(lambda: "GET /apis/opencontrail.org/v1alpha1/virtualmachines" in caplog.text)
+            remove(server)
+            await eventually(is_there, server, machine)
+
+    async def test_if_deleted_while_a_manager_loads(
+        self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The watch begins at a version before the list."""
+        async with managed():
+            machine = await served(objects, server)
+        load = PodController.load
+
+        async def load_and_delete(self: PodController) -> None:
+            await load(self)
+            remove(server)
+
+        monkeypatch.setattr(PodController, "load", load_and_delete)
+        before = len(server.requests)
+        async with managed():
+            await eventually(is_there, server, machine)
+            assert requests_since(server, before)["create virtualmachines"] == 1

@@ -1,0 +1,116 @@
+"""Random histories of a cluster in which managers take over from each other or run in parallel; their store is in it.
+
+At every moment, whichever manager writes: no address belongs to two live pods, a live pod's addresses are allocated to
+it, and its assignment never changes.
+"""
+
+import asyncio
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule, run_state_machine_as_test
+
+from contrail_config.objects import VirtualMachine, VirtualNetwork
+from tests.manager.kubernetes.histories import PODS_NAMED, TURNS, ClusterHistory
+from tests.support.address_auditor import AddressAuditor
+from tests.support.fast_loop import FastLoop
+from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses, kept_machines, kept_networks
+from tests.support.manager_life import ManagerLife
+
+
+class WithKubernetesStore(ClusterHistory):
+    """`rival`: a second manager that leads too; `had_rival`: there was one since the last cleanup."""
+
+    deadline = 200.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rival: ManagerLife | None = None
+        self.had_rival = False
+
+    def make_runner(self) -> asyncio.Runner:
+        return asyncio.Runner(loop_factory=FastLoop)
+
+    async def open(self) -> None:
+        self.auditor = AddressAuditor(self.server)
+
+    async def close(self) -> None:
+        await self._stop_rival()
+
+    def new_life(self) -> ManagerLife:
+        return ManagerLife(self.server)
+
+    async def machines(self) -> list[VirtualMachine]:
+        return list(kept_machines(self.server).values())
+
+    async def networks(self) -> list[VirtualNetwork]:
+        return list(kept_networks(self.server).values())
+
+    async def address_owners(self) -> set[str]:
+        return set(given_addresses(self.server).values())
+
+    @rule()
+    def a_second_manager_leads_too(self) -> None:
+        if self.rival is None:
+            self.rival = self.new_life()
+            self.had_rival = True
+            self.run(self.rival.start())
+
+    @rule(turns=st.sampled_from(TURNS))
+    def the_second_manager_crashes(self, turns: int) -> None:
+        self.time_passes(turns)
+        self.run(self._stop_rival())
+
+    @rule(turns=st.sampled_from(TURNS))
+    def the_second_manager_takes_over(self, turns: int) -> None:
+        if self.rival is not None:
+            self.time_passes(turns)
+            self.life, self.rival = self.rival, self.life
+            self.run(self._stop_rival())
+
+    @rule(name=st.sampled_from(PODS_NAMED))
+    def somebody_deletes_a_virtual_machine(self, name: str) -> None:
+        """A manager that sees it in time restores it unchanged; otherwise a new one may be created."""
+        machine = next((one for one in kept_machines(self.server).values() if one.pod == name), None)
+        if machine is not None:
+            self.server.remove(MACHINE_KIND, name, namespace="blue")
+            self.assigned.pop(machine.uuid, None)
+            self.auditor.forget(machine)
+
+    @rule(times=st.integers(1, 3))
+    def answers_are_lost(self, times: int) -> None:
+        self.server.faults.lost_answers = times
+
+    @invariant()
+    def the_auditor_found_nothing(self) -> None:
+        if hasattr(self, "auditor"):
+            assert self.auditor.findings == []
+
+    async def converge(self) -> None:
+        """After two managers ran in parallel and one crashed, the next start and the garbage collector clean up."""
+        if self.had_rival and self.rival is None:
+            self.objects.collect_garbage()
+            await self.replace_manager()
+            self.had_rival = False
+        await super().converge()
+
+    async def supervise(self) -> None:
+        """Replaces a manager that gave up."""
+        if self.life.gave_up:
+            await self.replace_manager()
+        if self.rival is not None and self.rival.gave_up:
+            await self._stop_rival()
+        for life in (self.life, self.rival):
+            if life is not None and not life.gave_up:
+                life.check()
+
+    async def _stop_rival(self) -> None:
+        rival, self.rival = self.rival, None
+        if rival is not None:
+            await rival.crash()
+
+
+def test_any_history_converges() -> None:
+    run_state_machine_as_test(
+        WithKubernetesStore, settings=settings(max_examples=30, stateful_step_count=25, deadline=None)
+    )

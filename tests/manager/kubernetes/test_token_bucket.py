@@ -1,0 +1,19 @@
+"""Token bucket: a rate limit that permits bursts."""
+
+from manager.kubernetes.token_bucket import TokenBucket
+from tests.support.clock import FakeClock
+
+
+def test_a_burst_is_permitted_then_the_rate_applies() -> None:
+    clock = FakeClock()
+    bucket = TokenBucket(rate=2, burst=3, clock=clock)
+    assert [bucket.take() for _ in range(4)] == [True, True, True, False]
+    clock.advance(1)
+    assert [bucket.take() for _ in range(3)] == [True, True, False]
+
+
+def test_tokens_are_saved_up_to_the_burst() -> None:
+    clock = FakeClock()
+    bucket = TokenBucket(rate=2, burst=3, clock=clock)
+    clock.advance(60)
+    assert [bucket.take() for _ in range(4)] == [True, True, True, False]

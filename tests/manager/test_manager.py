@@ -1,0 +1,219 @@
+"""Start, readiness, metrics, errors and shutdown of a manager."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+from prometheus_client import generate_latest
+
+from contrail_config.embedded.store import SqliteStore
+from contrail_config.errors import StoreUnavailableError
+from contrail_config.objects import InterfaceAddress, VirtualMachine
+from contrail_config.store import AddressRequest
+from manager import work_queue
+from manager.api.types import PodState
+from manager.configuration import ManagerConfiguration
+from manager.source import Applied, Gone, Listed, Problem, SourceEvent
+from tests.manager.conftest import Start
+from tests.support.following import eventually
+from tests.support.pods import make_nad, make_pod
+from tests.support.running_manager import DEADLINE, RunningManager
+
+NET_A = make_nad("net-a")
+
+
+async def test_it_is_ready_once_every_pod_of_the_first_list_was_tried(running: RunningManager) -> None:
+    assert running.manager.readiness() == ["the source has not listed all pods and networks yet"]
+    await running.apply(NET_A, make_pod("served"), make_pod("waits", networks="nope"))
+    assert running.manager.readiness() != []
+    await running.send(Listed())
+    assert running.manager.readiness() == []
+
+
+async def test_networks_are_created_before_pods_of_the_same_list(running: RunningManager) -> None:
+    """However long their creation takes, no pod gets the event NetworkNotFound."""
+    nads = [make_nad(f"net-{number}", cidr=f"10.{number}.0.0/16") for number in range(1, 30)]
+    pods = [make_pod(f"web-{number}", networks=f"net-{number}") for number in range(1, 30)]
+    await running.send_list(*nads, *pods)
+    assert {event.reason for event in await running.store.events(kind="Pod")} == {"InterfacesAssigned"}
+
+
+async def test_problems_of_the_source_are_recorded_as_events(running: RunningManager) -> None:
+    problem = Problem(
+        kind="Manifest", namespace="", name="a/b.yaml", uid="", reason="ManifestInvalid", message="line 1: no"
+    )
+    await running.send(problem, problem)
+    (event,) = await running.store.events()
+    assert (event.kind, event.name, event.reason, event.message) == (
+        "Manifest",
+        "a/b.yaml",
+        "ManifestInvalid",
+        "line 1: no",
+    )
+    assert event.count == 2
+
+
+async def test_metrics_count_pods_interfaces_networks_and_events(running: RunningManager) -> None:
+    gone = make_pod("gone")
+    await running.send_list(
+        NET_A, make_pod("a", networks="net-a"), make_pod("w", networks="nope"), make_pod("r", networks=","), gone
+    )
+    await running.apply(make_pod("h", host_network=True))
+    await running.remove(gone)
+    sample = running.registry.get_sample_value
+    states = {state: sample("contrail_manager_pods", {"state": state}) for state in PodState}
+    assert states == {PodState.READY: 1, PodState.WAITING: 1, PodState.REFUSED: 1, PodState.HOST_NETWORK: 1}
+    assert sample("contrail_manager_interfaces") == 2
+    assert sample("contrail_manager_addresses") == 2
+    assert sample("contrail_manager_networks") == 2
+    assert sample("contrail_manager_pod_seconds_count") == 2
+    assert sample("contrail_manager_events_total", {"reason": "InterfacesAssigned"}) == 2
+    assert sample("contrail_manager_queue_depth", {"queue": "pods"}) == 0
+    assert sample("contrail_manager_queue_failing", {"queue": "networks"}) == 0
+    assert b'contrail_manager_pod_seconds_bucket{le="0.001"}' in generate_latest(running.registry)
+
+
+class TestFailingStore:
+    """Transient failures are retried without blocking the rest."""
+
+    async def test_a_pod_is_assigned_when_the_store_recovers(
+        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(work_queue, "FIRST_RETRY", 0.01)
+        pod = make_pod(networks="net-a")
+        await running.send_list(NET_A)
+        put, failures = running.store.put_virtual_machine, [StoreUnavailableError("the disk is full")] * 3
+
+        async def fail_at_first(machine: VirtualMachine) -> None:
+            if failures:
+                raise failures.pop()
+            await put(machine)
+
+        monkeypatch.setattr(running.store, "put_virtual_machine", fail_at_first)
+        await running.apply(pod)
+        machine = await running.wait_for_vm(pod)
+        await running.idle()
+        assert await running.allocated_count() == 2
+        assert len(machine.interfaces) == 2
+        assert failures == []
+
+    async def test_a_pod_deleted_during_the_failure_leaves_no_address_behind(
+        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pod = make_pod(networks="net-a")
+        await running.send_list(NET_A)
+
+        async def fail(_machine: VirtualMachine) -> None:
+            raise StoreUnavailableError("the disk is full")
+
+        monkeypatch.setattr(running.store, "put_virtual_machine", fail)
+        await running.apply(pod)
+        assert await running.allocated_count() == 2
+        await running.remove(pod)
+        assert await running.allocated_count() == 0
+
+    async def test_a_pod_changed_during_the_failure_keeps_only_its_last_request(
+        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        net_b = make_nad("net-b", cidr="10.2.0.0/16")
+        await running.send_list(NET_A, net_b)
+        put = running.store.put_virtual_machine
+
+        async def fail(_machine: VirtualMachine) -> None:
+            raise StoreUnavailableError("the disk is full")
+
+        monkeypatch.setattr(running.store, "put_virtual_machine", fail)
+        await running.apply(make_pod(networks="net-a,net-a,net-a"))
+        monkeypatch.setattr(running.store, "put_virtual_machine", put)
+        pod = make_pod(networks="net-b")
+        await running.apply(pod)
+        assert await running.allocated_count() == 2
+        assert (await running.vm(pod)).interfaces[1].nad == "blue/net-b"
+
+    async def test_a_release_during_a_failing_allocation_is_not_missed(
+        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The store's refusal reaches the pod after another pod released its address."""
+        first, second = make_pod("first", networks="tiny"), make_pod("second", networks="tiny")
+        await running.send_list(make_nad("tiny", cidr="10.6.0.0/30"), first)
+        allocate = running.store.allocate
+        refused, released = asyncio.Event(), asyncio.Event()
+
+        async def answer_late(requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
+            try:
+                return await allocate(requests)
+            except Exception:
+                if not refused.is_set():
+                    refused.set()
+                    await released.wait()
+                raise
+
+        monkeypatch.setattr(running.store, "allocate", answer_late)
+        monkeypatch.setattr("manager.controller.pod_writer.DEFAULT_HOLD", 0.0)
+        running.scripted.send(Applied(second))
+        async with asyncio.timeout(DEADLINE):
+            await refused.wait()
+        running.scripted.send(Gone(first))
+        await eventually(lambda: first.key not in running.manager.pods.records)
+        released.set()
+        await running.wait_for_vm(second)
+
+
+class TestEnd:
+    async def test_shutdown_finishes_the_work_in_progress(
+        self, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        running = RunningManager(store, ManagerConfiguration())
+        task = asyncio.create_task(running.manager.run())
+        begun, go_on = asyncio.Event(), asyncio.Event()
+        allocate = store.allocate
+
+        async def hold_up(requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
+            begun.set()
+            await go_on.wait()
+            return await allocate(requests)
+
+        monkeypatch.setattr(store, "allocate", hold_up)
+        running.scripted.send(Applied(make_pod()))
+        async with asyncio.timeout(DEADLINE):
+            await begun.wait()
+            task.cancel()
+            asyncio.get_running_loop().call_soon(go_on.set)
+            await asyncio.wait([task])
+        assert task.cancelled()
+        assert [machine.pod for machine in await store.virtual_machines()] == ["web-0"]
+        assert [event.reason for event in await store.events()] == ["InterfacesAssigned"]
+
+    async def test_an_error_of_the_source_ends_the_manager(self, start: Start, store: SqliteStore) -> None:
+        class Broken:
+            @contextlib.asynccontextmanager
+            async def events(self) -> AsyncIterator[AsyncIterator[SourceEvent]]:
+                yield self._stream()
+
+            async def _stream(self) -> AsyncIterator[SourceEvent]:
+                yield Applied(make_pod())
+                raise OSError("the folder is gone")
+
+        running = RunningManager(store, ManagerConfiguration(), source=Broken())
+        with pytest.raises(OSError, match="the folder is gone"):
+            await asyncio.wait_for(running.manager.run(), DEADLINE)
+        assert [machine.pod for machine in await store.virtual_machines()] == ["web-0"]
+
+    async def test_the_manager_ends_with_its_source(self, store: SqliteStore) -> None:
+        class Short:
+            @contextlib.asynccontextmanager
+            async def events(self) -> AsyncIterator[AsyncIterator[SourceEvent]]:
+                yield self._stream()
+
+            async def _stream(self) -> AsyncIterator[SourceEvent]:
+                yield Listed()
+
+        running = RunningManager(store, ManagerConfiguration(), source=Short())
+        await asyncio.wait_for(running.manager.run(), DEADLINE)
+
+    async def test_an_unreadable_store_at_start_ends_the_manager(self, store: SqliteStore) -> None:
+        running = RunningManager(store, ManagerConfiguration())
+        await store.close()
+        with pytest.raises(StoreUnavailableError):
+            await asyncio.wait_for(running.manager.run(), DEADLINE)

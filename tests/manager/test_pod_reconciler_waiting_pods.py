@@ -1,0 +1,93 @@
+"""A waiting pod holds nothing that others need, and follows later selections of its namespace."""
+
+import json
+
+import pytest
+
+from contrail_config.errors import StoreRejectedError, StoreUnavailableError
+from contrail_config.objects import VirtualMachine
+from manager.api.types import PodState
+from manager.source import Applied, Gone, Pod
+from tests.support.following import eventually
+from tests.support.pods import make_nad, make_namespace, make_pod, reference
+from tests.support.running_manager import RunningManager
+
+NET_A = make_nad("net-a")
+MAC = "02:00:00:00:00:07"
+
+
+async def is_ready(running: RunningManager, pod: Pod) -> bool:
+    return (await running.view(pod)).state is PodState.READY
+
+
+async def test_addresses_of_an_unwritten_virtual_machine_do_not_block_its_network(
+    running: RunningManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the recreated NAD would wait for the pod, and the pod for the NAD."""
+    pod = make_pod(networks="net-a")
+    await running.send_list(NET_A)
+
+    async def refuse(_machine: VirtualMachine) -> None:
+        raise StoreUnavailableError("not now")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(running.store, "put_virtual_machine", refuse)
+        running.scripted.send(Applied(pod))
+        await running.scripted.taken()
+        await eventually(lambda: running.manager.pods.records["blue/web-0"].unconfirmed is not None)
+        running.scripted.send(Gone(NET_A), Applied(make_nad("net-a", cidr="10.2.0.0/16", generation=2)))
+        await running.scripted.taken()
+    machine = await running.wait_for_vm(pod)
+    assert machine.interfaces[1].addresses[0].address == "10.2.0.2"
+
+
+async def test_a_list_rejected_by_the_store_is_reported_once_and_retried(
+    running: RunningManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod = make_pod()
+    tries = []
+
+    async def refuse(machine: VirtualMachine) -> None:
+        tries.append(machine)
+        raise StoreRejectedError("machine web-0: 403 Forbidden: exceeded quota")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(running.store, "put_virtual_machine", refuse)
+        running.scripted.send(Applied(pod))
+        await eventually(lambda: len(tries) >= 3)
+        assert await running.events_on(pod) == [("WriteRefused", "machine web-0: 403 Forbidden: exceeded quota")]
+    await running.wait_for_vm(pod)
+
+
+class TestNamespaceSelection:
+    async def test_a_dangling_annotation_can_be_removed(self, running: RunningManager) -> None:
+        pod = make_pod()
+        await running.send_list(make_namespace(network=reference("k8s-blue", "typo")), pod)
+        assert await running.reasons(pod) == ["NetworkNotFound"]
+        await running.apply(make_namespace())
+        assert await is_ready(running, pod)
+
+    async def test_the_namespace_can_select_another_network_than_a_full_one(self, running: RunningManager) -> None:
+        small, large = make_nad("small", cidr="10.3.0.0/30"), make_nad("large", cidr="10.4.0.0/16")
+        pods = [make_pod("first"), make_pod("second")]
+        moves = [
+            make_namespace(network=reference("k8s-blue", f"k8s-{name}-pod-network")) for name in ("small", "large")
+        ]
+        await running.send_list(small, large, moves[0], *pods)
+        assert not all([await is_ready(running, pod) for pod in pods])
+        await running.apply(moves[1])
+        assert all([await is_ready(running, pod) for pod in pods])
+
+
+async def test_a_refused_pod_does_not_keep_its_requested_mac(running: RunningManager) -> None:
+    def asking(name: str, **requested: object) -> Pod:
+        return make_pod(name, networks=json.dumps([{"name": "net-a", **requested}]))
+
+    holder, waits = asking("holder", ips=["10.1.0.7"]), asking("first", ips=["10.1.0.7"], mac=MAC)
+    await running.send_list(NET_A, holder, waits)
+    assert await running.reasons(waits) == ["AddressUnavailable"]
+    second = asking("second", mac=MAC)
+    await running.apply(second)
+    assert await running.reasons(second) == ["MacAddressTaken"]
+    await running.apply(make_pod("first", networks="[nonsense"))
+    assert await is_ready(running, second)

@@ -1,0 +1,192 @@
+"""Work queue: one worker per key, many keys in parallel, failed keys are retried."""
+
+import asyncio
+import contextvars
+import logging
+from collections import Counter
+
+import pytest
+
+from manager import work_queue
+from manager.work_queue import WorkQueue
+
+DEADLINE = 5.0
+
+
+class Worker:
+    """A worker that a test blocks, lets fail, and counts."""
+
+    def __init__(self, *, limit: int = 4) -> None:
+        self.done: list[str] = []
+        self.active: Counter[str] = Counter()
+        self.most_active = 0
+        self.fail_next: list[Exception] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.queue = WorkQueue(self.process, limit=limit, transient=TimeoutError)
+
+    async def process(self, key: str) -> None:
+        self.active[key] += 1
+        assert self.active[key] == 1, "two workers on one key"
+        self.most_active = max(self.most_active, self.active.total())
+        await self.gate.wait()
+        self.active[key] -= 1
+        if self.fail_next:
+            raise self.fail_next.pop(0)
+        self.done.append(key)
+
+    async def idle(self) -> None:
+        async with asyncio.timeout(DEADLINE):
+            await self.queue.idle()
+
+
+async def until_done(worker: Worker, number: int) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while len(worker.done) < number:
+            await worker.queue.wait_for_change()
+
+
+async def test_a_key_is_processed_once_however_often_it_is_added() -> None:
+    worker = Worker()
+    for key in ("a", "b", "a", "a"):
+        worker.queue.add(key)
+    await worker.idle()
+    assert worker.done == ["a", "b"]
+
+
+async def test_a_key_added_while_it_is_processed_is_requeued() -> None:
+    worker = Worker()
+    worker.gate.clear()
+    worker.queue.add("a")
+    await asyncio.sleep(0)
+    assert worker.active["a"] == 1
+    worker.queue.add("a")
+    worker.queue.add("a")
+    worker.gate.set()
+    await worker.idle()
+    assert worker.done == ["a", "a"]
+
+
+async def test_keys_are_processed_in_parallel_up_to_the_limit() -> None:
+    worker = Worker(limit=3)
+    worker.gate.clear()
+    keys = [f"key-{number}" for number in range(20)]
+    for key in keys:
+        worker.queue.add(key)
+    assert len(worker.queue) == 20
+    await asyncio.sleep(0)
+    worker.gate.set()
+    await worker.idle()
+    assert worker.done == keys
+    assert worker.most_active == 3
+
+
+async def test_a_failed_key_is_retried_later_and_blocks_no_other(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(work_queue, "FIRST_RETRY", 0.01)
+    worker = Worker()
+    worker.fail_next = [TimeoutError("not now")]
+    worker.queue.add("a")
+    worker.queue.add("b")
+    await worker.idle()
+    assert worker.done == ["b"]
+    assert worker.queue.failing == 1
+    await until_done(worker, 2)
+    assert worker.done == ["b", "a"]
+    assert worker.queue.failing == 0
+    (record,) = caplog.records
+    assert "a: retry in" in record.getMessage()
+    assert record.exc_info is None
+
+
+async def test_a_bug_is_logged_with_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(work_queue, "FIRST_RETRY", 0.01)
+    worker = Worker()
+    worker.fail_next = [KeyError("oops")]
+    worker.queue.add("a")
+    await until_done(worker, 1)
+    (record,) = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.exc_info is not None
+
+
+async def test_retry_delays_grow_to_a_cap_with_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+    delays: list[float] = []
+    worker = Worker()
+
+    def retry_at_once(key: str, delay: float) -> None:
+        delays.append(delay)
+        worker.queue.add(key)
+
+    monkeypatch.setattr(worker.queue, "add_after", retry_at_once)
+    worker.fail_next = [TimeoutError() for _ in range(40)]
+    worker.queue.add("a")
+    await until_done(worker, 1)
+    assert all(0.5 * work_queue.FIRST_RETRY * 2**n <= delays[n] <= work_queue.FIRST_RETRY * 2**n for n in range(6))
+    assert all(work_queue.LONGEST_RETRY / 2 <= delay <= work_queue.LONGEST_RETRY for delay in delays[10:])
+    assert len(set(delays[10:])) > 1
+
+
+async def test_a_key_is_processed_at_the_earliest_of_its_scheduled_times() -> None:
+    worker = Worker()
+    worker.queue.add_after("a", 60.0)
+    worker.queue.add_after("a", 0.01)
+    worker.queue.add_after("a", 30.0)
+    assert len(worker.queue) == 0
+    await until_done(worker, 1)
+    worker.queue.add_after("b", 60.0)
+    worker.queue.add("b")
+    await worker.idle()
+    assert worker.done == ["a", "b"]
+    assert worker.queue.scheduled == {}
+
+
+async def test_no_key_is_processed_while_the_queue_is_paused() -> None:
+    worker = Worker()
+    worker.gate.clear()
+    worker.queue.add("a")
+    await asyncio.sleep(0)
+    worker.queue.add("b")
+    asyncio.get_running_loop().call_soon(worker.gate.set)
+    async with asyncio.timeout(DEADLINE), worker.queue.paused():
+        finished = list(worker.done)
+        worker.queue.add("c")
+        await asyncio.sleep(0)
+        assert worker.done == finished
+        assert worker.active.total() == 0
+    await worker.idle()
+    assert sorted(worker.done) == ["a", "b", "c"]
+
+
+async def test_closing_finishes_the_work_in_progress_and_starts_no_more() -> None:
+    worker = Worker(limit=1)
+    worker.gate.clear()
+    worker.queue.add("a")
+    worker.queue.add("b")
+    worker.queue.add_after("c", 0.0)
+    await asyncio.sleep(0)
+    asyncio.get_running_loop().call_soon(worker.gate.set)
+    async with asyncio.timeout(DEADLINE):
+        await worker.queue.close()
+    worker.queue.add("d")
+    worker.queue.add_after("e", 0.0)
+    await worker.idle()
+    assert worker.done == ["a"]
+    assert len(worker.queue) == 0
+
+
+async def test_keys_are_processed_in_the_context_of_the_queue() -> None:
+    about = contextvars.ContextVar("about", default="nobody")
+    seen: list[str] = []
+
+    async def look(_key: str) -> None:
+        seen.append(about.get())
+
+    queue = WorkQueue(look, limit=1)
+    about.set("somebody")
+    queue.add("a")
+    await queue.idle()
+    assert seen == ["nobody"]
