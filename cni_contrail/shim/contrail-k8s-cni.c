@@ -1,20 +1,20 @@
 /*
- * contrail-k8s-cni: hands one CNI call to contrail-cnid, the node's daemon, and prints its answer.
+ * contrail-k8s-cni: native shim, forwards one CNI call to the node daemon contrail-cnid and prints its response.
  *
- * A runtime starts a process for each call. This one starts in a tenth of a millisecond, needs no library and no
- * interpreter on the node, and opens CNI_NETNS where the runtime's paths are valid, so that the daemon can live in a
- * container. It decides only what the daemon cannot: it answers VERSION, which is asked while no daemon runs, and it
- * says what is wrong when the daemon is missing, hangs, is restarted in the middle of a call, or answers nonsense.
+ * A runtime starts a process per call. This one starts in a tenth of a millisecond, needs no library and no
+ * interpreter on the node, and opens CNI_NETNS where the runtime's paths are valid, so the daemon can run in a
+ * container. It handles only what the daemon cannot: VERSION, which runtimes call while no daemon runs, and errors when
+ * the daemon is missing, hangs, restarts in the middle of a call, or sends an invalid response.
  *
- * The protocol: one connection for each request, integers big-endian.
+ * Protocol: one connection per request, integers big-endian.
  *   to the daemon    header: "cnid", version u16, 0 u16, netns i32, environment size u32, input size u32;
- *                    environment: KEY=VALUE\0 for each CNI_ variable; input: standard input as it came.
- *                    netns: 0 (a descriptor comes with the first byte), an errno (opening failed), -1 (none is named)
+ *                    environment: KEY=VALUE\0 for each CNI_ variable; input: standard input unchanged.
+ *                    netns: 0 (a descriptor comes with the first byte), an errno (opening failed), -1 (no CNI_NETNS)
  *   from the daemon  0x01 when it has read the whole request, within ACKNOWLEDGE_SECONDS of connecting
  *   from the daemon  exit status u32, output size u32, output, within ANSWER_SECONDS of the acknowledgement
- *   to the daemon    0x01 when the output was written whole: if we end without it, the daemon takes an ADD back
+ *   to the daemon    0x01 when all output is written: if we exit without sending it, the daemon rolls an ADD back
  *
- * Memory is static, and the kernel provides what is touched of it. Every wait has a deadline.
+ * All memory is static; the kernel provides only the pages that are used. Every wait has a deadline.
  */
 #define _GNU_SOURCE
 #include <endian.h>
@@ -40,9 +40,9 @@
 #define ENVIRONMENT_LIMIT 65536
 #define INPUT_LIMIT 1048576
 #define OUTPUT_LIMIT 1048576
-#define QUOTE_LIMIT 256 /* bytes of a text that an error repeats */
+#define QUOTE_LIMIT 256 /* bytes of a value in an error message */
 #define ACKNOWLEDGE_SECONDS 2
-#ifndef ANSWER_SECONDS /* tests are built with less patience */
+#ifndef ANSWER_SECONDS /* tests build with a shorter timeout */
 #define ANSWER_SECONDS 120
 #endif
 
@@ -64,7 +64,7 @@ static struct {
         int32_t netns;
         uint32_t environment_size, input_size;
     } header;
-    char body[ENVIRONMENT_LIMIT + INPUT_LIMIT + 1]; /* one more, to see that the input goes on */
+    char body[ENVIRONMENT_LIMIT + INPUT_LIMIT + 1]; /* one more, to detect longer input */
 } request;
 
 struct answer {
@@ -72,9 +72,9 @@ struct answer {
 };
 static char output[OUTPUT_LIMIT];
 
-_Static_assert(sizeof request.header == 20 && sizeof(struct answer) == 8, "nothing is padded");
+_Static_assert(sizeof request.header == 20 && sizeof(struct answer) == 8, "wire structures must not be padded");
 
-/* Waiting, reading and writing. All of it keeps to deadlines, in milliseconds of the monotonic clock. */
+/* Waiting, reading and writing, with deadlines in milliseconds of the monotonic clock. */
 
 static int64_t milliseconds_now(void)
 {
@@ -88,7 +88,7 @@ static int64_t deadline_in(int seconds)
     return milliseconds_now() + (int64_t)seconds * 1000;
 }
 
-/* Returns the milliseconds that are left; 0 and errno ETIME if none are. */
+/* Returns the milliseconds until the deadline; 0 with errno ETIME after it. */
 static int time_left(int64_t deadline)
 {
     int64_t left = deadline - milliseconds_now();
@@ -96,7 +96,7 @@ static int time_left(int64_t deadline)
     return left > 0 ? (int)left : 0;
 }
 
-/* Waits until a descriptor is ready, which one that is broken is, too. Returns false with errno if time runs out. */
+/* Waits until a descriptor is ready or broken. Returns false with errno if the deadline passes. */
 static bool wait_for(int descriptor, short event, int64_t deadline)
 {
     struct pollfd polled = {.fd = descriptor, .events = event};
@@ -110,12 +110,13 @@ static bool wait_for(int descriptor, short event, int64_t deadline)
     return false;
 }
 
+/* Whether a system call is to be retried. */
 static bool is_passing(int error)
 {
     return error == EINTR || error == EAGAIN;
 }
 
-/* Fills the buffer. Returns how many bytes came: if fewer, errno tells why, and is 0 for the end of the input. */
+/* Fills the buffer and returns the number of bytes read: if fewer, errno is set, or 0 at the end of the input. */
 static size_t read_full(int descriptor, void *buffer, size_t size, int64_t deadline)
 {
     size_t got = 0;
@@ -130,7 +131,7 @@ static size_t read_full(int descriptor, void *buffer, size_t size, int64_t deadl
     return got;
 }
 
-/* Writes all bytes. A pipe that is ready takes PIPE_BUF of them without blocking, however slow its reader is. */
+/* Writes all bytes. A pipe that polls writable takes PIPE_BUF bytes without blocking, so the deadline holds. */
 static bool write_full(int descriptor, const char *bytes, size_t size, int64_t deadline)
 {
     for (size_t sent = 0; sent < size;) {
@@ -145,32 +146,33 @@ static bool write_full(int descriptor, const char *bytes, size_t size, int64_t d
     return true;
 }
 
-/* What people and runtimes are told. */
+/* Output for people and runtimes. */
 
 static void complain(const char *text)
 {
-    (void)write_full(STDERR_FILENO, text, strlen(text), deadline_in(ACKNOWLEDGE_SECONDS)); /* nobody else to tell */
+    /* Best effort: there is no other place to report that this failed. */
+    (void)write_full(STDERR_FILENO, text, strlen(text), deadline_in(ACKNOWLEDGE_SECONDS));
 }
 
-/* Tells why a wait failed, by errno: the time ran out, the other side ended it (0), or an error. */
+/* Describes by errno why a wait failed: the deadline passed, the peer closed the connection (0), or an error. */
 static const char *why(const char *too_late)
 {
-    return errno == ETIME ? too_late : errno == 0 ? "it closed the connection" : strerror(errno);
+    return errno == ETIME ? too_late : errno == 0 ? "connection closed" : strerror(errno);
 }
 
-/* Writes an answer to standard output; returns whether all of it was taken. */
+/* Writes a response to standard output; returns whether all of it was written. */
 static bool print(const char *bytes, size_t size)
 {
     if (write_full(STDOUT_FILENO, bytes, size, deadline_in(ANSWER_SECONDS)))
         return true;
-    const char *cause = why("nobody reads it");
-    complain("contrail-k8s-cni: the answer cannot be delivered: ");
+    const char *cause = why("timed out, nothing reads it");
+    complain("contrail-k8s-cni: standard output: cannot be written: ");
     complain(cause);
     complain("\n");
     return false;
 }
 
-/* Appends to the inside of a JSON string. What is not printable ASCII appears as \xNN, so that any bytes are valid. */
+/* Appends text inside a JSON string. Bytes other than printable ASCII become \xNN, so any input is valid. */
 static char *quote(char *end, const char *text)
 {
     static const char digits[] = "0123456789abcdef";
@@ -188,10 +190,10 @@ static char *quote(char *end, const char *text)
     return end;
 }
 
-/* Answers with the error "message: cause" and ends. Cause and details may be NULL. */
+/* Prints the error "message: cause" and exits. Cause and details may be NULL. */
 static _Noreturn void fail(enum code code, const char *message, const char *cause, const char *details)
 {
-    static char line[3 * 5 * QUOTE_LIMIT + 128]; /* three quotes of at most five bytes for each */
+    static char line[3 * 5 * QUOTE_LIMIT + 128]; /* three texts, of at most five bytes per byte */
     char *end = line + sprintf(line, "{\"cniVersion\": \"1.1.0\", \"code\": %u, \"msg\": \"", code);
     end = quote(end, message);
     if (cause != NULL) {
@@ -215,13 +217,13 @@ static const char *variable(const char *name)
     return value == NULL ? "" : value;
 }
 
-/* A standard stream that the runtime closed must not become a descriptor of ours: moves one that did. */
+/* Moves a descriptor above the standard streams: if the runtime closed one, open() and socket() reuse its number. */
 static int above_standard_streams(int descriptor)
 {
     if (descriptor < 0 || descriptor > STDERR_FILENO)
         return descriptor;
     int above = fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    (void)close(descriptor); /* it is of no use, whatever came of it */
+    (void)close(descriptor); /* no longer needed, even if F_DUPFD failed */
     return above;
 }
 
@@ -246,11 +248,11 @@ static size_t read_input(char *buffer)
     if (size > INPUT_LIMIT)
         fail(BAD_CONFIG, "network configuration is longer than " TEXT(INPUT_LIMIT) " bytes", NULL, NULL);
     if (errno != 0)
-        fail(BAD_INPUT, "error reading from stdin", why("no end within " TEXT(ANSWER_SECONDS) " s"), NULL);
+        fail(BAD_INPUT, "error reading from stdin", why("timed out after " TEXT(ANSWER_SECONDS) " s"), NULL);
     return size;
 }
 
-/* Opens CNI_NETNS, without waiting for what may be a pipe. Returns what the header says of it. */
+/* Opens CNI_NETNS, without blocking if it is a FIFO. Returns the value for the header. */
 static int32_t open_netns(int *netns)
 {
     const char *path = variable("CNI_NETNS");
@@ -262,7 +264,7 @@ static int32_t open_netns(int *netns)
     return *netns < 0 ? errno : 0;
 }
 
-/* Collects the request and returns its size. `netns` becomes the descriptor of CNI_NETNS if there is one. */
+/* Assembles the request and returns its size. Sets `netns` to the descriptor of CNI_NETNS if it was opened. */
 static size_t read_request(int *netns)
 {
     size_t environment_size = read_environment(request.body);
@@ -283,15 +285,18 @@ static const char *socket_path(void)
     return *path != '\0' ? path : DEFAULT_SOCKET;
 }
 
-/* Whatever is wrong with the daemon, to STATUS it means that no ADD can be served. */
+/* For STATUS, any failure of the daemon means that no ADD can be served. */
 static _Noreturn void fail_daemon(enum code code, const char *cause)
 {
-    const char *message = code == TRY_AGAIN ? "contrail-cnid does not answer" : "contrail-cnid breaks the protocol";
+    const char *message = code == TRY_AGAIN ? "contrail-cnid unavailable" : "contrail-cnid violates the protocol";
     bool is_status = strcmp(variable("CNI_COMMAND"), "STATUS") == 0;
     fail(is_status ? UNAVAILABLE : code, message, cause, socket_path());
 }
 
-/* Connects; waits while the daemon's queue is full. A connect that a signal interrupted has done nothing yet. */
+/*
+ * Connects. SO_SNDTIMEO limits the wait while the backlog is full. Unlike with TCP, a Unix connect() that a signal
+ * interrupts has done nothing and can be repeated.
+ */
 static bool connect_within(int daemon, const struct sockaddr_un *address, int64_t deadline)
 {
     for (int left; (left = time_left(deadline)) > 0;) {
@@ -311,15 +316,15 @@ static int connect_daemon(int64_t deadline)
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t size = strlen(socket_path());
     if (size >= sizeof address.sun_path)
-        fail(BAD_ENVIRONMENT, SOCKET_VARIABLE, "no path of a socket can be so long", socket_path());
+        fail(BAD_ENVIRONMENT, SOCKET_VARIABLE, "path is too long for a socket", socket_path());
     memcpy(address.sun_path, socket_path(), size);
     int daemon = above_standard_streams(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (daemon < 0 || !connect_within(daemon, &address, deadline))
-        fail_daemon(TRY_AGAIN, why("it takes no call within " TEXT(ACKNOWLEDGE_SECONDS) " s"));
+        fail_daemon(TRY_AGAIN, why("connecting timed out after " TEXT(ACKNOWLEDGE_SECONDS) " s"));
     return daemon;
 }
 
-/* Sends the request. A daemon that refuses it may answer and close before it has read all: that is for the reader. */
+/* Sends the request. A daemon may reject it and close before it has read all: then the response is read anyway. */
 static void send_request(int daemon, size_t size, int netns, int64_t deadline)
 {
     union {
@@ -349,19 +354,19 @@ static void await_acknowledgement(int daemon, int64_t deadline)
 {
     char byte = 0;
     if (read_full(daemon, &byte, sizeof byte, deadline) == 0)
-        fail_daemon(TRY_AGAIN, why("no acknowledgement within " TEXT(ACKNOWLEDGE_SECONDS) " s"));
+        fail_daemon(TRY_AGAIN, why("no acknowledgement after " TEXT(ACKNOWLEDGE_SECONDS) " s"));
     if (byte != 1)
-        fail_daemon(BAD_DAEMON, "its acknowledgement is none");
+        fail_daemon(BAD_DAEMON, "invalid acknowledgement");
 }
 
 static _Noreturn void fail_incomplete(size_t got)
 {
     if (got == 0 || errno == ETIME)
-        fail_daemon(TRY_AGAIN, why("no answer within " TEXT(ANSWER_SECONDS) " s"));
-    fail_daemon(BAD_DAEMON, "its answer breaks off");
+        fail_daemon(TRY_AGAIN, why("no response after " TEXT(ANSWER_SECONDS) " s"));
+    fail_daemon(BAD_DAEMON, "truncated response");
 }
 
-/* Reads the answer: its output into `output`. */
+/* Reads the response header and its output into `output`. */
 static struct answer read_answer(int daemon, int64_t deadline)
 {
     struct answer answer;
@@ -370,18 +375,18 @@ static struct answer read_answer(int daemon, int64_t deadline)
         fail_incomplete(got);
     answer = (struct answer){.status = be32toh(answer.status), .size = be32toh(answer.size)};
     if (answer.status > 1)
-        fail_daemon(BAD_DAEMON, "its exit status is neither 0 nor 1");
+        fail_daemon(BAD_DAEMON, "exit status is neither 0 nor 1");
     if (answer.size > OUTPUT_LIMIT)
-        fail_daemon(BAD_DAEMON, "its output is longer than " TEXT(OUTPUT_LIMIT) " bytes");
+        fail_daemon(BAD_DAEMON, "output is longer than " TEXT(OUTPUT_LIMIT) " bytes");
     if (read_full(daemon, output, answer.size, deadline) < answer.size)
         fail_incomplete(sizeof answer);
     char more;
     if (read(daemon, &more, sizeof more) > 0)
-        fail_daemon(BAD_DAEMON, "its output is longer than it says");
+        fail_daemon(BAD_DAEMON, "output is longer than announced");
     return answer;
 }
 
-/* Has the daemon carry the call out; returns the exit status. */
+/* Forwards the call to the daemon; returns the exit status. */
 static int hand_over(void)
 {
     int netns = -1;
@@ -393,7 +398,7 @@ static int hand_over(void)
     struct answer answer = read_answer(daemon, deadline_in(ANSWER_SECONDS));
     if (!print(output, answer.size))
         return EXIT_FAILURE;
-    (void)send(daemon, "\1", 1, MSG_NOSIGNAL); /* delivered it is, whether the daemon learns of it or not */
+    (void)send(daemon, "\1", 1, MSG_NOSIGNAL); /* the result is delivered, whether the receipt arrives or not */
     return (int)answer.status;
 }
 

@@ -71,7 +71,7 @@ class TestReaders:
 
     def test_a_reader_that_never_reads(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
         with prints_into_pipe(sanitized) as (running, _):
-            self.expect_no_delivery(running, daemon, "nobody reads it")
+            self.expect_no_delivery(running, daemon, "timed out, nothing reads it")
 
     def test_an_output_that_does_not_block(self, shim: Shim, daemon: PlayedDaemon) -> None:
         with prints_into_pipe(shim, os.O_NONBLOCK) as (running, pipe):
@@ -89,7 +89,7 @@ class TestReaders:
             outcome = running.outcome()
             assert connection.receipt() == b""
         assert outcome.status == 1
-        assert outcome.stderr.decode() == f"contrail-k8s-cni: the answer cannot be delivered: {cause}\n"
+        assert outcome.stderr.decode() == f"contrail-k8s-cni: standard output: cannot be written: {cause}\n"
 
     def test_a_reader_that_went_away(self, shim: Shim, daemon: PlayedDaemon) -> None:
         with prints_into_pipe(shim) as (running, pipe):

@@ -68,7 +68,7 @@ class TestAnEmptyRoot:
 
     def test_no_daemon(self, root: Path) -> None:
         outcome = Shim("/shim", "/run/none").run(ADD, b"{}", prefix=in_root(root))
-        assert json.loads(outcome.stdout)["msg"] == "contrail-cnid does not answer: No such file or directory"
+        assert json.loads(outcome.stdout)["msg"] == "contrail-cnid unavailable: No such file or directory"
 
     def test_a_whole_call(self, root: Path) -> None:
         with (

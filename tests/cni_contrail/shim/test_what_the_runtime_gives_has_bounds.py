@@ -97,7 +97,7 @@ def test_an_input_that_never_ends_is_error_5(sanitized: Shim) -> None:
     told = error(sanitized.run(ADD, reader))
     os.close(reader)
     os.close(writer)
-    assert (told["code"], told["msg"]) == (5, "error reading from stdin: no end within 2 s")
+    assert (told["code"], told["msg"]) == (5, "error reading from stdin: timed out after 2 s")
 
 
 def test_an_input_that_does_not_block_is_waited_for(shim: Shim, daemon: PlayedDaemon) -> None:
@@ -126,7 +126,7 @@ def test_an_input_that_does_not_block_is_waited_for(shim: Shim, daemon: PlayedDa
 def test_a_socket_path_that_is_too_long_is_error_4_and_legible(shim: Shim, socket: str, shown: str) -> None:
     told = error(shim.run({**ADD, "CONTRAIL_CNI_SOCKET": socket}))
     assert told["code"] == 4
-    assert told["msg"] == "CONTRAIL_CNI_SOCKET: no path of a socket can be so long"
+    assert told["msg"] == "CONTRAIL_CNI_SOCKET: path is too long for a socket"
     assert told["details"] == shown
 
 
