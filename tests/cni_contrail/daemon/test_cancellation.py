@@ -21,7 +21,7 @@ def adds() -> RunningAdds:
 
 
 @pytest.fixture
-def silent() -> Iterator[socket.socket]:
+def unreadable_socket() -> Iterator[socket.socket]:
     """Somebody who never answers, as an agent without the pod's list."""
     ours, others = socket.socketpair()
     with ours, others:
@@ -35,21 +35,23 @@ def connection() -> Iterator[ShimConnection]:
         yield ShimConnection(ours)
 
 
-def test_it_ends_at_the_first_wait_if_it_was_cancelled_before(
-    adds: RunningAdds, silent: socket.socket, connection: ShimConnection
+def test_an_add_cancelled_before_its_first_wait_fails_at_that_wait(
+    adds: RunningAdds, unreadable_socket: socket.socket, connection: ShimConnection
 ) -> None:
     with adds.track(ATTACHMENT, connection) as cancellation:
         adds.cancel(ATTACHMENT)
         with pytest.raises(TryAgainError, match=DELETED):
-            Deadline(60, cancellation).wait_readable(silent.fileno())
+            Deadline(60, cancellation).wait_readable(unreadable_socket.fileno())
 
 
-def test_it_ends_in_the_middle_of_a_wait(adds: RunningAdds, silent: socket.socket, connection: ShimConnection) -> None:
+def test_an_add_cancelled_while_it_waits_fails_at_once(
+    adds: RunningAdds, unreadable_socket: socket.socket, connection: ShimConnection
+) -> None:
     reasons: list[str] = []
 
     def wait() -> None:
         try:
-            Deadline(60, cancellation).wait_readable(silent.fileno())
+            Deadline(60, cancellation).wait_readable(unreadable_socket.fileno())
         except TryAgainError as error:
             reasons.append(error.message)
 
@@ -61,10 +63,10 @@ def test_it_ends_in_the_middle_of_a_wait(adds: RunningAdds, silent: socket.socke
     assert reasons == [DELETED]
 
 
-def test_another_attachments_end_does_not_disturb_it(
-    adds: RunningAdds, silent: socket.socket, connection: ShimConnection
+def test_cancelling_another_attachment_has_no_effect(
+    adds: RunningAdds, unreadable_socket: socket.socket, connection: ShimConnection
 ) -> None:
     with adds.track(ATTACHMENT, connection) as cancellation:
         adds.cancel(("container", "eth1"))
         with pytest.raises(TimeoutError):
-            Deadline(0.01, cancellation).wait_readable(silent.fileno())
+            Deadline(0.01, cancellation).wait_readable(unreadable_socket.fileno())

@@ -18,11 +18,11 @@ from tests.support.plugin import PATIENT, Plugin, PodSandbox
 WAITING = {"poll-timeout": 3, "poll-retries": 20}
 
 
-def nothing_is_left(plugin: Plugin, agent: ScriptedAgent) -> bool:
+def is_rolled_back(plugin: Plugin, agent: ScriptedAgent) -> bool:
     return (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
 
-def test_hanging_up_ends_an_add_that_waits_for_its_list(
+def test_hanging_up_cancels_an_add_that_waits_for_its_list(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, ask: Ask
 ) -> None:
     client = ask("ADD", pod, settings=WAITING)
@@ -33,7 +33,7 @@ def test_hanging_up_ends_an_add_that_waits_for_its_list(
     assert time.monotonic() - begun < 1
 
 
-def test_killing_the_shim_is_hanging_up(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
+def test_killing_the_shim_cancels_the_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
     adding = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config(settings=WAITING)))
     until(plugin.record_path(pod).exists)
     adding.kill()
@@ -41,31 +41,31 @@ def test_killing_the_shim_is_hanging_up(agent: ScriptedAgent, plugin: Plugin, po
     until(lambda: not plugin.files())
 
 
-def test_hanging_up_while_the_agent_is_told_of_the_ports_undoes_the_links(
+def test_hanging_up_while_ports_are_plugged_rolls_back_the_links(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, ask: Ask
 ) -> None:
     serve_pod(agent, 3)
-    came = threading.Event()
+    received = threading.Event()
 
-    def lose(seen: Seen) -> Reply | None:
+    def lose_response(seen: Seen) -> Reply | None:
         """The agent takes the ports, and its answer does not come."""
         if seen.method != "POST":
             return None
         agent.usual(seen)
-        came.set()
+        received.set()
         until(lambda: agent.ports == {})
         return None
 
-    agent.before(lose)
+    agent.before(lose_response)
     client = ask("ADD", pod, settings=PATIENT)
-    assert came.wait(10)
+    assert received.wait(10)
     until(lambda: len(plugin.node.links()) == 3)
     client.hang_up()
     agent.behave()
     until(lambda: not plugin.node.links() and not plugin.files())
 
 
-def test_a_result_that_nobody_takes_is_undone(
+def test_an_add_whose_result_gets_no_receipt_is_rolled_back(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, ask: Ask
 ) -> None:
     serve_pod(agent, 2)
@@ -73,10 +73,10 @@ def test_a_result_that_nobody_takes_is_undone(
     assert client.answered(receipt=False).status == 0
     assert len(plugin.node.links()) == 2
     client.hang_up()
-    until(lambda: nothing_is_left(plugin, agent))
+    until(lambda: is_rolled_back(plugin, agent))
 
 
-def test_a_shim_that_is_slow_to_get_rid_of_the_result_keeps_the_attachment(
+def test_a_shim_that_is_slow_to_send_the_receipt_keeps_the_attachment(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, ask: Ask
 ) -> None:
     serve_pod(agent, 2)
@@ -89,7 +89,7 @@ def test_a_shim_that_is_slow_to_get_rid_of_the_result_keeps_the_attachment(
     plugin.check(pod, previous=result).succeeded()
 
 
-def test_what_was_undone_can_be_done_again(
+def test_an_add_that_was_rolled_back_can_be_repeated(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod, ask: Ask
 ) -> None:
     serve_pod(agent, 2)
@@ -102,19 +102,19 @@ def test_what_was_undone_can_be_done_again(
 
 
 @pytest.mark.parametrize("command", ["DEL", "CHECK", "STATUS"])
-def test_other_commands_are_done_whether_or_not_somebody_takes_the_answer(
+def test_other_commands_complete_even_if_the_runtime_hangs_up(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, ask: Ask, command: str
 ) -> None:
     serve_pod(agent, 2)
     result = plugin.add(pod, version="1.1.0").succeeded().document
     ask(command, pod, version="1.1.0", prevResult=result).hang_up()
     if command == "DEL":
-        until(lambda: nothing_is_left(plugin, agent))
+        until(lambda: is_rolled_back(plugin, agent))
     else:
         plugin.check(pod, previous=result, version="1.1.0").succeeded()
 
 
-def test_a_del_ends_the_add_of_its_attachment_at_once(
+def test_a_del_cancels_the_add_of_its_attachment_at_once(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, ask: Ask
 ) -> None:
     with ask("ADD", pod, settings=WAITING) as client:
@@ -123,10 +123,10 @@ def test_a_del_ends_the_add_of_its_attachment_at_once(
         plugin.delete(pod).succeeded()
         assert "deleted while ADD was waiting for its interfaces" in error(client.answered(), 11)
         assert time.monotonic() - begun < 1
-    until(lambda: nothing_is_left(plugin, agent))
+    until(lambda: is_rolled_back(plugin, agent))
 
 
-def test_a_del_leaves_the_adds_of_other_attachments(
+def test_a_del_does_not_cancel_adds_of_other_attachments(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod, ask: Ask
 ) -> None:
     with ask("ADD", pod, "net1", name="net-1", settings=WAITING) as client:
@@ -138,10 +138,10 @@ def test_a_del_leaves_the_adds_of_other_attachments(
     assert sandbox.links() == ["net1"]
 
 
-def test_no_descriptor_outlives_its_request(
+def test_the_sandbox_descriptor_is_closed_with_its_request(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, ask: Ask, caller: ShimAndDaemon
 ) -> None:
-    def held() -> list[str]:
+    def open_sandbox_descriptors() -> list[str]:
         folder = f"/proc/{caller.pid}/fd"
         links = []
         for name in os.listdir(folder):
@@ -155,6 +155,6 @@ def test_no_descriptor_outlives_its_request(
     agent.serve(pod.machine_name, [])
     client = ask("ADD", pod, settings=WAITING)
     until(plugin.record_path(pod).exists)
-    assert held()
+    assert open_sandbox_descriptors()
     client.hang_up()
-    until(lambda: not held())
+    until(lambda: not open_sandbox_descriptors())

@@ -22,12 +22,12 @@ def load(tmp_path: Path, text: str) -> DaemonConfiguration:
     return load_daemon_configuration(str(file))
 
 
-def test_all_keys_may_be_left_out(tmp_path: Path) -> None:
+def test_all_keys_are_optional(tmp_path: Path) -> None:
     assert load(tmp_path, "") == DaemonConfiguration() == load(tmp_path, "socket:\nmode:\n")
     assert DaemonConfiguration().socket == DEFAULT_SOCKET == "/run/contrail/cni.sock"
 
 
-def test_its_keys_are_the_daemons_and_the_plugins(tmp_path: Path) -> None:
+def test_keys_are_those_of_the_daemon_and_of_the_plugin(tmp_path: Path) -> None:
     text = "socket: /run/x.sock\nmetrics-listen: '[::1]:9100'\nmode: thick\nmtu: 9000\nlog-level: debug\n"
     assert load(tmp_path, text) == DaemonConfiguration(
         "/run/x.sock", ListenAddress("::1", 9100), {"mode": "thick", "mtu": 9000, "log-level": "debug"}
@@ -53,7 +53,7 @@ def test_its_keys_are_the_daemons_and_the_plugins(tmp_path: Path) -> None:
         ("mode: !!python/object:os.system x", "not valid YAML"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
+def test_an_error_names_the_key_and_the_value(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(DaemonConfigurationError) as refused:
         load(tmp_path, text)
     assert str(refused.value).startswith(f"{tmp_path}/cnid.yaml: ")
@@ -62,7 +62,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfe", None])
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes | None) -> None:
+def test_an_error_names_an_unreadable_file(tmp_path: Path, data: bytes | None) -> None:
     file = tmp_path / "cnid.yaml"
     if data is not None:
         file.write_bytes(data)
@@ -71,7 +71,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, data: bytes | None)
 
 
 @pytest.mark.parametrize("name", ["cnid.yaml", "cni.json"])
-def test_it_does_not_start_with_what_is_not_served_yet(tmp_path: Path, name: str) -> None:
+def test_the_daemon_does_not_start_with_unsupported_settings(tmp_path: Path, name: str) -> None:
     """In its own file or in the node-wide one."""
     (tmp_path / "cnid.yaml").write_text(f"socket: {tmp_path}/made/cni.sock\n")
     with (tmp_path / name).open("a") as file:
@@ -85,7 +85,7 @@ def test_it_does_not_start_with_what_is_not_served_yet(tmp_path: Path, name: str
 
 
 class TestForTheWholeNode:
-    def test_what_the_daemon_sets_no_network_may_change(
+    def test_a_network_must_not_change_what_the_daemon_sets(
         self, agent: ScriptedAgent, plugin: Plugin, caller: ShimAndDaemon, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         caller.configuration["cluster-name"] = "k8s"
@@ -94,7 +94,7 @@ class TestForTheWholeNode:
         assert 'cluster-name is set node-wide to "k8s" and must not be changed to "other"' in message
         plugin.add(pod, settings={"cluster-name": "k8s"}).succeeded()
 
-    def test_it_stands_over_the_node_wide_file_which_holds_too(
+    def test_the_daemons_settings_override_the_node_wide_file(
         self, agent: ScriptedAgent, plugin: Plugin, caller: ShimAndDaemon, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         plugin.node_file.write_text('{"mode": "delegated", "cluster-name": "k8s"}')
@@ -105,7 +105,7 @@ class TestForTheWholeNode:
         assert len(plugin.node.links()) == 3
 
 
-def test_lines_are_json_where_that_is_asked_for(
+def test_log_lines_are_json_with_log_format_json(
     agent: ScriptedAgent, plugin: Plugin, caller: ShimAndDaemon, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     caller.options = ["--log-format", "json"]

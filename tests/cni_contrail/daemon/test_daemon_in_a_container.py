@@ -101,7 +101,7 @@ def make_pod(agent: ScriptedAgent, make_netns: Callable[[str], Netns]) -> Callab
 MakePod = Callable[[str], PodSandbox]
 
 
-def test_it_sees_nothing_of_the_host_and_serves_every_command(
+def test_a_daemon_without_access_to_the_host_serves_every_command(
     bare: NodeWithoutPython, agent: ScriptedAgent, plugin: Plugin, make_pod: MakePod
 ) -> None:
     with bare.daemon() as unshared:
@@ -119,7 +119,7 @@ def test_it_sees_nothing_of_the_host_and_serves_every_command(
         assert "No such file" in bare.call("ADD", PodSandbox("/run/netns/not-there")).failed(4)
 
 
-def test_attachments_of_sandboxes_that_are_gone_are_freed_without_a_call(
+def test_orphaned_attachments_are_swept_without_a_call(
     bare: NodeWithoutPython, agent: ScriptedAgent, plugin: Plugin, make_pod: MakePod
 ) -> None:
     gone, alive = make_pod("gone"), make_pod("alive")
@@ -134,7 +134,7 @@ def test_attachments_of_sandboxes_that_are_gone_are_freed_without_a_call(
         assert plugin.record_path(alive).exists()
 
 
-def test_without_a_daemon_the_runtime_is_asked_to_call_again(bare: NodeWithoutPython, make_pod: MakePod) -> None:
+def test_without_a_daemon_calls_fail_with_code_11(bare: NodeWithoutPython, make_pod: MakePod) -> None:
     pod = make_pod("web")
     bare.sockets.mkdir()
     bare.call("ADD", pod).failed(11)

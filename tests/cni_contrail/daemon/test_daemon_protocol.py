@@ -26,7 +26,7 @@ def open_files(caller: ShimAndDaemon) -> int:
     return len(os.listdir(f"/proc/{caller.pid}/fd"))
 
 
-def test_a_shim_of_another_version_is_told_both_versions(path: str) -> None:
+def test_a_version_mismatch_names_both_versions(path: str) -> None:
     with DaemonClient(path) as client:
         client.send(request(STATUS, b"x" * 100_000, version=7, netns=-1))
         client.acknowledged()
@@ -35,7 +35,7 @@ def test_a_shim_of_another_version_is_told_both_versions(path: str) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(64 * 1024 + 1, 0), (0, 1024 * 1024 + 1)])
-def test_a_request_beyond_the_bounds_is_refused_before_it_is_read(path: str, sizes: tuple[int, int]) -> None:
+def test_an_oversized_request_is_rejected_before_it_is_read(path: str, sizes: tuple[int, int]) -> None:
     environment, data = sizes
     with DaemonClient(path) as client:
         client.send(request({"CNI_X": "x" * environment} if environment else {}, b" " * data, netns=-1)[:2000])
@@ -52,14 +52,14 @@ def test_the_largest_request_is_served(path: str) -> None:
 
 
 @pytest.mark.parametrize("netns", [-2, 0])
-def test_a_sandbox_that_is_neither_there_nor_not_is_refused(path: str, netns: int) -> None:
+def test_an_inconsistent_netns_field_is_rejected(path: str, netns: int) -> None:
     with DaemonClient(path) as client:
         client.send(request(STATUS, b"{}", netns=netns))
         client.acknowledged()
         error(client.answered(), 107)
 
 
-def test_a_descriptor_that_was_not_announced_is_refused_and_closed(path: str, caller: ShimAndDaemon) -> None:
+def test_an_unannounced_descriptor_is_rejected_and_closed(path: str, caller: ShimAndDaemon) -> None:
     before = open_files(caller)
     with DaemonClient(path) as client, open(os.devnull) as null:
         client.send(request(STATUS, b"{}", netns=-1), [null.fileno()])
@@ -69,7 +69,7 @@ def test_a_descriptor_that_was_not_announced_is_refused_and_closed(path: str, ca
     until(lambda: open_files(caller) <= before)
 
 
-def test_of_several_descriptors_none_stays_open(path: str, caller: ShimAndDaemon) -> None:
+def test_surplus_descriptors_are_closed(path: str, caller: ShimAndDaemon) -> None:
     before = open_files(caller)
     with DaemonClient(path) as client, open(os.devnull) as null:
         client.send(request(STATUS, b"{}"), [null.fileno()] * 5)
@@ -80,14 +80,14 @@ def test_of_several_descriptors_none_stays_open(path: str, caller: ShimAndDaemon
 
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\0" * 20, request(STATUS, b"{}", netns=-1)[:-1]])
-def test_what_is_no_whole_request_is_closed_without_an_answer(path: str, data: bytes) -> None:
+def test_an_incomplete_request_is_closed_without_a_response(path: str, data: bytes) -> None:
     """The rest of it is waited for no longer than 2 s."""
     with DaemonClient(path) as client:
         client.send(data)
         assert client.is_closed()
 
 
-def test_a_request_that_comes_byte_by_byte_is_served(path: str) -> None:
+def test_a_request_sent_byte_by_byte_is_served(path: str) -> None:
     with DaemonClient(path) as client:
         for byte in request(STATUS, b"{", netns=-1):
             client.send(bytes([byte]))
@@ -95,13 +95,13 @@ def test_a_request_that_comes_byte_by_byte_is_served(path: str) -> None:
         error(client.answered(), 6)
 
 
-def test_a_request_with_more_behind_it_is_closed_without_an_answer(path: str) -> None:
+def test_a_request_with_trailing_bytes_is_closed_without_a_response(path: str) -> None:
     with DaemonClient(path) as client:
         client.send(request(STATUS, b"{}", netns=-1) + b"x")
         assert client.is_closed()
 
 
-def test_a_peer_that_says_nothing_holds_up_nobody(path: str) -> None:
+def test_silent_connections_do_not_block_others(path: str) -> None:
     silent = [DaemonClient(path) for _ in range(30)]
     with DaemonClient(path) as client:
         client.ask(STATUS, b"{}")

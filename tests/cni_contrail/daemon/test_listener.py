@@ -48,17 +48,17 @@ def start(folder: Path, path: str) -> Iterator[Start]:
         yield start
 
 
-def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
+def outcome(process: "subprocess.Popen[str]") -> tuple[int, str]:
     _, stderr = process.communicate(timeout=20)
     return process.returncode, stderr
 
 
 def terminated(process: "subprocess.Popen[str]") -> int:
     process.terminate()
-    return ended(process)[0]
+    return outcome(process)[0]
 
 
-def test_root_alone_reaches_it(start: Start, path: str) -> None:
+def test_only_root_can_access_the_socket(start: Start, path: str) -> None:
     process = start()
     await_listener(path)
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
@@ -67,35 +67,35 @@ def test_root_alone_reaches_it(start: Start, path: str) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
-def test_it_is_gone_at_the_end(start: Start, path: str, how: signal.Signals) -> None:
+def test_the_socket_is_unlinked_at_exit(start: Start, path: str, how: signal.Signals) -> None:
     process = start()
     await_listener(path)
     process.send_signal(how)
-    status, stderr = ended(process)
+    status, stderr = outcome(process)
     assert (status, os.path.exists(path)) == (0, False)
     assert "contrail-cnid has stopped" in stderr
 
 
-def test_a_second_daemon_is_refused_and_the_first_goes_on(start: Start, path: str) -> None:
+def test_a_second_daemon_fails_to_start_and_the_first_continues(start: Start, path: str) -> None:
     first = start()
     await_listener(path)
-    assert ended(start()) == (2, f"contrail-cnid: socket {path}: in use by another daemon\n")
+    assert outcome(start()) == (2, f"contrail-cnid: socket {path}: in use by another daemon\n")
     await_listener(path)
     assert terminated(first) == 0
 
 
-def test_what_a_killed_daemon_left_is_replaced(start: Start, path: str) -> None:
+def test_a_stale_socket_is_replaced(start: Start, path: str) -> None:
     killed = start()
     await_listener(path)
     killed.kill()
-    ended(killed)
+    outcome(killed)
     assert os.path.exists(path)
     process = start()
     await_listener(path)
     assert terminated(process) == 0
 
 
-def test_a_socket_that_somebody_put_in_its_place_is_left(start: Start, path: str) -> None:
+def test_a_foreign_socket_at_the_path_is_not_unlinked(start: Start, path: str) -> None:
     process = start()
     await_listener(path)
     os.unlink(path)
@@ -105,19 +105,19 @@ def test_a_socket_that_somebody_put_in_its_place_is_left(start: Start, path: str
         assert os.path.exists(path)
 
 
-def test_what_is_no_socket_is_not_removed(start: Start, path: str) -> None:
+def test_a_regular_file_at_the_path_is_not_removed(start: Start, path: str) -> None:
     os.mkdir(os.path.dirname(path))
     Path(path).write_text("kept")
-    assert ended(start()) == (2, f"contrail-cnid: socket {path}: exists and is not a socket\n")
+    assert outcome(start()) == (2, f"contrail-cnid: socket {path}: exists and is not a socket\n")
     assert Path(path).read_text() == "kept"
 
 
 @pytest.mark.parametrize(("owner", "mode"), [(0, 0o777), (0, 0o720), (65534, 0o700)])
-def test_a_directory_that_others_write_to_is_refused(start: Start, path: str, owner: int, mode: int) -> None:
+def test_a_directory_writable_by_others_is_rejected(start: Start, path: str, owner: int, mode: int) -> None:
     directory = os.path.dirname(path)
     os.mkdir(directory)
     os.chown(directory, owner, -1)
     os.chmod(directory, mode)
     problem = f"directory {directory} must be owned by root and writable by root only"
     message = f"contrail-cnid: socket {path}: {problem}\n"
-    assert ended(start()) == (2, message)
+    assert outcome(start()) == (2, message)

@@ -22,7 +22,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(maintenance, name, 0.01)
 
 
-def test_it_goes_on_when_the_settings_are_right_again(tmp_path: Path) -> None:
+def test_maintenance_resumes_when_the_settings_are_valid_again(tmp_path: Path) -> None:
     tries: Counter[str] = Counter()
     both = threading.Event()
     log = tmp_path / "log"
@@ -44,7 +44,7 @@ def test_it_goes_on_when_the_settings_are_right_again(tmp_path: Path) -> None:
     assert all(line.endswith("WARNING maintenance postponed: cni.json: cannot be read") for line in lines)
 
 
-def test_a_state_directory_that_cannot_be_read_is_told_of_and_no_more(tmp_path: Path) -> None:
+def test_an_unreadable_state_directory_is_logged_and_skipped(tmp_path: Path) -> None:
     log = tmp_path / "log"
     node = Node(Settings(state_dir="/" + "x" * 300), Log(str(log)), ExecutionContext())
     assert sweep_all(node) == 0

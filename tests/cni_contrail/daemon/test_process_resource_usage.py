@@ -29,7 +29,7 @@ def size(process: int) -> Size:
     )
 
 
-def test_descriptors_threads_and_memory_stay_as_they_are(
+def test_calls_leak_no_descriptors_threads_or_memory(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, caller: ShimAndDaemon
 ) -> None:
     serve_pod(agent, 2)

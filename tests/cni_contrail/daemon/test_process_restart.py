@@ -18,7 +18,7 @@ def settings(plugin: Plugin, caller: ShimAndDaemon) -> None:
     caller.configuration |= plugin.settings
 
 
-def test_queued_deletes_are_told_at_its_start(
+def test_pending_notifications_are_sent_at_start(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, caller: ShimAndDaemon
 ) -> None:
     serve_pod(agent, 2)
@@ -33,7 +33,7 @@ def test_queued_deletes_are_told_at_its_start(
     until(lambda: plugin.files() == [])
 
 
-def test_attachments_of_sandboxes_that_went_meanwhile_are_freed_at_its_start(
+def test_orphaned_attachments_are_swept_at_start(
     agent: ScriptedAgent, plugin: Plugin, attach: Attach, caller: ShimAndDaemon
 ) -> None:
     pods = [attach(agent, f"pod-{number}", interfaces=2) for number in range(8)]
@@ -46,7 +46,7 @@ def test_attachments_of_sandboxes_that_went_meanwhile_are_freed_at_its_start(
     assert plugin.record_path(pods[0]).exists()
 
 
-def test_stopping_lets_what_is_under_way_end(
+def test_stopping_drains_running_calls(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, caller: ShimAndDaemon
 ) -> None:
     """A DEL whose agent takes its time is not cut off."""

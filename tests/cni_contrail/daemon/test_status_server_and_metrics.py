@@ -49,12 +49,12 @@ def sample(page: Page, name: str) -> float:
     return next((float(value) for key, value in lines if key == name), 0.0)
 
 
-def test_it_is_healthy_and_ready_while_the_agent_is(agent: ScriptedAgent, get: Get) -> None:
+def test_the_daemon_is_healthy_and_ready_while_the_agent_is(agent: ScriptedAgent, get: Get) -> None:
     assert json.loads(get("/healthz").text)["healthy"]
     assert get("/readyz") == (200, '{"ready": true, "reasons": []}')
 
 
-def test_without_an_agent_it_says_why_it_is_not_ready(get: Get) -> None:
+def test_readyz_reports_an_unreachable_agent(get: Get) -> None:
     assert get("/healthz").status == 200
     page = get("/readyz")
     assert page.status == 503
@@ -65,7 +65,7 @@ def test_without_an_agent_it_says_why_it_is_not_ready(get: Get) -> None:
     ("settings", "reason"),
     [("{", "cannot be read"), ('{"vif-type": "macvlan"}', "not supported")],
 )
-def test_with_settings_that_cannot_be_served_it_says_what_is_wrong_and_goes_on(
+def test_readyz_reports_invalid_settings_and_recovers(
     agent: ScriptedAgent, plugin: Plugin, get: Get, settings: str, reason: str
 ) -> None:
     get("/healthz")
@@ -78,7 +78,7 @@ def test_with_settings_that_cannot_be_served_it_says_what_is_wrong_and_goes_on(
     assert get("/readyz").status == 200
 
 
-def test_clients_that_say_nothing_keep_no_more_than_their_share(plugin: Plugin, get: Get) -> None:
+def test_silent_clients_are_limited(plugin: Plugin, get: Get) -> None:
     """The next ones are closed, and pages are served again when the first have gone."""
     get("/healthz")
     with plugin.node.inside(), contextlib.ExitStack() as connected:
@@ -95,7 +95,7 @@ def is_served(get: Get) -> bool:
         return False
 
 
-def test_a_client_that_hangs_up_is_no_event(plugin: Plugin, caller: ShimAndDaemon, get: Get) -> None:
+def test_a_client_that_hangs_up_is_not_logged(plugin: Plugin, caller: ShimAndDaemon, get: Get) -> None:
     get("/healthz")
     with plugin.node.inside(), socket.create_connection(("127.0.0.1", 9099)) as client:
         client.sendall(b"GET /metrics HTTP/1.0\r\n")
@@ -104,7 +104,7 @@ def test_a_client_that_hangs_up_is_no_event(plugin: Plugin, caller: ShimAndDaemo
     assert b"Traceback" not in caller.daemon().logged()
 
 
-def test_other_pages_are_not_there(get: Get) -> None:
+def test_unknown_pages_are_not_found(get: Get) -> None:
     assert get("/x").status == 404
 
 
@@ -140,7 +140,7 @@ def test_waiting_adds_are_counted(
     until(lambda: sample(get("/metrics"), 'contrail_cnid_running{phase="list"}') == 0)
 
 
-def test_deletes_that_the_agent_was_not_told_of_are_counted_and_told(
+def test_pending_notifications_are_counted_and_resent(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, get: Get
 ) -> None:
     serve_pod(agent, 2)
@@ -154,7 +154,7 @@ def test_deletes_that_the_agent_was_not_told_of_are_counted_and_told(
     until(lambda: sample(get("/metrics"), "contrail_cnid_pending_deletes") == 0)
 
 
-def test_attachments_that_nobody_deleted_are_counted_when_they_are_freed(
+def test_orphaned_attachments_are_counted_when_they_are_swept(
     agent: ScriptedAgent, plugin: Plugin, attach: Attach, get: Get, caller: ShimAndDaemon
 ) -> None:
     get("/healthz")

@@ -32,7 +32,7 @@ def connections(caller: ShimAndDaemon) -> Iterator[list[DaemonClient]]:
         client.hang_up()
 
 
-def test_calls_are_served_when_others_have_ended(
+def test_calls_are_served_when_descriptors_are_free_again(
     connections: list[DaemonClient], agent: ScriptedAgent, plugin: Plugin, caller: ShimAndDaemon
 ) -> None:
     process, most = caller.pid, opened(caller)
@@ -42,5 +42,5 @@ def test_calls_are_served_when_others_have_ended(
     plugin.status().succeeded()
 
 
-def test_it_stops_in_time(connections: list[DaemonClient], caller: ShimAndDaemon) -> None:
+def test_the_daemon_stops_in_time(connections: list[DaemonClient], caller: ShimAndDaemon) -> None:
     caller.stop()

@@ -29,7 +29,7 @@ def waiting(agent: ScriptedAgent, plugin: Plugin, sandbox: Netns, ask: Ask) -> I
     until(lambda: not plugin.files())
 
 
-def test_adds_dels_checks_and_statuses_are_served_meanwhile(
+def test_other_calls_are_served_while_adds_wait(
     waiting: list[DaemonClient], agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
 ) -> None:
     pod = PodSandbox(make_netns("pod").path, name="served")
@@ -42,12 +42,12 @@ def test_adds_dels_checks_and_statuses_are_served_meanwhile(
     assert time.monotonic() - begun < 5
 
 
-def test_they_take_little_memory(waiting: list[DaemonClient], caller: ShimAndDaemon) -> None:
+def test_waiting_adds_take_little_memory(waiting: list[DaemonClient], caller: ShimAndDaemon) -> None:
     status = Path(f"/proc/{caller.pid}/status").read_text()
     assert int(status.split("VmRSS:")[1].split()[0]) < 60 * 1024
 
 
-def test_when_the_daemon_stops_each_is_asked_to_come_again(
+def test_waiting_adds_fail_with_code_11_when_the_daemon_stops(
     waiting: list[DaemonClient], plugin: Plugin, caller: ShimAndDaemon
 ) -> None:
     begun = time.monotonic()

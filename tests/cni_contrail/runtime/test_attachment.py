@@ -11,23 +11,23 @@ from tests.support.patience import PATIENT
 
 
 @pytest.mark.parametrize("container_id", ["a", "A9", "cnitool-0f", "default-c1", "a.b_c-d", "c" * 64])
-def test_container_ids_of_runtimes_are_taken(container_id: str) -> None:
+def test_container_ids_of_runtimes_are_accepted(container_id: str) -> None:
     assert Attachment(container_id, "/run/netns/x", "eth0").container_id == container_id
 
 
 @pytest.mark.parametrize("container_id", ["", "-a", "_a", ".a", "a/b", "a:b", "a b", "a\n", "ä"])
-def test_others_are_refused(container_id: str) -> None:
+def test_other_container_ids_are_rejected(container_id: str) -> None:
     with pytest.raises(AttachmentError, match=r"container ID .* must be letters"):
         Attachment(container_id, "/run/netns/x", "eth0")
 
 
 @pytest.mark.parametrize("ifname", ["eth0", "a", "x" * 15, "net-1.2", "ü"])
-def test_names_that_the_kernel_takes_are_taken(ifname: str) -> None:
+def test_interface_names_valid_in_the_kernel_are_accepted(ifname: str) -> None:
     assert Attachment("c", "/run/netns/x", ifname).ifname == ifname
 
 
 @pytest.mark.parametrize("ifname", ["", "x" * 16, "ü" * 8, ".", "..", "a/b", "a:b", "a b", "a\tb", "a\n"])
-def test_names_that_it_does_not_are_refused(ifname: str) -> None:
+def test_interface_names_invalid_in_the_kernel_are_rejected(ifname: str) -> None:
     with pytest.raises(AttachmentError, match="interface name"):
         Attachment("c", "/run/netns/x", ifname)
 
@@ -44,16 +44,16 @@ class TestArguments:
             ("A=1;A=2", (("A", "1"), ("A", "2"))),
         ],
     )
-    def test_text_is_read_at_the_first_equals_sign(self, text: str, meant: tuple[tuple[str, str], ...]) -> None:
+    def test_an_argument_is_split_at_the_first_equals_sign(self, text: str, meant: tuple[tuple[str, str], ...]) -> None:
         assert parse_args(text) == meant
 
     @pytest.mark.parametrize("text", ["A", "A=1;B", "=1"])
-    def test_what_is_no_pair_is_refused(self, text: str) -> None:
+    def test_an_argument_without_a_value_is_rejected(self, text: str) -> None:
         with pytest.raises(AttachmentError, match="must be KEY=VALUE"):
             parse_args(text)
 
     @pytest.mark.parametrize("pair", [("", "1"), ("A=B", "1"), ("A;B", "1"), ("A", "1;2")])
-    def test_a_pair_that_would_be_read_otherwise_is_refused(self, pair: tuple[str, str]) -> None:
+    def test_an_argument_that_would_parse_differently_is_rejected(self, pair: tuple[str, str]) -> None:
         with pytest.raises(AttachmentError, match="must be KEY=VALUE"):
             Attachment("c", "/run/netns/x", "eth0", args=(pair,))
 
@@ -61,7 +61,7 @@ class TestArguments:
 
     @PATIENT
     @given(st.lists(st.tuples(PLAIN, PLAIN)))
-    def test_what_reaches_a_plugin_reads_back_the_same(self, pairs: list[tuple[str, str]]) -> None:
+    def test_arguments_round_trip_through_cni_args(self, pairs: list[tuple[str, str]]) -> None:
         attachment = Attachment("c", "/run/netns/x", "eth0", args=tuple(pairs))
         assert parse_args(attachment_variables("ADD", attachment, [])["CNI_ARGS"]) == tuple(pairs)
 
@@ -69,10 +69,10 @@ class TestArguments:
 class TestKeys:
     """What GC is told of attachments."""
 
-    def test_one_is_read_from_container_and_interface(self) -> None:
+    def test_a_key_is_parsed_from_container_and_interface(self) -> None:
         assert parse_key("c1/eth0") == AttachmentKey("c1", "eth0") == Attachment("c1", "", "eth0").key
 
-    def test_it_is_written_as_it_is_read(self) -> None:
+    def test_a_key_round_trips_as_text(self) -> None:
         assert str(parse_key("default-c1/net1")) == "default-c1/net1"
 
     @pytest.mark.parametrize(
@@ -85,6 +85,6 @@ class TestKeys:
             ("c1/eth0/x", "interface name 'eth0/x'"),
         ],
     )
-    def test_what_names_none_is_refused(self, text: str, said: str) -> None:
+    def test_a_malformed_key_is_rejected(self, text: str, said: str) -> None:
         with pytest.raises(AttachmentError, match=said):
             parse_key(text)

@@ -46,11 +46,11 @@ def write(path: Path, text: str) -> None:
 
 
 class TestWriting:
-    def test_an_entry_is_where_libcni_looks_for_it(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
+    def test_an_entry_has_libcnis_path(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
         runtime.add(BRIDGE, POD)
         assert [path.name for path in results.iterdir()] == [f"net-{'c' * 64}-eth0"]
 
-    def test_it_holds_what_libcni_holds(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
+    def test_an_entry_has_libcnis_content(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
         pod = Attachment("c1", "/run/netns/pod", "eth0", args=(("A", "1"),), capability_args={"mac": "x"})
         runtime.add(BRIDGE, pod)
         document = json.loads((results / "net-c1-eth0").read_text())
@@ -66,16 +66,16 @@ class TestWriting:
             "result": result(),
         }
 
-    def test_what_is_empty_is_left_out(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
+    def test_empty_fields_are_omitted(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
         runtime.add(BRIDGE, POD)
         assert json.loads(next(results.iterdir()).read_text()).keys().isdisjoint({"cniArgs", "capabilityArgs"})
 
-    def test_only_root_reads_it(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
+    def test_an_entry_is_readable_by_root_only(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
         runtime.add(BRIDGE, POD)
         assert stat.S_IMODE(results.stat().st_mode) == 0o700
         assert stat.S_IMODE(next(results.iterdir()).stat().st_mode) == 0o600
 
-    def test_a_second_add_takes_the_place_of_the_first(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
+    def test_a_second_add_replaces_the_entry(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
         runtime.add(BRIDGE, POD)
         bridge.script("bridge", ADD=added(result(dns={"domain": "new"})))
         runtime.add(BRIDGE, POD)
@@ -84,13 +84,13 @@ class TestWriting:
         assert entry is not None
         assert entry.result["dns"] == {"domain": "new"}
 
-    def test_a_write_that_fails_leaves_no_part_of_it(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
+    def test_a_failed_write_leaves_no_partial_file(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
         (results / f"net-{'c' * 64}-eth0").mkdir(parents=True)
         with pytest.raises(ResultError, match=r"the result cannot be cached: Is a directory"):
             runtime.add(BRIDGE, POD)
         assert len(list(results.iterdir())) == 1
 
-    def test_attachments_are_kept_apart(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
+    def test_attachments_have_separate_entries(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
         for container, ifname in (("a", "eth0"), ("a", "eth1"), ("b", "eth0")):
             runtime.add(BRIDGE, Attachment(container, "/run/netns/x", ifname))
         assert len(list(results.iterdir())) == 3
@@ -99,7 +99,7 @@ class TestWriting:
 
 
 class TestReading:
-    def test_an_entry_of_cnitool_is_understood(self, runtime: Runtime, results: Path) -> None:
+    def test_an_entry_of_cnitool_is_read(self, runtime: Runtime, results: Path) -> None:
         write(results / "net-cnitool-b725e58010fe0de319af-eth0", CNITOOL_ENTRY)
         entry = runtime.cached(network("bridge", version="0.4.0"), CNITOOL_POD)
         assert entry is not None
@@ -109,7 +109,7 @@ class TestReading:
         assert entry.result["ips"][0]["address"] == "10.99.0.2/24"
 
     @pytest.mark.parametrize("version", ["0.4.0", "1.0.0"])
-    def test_its_result_is_given_to_plugins(
+    def test_a_cached_result_is_passed_to_plugins(
         self, runtime: Runtime, bridge: Plugins, results: Path, version: str
     ) -> None:
         write(results / "net-cnitool-b725e58010fe0de319af-eth0", CNITOOL_ENTRY)
@@ -118,12 +118,12 @@ class TestReading:
         assert given["cniVersion"] == version
         assert ("version" in given["ips"][0]) == (version == "0.4.0")
 
-    def test_the_old_form_of_libcni_is_understood(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
+    def test_libcnis_old_format_is_read(self, runtime: Runtime, bridge: Plugins, results: Path) -> None:
         write(results / f"net-{'c' * 64}-eth0", json.dumps(result("0.4.0")))
         runtime.check(BRIDGE, POD)
         assert bridge.calls()[0].stdin["prevResult"] == result("1.0.0")
 
-    def test_what_we_wrote_is_read_back(self, make_runtime: Callable[..., Runtime], bridge: Plugins) -> None:
+    def test_an_entry_round_trips(self, make_runtime: Callable[..., Runtime], bridge: Plugins) -> None:
         pod = Attachment("c1", "/run/netns/pod", "eth0", args=(("A", "1"), ("A", "2")), capability_args={"ips": ["x"]})
         make_runtime().add(BRIDGE, pod)
         entry = make_runtime().cached(BRIDGE, pod)
@@ -147,7 +147,7 @@ DAMAGED = [
 
 @pytest.mark.parametrize("text", DAMAGED)
 class TestDamage:
-    def test_del_goes_on_without_it_and_removes_it(
+    def test_del_continues_without_a_damaged_entry_and_removes_it(
         self, runtime: Runtime, bridge: Plugins, results: Path, text: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         write(results / f"net-{'c' * 64}-eth0", text)
@@ -157,14 +157,14 @@ class TestDamage:
         assert list(results.iterdir()) == []
         assert "DEL continues without the result of the ADD" in caplog.text
 
-    def test_check_tells_it(self, runtime: Runtime, bridge: Plugins, results: Path, text: str) -> None:
+    def test_check_reports_a_damaged_entry(self, runtime: Runtime, bridge: Plugins, results: Path, text: str) -> None:
         write(results / f"net-{'c' * 64}-eth0", text)
         with pytest.raises(ResultError):
             runtime.check(BRIDGE, POD)
         assert bridge.calls() == []
 
 
-def test_a_cache_that_cannot_be_used_is_told_with_its_path(bridge: Plugins, tmp_path: Path) -> None:
+def test_an_unusable_cache_is_reported_with_its_path(bridge: Plugins, tmp_path: Path) -> None:
     (tmp_path / "results").write_text("")
     runtime = Runtime([str(bridge.directory)], cache_dir=str(tmp_path))
     operations: list[Callable[[], Any]] = [

@@ -31,45 +31,43 @@ def listed(runtime: Runtime, container_id: str | None = None) -> list[str]:
     return [f"{each.network} {each.attachment.key}" for each in runtime.attachments(container_id)]
 
 
-def test_all_are_there_by_network_container_and_interface(attached: Runtime) -> None:
+def test_all_attachments_are_listed_by_network_container_and_interface(attached: Runtime) -> None:
     assert listed(attached) == ["blue a/net1", "net a/eth0", "net a/net1", "net b-a/eth0"]
 
 
-def test_those_of_one_container_may_be_of_several_networks(attached: Runtime) -> None:
+def test_attachments_of_one_container_may_have_several_networks(attached: Runtime) -> None:
     assert listed(attached, "a") == ["blue a/net1", "net a/eth0", "net a/net1"]
 
 
-def test_a_container_is_known_by_its_whole_id(attached: Runtime) -> None:
+def test_a_container_is_matched_by_its_whole_id(attached: Runtime) -> None:
     assert listed(attached, "b-a") == ["net b-a/eth0"]
     assert listed(attached, "b") == []
 
 
-def test_they_are_as_their_add_left_them(attached: Runtime) -> None:
+def test_attachments_have_the_parameters_of_their_add(attached: Runtime) -> None:
     assert [each.attachment for each in attached.attachments()] == [A_SECOND, A, A_SECOND, B]
     assert attached.attachments()[1].entry.result == result()
     assert attached.attachments()[1].entry.source == RED.source
 
 
-def test_what_was_detached_is_gone(attached: Runtime) -> None:
+def test_a_detached_attachment_is_not_listed(attached: Runtime) -> None:
     for each in attached.attachments("a"):
         attached.delete(BLUE if each.network == "blue" else RED, each.attachment)
     assert listed(attached) == ["net b-a/eth0"]
 
 
-def test_without_a_cache_there_are_none(runtime: Runtime) -> None:
+def test_a_missing_cache_lists_nothing(runtime: Runtime) -> None:
     assert runtime.attachments() == []
 
 
-def test_an_add_that_failed_left_none(runtime: Runtime, plugins: Plugins) -> None:
+def test_a_failed_add_is_not_listed(runtime: Runtime, plugins: Plugins) -> None:
     plugins.script("bridge")
     with pytest.raises(Exception, match="without a result"):
         runtime.add(RED, A)
     assert runtime.attachments() == []
 
 
-def test_a_file_that_is_being_written_is_none(
-    attached: Runtime, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_temporary_file_is_not_listed(attached: Runtime, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "cache" / "results" / ".tmpx").write_text('{"kind": ')
     with caplog.at_level(logging.WARNING):
         assert len(attached.attachments()) == 4
@@ -92,7 +90,7 @@ ENTRY = {"kind": "cniCacheV1", "containerId": "c", "ifName": "eth0", "networkNam
         (json.dumps(ENTRY | {"containerId": 7}), "is damaged"),
     ],
 )
-def test_a_file_that_tells_of_none_is_passed_over_with_a_warning(
+def test_a_file_without_an_attachment_is_skipped_with_a_warning(
     attached: Runtime, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, said: str
 ) -> None:
     (tmp_path / "cache" / "results" / "net-c-eth0").write_text(text)
@@ -102,7 +100,7 @@ def test_a_file_that_tells_of_none_is_passed_over_with_a_warning(
     assert said in caplog.text
 
 
-def test_a_directory_in_the_way_is_passed_over_too(
+def test_a_directory_is_skipped_with_a_warning(
     attached: Runtime, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "cache" / "results" / "net-c-eth0").mkdir()

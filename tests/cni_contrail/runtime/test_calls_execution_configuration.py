@@ -31,14 +31,14 @@ def pod(**parameters: Any) -> Attachment:
     return Attachment(POD.container_id, POD.netns, POD.ifname, **parameters)
 
 
-def test_name_and_version_are_those_of_the_list() -> None:
+def test_name_and_version_come_from_the_list() -> None:
     derived = derive({"name": "mine", "cniVersion": "0.2.0"}, version="0.4.0")
     assert derived == {"type": "bridge", "name": "net", "cniVersion": "0.4.0"}
 
 
 @PATIENT
 @given(st.dictionaries(WORDS, JSON, max_size=5))
-def test_keys_of_the_plugin_pass_unaltered(keys: dict[str, Any]) -> None:
+def test_keys_of_the_plugin_are_passed_unchanged(keys: dict[str, Any]) -> None:
     mine = {key: value for key, value in keys.items() if key not in ("type", "name", "cniVersion", "capabilities")}
     derived = derive(mine)
     assert {key: derived[key] for key in mine} == mine
@@ -54,21 +54,21 @@ DECLARED = {"capabilities": {"mac": True, "ips": True, "portMappings": False}}
 
 
 class TestRuntimeConfig:
-    def test_a_capability_that_is_declared_and_given_is_inserted(self) -> None:
+    def test_a_declared_capability_is_inserted(self) -> None:
         derived = derive(DECLARED, pod(capability_args={"mac": "02:00:00:00:00:01"}))
         assert derived["runtimeConfig"] == {"mac": "02:00:00:00:00:01"}
 
     @pytest.mark.parametrize("capability", ["portMappings", "bandwidth"])
-    def test_one_that_is_not_declared_with_true_is_not(self, capability: str) -> None:
+    def test_an_undeclared_capability_is_not_inserted(self, capability: str) -> None:
         assert "runtimeConfig" not in derive(DECLARED, pod(capability_args={capability: [1]}))
 
-    def test_without_any_the_key_is_absent(self) -> None:
+    def test_without_capabilities_the_key_is_absent(self) -> None:
         assert "runtimeConfig" not in derive(DECLARED)
 
-    def test_capabilities_themselves_are_removed(self) -> None:
+    def test_the_capabilities_key_is_removed(self) -> None:
         assert "capabilities" not in derive(DECLARED, pod(capability_args={"mac": "x"}))
 
-    def test_each_plugin_of_a_chain_gets_its_own(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_each_plugin_of_a_chain_gets_its_own_capabilities(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("first", ADD=added())
         plugins.script("second", ADD=added())
         chain = network(
@@ -82,25 +82,25 @@ class TestRuntimeConfig:
 
 
 class TestGenericArguments:
-    def test_they_are_inserted_as_args(self) -> None:
+    def test_arguments_are_inserted_as_args(self) -> None:
         assert derive({}, pod(args=(("A", "1"), ("B", "x=y"))))["args"] == {"A": "1", "B": "x=y"}
 
-    def test_what_the_configuration_has_there_stays(self) -> None:
+    def test_args_of_the_configuration_take_precedence(self) -> None:
         derived = derive({"args": {"cni": {"ips": ["10.0.0.1"]}}}, pod(args=(("A", "1"), ("cni", "x"))))
         assert derived["args"] == {"cni": {"ips": ["10.0.0.1"]}, "A": "1"}
 
-    def test_without_any_the_configuration_stays_as_it_is(self) -> None:
+    def test_without_arguments_the_configuration_is_unchanged(self) -> None:
         assert "args" not in derive({})
         assert derive({"args": 7}, pod(args=(("A", "1"),)))["args"] == 7
 
-    def test_they_are_in_the_environment_in_their_order(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_arguments_are_in_the_environment_in_order(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("bridge", ADD=added())
         runtime.add(network("bridge"), pod(args=(("IgnoreUnknown", "1"), ("K8S_POD_NAME", "web-0"))))
         assert plugins.calls()[0].environment["CNI_ARGS"] == "IgnoreUnknown=1;K8S_POD_NAME=web-0"
 
 
 class TestEnvironment:
-    def test_it_holds_the_parameters_of_the_attachment(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_the_environment_has_the_parameters_of_the_attachment(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("bridge", ADD=added())
         runtime.add(network("bridge"), POD)
         environment = plugins.calls()[0].environment
@@ -113,7 +113,7 @@ class TestEnvironment:
             "CNI_PATH": str(plugins.directory),
         }
 
-    def test_the_rest_is_what_the_runtime_was_given(
+    def test_the_environment_includes_that_of_the_runtime(
         self, make_runtime: Callable[..., Runtime], plugins: Plugins
     ) -> None:
         plugins.script("bridge", ADD=added())
@@ -123,7 +123,7 @@ class TestEnvironment:
         assert environment["CNI_IFNAME"] == "eth0"
         assert "HOME" not in environment
 
-    def test_without_one_it_is_our_own(
+    def test_the_default_environment_is_that_of_this_process(
         self, runtime: Runtime, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("COLOUR", "blue")
@@ -133,12 +133,12 @@ class TestEnvironment:
 
 
 class TestPreviousResults:
-    def test_the_first_plugin_of_an_add_gets_none(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_the_first_plugin_of_an_add_gets_no_result(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("bridge", ADD=added())
         runtime.add(network({"type": "bridge"}), POD)
         assert "prevResult" not in plugins.calls()[0].stdin
 
-    def test_the_next_ones_get_that_of_the_plugin_before(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_later_plugins_get_the_previous_result(self, runtime: Runtime, plugins: Plugins) -> None:
         for name in ("one", "two", "three"):
             plugins.script(name, ADD=added(result(dns={"domain": name})))
         runtime.add(network("one", "two", "three"), POD)
@@ -148,7 +148,7 @@ class TestPreviousResults:
             {"domain": "two"},
         ]
 
-    def test_before_chains_there_was_none(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_before_0_3_0_no_plugin_gets_a_result(self, runtime: Runtime, plugins: Plugins) -> None:
         flat = {"cniVersion": "0.2.0", "ip4": {"ip": "10.1.0.5/24"}}
         for name in ("one", "two"):
             plugins.script(name, ADD=added(flat))
@@ -156,7 +156,7 @@ class TestPreviousResults:
         assert all("prevResult" not in call.stdin for call in plugins.calls())
 
     @pytest.mark.parametrize("operation", ["check", "delete"])
-    def test_check_and_del_give_every_plugin_the_final_one(
+    def test_check_and_del_pass_the_final_result_to_every_plugin(
         self, runtime: Runtime, plugins: Plugins, operation: str
     ) -> None:
         for name in ("one", "two"):
@@ -166,14 +166,14 @@ class TestPreviousResults:
         getattr(runtime, operation)(chain, POD)
         assert [call.stdin["prevResult"] for call in plugins.calls()[2:]] == [final, final]
 
-    def test_before_check_del_gave_none(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_before_0_4_0_del_passes_no_result(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("bridge", ADD=added(result("0.3.1")))
         chain = network("bridge", version="0.3.1")
         runtime.add(chain, POD)
         runtime.delete(chain, POD)
         assert "prevResult" not in plugins.calls()[1].stdin
 
-    def test_a_configuration_that_changed_its_version_gives_the_result_in_that_version(
+    def test_a_cached_result_is_converted_to_the_version_of_the_configuration(
         self, runtime: Runtime, plugins: Plugins
     ) -> None:
         plugins.script("bridge", ADD=added(result("0.4.0")))

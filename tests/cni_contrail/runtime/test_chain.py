@@ -45,7 +45,7 @@ def test_check_runs_forward(runtime: Runtime, chain: Plugins) -> None:
     assert order(chain)[3:] == ["CHECK one", "CHECK two", "CHECK three"]
 
 
-def test_check_stops_at_the_first_plugin_that_finds_a_fault(runtime: Runtime, chain: Plugins) -> None:
+def test_check_stops_at_the_first_plugin_that_fails(runtime: Runtime, chain: Plugins) -> None:
     chain.script("two", ADD=added(), CHECK=REFUSAL)
     runtime.add(CHAIN, POD)
     with pytest.raises(PluginCallError):
@@ -53,30 +53,30 @@ def test_check_stops_at_the_first_plugin_that_finds_a_fault(runtime: Runtime, ch
     assert order(chain)[3:] == ["CHECK one", "CHECK two"]
 
 
-def test_check_executes_nothing_where_the_list_disables_it(runtime: Runtime, chain: Plugins) -> None:
+def test_check_executes_nothing_if_the_list_disables_it(runtime: Runtime, chain: Plugins) -> None:
     runtime.check(network("one", disableCheck=True), POD)
     assert order(chain) == []
 
 
-def test_check_before_its_version_is_refused(runtime: Runtime, chain: Plugins) -> None:
+def test_check_is_rejected_before_0_4_0(runtime: Runtime, chain: Plugins) -> None:
     with pytest.raises(NetworkConfigurationError, match=r"network net: CNI version 0\.3\.1 has no CHECK"):
         runtime.check(network("one", version="0.3.1"), POD)
 
 
-def test_check_of_what_was_never_added_is_refused(runtime: Runtime, chain: Plugins) -> None:
+def test_check_without_an_add_is_rejected(runtime: Runtime, chain: Plugins) -> None:
     with pytest.raises(ResultError, match="was not attached"):
         runtime.check(CHAIN, POD)
     assert order(chain) == []
 
 
-def test_del_runs_backward_and_forgets_the_result(runtime: Runtime, chain: Plugins) -> None:
+def test_del_runs_backward_and_removes_the_cached_result(runtime: Runtime, chain: Plugins) -> None:
     runtime.add(CHAIN, POD)
     runtime.delete(CHAIN, POD)
     assert order(chain)[3:] == ["DEL three", "DEL two", "DEL one"]
     assert runtime.cached(CHAIN, POD) is None
 
 
-def test_del_stops_at_the_first_plugin_that_fails_and_keeps_the_result(runtime: Runtime, chain: Plugins) -> None:
+def test_del_stops_at_the_first_plugin_that_fails_and_keeps_the_cached_result(runtime: Runtime, chain: Plugins) -> None:
     chain.script("two", ADD=added(), DEL=REFUSAL)
     runtime.add(CHAIN, POD)
     with pytest.raises(PluginCallError):
@@ -85,7 +85,7 @@ def test_del_stops_at_the_first_plugin_that_fails_and_keeps_the_result(runtime: 
     assert runtime.cached(CHAIN, POD) is not None
 
 
-def test_del_can_be_repeated_and_needs_no_add(runtime: Runtime, chain: Plugins) -> None:
+def test_del_is_idempotent_and_needs_no_add(runtime: Runtime, chain: Plugins) -> None:
     runtime.delete(CHAIN, POD)
     runtime.delete(CHAIN, POD)
     assert order(chain) == ["DEL three", "DEL two", "DEL one"] * 2
@@ -97,7 +97,7 @@ def test_del_needs_no_namespace(runtime: Runtime, chain: Plugins) -> None:
     assert chain.calls()[0].environment["CNI_NETNS"] == ""
 
 
-def test_add_and_check_need_one(runtime: Runtime, chain: Plugins) -> None:
+def test_add_and_check_need_a_namespace(runtime: Runtime, chain: Plugins) -> None:
     gone = dataclasses.replace(POD, netns="")
     with pytest.raises(AttachmentError, match=r"ADD requires a network namespace"):
         runtime.add(CHAIN, gone)
@@ -106,7 +106,9 @@ def test_add_and_check_need_one(runtime: Runtime, chain: Plugins) -> None:
     assert order(chain) == []
 
 
-def test_the_first_directory_that_has_a_plugin_wins(runtime: Runtime, tmp_path: Path, plugins: Plugins) -> None:
+def test_a_plugin_is_taken_from_the_first_directory_that_has_it(
+    runtime: Runtime, tmp_path: Path, plugins: Plugins
+) -> None:
     other = Plugins(tmp_path)
     other.script("one", ADD=added())
     plugins.script("one", ADD=added())

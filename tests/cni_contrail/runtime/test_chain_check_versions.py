@@ -17,14 +17,14 @@ def supporting(versions: tuple[str, ...], **keys: Any) -> Answer:
     return Answer(json.dumps({"cniVersion": "1.1.0", "supportedVersions": versions, **keys}))
 
 
-def test_all_that_support_it_are_silent(runtime: Runtime, plugins: Plugins) -> None:
+def test_plugins_that_support_the_version_pass(runtime: Runtime, plugins: Plugins) -> None:
     plugins.script("new", VERSION=supporting(NEW))
     plugins.script("old", VERSION=supporting(OLD))
     runtime.check_versions(network("new", "old", version="0.4.0"))
     assert [f"{call.command} {call.plugin}" for call in plugins.calls()] == ["VERSION new", "VERSION old"]
 
 
-def test_one_that_does_not_is_named_with_what_it_supports(runtime: Runtime, plugins: Plugins) -> None:
+def test_an_outdated_plugin_is_named_with_its_versions(runtime: Runtime, plugins: Plugins) -> None:
     plugins.script("new", VERSION=supporting(NEW))
     plugins.script("old", VERSION=supporting(OLD))
     with pytest.raises(NetworkConfigurationError) as caught:
@@ -34,14 +34,14 @@ def test_one_that_does_not_is_named_with_what_it_supports(runtime: Runtime, plug
     )
 
 
-def test_several_are_named_together(runtime: Runtime, plugins: Plugins) -> None:
+def test_all_outdated_plugins_are_named(runtime: Runtime, plugins: Plugins) -> None:
     for name in ("one", "two"):
         plugins.script(name, VERSION=supporting(("0.4.0",)))
     with pytest.raises(NetworkConfigurationError, match=r"by plugin one \(it supports 0\.4\.0\) and plugin two"):
         runtime.check_versions(network("one", "two", version="1.1.0"))
 
 
-def test_the_call_is_that_of_libcni(runtime: Runtime, plugins: Plugins) -> None:
+def test_the_version_call_equals_that_of_libcni(runtime: Runtime, plugins: Plugins) -> None:
     plugins.script("new", VERSION=supporting(NEW))
     runtime.check_versions(network("new", version="1.0.0"))
     call = plugins.calls()[0]
@@ -60,15 +60,13 @@ class TestOldPlugins:
     """What was answered before there was a list, or a VERSION."""
 
     @pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
-    def test_0_2_0_alone_means_what_there_was_then(self, runtime: Runtime, plugins: Plugins, version: str) -> None:
+    def test_0_2_0_without_a_list_means_0_1_0_and_0_2_0(self, runtime: Runtime, plugins: Plugins, version: str) -> None:
         plugins.script("bridge", VERSION=Answer('{"cniVersion": "0.2.0"}'))
         runtime.check_versions(network("bridge", version=version))
         with pytest.raises(NetworkConfigurationError, match=r"it supports 0\.1\.0, 0\.2\.0"):
             runtime.check_versions(network("bridge", version="0.3.0"))
 
-    def test_one_that_does_not_know_the_command_supports_the_first_version(
-        self, runtime: Runtime, plugins: Plugins
-    ) -> None:
+    def test_a_plugin_without_version_supports_0_1_0(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("bridge", VERSION=Answer('{"code": 4, "msg": "unknown CNI_COMMAND: VERSION"}', "", 1))
         runtime.check_versions(network("bridge", version="0.1.0"))
         with pytest.raises(NetworkConfigurationError, match=r"it supports 0\.1\.0\)"):
@@ -81,7 +79,7 @@ class TestOldPlugins:
             {"code": 999, "msg": "out of memory"},
         ],
     )
-    def test_any_other_failure_is_one(self, runtime: Runtime, plugins: Plugins, error: dict[str, Any]) -> None:
+    def test_any_other_failure_is_raised(self, runtime: Runtime, plugins: Plugins, error: dict[str, Any]) -> None:
         plugins.script("bridge", VERSION=Answer(json.dumps(error), "", 1))
         with pytest.raises(PluginCallError):
             runtime.check_versions(network("bridge", version="0.1.0"))
@@ -101,12 +99,12 @@ class TestOldPlugins:
         '{"cniVersion": "1.0.0", "supportedVersions": [1]}',
     ],
 )
-def test_an_answer_that_says_nothing_is_a_failure(runtime: Runtime, plugins: Plugins, answer: str) -> None:
+def test_a_version_result_without_versions_is_a_failure(runtime: Runtime, plugins: Plugins, answer: str) -> None:
     plugins.script("bridge", VERSION=Answer(answer))
     with pytest.raises(PluginFailedError, match="plugin bridge: VERSION result lists no versions"):
         runtime.check_versions(network("bridge"))
 
 
-def test_a_plugin_that_is_not_there_is_told(runtime: Runtime) -> None:
+def test_a_missing_plugin_is_reported(runtime: Runtime) -> None:
     with pytest.raises(CniRuntimeError, match="plugin bridge: not found"):
         runtime.check_versions(network("bridge"))

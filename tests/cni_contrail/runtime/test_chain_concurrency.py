@@ -17,7 +17,7 @@ CONTAINERS = [dataclasses.replace(POD, container_id=f"c{number}") for number in 
 ECHOED = network("echo")
 
 
-def test_each_gets_its_own_result(runtime: Runtime, plugins: Plugins) -> None:
+def test_concurrent_adds_get_their_own_results(runtime: Runtime, plugins: Plugins) -> None:
     plugins.write("echo", ECHO)
 
     def add(attachment: Attachment) -> str:
@@ -32,7 +32,7 @@ def test_each_gets_its_own_result(runtime: Runtime, plugins: Plugins) -> None:
         assert entry.result["dns"]["domain"] == attachment.container_id
 
 
-def test_one_that_fails_leaves_the_others_alone(runtime: Runtime, plugins: Plugins) -> None:
+def test_a_failed_add_does_not_affect_concurrent_ones(runtime: Runtime, plugins: Plugins) -> None:
     refusal = json.dumps({"code": 7, "msg": "not this one"})
     choosy = f"#!/bin/sh\nif [ $CNI_CONTAINERID = c3 ]; then echo '{refusal}'; exit 1; fi\n" + ECHO.partition("\n")[2]
     plugins.write("echo", choosy)

@@ -58,8 +58,8 @@ def order(plugins: Plugins) -> list[str]:
 GC_OF_BOTH = ["GC one", "GC two"]
 
 
-class TestWhatIsDetached:
-    def test_each_attachment_that_is_not_valid_with_the_chain_backward(
+class TestDetached:
+    def test_each_invalid_attachment_is_detached_with_the_chain_backward(
         self, runtime: Runtime, attached: Plugins
     ) -> None:
         assert runtime.garbage_collect(CHAIN, [B.key]) == (A.key, A_SECOND.key)
@@ -67,34 +67,34 @@ class TestWhatIsDetached:
         assert order(attached) == [*stale, *GC_OF_BOTH]
         assert [each.attachment.key for each in runtime.attachments()] == [B.key]
 
-    def test_one_of_several_of_a_container(self, runtime: Runtime, attached: Plugins) -> None:
+    def test_one_of_several_attachments_of_a_container_is_detached(self, runtime: Runtime, attached: Plugins) -> None:
         assert runtime.garbage_collect(CHAIN, [A.key, B.key]) == (A_SECOND.key,)
 
-    def test_all_if_none_is_valid(self, runtime: Runtime, attached: Plugins) -> None:
+    def test_all_are_detached_if_none_is_valid(self, runtime: Runtime, attached: Plugins) -> None:
         assert runtime.garbage_collect(CHAIN, []) == (A.key, A_SECOND.key, B.key)
         assert runtime.attachments() == []
 
-    def test_none_if_all_are(self, runtime: Runtime, attached: Plugins) -> None:
+    def test_none_is_detached_if_all_are_valid(self, runtime: Runtime, attached: Plugins) -> None:
         assert runtime.garbage_collect(CHAIN, [A.key, A_SECOND.key, B.key]) == ()
         assert order(attached) == GC_OF_BOTH
 
-    def test_nothing_of_another_network(self, runtime: Runtime, attached: Plugins) -> None:
+    def test_attachments_of_another_network_are_kept(self, runtime: Runtime, attached: Plugins) -> None:
         other = CHAIN._replace(name="other")
         runtime.add(other, B)
         attached.forget_calls()
         assert runtime.garbage_collect(other, [AttachmentKey("x", "eth0")]) == (B.key,)
         assert len(runtime.attachments()) == 3
 
-    def test_a_network_whose_name_begins_alike_is_another(self, runtime: Runtime, attached: Plugins) -> None:
+    def test_a_network_name_is_not_matched_by_prefix(self, runtime: Runtime, attached: Plugins) -> None:
         """Names of cache files are ambiguous: `net-a-eth0` may be of network `net` or of `net-a`."""
         runtime.add(CHAIN._replace(name="net-a"), Attachment("c", "/run/netns/c", "eth0"))
         assert runtime.garbage_collect(CHAIN._replace(name="net-a"), []) == (AttachmentKey("c", "eth0"),)
         assert len(runtime.attachments()) == 3
 
-    def test_the_same_container_in_another_ifname_is_no_match(self, runtime: Runtime, attached: Plugins) -> None:
+    def test_a_valid_attachment_is_matched_by_container_and_ifname(self, runtime: Runtime, attached: Plugins) -> None:
         assert A.key in runtime.garbage_collect(CHAIN, [AttachmentKey("a", "eth1"), A_SECOND.key, B.key])
 
-    def test_with_the_parameters_of_its_add(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_an_attachment_is_detached_with_the_parameters_of_its_add(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("one", ADD=answer("1.1.0"))
         declaring = network({"type": "one", "capabilities": {"mac": True}}, version="1.1.0")
         runtime.add(declaring, A)
@@ -106,21 +106,23 @@ class TestWhatIsDetached:
         assert delete.stdin["prevResult"] == result("1.1.0")
 
     @pytest.mark.parametrize("version", OLD)
-    def test_in_every_version_where_plugins_know_no_gc(self, runtime: Runtime, plugins: Plugins, version: str) -> None:
+    def test_attachments_are_detached_in_versions_without_gc(
+        self, runtime: Runtime, plugins: Plugins, version: str
+    ) -> None:
         plugins.script("one", ADD=answer(version))
         runtime.add(network("one", version=version), B)
         assert runtime.garbage_collect(network("one", version=version), []) == (B.key,)
         assert order(plugins) == ["ADD one", "DEL one b/eth0"]
 
-    def test_what_was_added_in_another_version(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_an_attachment_added_in_another_version_is_detached(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("one", ADD=answer("0.4.0"))
         runtime.add(network("one", version="0.4.0"), B)
         runtime.garbage_collect(network("one", version="1.1.0"), [])
         assert plugins.calls()[1].stdin["prevResult"] == result("1.1.0")
 
 
-class TestWhatPluginsAreTold:
-    def test_the_valid_attachments_under_both_keys(self, runtime: Runtime, chain: Plugins) -> None:
+class TestPluginConfiguration:
+    def test_the_valid_attachments_are_passed_under_both_keys(self, runtime: Runtime, chain: Plugins) -> None:
         runtime.garbage_collect(
             network({"type": "one", "capabilities": {"mac": True}}, version="1.1.0"), [B.key, A.key]
         )
@@ -133,17 +135,17 @@ class TestWhatPluginsAreTold:
             "cni.dev/attachments": valid,
         }
 
-    def test_none_is_an_empty_list_and_not_an_absent_key(self, runtime: Runtime, chain: Plugins) -> None:
+    def test_no_valid_attachments_are_passed_as_an_empty_list(self, runtime: Runtime, chain: Plugins) -> None:
         runtime.garbage_collect(CHAIN, [])
         assert chain.calls()[0].stdin["cni.dev/valid-attachments"] == []
         assert chain.calls()[0].stdin["cni.dev/attachments"] == []
 
-    def test_also_of_attachments_that_are_not_cached(self, runtime: Runtime, chain: Plugins) -> None:
+    def test_valid_attachments_that_are_not_cached_are_passed(self, runtime: Runtime, chain: Plugins) -> None:
         runtime.garbage_collect(CHAIN, iter([AttachmentKey("elsewhere", "eth0")]))
         for call in chain.calls():
             assert call.stdin["cni.dev/valid-attachments"] == [{"containerID": "elsewhere", "ifname": "eth0"}]
 
-    def test_the_variables_of_an_attachment_are_there_and_empty(self, runtime: Runtime, chain: Plugins) -> None:
+    def test_variables_of_an_attachment_are_set_and_empty(self, runtime: Runtime, chain: Plugins) -> None:
         runtime.garbage_collect(CHAIN, [])
         environment = chain.calls()[0].environment
         assert {key: value for key, value in environment.items() if key.startswith("CNI_")} == {
@@ -156,7 +158,7 @@ class TestWhatPluginsAreTold:
         }
 
 
-def test_a_list_that_disables_it_has_nothing_done(runtime: Runtime, attached: Plugins) -> None:
+def test_a_list_may_disable_garbage_collection(runtime: Runtime, attached: Plugins) -> None:
     assert runtime.garbage_collect(CHAIN._replace(disable_gc=True), []) == ()
     assert order(attached) == []
     assert len(runtime.attachments()) == 3
@@ -173,25 +175,21 @@ class TestFailures:
         assert isinstance(causes, ExceptionGroup)
         return str(caught.value), causes.exceptions
 
-    def test_a_del_that_fails_leaves_its_attachment_for_the_next_time(
-        self, runtime: Runtime, attached: Plugins
-    ) -> None:
+    def test_a_failed_del_keeps_the_attachment_for_a_retry(self, runtime: Runtime, attached: Plugins) -> None:
         attached.script("two", DEL=REFUSAL)
         assert len(self.fail(runtime)[1]) == 2
         assert order(attached) == ["DEL two a/eth0", "DEL two a/net1", *GC_OF_BOTH]
         attached.script("two")
         assert runtime.garbage_collect(CHAIN, [B.key]) == (A.key, A_SECOND.key)
 
-    def test_a_gc_that_fails_does_not_keep_the_next_plugin_from_its_own(
-        self, runtime: Runtime, attached: Plugins
-    ) -> None:
+    def test_a_failed_gc_does_not_stop_the_next_plugin(self, runtime: Runtime, attached: Plugins) -> None:
         attached.script("one", GC=REFUSAL)
         [cause] = self.fail(runtime)[1]
         assert order(attached)[-2:] == GC_OF_BOTH
         assert isinstance(cause, PluginCallError)
         assert (cause.plugin, cause.command, cause.code) == ("one", "GC", 11)
 
-    def test_all_are_in_the_message(self, runtime: Runtime, attached: Plugins) -> None:
+    def test_the_error_contains_all_failures(self, runtime: Runtime, attached: Plugins) -> None:
         attached.script("one", DEL=REFUSAL, GC=REFUSAL)
         assert self.fail(runtime)[0] == (
             "network net: garbage collection incomplete: "
@@ -199,28 +197,26 @@ class TestFailures:
             "attachment a/net1: plugin one failed (DEL): not now (code 11); plugin one failed (GC): not now (code 11)"
         )
 
-    def test_a_plugin_that_is_not_there(self, runtime: Runtime, attached: Plugins) -> None:
+    def test_a_missing_plugin_is_reported(self, runtime: Runtime, attached: Plugins) -> None:
         (attached.directory / "two").unlink()
         assert len(self.fail(runtime)[1]) == 3
         assert order(attached) == ["GC one"]
 
-    def test_one_that_hangs_costs_no_other_its_turn(
+    def test_a_hanging_plugin_does_not_stop_the_others(
         self, make_runtime: Callable[..., Runtime], runtime: Runtime, attached: Plugins
     ) -> None:
         attached.write("one", "#!/bin/sh\nexec sleep 300\n")
         assert [type(cause) for cause in self.fail(make_runtime(timeout=1.0))[1]] == [PluginTimeoutError] * 3
         assert order(attached) == ["DEL two a/eth0", "DEL two a/net1", "GC two"]
 
-    def test_a_cache_that_cannot_be_listed_is_told_before_anything_is_done(
-        self, chain: Plugins, tmp_path: Path
-    ) -> None:
+    def test_an_unreadable_cache_is_reported_before_anything_is_detached(self, chain: Plugins, tmp_path: Path) -> None:
         (tmp_path / "results").write_text("")
         with pytest.raises(ResultError, match=rf"{tmp_path}/results: cannot be read: Not a directory"):
             Runtime([str(chain.directory)], cache_dir=str(tmp_path)).garbage_collect(CHAIN, [])
         assert order(chain) == []
 
 
-def test_entries_that_tell_of_no_attachment_are_passed_over_with_a_warning(
+def test_entries_without_an_attachment_are_skipped_with_a_warning(
     runtime: Runtime, attached: Plugins, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "cache" / "results" / "net-x-eth0").write_text("{")
@@ -230,7 +226,7 @@ def test_entries_that_tell_of_no_attachment_are_passed_over_with_a_warning(
     assert order(attached) == GC_OF_BOTH
 
 
-def test_it_can_be_repeated(runtime: Runtime, attached: Plugins) -> None:
+def test_garbage_collection_is_idempotent(runtime: Runtime, attached: Plugins) -> None:
     runtime.garbage_collect(CHAIN, [])
     assert runtime.garbage_collect(CHAIN, []) == ()
     runtime.delete(CHAIN, POD)

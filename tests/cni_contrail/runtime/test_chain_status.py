@@ -27,19 +27,21 @@ def asked(plugins: Plugins) -> list[str]:
     return [f"{call.command} {call.plugin}" for call in plugins.calls()]
 
 
-def test_every_plugin_is_asked_in_order(runtime: Runtime, chain: Plugins) -> None:
+def test_status_runs_every_plugin_in_order(runtime: Runtime, chain: Plugins) -> None:
     runtime.status(CHAIN)
     assert asked(chain) == ["STATUS one", "STATUS two", "STATUS three"]
 
 
 @pytest.mark.parametrize("version", SUPPORTED[:-1])
-def test_before_its_version_none_is(runtime: Runtime, chain: Plugins, version: str) -> None:
+def test_before_1_1_0_no_plugin_is_executed(runtime: Runtime, chain: Plugins, version: str) -> None:
     runtime.status(network("one", version=version))
     assert asked(chain) == []
 
 
 @pytest.mark.parametrize("code", [50, 51])
-def test_the_first_that_is_not_ready_is_told_with_its_code(runtime: Runtime, chain: Plugins, code: int) -> None:
+def test_the_first_plugin_that_is_not_ready_is_reported_with_its_code(
+    runtime: Runtime, chain: Plugins, code: int
+) -> None:
     chain.script("two", STATUS=refusal(code))
     with pytest.raises(PluginCallError) as caught:
         runtime.status(CHAIN)
@@ -47,18 +49,18 @@ def test_the_first_that_is_not_ready_is_told_with_its_code(runtime: Runtime, cha
     assert asked(chain) == ["STATUS one", "STATUS two"]
 
 
-def test_one_that_is_not_there_is_told(runtime: Runtime, chain: Plugins) -> None:
+def test_a_missing_plugin_is_reported(runtime: Runtime, chain: Plugins) -> None:
     with pytest.raises(PluginFailedError, match="plugin four: not found"):
         runtime.status(network("one", "four", version="1.1.0"))
 
 
-def test_one_that_hangs_is_killed(plugins: Plugins) -> None:
+def test_a_hanging_plugin_is_killed(plugins: Plugins) -> None:
     plugins.write("one", "#!/bin/sh\nexec sleep 300\n")
     with pytest.raises(PluginTimeoutError):
         Runtime([str(plugins.directory)], timeout=0.1).status(network("one", version="1.1.0"))
 
 
-def test_the_variables_of_an_attachment_are_there_and_empty(runtime: Runtime, chain: Plugins) -> None:
+def test_variables_of_an_attachment_are_set_and_empty(runtime: Runtime, chain: Plugins) -> None:
     runtime.status(network("one", version="1.1.0"))
     environment = chain.calls()[0].environment
     assert {key: value for key, value in environment.items() if key.startswith("CNI_")} == {
@@ -71,7 +73,7 @@ def test_the_variables_of_an_attachment_are_there_and_empty(runtime: Runtime, ch
     }
 
 
-def test_the_configuration_is_the_plugins_with_name_and_version_alone(runtime: Runtime, chain: Plugins) -> None:
+def test_the_configuration_adds_only_name_and_version(runtime: Runtime, chain: Plugins) -> None:
     plugin = {"type": "one", "capabilities": {"mac": True}, "ipam": {"type": "host-local"}}
     runtime.status(network(plugin, version="1.1.0"))
     assert chain.calls()[0].stdin == {
@@ -82,6 +84,6 @@ def test_the_configuration_is_the_plugins_with_name_and_version_alone(runtime: R
     }
 
 
-def test_what_a_ready_plugin_writes_is_ignored(runtime: Runtime, plugins: Plugins) -> None:
+def test_output_of_a_ready_plugin_is_ignored(runtime: Runtime, plugins: Plugins) -> None:
     plugins.script("one", STATUS=Answer("ready", "well\n"))
     runtime.status(network("one", version="1.1.0"))

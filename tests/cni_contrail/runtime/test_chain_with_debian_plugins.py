@@ -103,7 +103,7 @@ def test_capability_arguments_reach_the_plugin_that_declares_them(
     assert result["ips"][0]["address"] == "10.99.0.2/24"
 
 
-def test_a_portmap_behind_it_takes_its_result(
+def test_portmap_accepts_the_previous_result(
     debian: Runtime, make_list: Callable[..., NetworkList], attachment: Attachment, node: Netns
 ) -> None:
     chain = make_list({"type": "portmap", "capabilities": {"portMappings": True}}, version="1.0.0")
@@ -135,7 +135,7 @@ def test_the_loopback_plugin_runs_from_a_single_configuration(debian: Runtime, p
     assert "UP" in pod.ip("link", "show", "lo")
 
 
-def test_a_refusal_of_a_real_plugin_is_told_with_its_code(
+def test_an_error_of_a_real_plugin_is_reported_with_its_code(
     debian: Runtime, make_list: Callable[..., NetworkList], attachment: Attachment, node: Netns
 ) -> None:
     bridge = make_list(version="1.0.0")
@@ -146,7 +146,7 @@ def test_a_refusal_of_a_real_plugin_is_told_with_its_code(
     assert "failed to open netns" in caught.value.msg
 
 
-def test_del_with_the_namespace_gone_frees_the_address(
+def test_del_without_the_namespace_releases_the_address(
     debian: Runtime,
     make_list: Callable[..., NetworkList],
     attachment: Attachment,
@@ -166,12 +166,12 @@ def test_del_with_the_namespace_gone_frees_the_address(
 
 
 @pytest.mark.parametrize("plugin", sorted(os.listdir("/usr/lib/cni")))
-def test_every_one_says_which_versions_it_supports(debian: Runtime, plugin: str) -> None:
+def test_every_plugin_reports_its_versions(debian: Runtime, plugin: str) -> None:
     document = {"cniVersion": "1.0.0", "name": "real", "plugins": [{"type": plugin}]}
     debian.check_versions(parse_list(json.dumps(document).encode(), origin="real.conflist"))
 
 
-def test_a_version_that_they_do_not_support_yet_is_told_before_and_at_an_add(
+def test_an_unsupported_version_is_reported_before_and_at_add(
     debian: Runtime, make_list: Callable[..., NetworkList], attachment: Attachment, node: Netns
 ) -> None:
     bridge = make_list(version="1.1.0")
@@ -184,7 +184,7 @@ def test_a_version_that_they_do_not_support_yet_is_told_before_and_at_an_add(
     assert caught.value.code == 1
 
 
-def test_garbage_of_a_chain_is_freed_and_what_is_valid_stays(
+def test_garbage_collection_removes_stale_attachments_and_keeps_valid_ones(
     debian: Runtime,
     make_list: Callable[..., NetworkList],
     attachment: Attachment,
@@ -207,7 +207,7 @@ def test_garbage_of_a_chain_is_freed_and_what_is_valid_stays(
     assert pod.links() == []
 
 
-def test_a_result_that_another_version_of_the_list_left_is_understood(
+def test_a_result_cached_in_another_version_is_converted(
     debian: Runtime, make_list: Callable[..., NetworkList], attachment: Attachment, node: Netns, pod: Netns
 ) -> None:
     with inside(node.path):

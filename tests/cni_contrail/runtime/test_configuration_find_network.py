@@ -22,7 +22,7 @@ def found(directory: Path, name: str) -> str:
     return find_network(str(directory), name).plugins[0].type
 
 
-def test_the_first_list_by_file_name_wins(tmp_path: Path) -> None:
+def test_the_first_list_by_file_name_is_found(tmp_path: Path) -> None:
     write_list(tmp_path / "20.conflist", name="net", kind="second")
     write_list(tmp_path / "10.conflist", name="net", kind="first")
     write_list(tmp_path / "00.conflist", name="other", kind="other")
@@ -35,13 +35,13 @@ def test_a_list_comes_before_a_single_configuration(tmp_path: Path) -> None:
     assert found(tmp_path, "net") == "list"
 
 
-def test_conf_and_json_are_of_one_order(tmp_path: Path) -> None:
+def test_conf_and_json_are_sorted_together(tmp_path: Path) -> None:
     write_single(tmp_path / "20.conf", name="net", kind="conf")
     write_single(tmp_path / "10.json", name="net", kind="json")
     assert found(tmp_path, "net") == "json"
 
 
-def test_other_files_and_directories_are_passed_over(tmp_path: Path) -> None:
+def test_other_files_and_directories_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "00.conflist").mkdir()
     (tmp_path / "01.conflist.bak").write_text("{")
     (tmp_path / ".10.conflist.tmp").write_text("{")
@@ -49,25 +49,25 @@ def test_other_files_and_directories_are_passed_over(tmp_path: Path) -> None:
     assert found(tmp_path, "net") == "bridge"
 
 
-def test_a_name_that_no_file_has_is_told(tmp_path: Path) -> None:
+def test_an_unknown_name_is_reported(tmp_path: Path) -> None:
     write_list(tmp_path / "10.conflist", name="net", kind="bridge")
     with pytest.raises(NetworkConfigurationError, match=r"network 'web': not found in "):
         find_network(str(tmp_path), "web")
 
 
-def test_a_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NetworkConfigurationError, match=r"none: cannot be read: No such file"):
         find_network(str(tmp_path / "none"), "net")
 
 
-def test_a_broken_file_in_the_way_is_an_error_and_not_passed_over(tmp_path: Path) -> None:
+def test_an_invalid_file_before_the_network_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "05.conflist").write_text("{")
     write_list(tmp_path / "10.conflist", name="net", kind="bridge")
     with pytest.raises(NetworkConfigurationError, match=r"05.conflist: is not JSON"):
         find_network(str(tmp_path), "net")
 
 
-def test_a_broken_file_behind_is_not_read(tmp_path: Path) -> None:
+def test_an_invalid_file_after_the_network_is_not_read(tmp_path: Path) -> None:
     write_list(tmp_path / "05.conflist", name="net", kind="bridge")
     (tmp_path / "10.conflist").write_text("{")
     assert found(tmp_path, "net") == "bridge"

@@ -32,31 +32,31 @@ def plugins_of(path: str) -> list[str]:
 BRIDGE = [{"type": "bridge"}]
 
 
-def test_they_come_behind_those_of_the_list_by_file_name(confs: Path) -> None:
+def test_they_follow_the_plugins_of_the_list_by_file_name(confs: Path) -> None:
     assert plugins_of(write_list(confs, plugins=BRIDGE)) == ["bridge", "portmap", "tuning"]
 
 
-def test_they_are_read_as_those_of_the_list_are(confs: Path) -> None:
+def test_they_are_validated_like_those_of_the_list(confs: Path) -> None:
     portmap, tuning = load_file(write_list(confs)).plugins
     assert portmap.document == {"type": "portmap", "snat": True}
     assert tuning.capabilities == {"mac"}
 
 
-def test_they_alone_make_a_network(confs: Path) -> None:
+def test_a_list_may_have_no_plugins_of_its_own(confs: Path) -> None:
     assert plugins_of(write_list(confs)) == ["portmap", "tuning"]
 
 
-def test_a_list_may_do_without_them(confs: Path) -> None:
+def test_a_list_may_disable_them(confs: Path) -> None:
     assert plugins_of(write_list(confs, plugins=BRIDGE, loadOnlyInlinedPlugins=True)) == ["bridge"]
 
 
-def test_a_list_without_any_plugin_is_refused(confs: Path) -> None:
+def test_a_list_without_any_plugin_is_rejected(confs: Path) -> None:
     for keys in ({"loadOnlyInlinedPlugins": True}, {"name": "other"}):
         with pytest.raises(NetworkConfigurationError, match=r"conflist: key 'plugins': is missing$"):
             load_file(write_list(confs, **keys))
 
 
-def test_other_files_and_other_networks_are_none_of_its_business(confs: Path) -> None:
+def test_other_files_and_other_networks_are_ignored(confs: Path) -> None:
     (confs / "net" / "30-more.json").write_text("{")
     (confs / "net" / "40-more.conflist").write_text("{")
     (confs / "net" / "50-more.conf").mkdir()
@@ -64,12 +64,12 @@ def test_other_files_and_other_networks_are_none_of_its_business(confs: Path) ->
     assert plugins_of(write_list(confs, "other", plugins=BRIDGE)) == ["bridge"]
 
 
-def test_a_file_of_that_name_is_no_directory_of_plugins(tmp_path: Path) -> None:
+def test_a_file_with_the_directorys_name_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "net").write_text("")
     assert plugins_of(write_list(tmp_path, plugins=BRIDGE)) == ["bridge"]
 
 
-def test_a_name_cannot_lead_out_of_the_directory(confs: Path) -> None:
+def test_a_name_cannot_escape_the_directory(confs: Path) -> None:
     (confs / "inner").mkdir()
     path = confs / "inner" / "10-net.conflist"
     path.write_text(json.dumps({"name": "../net", "plugins": BRIDGE}))
@@ -78,18 +78,18 @@ def test_a_name_cannot_lead_out_of_the_directory(confs: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("{}", "key 'type': is missing")])
-def test_a_broken_one_is_told_by_its_own_path(confs: Path, text: str, said: str) -> None:
+def test_an_invalid_one_is_reported_with_its_path(confs: Path, text: str, said: str) -> None:
     broken = confs / "net" / "30-broken.conf"
     broken.write_text(text)
     with pytest.raises(NetworkConfigurationError, match=rf"^{broken}: {said}"):
         load_file(write_list(confs))
 
 
-def test_they_are_there_when_a_network_is_found_by_its_name(confs: Path) -> None:
+def test_find_network_loads_them(confs: Path) -> None:
     write_list(confs, plugins=BRIDGE)
     assert [plugin.type for plugin in find_network(str(confs), "net").plugins] == ["bridge", "portmap", "tuning"]
 
 
-def test_the_list_alone_is_its_source(confs: Path) -> None:
+def test_the_source_is_only_the_list(confs: Path) -> None:
     path = write_list(confs, plugins=BRIDGE)
     assert load_file(path).source == Path(path).read_bytes()

@@ -33,24 +33,24 @@ def offering(**keys: Any) -> NetworkList:
         ("0.4.0", ["0.10.0"], "0.4.0"),
     ],
 )
-def test_wherever_it_stands(stated: str, offered: list[str], taken: str) -> None:
+def test_the_highest_supported_version_is_selected_in_any_order(stated: str, offered: list[str], taken: str) -> None:
     assert offering(cniVersion=stated, cniVersions=offered).version == taken
 
 
-def test_the_list_alone_will_do() -> None:
+def test_cni_versions_suffices_without_cni_version() -> None:
     assert offering(cniVersions=["0.4.0", "1.0.0"]).version == "1.0.0"
 
 
 @PATIENT
 @given(st.lists(st.sampled_from(SUPPORTED), min_size=1), st.lists(st.sampled_from(FUTURE)), st.randoms())
-def test_in_any_order_and_whatever_comes_later(known: list[str], later: list[str], random: Any) -> None:
+def test_unsupported_later_versions_are_ignored(known: list[str], later: list[str], random: Any) -> None:
     mixed = [*known, *later]
     random.shuffle(mixed)
     assert offering(cniVersion=mixed[0], cniVersions=mixed[1:]).version == max(known, key=SUPPORTED.index)
 
 
 @pytest.mark.parametrize("offered", [[], ["1.2.0"], ["0.9.0"]])
-def test_a_list_that_offers_none_is_refused(offered: list[str]) -> None:
+def test_a_list_without_a_supported_version_is_rejected(offered: list[str]) -> None:
     with pytest.raises(
         NetworkConfigurationError, match=r"^x.conflist: key 'cniVersions': must contain one of 0.1.0, .*, 1.1.0$"
     ):
@@ -68,14 +68,14 @@ def test_a_list_that_offers_none_is_refused(offered: list[str]) -> None:
         (["1.0.0\n"], "cniVersions[0]", r"not '1.0.0\n'"),
     ],
 )
-def test_what_is_no_version_is_refused(offered: Any, key: str, problem: str) -> None:
+def test_a_malformed_version_is_rejected(offered: Any, key: str, problem: str) -> None:
     with pytest.raises(NetworkConfigurationError) as caught:
         offering(cniVersion="1.0.0", cniVersions=offered)
     assert str(caught.value).startswith(f"x.conflist: key '{key}': ")
     assert problem in str(caught.value)
 
 
-def test_a_single_configuration_offers_one_alone() -> None:
+def test_a_single_configuration_has_one_version() -> None:
     document = {"cniVersion": "0.4.0", "cniVersions": ["1.0.0"], "name": "net", "type": "bridge"}
     network = parse_single(json.dumps(document).encode(), origin="x.conf")
     assert network.version == "0.4.0"

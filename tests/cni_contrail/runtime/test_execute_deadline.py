@@ -51,7 +51,7 @@ def both_ends(fifo: Path) -> Iterator[None]:
     os.close(descriptor)
 
 
-def test_the_plugin_and_what_it_started_are_killed(make_runtime: Callable[..., Runtime], sleeper: Path) -> None:
+def test_the_plugin_and_its_children_are_killed(make_runtime: Callable[..., Runtime], sleeper: Path) -> None:
     with both_ends(sleeper / "started"):
         began = time.monotonic()
         with pytest.raises(PluginTimeoutError, match=rf"plugin {sleeper}/bridge: timed out and was killed"):
@@ -60,7 +60,7 @@ def test_the_plugin_and_what_it_started_are_killed(make_runtime: Callable[..., R
     assert ends(int((sleeper / "child").read_text()), within=5)
 
 
-def test_an_interrupt_kills_it_too(runtime: Runtime, sleeper: Path) -> None:
+def test_an_interrupt_kills_the_plugin(runtime: Runtime, sleeper: Path) -> None:
     def interrupt_when_started() -> None:
         with open(sleeper / "started", "rb") as started:
             started.readline()
@@ -74,7 +74,7 @@ def test_an_interrupt_kills_it_too(runtime: Runtime, sleeper: Path) -> None:
     assert ends(int((sleeper / "child").read_text()), within=5)
 
 
-def test_an_interrupt_while_it_is_started_kills_it_too(
+def test_an_interrupt_while_the_plugin_starts_kills_it(
     runtime: Runtime, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plugins.write("bridge", "#!/bin/sh\nexec sleep 300\n")
@@ -92,7 +92,7 @@ def test_an_interrupt_while_it_is_started_kills_it_too(
     assert started[0].returncode == -signal.SIGKILL
 
 
-def test_the_deadline_is_one_for_the_whole_chain(make_runtime: Callable[..., Runtime], plugins: Plugins) -> None:
+def test_one_deadline_applies_to_the_whole_chain(make_runtime: Callable[..., Runtime], plugins: Plugins) -> None:
     plugins.script("quick", ADD=added())
     plugins.write("slow", "#!/bin/sh\nexec sleep 300\n")
     with pytest.raises(PluginTimeoutError, match="slow"):
@@ -100,7 +100,7 @@ def test_the_deadline_is_one_for_the_whole_chain(make_runtime: Callable[..., Run
     assert [call.plugin for call in plugins.calls()] == ["quick"]
 
 
-def test_what_a_plugin_leaves_running_after_a_good_answer_is_left_alone(runtime: Runtime, plugins: Plugins) -> None:
+def test_a_process_left_running_after_a_success_is_not_killed(runtime: Runtime, plugins: Plugins) -> None:
     daemon = plugins.directory / "daemon"
     plugins.write("bridge", f"#!/bin/sh\nsleep 300 > /dev/null 2>&1 &\necho $! > {daemon}\necho '{{}}'\n")
     runtime.add(network("bridge"), POD)

@@ -25,31 +25,31 @@ def raising_handlers() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_one_that_arrives_meanwhile_is_raised_at_the_end(number: signal.Signals) -> None:
+def test_a_deferred_signal_is_raised_at_the_end(number: signal.Signals) -> None:
     done: list[str] = []
     with pytest.raises(KeyboardInterrupt):
         interrupt_and_go_on(number, done)
     assert done
 
 
-def test_none_is_raised_if_none_arrived() -> None:
+def test_no_signal_is_raised_if_none_arrived() -> None:
     with interrupts_held():
         pass
 
 
-def test_an_error_inside_comes_first() -> None:
+def test_a_deferred_signal_is_raised_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError), interrupts_held():
         _ = 1 / 0
 
 
-def test_the_handlers_of_before_are_back_afterwards() -> None:
+def test_the_previous_handlers_are_restored() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with interrupts_held():
         assert signal.getsignal(signal.SIGINT) not in before
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-def test_other_threads_have_nothing_to_hold_back() -> None:
+def test_other_threads_defer_nothing() -> None:
     handlers: list[object] = []
 
     def look() -> None:
@@ -62,7 +62,7 @@ def test_other_threads_have_nothing_to_hold_back() -> None:
     assert handlers == [signal.getsignal(signal.SIGINT)]
 
 
-def test_sigterm_interrupts_for_as_long_as_it_is_asked_to() -> None:
+def test_sigterm_interrupts_only_in_the_body() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt), sigterm_interrupts():
         signal.raise_signal(signal.SIGTERM)

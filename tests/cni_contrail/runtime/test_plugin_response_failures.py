@@ -24,7 +24,7 @@ def failure(runtime: Runtime, plugins: Plugins, answer: Answer) -> CniRuntimeErr
 
 
 class TestErrorObjects:
-    def test_code_message_and_details_are_kept(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_code_message_and_details_are_in_the_error(self, runtime: Runtime, plugins: Plugins) -> None:
         written = {"cniVersion": "1.0.0", "code": 11, "msg": "agent away", "details": "connection refused"}
         error = failure(runtime, plugins, Answer(json.dumps(written), status=1))
         assert isinstance(error, PluginCallError)
@@ -32,11 +32,11 @@ class TestErrorObjects:
         assert (error.code, error.msg, error.details) == (11, "agent away", "connection refused")
         assert str(error) == "plugin bridge failed (ADD): agent away; connection refused (code 11)"
 
-    def test_details_may_be_absent(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_details_are_optional(self, runtime: Runtime, plugins: Plugins) -> None:
         error = failure(runtime, plugins, Answer('{"code": 100, "msg": "broken"}', status=1))
         assert str(error) == "plugin bridge failed (ADD): broken (code 100)"
 
-    def test_any_exit_status_but_zero_is_a_failure(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_any_nonzero_exit_status_is_a_failure(self, runtime: Runtime, plugins: Plugins) -> None:
         assert isinstance(failure(runtime, plugins, Answer('{"code": 5, "msg": "x"}', status=77)), PluginCallError)
 
 
@@ -59,13 +59,15 @@ class TestNoErrorObject:
             ),
         ],
     )
-    def test_what_it_wrote_is_repeated(self, runtime: Runtime, plugins: Plugins, answer: Answer, message: str) -> None:
+    def test_the_error_quotes_the_output(
+        self, runtime: Runtime, plugins: Plugins, answer: Answer, message: str
+    ) -> None:
         error = failure(runtime, plugins, answer)
         assert isinstance(error, PluginFailedError)
         assert str(error) == message
 
     @pytest.mark.parametrize("written", [{"msg": "x"}, {"code": "7", "msg": "x"}, {"code": 7}])
-    def test_an_object_without_code_or_message_is_none(
+    def test_an_object_without_code_or_message_is_no_error_object(
         self, runtime: Runtime, plugins: Plugins, written: dict[str, Any]
     ) -> None:
         error = failure(runtime, plugins, Answer(json.dumps(written), status=1))
@@ -74,7 +76,7 @@ class TestNoErrorObject:
     def test_long_output_is_cut(self, runtime: Runtime, plugins: Plugins) -> None:
         assert len(str(failure(runtime, plugins, Answer("x" * 100_000, status=1)))) < 1200
 
-    def test_a_crash_is_told_by_its_signal(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_a_crash_is_reported_with_its_signal(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.write("bridge", "#!/bin/sh\nkill -SEGV $$\n")
         with pytest.raises(PluginFailedError, match=r"\(ADD, killed by signal 11\) with no error message"):
             runtime.add(BRIDGE, POD)
@@ -91,7 +93,7 @@ class TestResults:
         with pytest.raises(PluginFailedError, match=rf"plugin bridge succeeded \(ADD\) without a result: {quoted}"):
             runtime.add(BRIDGE, POD)
 
-    def test_one_of_another_version_is_a_failure(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_a_result_of_another_version_is_a_failure(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("bridge", ADD=added(result("0.4.0")))
         with pytest.raises(
             ResultError, match=r"plugin bridge: result has CNI version '0.4.0', its configuration 1.0.0"
@@ -99,7 +101,7 @@ class TestResults:
             runtime.add(BRIDGE, POD)
 
     @pytest.mark.parametrize("stated", [{}, {"cniVersion": ""}])
-    def test_one_without_version_has_that_of_the_configuration(
+    def test_a_result_without_version_has_that_of_the_configuration(
         self, runtime: Runtime, plugins: Plugins, stated: dict[str, str]
     ) -> None:
         plugins.script("bridge", ADD=added({"dns": {"domain": "x"}, **stated}))
@@ -113,35 +115,35 @@ class TestResults:
 
 
 class TestExecutables:
-    def test_one_that_is_not_there_is_told_with_the_directories(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_a_missing_plugin_is_reported_with_the_directories(self, runtime: Runtime, plugins: Plugins) -> None:
         with pytest.raises(PluginFailedError, match=rf"plugin bridge: not found in {plugins.directory}"):
             runtime.add(BRIDGE, POD)
 
-    def test_no_directory_at_all_is_told(self) -> None:
+    def test_an_empty_list_of_directories_is_reported(self) -> None:
         with pytest.raises(PluginFailedError, match="plugin bridge: not found in an empty list"):
             Runtime([]).add(BRIDGE, POD)
 
-    def test_a_directory_of_that_name_is_none(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_a_directory_is_no_plugin(self, runtime: Runtime, plugins: Plugins) -> None:
         (plugins.directory / "bridge").mkdir()
         with pytest.raises(PluginFailedError, match="bridge: not found in"):
             runtime.add(BRIDGE, POD)
 
-    def test_one_that_may_not_be_executed_is_told(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_a_file_without_execute_permission_is_reported(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.write("bridge", "#!/bin/sh\n").chmod(stat.S_IRUSR)
         with pytest.raises(PluginFailedError, match=r"bridge: cannot be executed: Permission denied"):
             runtime.add(BRIDGE, POD)
 
-    def test_one_that_is_no_program_is_told(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_a_file_that_is_no_program_is_reported(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.write("bridge", "\x01\x02")
         with pytest.raises(PluginFailedError, match=r"bridge: cannot be executed: Exec format error"):
             runtime.add(BRIDGE, POD)
 
-    def test_one_that_does_not_read_its_configuration_still_answers(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_a_plugin_need_not_read_its_configuration(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.write("bridge", f"#!/bin/sh\nexec <&-\necho '{json.dumps(result())}'\n")
         big = network({"type": "bridge", "filler": "x" * 1_000_000})
         assert runtime.add(big, POD) == result()
 
-    def test_a_relative_directory_becomes_an_absolute_path(
+    def test_a_relative_directory_is_made_absolute(
         self, plugins: Plugins, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         plugins.write("bridge", '#!/bin/sh\necho "{\\"dns\\": {\\"domain\\": \\"$0\\"}}"\n')
@@ -153,7 +155,7 @@ class TestExecutables:
 class TestBeingInstalled:
     """A file that is open for writing cannot be executed: an installer is still copying it."""
 
-    def test_it_is_tried_again_until_it_is_written(self, runtime: Runtime, plugins: Plugins) -> None:
+    def test_a_plugin_being_installed_is_retried(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("bridge", ADD=added())
         writer = os.open(plugins.directory / "bridge", os.O_WRONLY)
         closing = threading.Timer(0.15, os.close, [writer])
@@ -161,7 +163,7 @@ class TestBeingInstalled:
         assert runtime.add(BRIDGE, POD) == result()
         closing.join()
 
-    def test_it_is_given_up_within_the_deadline(self, plugins: Plugins, tmp_path: Path) -> None:
+    def test_retries_end_at_the_deadline(self, plugins: Plugins, tmp_path: Path) -> None:
         plugins.script("bridge", ADD=added())
         impatient = Runtime([str(plugins.directory)], cache_dir=str(tmp_path), timeout=0.05)
         with (

@@ -19,7 +19,7 @@ ADDRESS = "must be an address with its prefix length"
 
 @PATIENT
 @given(st.sampled_from(SUPPORTED).flatmap(results))
-def test_what_is_well_formed_has_no_problem(result: dict[str, Any]) -> None:
+def test_a_valid_result_has_no_problem(result: dict[str, Any]) -> None:
     assert result_problem(result, result["cniVersion"]) is None
 
 
@@ -48,7 +48,7 @@ def test_what_is_well_formed_has_no_problem(result: dict[str, Any]) -> None:
         ({"dns": {"domain": 1}}, "dns.domain must be a string, not 1"),
     ],
 )
-def test_the_key_and_the_value_are_told(parts: dict[str, Any], problem: str) -> None:
+def test_a_problem_names_key_and_value(parts: dict[str, Any], problem: str) -> None:
     assert result_problem(parts, "1.1.0") == problem
 
 
@@ -63,29 +63,29 @@ def test_the_key_and_the_value_are_told(parts: dict[str, Any], problem: str) -> 
         ({"dns": 1}, "dns must be an object, not 1"),
     ],
 )
-def test_in_the_first_versions_too(parts: dict[str, Any], problem: str) -> None:
+def test_results_of_0_1_0_and_0_2_0_are_validated(parts: dict[str, Any], problem: str) -> None:
     assert result_problem(parts, "0.2.0") == problem
 
 
 @pytest.mark.parametrize("index", [-1, 1, 2])
-def test_an_index_that_means_no_interface_is_told(index: int) -> None:
+def test_an_interface_index_out_of_range_is_a_problem(index: int) -> None:
     listed = result("1.1.0", ips=[{"address": "10.0.0.1/8", "interface": index}])
     assert result_problem(listed, "1.1.0") == f"ips[0].interface must be an index of 1 interfaces, not {index}"
 
 
-def test_null_is_as_good_as_absent() -> None:
+def test_null_equals_absent() -> None:
     parts = {"interfaces": None, "dns": None, "ips": [{"address": "10.0.0.1/8", "gateway": None, "interface": None}]}
     assert result_problem(parts, "1.0.0") is None
 
 
-def test_a_plugin_that_answers_one_is_named(runtime: Runtime, plugins: Plugins) -> None:
+def test_the_error_names_the_plugin_of_a_malformed_result(runtime: Runtime, plugins: Plugins) -> None:
     plugins.script("bridge", ADD=added(result("1.1.0", routes=[{"dst": "0.0.0.0"}])))
     with pytest.raises(ResultError, match=r"^plugin bridge: malformed result: routes\[0\]\.dst must be"):
         runtime.add(network("bridge", version="1.1.0"), POD)
     assert runtime.cached(network("bridge"), POD) is None
 
 
-def test_a_plugin_may_tell_all_that_1_1_0_knows(runtime: Runtime, plugins: Plugins) -> None:
+def test_all_fields_of_1_1_0_are_accepted(runtime: Runtime, plugins: Plugins) -> None:
     told = {
         "cniVersion": "1.1.0",
         "interfaces": [{"name": "eth0", "mtu": 1450, "socketPath": "/run/vhost", "pciID": "0000:00:01.0"}],

@@ -60,27 +60,25 @@ PER_FAMILY: dict[str, Any] = {
 
 class TestByExample:
     @pytest.mark.parametrize("version", NEWEST)
-    def test_1_0_0_is_given_what_1_1_0_brought(self, version: str) -> None:
+    def test_1_0_0_keeps_the_fields_of_1_1_0(self, version: str) -> None:
         assert convert_result(FULL, version) == FULL | {"cniVersion": version}
 
     @pytest.mark.parametrize("version", LISTED)
-    def test_before_it_addresses_bear_their_family_and_interfaces_lose_what_is_new(self, version: str) -> None:
+    def test_before_1_0_0_addresses_have_their_family_and_interfaces_lose_new_fields(self, version: str) -> None:
         assert convert_result(FULL, version) == WITH_FAMILIES | {"cniVersion": version}
 
     @pytest.mark.parametrize("version", LISTED)
-    def test_on_the_way_up_families_go(self, version: str) -> None:
+    def test_an_upgrade_removes_families(self, version: str) -> None:
         converted = convert_result(WITH_FAMILIES | {"cniVersion": version}, "1.1.0")
         assert converted == FULL | {"interfaces": WITH_FAMILIES["interfaces"]}
 
     @pytest.mark.parametrize("version", FLAT)
     @pytest.mark.parametrize("result", [FULL, WITH_FAMILIES | {"cniVersion": "0.4.0"}])
-    def test_in_the_first_versions_one_address_of_each_family_remains(
-        self, version: str, result: dict[str, Any]
-    ) -> None:
+    def test_0_2_0_keeps_one_address_per_family(self, version: str, result: dict[str, Any]) -> None:
         assert convert_result(result, version) == PER_FAMILY | {"cniVersion": version}
 
     @pytest.mark.parametrize("version", FLAT)
-    def test_from_them_lists_are_made(self, version: str) -> None:
+    def test_an_upgrade_from_0_2_0_builds_lists(self, version: str) -> None:
         assert convert_result(PER_FAMILY | {"cniVersion": version}, "1.0.0") == {
             "cniVersion": "1.0.0",
             "ips": [{"address": "10.1.0.5/24", "gateway": "10.1.0.1"}, {"address": "fd00::5/64"}],
@@ -88,7 +86,7 @@ class TestByExample:
             "dns": {"nameservers": ["10.1.0.2"]},
         }
 
-    def test_a_family_that_a_plugin_left_out_or_mistook_is_put_right(self) -> None:
+    def test_a_missing_or_wrong_family_is_corrected(self) -> None:
         listed = {"cniVersion": "0.3.1", "ips": [{"version": "4", "address": "fd00::5/64"}, {"address": "10.0.0.1/8"}]}
         assert convert_result(listed, "0.2.0") == {
             "cniVersion": "0.2.0",
@@ -96,31 +94,31 @@ class TestByExample:
             "ip6": {"ip": "fd00::5/64"},
         }
 
-    def test_keys_that_nobody_knows_stay_where_their_place_is(self) -> None:
+    def test_unknown_keys_are_kept(self) -> None:
         odd = {"cniVersion": "1.0.0", "interfaces": [{"name": "eth0", "colour": "red"}], "vendor.example/x": 1}
         assert convert_result(odd, "0.4.0") == odd | {"cniVersion": "0.4.0"}
 
-    def test_a_result_that_states_no_version_is_of_the_first_one(self) -> None:
+    def test_a_result_without_version_has_0_1_0(self) -> None:
         assert convert_result({"ip4": {"ip": "10.1.0.5/24"}}, "1.0.0")["ips"] == [{"address": "10.1.0.5/24"}]
 
 
-class TestWhatCannotBe:
+class TestRejected:
     @pytest.mark.parametrize("version", FLAT)
-    def test_no_address_cannot_be_told_in_the_first_versions(self, version: str) -> None:
+    def test_a_result_without_addresses_has_no_form_in_0_2_0(self, version: str) -> None:
         with pytest.raises(ResultError, match=r"without addresses: not possible before CNI version 0\.3\.0"):
             convert_result({"cniVersion": "1.0.0", "interfaces": []}, version)
 
     @pytest.mark.parametrize("version", FLAT)
-    def test_but_between_these_it_stays_as_it_is(self, version: str) -> None:
+    def test_a_result_without_addresses_is_unchanged_within_0_2_0(self, version: str) -> None:
         assert convert_result({"cniVersion": "0.1.0"}, version) == {"cniVersion": version}
 
     @pytest.mark.parametrize("stated", ["1.2.0", "9.9", "x"])
-    def test_a_version_that_is_not_known_is_told(self, stated: str) -> None:
+    def test_an_unknown_version_is_rejected(self, stated: str) -> None:
         with pytest.raises(ResultError, match=f"CNI version '{stated}' is not supported"):
             convert_result({"cniVersion": stated}, "1.0.0")
 
     @pytest.mark.parametrize("ips", [7, ["10.0.0.1"], [{}], [{"address": None}]])
-    def test_a_malformed_result_is_told(self, ips: Any) -> None:
+    def test_a_malformed_result_is_rejected(self, ips: Any) -> None:
         with pytest.raises(ResultError, match=r"result of CNI version 1\.0\.0: malformed: ips"):
             convert_result({"cniVersion": "1.0.0", "ips": ips}, "0.4.0")
 
@@ -145,19 +143,19 @@ def stripped(result: dict[str, Any], *keys: str) -> dict[str, Any]:
 class TestInvariants:
     @PATIENT
     @given(st.sampled_from(SUPPORTED).flatmap(results), st.sampled_from(SUPPORTED))
-    def test_a_version_of_the_same_form_changes_the_version_alone(self, result: dict[str, Any], version: str) -> None:
+    def test_versions_of_the_same_form_differ_only_in_the_version(self, result: dict[str, Any], version: str) -> None:
         forms = (FLAT, LISTED, NEWEST)
         if any({result["cniVersion"], version} <= set(form) for form in forms):
             assert convert_result(result, version) == result | {"cniVersion": version}
 
     @PATIENT
     @given(any_of(*LISTED), st.lists(st.sampled_from((*LISTED, *NEWEST))))
-    def test_up_and_back_down_nothing_is_lost(self, result: dict[str, Any], way: list[str]) -> None:
+    def test_an_upgrade_and_downgrade_lose_nothing(self, result: dict[str, Any], way: list[str]) -> None:
         assert along(result, [*way, result["cniVersion"]]) == result
 
     @PATIENT
     @given(any_of(*FLAT), st.sampled_from((*LISTED, *NEWEST)))
-    def test_up_from_the_first_versions_and_back_down_routes_lose_their_extras_alone(
+    def test_an_upgrade_from_0_2_0_and_downgrade_lose_only_extras_of_routes(
         self, result: dict[str, Any], version: str
     ) -> None:
         came_back = along(result, [version, result["cniVersion"]])
@@ -169,7 +167,7 @@ class TestInvariants:
 
     @PATIENT
     @given(any_of(*NEWEST), st.lists(st.sampled_from((*LISTED, *NEWEST))))
-    def test_down_to_families_and_back_up_interfaces_lose_their_extras_alone(
+    def test_a_downgrade_to_0_4_0_and_upgrade_lose_only_extras_of_interfaces(
         self, result: dict[str, Any], way: list[str]
     ) -> None:
         lost = INTERFACE_EXTRAS if set(way) & set(LISTED) else ()
@@ -177,7 +175,7 @@ class TestInvariants:
 
     @PATIENT
     @given(any_of(*LISTED, *NEWEST).filter(lambda result: "ips" in result), st.sampled_from(FLAT))
-    def test_down_to_the_first_versions_and_back_up_one_address_of_each_family_is_left(
+    def test_a_downgrade_to_0_2_0_and_upgrade_keep_one_address_per_family(
         self, result: dict[str, Any], version: str
     ) -> None:
         start = result["cniVersion"]
@@ -200,7 +198,7 @@ class TestInvariants:
 
     @PATIENT
     @given(st.sampled_from(SUPPORTED).flatmap(results), st.data())
-    def test_steps_between_lead_where_one_step_leads(self, result: dict[str, Any], data: st.DataObject) -> None:
+    def test_conversion_in_steps_equals_conversion_at_once(self, result: dict[str, Any], data: st.DataObject) -> None:
         start = SUPPORTED.index(result["cniVersion"])
         end = data.draw(st.integers(0 if result.get("ips") else 2, len(SUPPORTED) - 1))
         between = range(min(start, end), max(start, end) + 1)
@@ -209,7 +207,7 @@ class TestInvariants:
 
     @PATIENT
     @given(any_of(*SUPPORTED), st.sampled_from(SUPPORTED))
-    def test_the_given_result_is_left_as_it_was(self, result: dict[str, Any], version: str) -> None:
+    def test_the_given_result_is_not_modified(self, result: dict[str, Any], version: str) -> None:
         if version in FLAT and result["cniVersion"] not in FLAT and "ips" not in result:
             return
         before = repr(result)

@@ -28,20 +28,20 @@ def name() -> Iterator[str]:
     remove_sandbox(os.path.join(NETNS_DIR, chosen))
 
 
-def test_it_is_one_that_ip_netns_knows(name: str) -> None:
+def test_ip_netns_lists_the_namespace(name: str) -> None:
     assert make_sandbox(name) == f"/run/netns/{name}"
     listed = subprocess.run(["ip", "-n", name, "-o", "link"], capture_output=True, text=True, check=True, timeout=10)
     assert [line.split(": ")[1] for line in listed.stdout.splitlines()] == ["lo"]
 
 
-def test_the_caller_stays_where_it_is(name: str) -> None:
+def test_the_caller_stays_in_its_namespace(name: str) -> None:
     before = own_namespace()
     path = make_sandbox(name)
     assert own_namespace() == before
     assert os.stat(path).st_ino != os.stat("/proc/thread-self/ns/net").st_ino
 
 
-def test_many_threads_make_and_remove_at_once(name: str) -> None:
+def test_many_threads_create_and_remove_concurrently(name: str) -> None:
     before = own_namespace()
 
     def make_and_remove(number: int) -> int:
@@ -56,13 +56,13 @@ def test_many_threads_make_and_remove_at_once(name: str) -> None:
     assert not [entry for entry in os.listdir(NETNS_DIR) if entry.startswith(name)]
 
 
-def test_no_thread_outlives_it(name: str) -> None:
+def test_no_thread_is_left(name: str) -> None:
     before = threading.active_count()
     make_sandbox(name)
     assert threading.active_count() == before
 
 
-def test_a_name_that_is_taken_is_told_and_left_alone(name: str) -> None:
+def test_an_existing_namespace_is_reported_and_kept(name: str) -> None:
     path = make_sandbox(name)
     inode = os.stat(path).st_ino
     with pytest.raises(SandboxError, match=f"{path}: already exists"):
@@ -70,48 +70,48 @@ def test_a_name_that_is_taken_is_told_and_left_alone(name: str) -> None:
     assert os.stat(path).st_ino == inode
 
 
-def test_a_name_that_is_no_file_name_is_told() -> None:
+def test_a_name_that_is_no_file_name_is_rejected() -> None:
     with pytest.raises(SandboxError, match="cannot be created"):
         make_sandbox("no/such/place")
 
 
-def test_removing_it_frees_the_name(name: str) -> None:
+def test_a_removed_name_can_be_reused(name: str) -> None:
     path = make_sandbox(name)
     remove_sandbox(path)
     assert not os.path.exists(path)
     make_sandbox(name)
 
 
-def test_removing_what_is_not_there_is_no_error(name: str) -> None:
+def test_removing_a_missing_namespace_is_no_error(name: str) -> None:
     remove_sandbox(os.path.join(NETNS_DIR, name))
 
 
-def test_removing_what_another_unmounted_takes_the_file(name: str) -> None:
+def test_removing_an_unmounted_namespace_removes_the_file(name: str) -> None:
     path = make_sandbox(name)
     subprocess.run(["umount", path], check=True, timeout=10)
     remove_sandbox(path)
     assert not os.path.exists(path)
 
 
-def test_what_cannot_be_removed_is_told() -> None:
+def test_a_failed_removal_is_reported() -> None:
     with pytest.raises(SandboxError, match=r"/proc/version: cannot be removed"):
         remove_sandbox("/proc/version")
 
 
 class TestInside:
-    def test_the_thread_and_what_it_starts_are_in_it(self, name: str) -> None:
+    def test_the_thread_and_its_children_are_in_the_namespace(self, name: str) -> None:
         path = make_sandbox(name)
         with inside(path):
             child = subprocess.run(["readlink", "/proc/self/ns/net"], capture_output=True, text=True, check=True)
             assert child.stdout.strip() == own_namespace() == f"net:[{os.stat(path).st_ino}]"
 
-    def test_other_threads_are_not(self, name: str) -> None:
+    def test_other_threads_stay_in_theirs(self, name: str) -> None:
         with ThreadPoolExecutor(max_workers=1) as pool:
             before = pool.submit(own_namespace).result()
             with inside(make_sandbox(name)):
                 assert pool.submit(own_namespace).result() == before
 
-    def test_the_thread_comes_back_even_from_an_error(self, name: str) -> None:
+    def test_the_thread_returns_after_an_error(self, name: str) -> None:
         before = own_namespace()
         with pytest.raises(ZeroDivisionError), inside(make_sandbox(name)):
             _ = 1 / 0
@@ -125,12 +125,12 @@ class TestInside:
         assert len(os.listdir("/proc/self/fd")) == before
 
     @pytest.mark.parametrize("path", ["/run/netns/none", "/proc/version"])
-    def test_what_is_no_namespace_is_told(self, path: str) -> None:
+    def test_a_path_that_is_no_namespace_is_rejected(self, path: str) -> None:
         with pytest.raises(SandboxError, match=f"{path}: cannot be entered"), inside(path):
             pass
 
 
-def test_the_first_one_of_a_machine_makes_the_directory_a_shared_mount(name: str) -> None:
+def test_the_directory_becomes_a_shared_mount(name: str) -> None:
     """In a mount namespace whose /run is fresh, as after a boot."""
     program = (
         "from cni_contrail.runtime.sandbox import make_sandbox, remove_sandbox;"

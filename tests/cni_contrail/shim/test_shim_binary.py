@@ -24,28 +24,28 @@ def segments(installed: Shim) -> dict[str, str]:
     return dict(row.findall(readelf("--segments", installed.binary)))
 
 
-def test_it_is_static(segments: dict[str, str], installed: Shim) -> None:
+def test_the_binary_is_static(segments: dict[str, str], installed: Shim) -> None:
     assert "INTERP" not in segments
     assert "NEEDED" not in readelf("--dynamic", installed.binary)
 
 
-def test_it_is_loaded_at_an_address_that_nobody_can_foretell(installed: Shim) -> None:
+def test_the_binary_is_position_independent(installed: Shim) -> None:
     assert re.search(r"Type: +DYN ", readelf("--file-header", installed.binary))
     assert re.search(r"Flags: .*\bPIE\b", readelf("--dynamic", installed.binary))
     assert "TEXTREL" not in readelf("--dynamic", installed.binary)
 
 
-def test_no_memory_is_written_and_executed(segments: dict[str, str]) -> None:
+def test_no_segment_is_writable_and_executable(segments: dict[str, str]) -> None:
     assert segments["GNU_STACK"] == "RW "
     assert not [kind for kind, permissions in segments.items() if "W" in permissions and "E" in permissions]
 
 
-def test_it_names_what_is_for_reading_alone_once_it_is_bound(segments: dict[str, str], installed: Shim) -> None:
+def test_relocations_are_read_only(segments: dict[str, str], installed: Shim) -> None:
     assert segments["GNU_RELRO"] == "R  "
     assert "BIND_NOW" in readelf("--dynamic", installed.binary)
 
 
-def test_it_is_small_and_stripped(installed: Shim) -> None:
+def test_the_binary_is_small_and_stripped(installed: Shim) -> None:
     assert Path(installed.binary).stat().st_size <= SIZE
     assert ".symtab" not in readelf("--sections", installed.binary)
     assert ".debug" not in readelf("--sections", installed.binary)
@@ -62,15 +62,15 @@ class TestAnEmptyRoot:
         shutil.copy2(installed.binary, tmp_path / "shim")
         return tmp_path
 
-    def test_version(self, installed: Shim, root: Path) -> None:
+    def test_version_works(self, installed: Shim, root: Path) -> None:
         outcome = Shim("/shim", "/none").run({"CNI_COMMAND": "VERSION"}, prefix=in_root(root))
         assert outcome == installed.run({"CNI_COMMAND": "VERSION"})
 
-    def test_no_daemon(self, root: Path) -> None:
+    def test_a_missing_daemon_is_reported(self, root: Path) -> None:
         outcome = Shim("/shim", "/run/none").run(ADD, b"{}", prefix=in_root(root))
         assert json.loads(outcome.stdout)["msg"] == "contrail-cnid unavailable: No such file or directory"
 
-    def test_a_whole_call(self, root: Path) -> None:
+    def test_a_call_is_forwarded(self, root: Path) -> None:
         with (
             PlayedDaemon(str(root / "s")) as daemon,
             Shim("/shim", "/s").started(ADD, b"{}", prefix=in_root(root)) as running,
@@ -83,7 +83,7 @@ class TestAnEmptyRoot:
         assert received.stdin == b"{}"
 
 
-def test_it_touches_little_memory(installed: Shim, daemon: PlayedDaemon) -> None:
+def test_the_process_touches_little_memory(installed: Shim, daemon: PlayedDaemon) -> None:
     """The buffers for the largest request and answer cost nothing where they are not filled."""
     with installed.started(ADD, b"{}") as running:
         connection, _ = daemon.take()

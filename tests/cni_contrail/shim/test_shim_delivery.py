@@ -24,7 +24,7 @@ LARGE = b"x" * 16 * PIPE_SIZE
 
 class TestPieces:
     @pytest.mark.parametrize("output", [b"", OUTPUT])
-    def test_an_answer_that_comes_byte_by_byte(self, shim: Shim, daemon: PlayedDaemon, output: bytes) -> None:
+    def test_a_response_sent_byte_by_byte(self, shim: Shim, daemon: PlayedDaemon, output: bytes) -> None:
         with shim.started(ADD) as running:
             with daemon.accept() as connection:
                 connection.receive()
@@ -33,7 +33,7 @@ class TestPieces:
                 assert connection.receipt() == b"\1"
             assert running.outcome() == (0, output, b"")
 
-    def test_an_answer_that_comes_with_its_acknowledgement(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_response_sent_with_its_acknowledgement(self, shim: Shim, daemon: PlayedDaemon) -> None:
         with shim.started(ADD) as running:
             with daemon.accept() as connection:
                 connection.receive()
@@ -41,7 +41,7 @@ class TestPieces:
                 assert connection.receipt() == b"\1"
             assert running.outcome() == (1, OUTPUT, b"")
 
-    def test_an_answer_that_comes_before_the_request_was_read(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_response_sent_before_the_request_is_read(self, shim: Shim, daemon: PlayedDaemon) -> None:
         with shim.started(ADD, b"x" * 900_000) as running:
             with daemon.accept() as connection:
                 connection.socket.sendall(b"\1" + ANSWER.pack(1, len(OUTPUT)) + OUTPUT)
@@ -49,7 +49,7 @@ class TestPieces:
 
 
 class TestReaders:
-    def test_there_is_no_receipt_while_the_runtime_has_not_read_it(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_no_receipt_is_sent_before_the_runtime_has_read_the_output(self, shim: Shim, daemon: PlayedDaemon) -> None:
         with prints_into_pipe(shim) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
@@ -60,7 +60,7 @@ class TestReaders:
                 assert connection.receipt() == b"\1"
             assert running.outcome().status == 0
 
-    def test_a_reader_that_takes_little_at_a_time(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_slow_reader(self, shim: Shim, daemon: PlayedDaemon) -> None:
         with prints_into_pipe(shim) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
@@ -73,7 +73,7 @@ class TestReaders:
         with prints_into_pipe(sanitized) as (running, _):
             self.expect_no_delivery(running, daemon, "timed out, nothing reads it")
 
-    def test_an_output_that_does_not_block(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_nonblocking_standard_output(self, shim: Shim, daemon: PlayedDaemon) -> None:
         with prints_into_pipe(shim, os.O_NONBLOCK) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
@@ -91,12 +91,12 @@ class TestReaders:
         assert outcome.status == 1
         assert outcome.stderr.decode() == f"contrail-k8s-cni: standard output: cannot be written: {cause}\n"
 
-    def test_a_reader_that_went_away(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_reader_that_closed_the_pipe(self, shim: Shim, daemon: PlayedDaemon) -> None:
         with prints_into_pipe(shim) as (running, pipe):
             pipe.close()
             self.expect_no_delivery(running, daemon, "Broken pipe")
 
-    def test_a_reader_that_goes_away_in_the_middle(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_reader_that_closes_the_pipe_in_the_middle(self, shim: Shim, daemon: PlayedDaemon) -> None:
         with prints_into_pipe(shim) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
@@ -111,17 +111,17 @@ class TestReaders:
             self.expect_no_delivery(running, daemon, "No space left on device")
 
     @pytest.mark.parametrize("redirection", [">&-", "1</dev/null"])
-    def test_an_output_that_cannot_be_written(self, shim: Shim, daemon: PlayedDaemon, redirection: str) -> None:
+    def test_a_closed_or_read_only_standard_output(self, shim: Shim, daemon: PlayedDaemon, redirection: str) -> None:
         """A closed output must not become the connection to the daemon, or what is opened next."""
         with shim.started(ADD, prefix=("sh", "-c", f'exec "$@" {redirection}', "sh")) as running:
             self.expect_no_delivery(running, daemon, "Bad file descriptor")
 
-    def test_nothing_to_read_and_nowhere_to_say_so(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_closed_standard_input_and_output(self, shim: Shim, daemon: PlayedDaemon) -> None:
         with shim.started(ADD, prefix=("sh", "-c", 'exec "$@" <&- >&-', "sh")) as running:
             assert running.outcome().status == 1
         daemon.expect_nobody()
 
-    def test_closed_errors_do_not_become_the_sandbox(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_closed_standard_error_does_not_become_the_sandbox(self, shim: Shim, daemon: PlayedDaemon) -> None:
         wrapped = ("sh", "-c", 'exec "$@" 2>&-', "sh")
         with shim.started({**ADD, "CNI_NETNS": "/proc/self/ns/net"}, prefix=wrapped) as running:
             with daemon.accept() as connection:
@@ -132,18 +132,18 @@ class TestReaders:
                 assert connection.receipt() == b"\1"
             assert running.outcome().stdout == OUTPUT
 
-    def test_an_error_that_cannot_be_delivered_is_a_failure_too(self, shim: Shim) -> None:
+    def test_an_error_that_cannot_be_written_is_exit_status_1(self, shim: Shim) -> None:
         with open("/dev/full", "wb") as full, shim.started(ADD, stdout=full.fileno()) as running:
             assert running.outcome().status == 1
 
-    def test_a_daemon_that_does_not_wait_for_its_receipt(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_daemon_that_closes_before_the_receipt(self, shim: Shim, daemon: PlayedDaemon) -> None:
         with shim.started(ADD) as running:
             connection, _ = daemon.take()
             with connection:
                 connection.answer(0, OUTPUT)
             assert running.outcome() == (0, OUTPUT, b"")
 
-    def test_a_file_is_appended_to_where_the_runtime_left_it(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_file_is_written_at_its_current_offset(self, shim: Shim, daemon: PlayedDaemon) -> None:
         file = as_file(b"")
         with shim.started(ADD, stdout=file) as running:
             connection, _ = daemon.take()
@@ -155,9 +155,9 @@ class TestReaders:
         os.close(file)
 
 
-class TestTheRuntimeEndsTheCall:
+class TestRuntimeKillsTheCall:
     @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
-    def test_the_daemon_sees_the_end_while_it_works(self, installed: Shim, daemon: PlayedDaemon, by: int) -> None:
+    def test_the_daemon_notices_while_it_works(self, installed: Shim, daemon: PlayedDaemon, by: int) -> None:
         with installed.started(ADD) as running:
             connection, _ = daemon.take()
             with connection:
@@ -165,7 +165,7 @@ class TestTheRuntimeEndsTheCall:
                 assert connection.receipt() == b""
             assert running.process.wait(PATIENCE) == -by
 
-    def test_the_daemon_sees_the_end_while_nobody_reads_its_answer(self, installed: Shim, daemon: PlayedDaemon) -> None:
+    def test_the_daemon_notices_while_the_output_is_not_read(self, installed: Shim, daemon: PlayedDaemon) -> None:
         with prints_into_pipe(installed) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
@@ -175,10 +175,8 @@ class TestTheRuntimeEndsTheCall:
                 assert connection.receipt() == b""
 
 
-class TestSignalsInTheMiddle:
-    def test_every_system_call_is_repeated_that_a_signal_interrupts(
-        self, installed: Shim, daemon: PlayedDaemon
-    ) -> None:
+class TestSignals:
+    def test_interrupted_system_calls_are_repeated(self, installed: Shim, daemon: PlayedDaemon) -> None:
         """Every second call of each kind is made to fail with EINTR."""
         calls = "open,openat,poll,read,write,writev,connect,sendmsg"
         interrupted = ("strace", "-qq", "-o", "/dev/null", f"--inject={calls}:error=EINTR:when=1+2")
@@ -191,7 +189,7 @@ class TestSignalsInTheMiddle:
             assert running.outcome() == (0, OUTPUT * 1000, b"")
         assert (received.stdin, received.netns) == (config, identity("/proc/self/ns/net"))
 
-    def test_a_storm_of_signals(self, installed: Shim, daemon: PlayedDaemon) -> None:
+    def test_many_signals(self, installed: Shim, daemon: PlayedDaemon) -> None:
         """Stopped and continued all the time: waits with a time limit are interrupted by it."""
         with installed.started(ADD, b"c" * 200_000) as running:
             connection, _ = daemon.take()
@@ -204,7 +202,7 @@ class TestSignalsInTheMiddle:
                 assert connection.receipt() == b"\1"
             assert running.outcome() == (0, OUTPUT, b"")
 
-    def test_a_storm_does_not_prolong_the_wait(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
+    def test_many_signals_do_not_extend_the_deadline(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
         with sanitized.started(ADD) as running:
             connection, _ = daemon.take()
             began = time.monotonic()

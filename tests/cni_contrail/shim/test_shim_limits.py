@@ -29,78 +29,78 @@ def error(outcome: ShimOutcome) -> Any:
     return document
 
 
-def test_an_environment_that_is_too_large_is_error_4_and_names_the_variable(shim: Shim) -> None:
+def test_an_oversized_environment_is_error_4_and_names_the_variable(shim: Shim) -> None:
     room = ENVIRONMENT_LIMIT - len("CNI_COMMAND=ADD\0CNI_ARGS=\0")
-    told = error(shim.run({**ADD, "CNI_ARGS": "x" * (room + 1)}))
-    assert (told["code"], told["msg"]) == (4, "CNI_ variables are longer than 65536 bytes")
-    assert told["details"].startswith("CNI_ARGS=xxx")
+    reported = error(shim.run({**ADD, "CNI_ARGS": "x" * (room + 1)}))
+    assert (reported["code"], reported["msg"]) == (4, "CNI_ variables are longer than 65536 bytes")
+    assert reported["details"].startswith("CNI_ARGS=xxx")
 
 
-def test_a_variable_that_is_too_large_by_itself_is_error_4(shim: Shim) -> None:
-    told = error(shim.run({**ADD, "CNI_" + "A" * 100_000: "x"}))
-    assert told["code"] == 4
-    assert len(told["details"]) == 256
+def test_an_oversized_variable_is_error_4(shim: Shim) -> None:
+    reported = error(shim.run({**ADD, "CNI_" + "A" * 100_000: "x"}))
+    assert reported["code"] == 4
+    assert len(reported["details"]) == 256
 
 
-def test_so_many_variables_that_they_are_too_large_are_error_4(shim: Shim) -> None:
+def test_too_many_variables_are_error_4(shim: Shim) -> None:
     assert error(shim.run({**ADD, **{f"CNI_{number}": "" for number in range(20_000)}}))["code"] == 4
 
 
-def test_variables_that_are_not_the_protocols_do_not_count(shim: Shim) -> None:
+def test_other_variables_do_not_count(shim: Shim) -> None:
     assert error(shim.run({**ADD, "OTHER": "x" * 100_000}))["code"] == 11  # there is no daemon, that is all
 
 
 @pytest.mark.parametrize("more", [1, 2, 1_000_000])
-def test_a_configuration_that_is_too_large_is_error_6_as_without_a_daemon(shim: Shim, more: int) -> None:
+def test_an_oversized_configuration_is_error_6_as_in_the_entry_point(shim: Shim, more: int) -> None:
     document = b"{}".ljust(INPUT_LIMIT + more)
     answer = shim.run(COMPLETE, document)
-    told = error(answer)
-    assert (told["code"], told["msg"]) == (6, "network configuration is longer than 1048576 bytes")
+    reported = error(answer)
+    assert (reported["code"], reported["msg"]) == (6, "network configuration is longer than 1048576 bytes")
     assert entry_point(stdin=document) == answer.stdout
 
 
-def test_the_largest_configuration_is_read_whole_without_a_daemon() -> None:
-    told = json.loads(entry_point(stdin=b"{}".ljust(INPUT_LIMIT)))
-    assert (told["code"], told["msg"]) == (7, "missing network name")
+def test_the_largest_configuration_is_read_by_the_entry_point() -> None:
+    reported = json.loads(entry_point(stdin=b"{}".ljust(INPUT_LIMIT)))
+    assert (reported["code"], reported["msg"]) == (7, "missing network name")
 
 
-def test_an_endless_configuration_is_error_6_as_without_a_daemon(shim: Shim) -> None:
+def test_an_endless_configuration_is_error_6_as_in_the_entry_point(shim: Shim) -> None:
     with open("/dev/zero", "rb") as endless:
         answer = shim.run(COMPLETE, endless)
     assert error(answer)["code"] == 6
     assert entry_point("sh", "-c", 'exec "$@" </dev/zero', "sh") == answer.stdout
 
 
-def test_the_refused_call_reaches_no_daemon(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_a_rejected_call_does_not_reach_the_daemon(shim: Shim, daemon: PlayedDaemon) -> None:
     error(shim.run(ADD, b"x" * (INPUT_LIMIT + 1)))
     daemon.expect_nobody()
 
 
 @pytest.mark.parametrize("redirection", ["<&-", "0>/dev/null"])
-def test_an_input_that_cannot_be_read_is_error_5_as_without_a_daemon(shim: Shim, redirection: str) -> None:
+def test_an_unreadable_input_is_error_5_as_in_the_entry_point(shim: Shim, redirection: str) -> None:
     wrapped = ("sh", "-c", f'exec "$@" {redirection}', "sh")
-    told = entry_point(*wrapped)
-    assert shim.run(COMPLETE, prefix=wrapped).stdout == told
-    assert json.loads(told)["code"] == 5
+    reported = entry_point(*wrapped)
+    assert shim.run(COMPLETE, prefix=wrapped).stdout == reported
+    assert json.loads(reported)["code"] == 5
 
 
-def test_a_folder_for_an_input_is_error_5(shim: Shim, tmp_path: Path) -> None:
+def test_a_directory_as_input_is_error_5(shim: Shim, tmp_path: Path) -> None:
     folder = os.open(tmp_path, os.O_RDONLY)
-    told = error(shim.run(ADD, folder))
+    reported = error(shim.run(ADD, folder))
     os.close(folder)
-    assert (told["code"], told["msg"]) == (5, "error reading from stdin: Is a directory")
+    assert (reported["code"], reported["msg"]) == (5, "error reading from stdin: Is a directory")
 
 
-def test_an_input_that_never_ends_is_error_5(sanitized: Shim) -> None:
+def test_an_input_that_times_out_is_error_5(sanitized: Shim) -> None:
     reader, writer = os.pipe()
     os.write(writer, b'{"name": ')
-    told = error(sanitized.run(ADD, reader))
+    reported = error(sanitized.run(ADD, reader))
     os.close(reader)
     os.close(writer)
-    assert (told["code"], told["msg"]) == (5, "error reading from stdin: timed out after 2 s")
+    assert (reported["code"], reported["msg"]) == (5, "error reading from stdin: timed out after 2 s")
 
 
-def test_an_input_that_does_not_block_is_waited_for(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_a_nonblocking_input_is_polled(shim: Shim, daemon: PlayedDaemon) -> None:
     reader, writer = os.pipe2(os.O_NONBLOCK)
     with shim.started(ADD, reader) as running:
         os.close(reader)
@@ -123,14 +123,14 @@ def test_an_input_that_does_not_block_is_waited_for(shim: Shim, daemon: PlayedDa
         ("/é" + "x" * 1000, "/\\xc3\\xa9" + "x" * 253),  # 256 bytes of it
     ],
 )
-def test_a_socket_path_that_is_too_long_is_error_4_and_legible(shim: Shim, socket: str, shown: str) -> None:
-    told = error(shim.run({**ADD, "CONTRAIL_CNI_SOCKET": socket}))
-    assert told["code"] == 4
-    assert told["msg"] == "CONTRAIL_CNI_SOCKET: path is too long for a socket"
-    assert told["details"] == shown
+def test_an_oversized_socket_path_is_error_4_and_printable(shim: Shim, socket: str, shown: str) -> None:
+    reported = error(shim.run({**ADD, "CONTRAIL_CNI_SOCKET": socket}))
+    assert reported["code"] == 4
+    assert reported["msg"] == "CONTRAIL_CNI_SOCKET: path is too long for a socket"
+    assert reported["details"] == shown
 
 
-def test_the_longest_path_of_a_socket(shim: Shim) -> None:
+def test_the_longest_socket_path_is_accepted(shim: Shim) -> None:
     longest = "/" + "x" * 106
     assert error(shim.run({**ADD, "CONTRAIL_CNI_SOCKET": longest}))["code"] == 11
     assert error(shim.run({**ADD, "CONTRAIL_CNI_SOCKET": longest + "x"}))["code"] == 4

@@ -65,7 +65,9 @@ broken = st.builds(lambda whole, end: whole[:end], answers | lies, st.integers(0
 @example(sent=b"\1" + ANSWER.pack(0, 0) + b"x", cuts=[])
 @example(sent=b"\1" + ANSWER.pack(0, OUTPUT_LIMIT) + b"x" * OUTPUT_LIMIT, cuts=[])
 @example(sent=b"\1" + ANSWER.pack(0, OUTPUT_LIMIT + 1) + b"x" * (OUTPUT_LIMIT + 1), cuts=[])
-def test_answers(sanitized: Shim, daemon: PlayedDaemon, sent: bytes, cuts: list[int]) -> None:
+def test_any_response_gets_the_verdict_of_the_protocol(
+    sanitized: Shim, daemon: PlayedDaemon, sent: bytes, cuts: list[int]
+) -> None:
     with open(as_file(b""), "rb") as printed, sanitized.started(ADD, b"{}", stdout=printed.fileno()) as running:
         with daemon.accept() as connection:
             connection.receive()
@@ -101,7 +103,7 @@ inputs = st.binary(max_size=2000) | st.integers(INPUT_LIMIT - 2, INPUT_LIMIT + 2
 
 @THOROUGHLY
 @given(given_variables=variables, netns=paths, stdin=inputs)
-def test_calls(
+def test_any_call_is_forwarded_or_rejected(
     sanitized: Shim, daemon: PlayedDaemon, given_variables: dict[bytes, bytes], netns: bytes, stdin: bytes
 ) -> None:
     environment = {**given_variables, b"CNI_COMMAND": b"DEL", b"CNI_NETNS": netns}
@@ -126,7 +128,7 @@ any_path = st.integers(0, 300).flatmap(lambda size: st.binary(min_size=size, max
 @THOROUGHLY
 @given(path=any_path.map(lambda some: b"/none/" + some.replace(b"\0", b"")))
 @example(path=b"/none/" + b"\xff" * 300)
-def test_errors_are_json_of_one_line(sanitized: Shim, path: bytes) -> None:
+def test_errors_are_one_line_of_json(sanitized: Shim, path: bytes) -> None:
     outcome = sanitized.run({b"CNI_COMMAND": b"ADD", b"CONTRAIL_CNI_SOCKET": path})
     document = json.loads(outcome.stdout.decode("ascii"))
     shown = "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in path[:256])

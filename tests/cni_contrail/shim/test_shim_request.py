@@ -16,7 +16,7 @@ CONFIG = b'{"cniVersion": "1.0.0", "name": "net", "type": "contrail-k8s-cni"}'
 ENVIRONMENT_LIMIT, INPUT_LIMIT, OUTPUT_LIMIT = 64 * 1024, 1024 * 1024, 1024 * 1024
 
 
-def handed_over(
+def forwarded(
     shim: Shim, daemon: PlayedDaemon, environment: dict[str, str] | dict[bytes, bytes], stdin: bytes = CONFIG
 ) -> Received:
     """What the daemon received of a call that it then answered with success."""
@@ -34,9 +34,9 @@ def sandbox(make_netns: Callable[[str], Netns]) -> Netns:
     return make_netns("pod")
 
 
-def test_all_of_it(shim: Shim, daemon: PlayedDaemon, sandbox: Netns) -> None:
+def test_environment_sandbox_and_input_are_forwarded(shim: Shim, daemon: PlayedDaemon, sandbox: Netns) -> None:
     environment = {**ADD, "CNI_IFNAME": "eth0", "CNI_NETNS": sandbox.path, "CNI_ARGS": "", "PATH": "/bin", "CN": "x"}
-    received = handed_over(shim, daemon, environment)
+    received = forwarded(shim, daemon, environment)
     assert received.version == 1
     assert received.netns == identity(sandbox.path)
     assert sorted(received.variables) == sorted(
@@ -46,8 +46,8 @@ def test_all_of_it(shim: Shim, daemon: PlayedDaemon, sandbox: Netns) -> None:
 
 
 @pytest.mark.parametrize("command", ["ADD", "DEL", "CHECK", "GC", "STATUS", "add", "VERSION2", " "])
-def test_every_command_but_version(shim: Shim, daemon: PlayedDaemon, command: str) -> None:
-    assert handed_over(shim, daemon, {"CNI_COMMAND": command}).variables == [f"CNI_COMMAND={command}".encode()]
+def test_every_command_but_version_is_forwarded(shim: Shim, daemon: PlayedDaemon, command: str) -> None:
+    assert forwarded(shim, daemon, {"CNI_COMMAND": command}).variables == [f"CNI_COMMAND={command}".encode()]
 
 
 @pytest.mark.parametrize(
@@ -59,42 +59,40 @@ def test_every_command_but_version(shim: Shim, daemon: PlayedDaemon, command: st
         ("/run/netns/\udcff", errno.ENOENT),
     ],
 )
-def test_a_sandbox_that_cannot_be_opened_goes_as_its_error(
+def test_a_sandbox_that_cannot_be_opened_is_sent_as_its_errno(
     shim: Shim, daemon: PlayedDaemon, path: str, problem: int
 ) -> None:
-    assert handed_over(shim, daemon, {**ADD, "CNI_NETNS": path}).netns == problem
+    assert forwarded(shim, daemon, {**ADD, "CNI_NETNS": path}).netns == problem
 
 
 @pytest.mark.parametrize("environment", [ADD, {**ADD, "CNI_NETNS": ""}], ids=["unset", "empty"])
-def test_no_sandbox_is_told_from_one_that_cannot_be_opened(
+def test_a_call_without_cni_netns_is_sent_as_minus_one(
     shim: Shim, daemon: PlayedDaemon, environment: dict[str, str]
 ) -> None:
-    assert handed_over(shim, daemon, environment).netns == -1
+    assert forwarded(shim, daemon, environment).netns == -1
 
 
-def test_a_pipe_for_a_sandbox_does_not_hold_the_call_up(shim: Shim, daemon: PlayedDaemon, tmp_path: Path) -> None:
+def test_a_fifo_as_sandbox_does_not_block(shim: Shim, daemon: PlayedDaemon, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    assert handed_over(shim, daemon, {**ADD, "CNI_NETNS": str(pipe)}).netns == identity(str(pipe))
+    assert forwarded(shim, daemon, {**ADD, "CNI_NETNS": str(pipe)}).netns == identity(str(pipe))
 
 
-def test_thousands_of_variables(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_only_cni_variables_are_forwarded(shim: Shim, daemon: PlayedDaemon) -> None:
     ours = {f"CNI_{number}": "x" for number in range(5000)}
     others = {f"OTHER_{number}": "CNI_" * 20 for number in range(2000)}
-    received = handed_over(shim, daemon, {**ADD, **ours, **others})
+    received = forwarded(shim, daemon, {**ADD, **ours, **others})
     assert {each.decode() for each in received.variables} == {"CNI_COMMAND=ADD", *(f"{key}=x" for key in ours)}
 
 
-def test_values_of_any_bytes(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_values_of_any_bytes_are_forwarded(shim: Shim, daemon: PlayedDaemon) -> None:
     value = bytes(range(1, 256))
-    received = handed_over(shim, daemon, {b"CNI_COMMAND": b"ADD", b"CNI_ARGS": value}, bytes(range(256)))
+    received = forwarded(shim, daemon, {b"CNI_COMMAND": b"ADD", b"CNI_ARGS": value}, bytes(range(256)))
     assert b"CNI_ARGS=" + value in received.variables
     assert received.stdin == bytes(range(256))
 
 
-def test_the_environment_goes_in_its_order_twins_and_all_but_what_is_no_variable(
-    installed: Shim, daemon: PlayedDaemon
-) -> None:
+def test_the_environment_is_forwarded_in_order_with_duplicates(installed: Shim, daemon: PlayedDaemon) -> None:
     raw = [b"CNI_B=1", b"CNI_COMMAND", b"CNI_COMMAND=ADD", b"=CNI_", b"CNI_B=2", b"CNI_=", b"XCNI_=1", b""]
     raw.append(b"CONTRAIL_CNI_SOCKET=" + installed.socket_path.encode())
     pid = spawn_raw(installed.binary, raw)
@@ -115,14 +113,14 @@ def spawn_raw(binary: str, environment: list[bytes]) -> int:
     return pid.value
 
 
-def test_inputs_as_large_as_they_may_be(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_the_largest_inputs_are_forwarded(shim: Shim, daemon: PlayedDaemon) -> None:
     room = ENVIRONMENT_LIMIT - len("CNI_COMMAND=ADD\0CNI_ARGS=\0")
-    received = handed_over(shim, daemon, {**ADD, "CNI_ARGS": "x" * room}, b"y" * INPUT_LIMIT)
+    received = forwarded(shim, daemon, {**ADD, "CNI_ARGS": "x" * room}, b"y" * INPUT_LIMIT)
     assert len(received.environment) == ENVIRONMENT_LIMIT
     assert received.stdin == b"y" * INPUT_LIMIT
 
 
-def test_an_input_that_comes_in_pieces(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_input_written_in_pieces_is_forwarded(shim: Shim, daemon: PlayedDaemon) -> None:
     reader, writer = os.pipe()
     with shim.started(ADD, reader) as running:
         os.close(reader)
@@ -138,7 +136,7 @@ def test_an_input_that_comes_in_pieces(shim: Shim, daemon: PlayedDaemon) -> None
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 65536, OUTPUT_LIMIT])
 @pytest.mark.parametrize("status", [0, 1])
-def test_status_and_output_are_the_daemons(shim: Shim, daemon: PlayedDaemon, status: int, size: int) -> None:
+def test_exit_status_and_output_come_from_the_daemon(shim: Shim, daemon: PlayedDaemon, status: int, size: int) -> None:
     output = os.urandom(size)
     with shim.started(ADD) as running:
         connection, _ = daemon.take()
@@ -148,7 +146,7 @@ def test_status_and_output_are_the_daemons(shim: Shim, daemon: PlayedDaemon, sta
             assert connection.receipt() == b"\1"
 
 
-def test_what_a_daemon_of_another_version_says_is_passed_on(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_the_error_of_a_daemon_of_another_version_is_printed(shim: Shim, daemon: PlayedDaemon) -> None:
     refusal = b'{"cniVersion": "1.1.0", "code": 107, "msg": "protocol 1 of the shim, 2 of the daemon"}\n'
     with shim.started(ADD, b"x" * 500_000) as running:
         with daemon.accept() as connection:
@@ -158,7 +156,7 @@ def test_what_a_daemon_of_another_version_says_is_passed_on(shim: Shim, daemon: 
         assert running.outcome() == (1, refusal, b"")
 
 
-def test_descriptors_of_the_daemon_are_not_taken(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_descriptors_from_the_daemon_are_not_accepted(shim: Shim, daemon: PlayedDaemon) -> None:
     """The kernel closes what nobody asks for: the end of the pipe shows that the shim has not got the other one."""
     reader, writer = os.pipe()
     with shim.started(ADD) as running:

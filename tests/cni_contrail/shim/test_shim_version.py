@@ -25,7 +25,7 @@ def entry_point(environment: dict[str, str], stdin: bytes) -> tuple[int, bytes, 
 
 
 @pytest.mark.parametrize("stdin", INPUTS, ids=range(len(INPUTS)))
-def test_version(shim: Shim, daemon: PlayedDaemon, stdin: bytes) -> None:
+def test_version_equals_that_of_the_entry_point(shim: Shim, daemon: PlayedDaemon, stdin: bytes) -> None:
     for environment in ({"CNI_COMMAND": "VERSION"}, {"CNI_COMMAND": "VERSION", **DUMMIES}):
         outcome = shim.run(environment, stdin)
         assert outcome == entry_point(environment, stdin)
@@ -34,19 +34,21 @@ def test_version(shim: Shim, daemon: PlayedDaemon, stdin: bytes) -> None:
 
 
 @pytest.mark.parametrize("environment", [{}, {"CNI_COMMAND": ""}, DUMMIES, {"cni_command": "ADD"}], ids=str)
-def test_no_command(shim: Shim, daemon: PlayedDaemon, environment: dict[str, str]) -> None:
+def test_output_without_a_command_equals_that_of_the_entry_point(
+    shim: Shim, daemon: PlayedDaemon, environment: dict[str, str]
+) -> None:
     outcome = shim.run(environment, b"{}")
     assert outcome == entry_point(environment, b"{}")
     assert (outcome.status, outcome.stdout) == (0, b"")
     daemon.expect_nobody()
 
 
-def test_version_needs_no_input(shim: Shim) -> None:
+def test_version_needs_no_standard_input(shim: Shim) -> None:
     wrapped = ("sh", "-c", 'exec "$@" <&-', "sh")
     assert shim.run({"CNI_COMMAND": "VERSION"}, prefix=wrapped) == entry_point({"CNI_COMMAND": "VERSION"}, b"")
 
 
-def test_arguments_mean_nothing(installed: Shim) -> None:
+def test_arguments_are_ignored(installed: Shim) -> None:
     for argument in ("--help", "x" * 10_000):
         done = subprocess.run([installed.binary, argument], env={"CNI_COMMAND": "VERSION"}, capture_output=True)
         assert (done.returncode, done.stdout, done.stderr) == entry_point({"CNI_COMMAND": "VERSION"}, b"")
