@@ -1,4 +1,4 @@
-"""A configuration file is taken whole or refused with one message that names file, key and value."""
+"""Configuration files: valid as a whole, or one message that names file, key and value."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "manager.yaml"
 
 
-def test_keys_are_read_and_the_others_have_their_defaults(file: Path) -> None:
+def test_missing_keys_have_their_defaults(file: Path) -> None:
     file.write_text("cluster-name: prod\nstore:\n  max-size: 20\n")
     assert load_configuration(str(file), _Schema) == _Schema(cluster_name="prod", store=_Store(max_size=20))
 
@@ -53,7 +53,7 @@ def test_a_key_without_a_value_has_its_default(file: Path) -> None:
         ("!!python/object/apply:os.system ['true']\n", "not valid YAML"),
     ],
 )
-def test_what_does_not_fit_is_named_with_the_path_of_its_key(file: Path, text: str, said: str) -> None:
+def test_an_invalid_value_is_named_with_the_path_of_its_key(file: Path, text: str, said: str) -> None:
     file.write_text(text)
     with pytest.raises(ConfigurationError) as raised:
         load_configuration(str(file), _Schema)
@@ -62,12 +62,12 @@ def test_what_does_not_fit_is_named_with_the_path_of_its_key(file: Path, text: s
     assert "\n" not in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"absent\.yaml: No such file or directory"):
         load_configuration(str(tmp_path / "absent.yaml"), _Schema)
 
 
-def test_a_file_that_is_no_text_is_named(file: Path) -> None:
+def test_a_file_that_is_not_text_is_named(file: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigurationError, match="not UTF-8 text"):
         load_configuration(str(file), _Schema)

@@ -1,4 +1,4 @@
-"""Addresses to listen on are read strictly, and one that is taken is named."""
+"""Listen addresses are parsed strictly, and an address in use is named."""
 
 import re
 
@@ -18,7 +18,7 @@ from contrail_service.serving import serve_tcp
         ("[::1]:9091", ListenAddress("::1", 9091)),
     ],
 )
-def test_host_and_port_are_read_and_written_alike(text: str, address: ListenAddress) -> None:
+def test_an_address_is_parsed_and_formatted_alike(text: str, address: ListenAddress) -> None:
     assert parse_listen(text, key="listen") == address
     assert str(address) == text
 
@@ -26,12 +26,12 @@ def test_host_and_port_are_read_and_written_alike(text: str, address: ListenAddr
 @pytest.mark.parametrize(
     "text", ["", "8083", ":8083", "::1:8083", "host:", "host:99999", "host:1x", "host:1\n", "http://host:1"]
 )
-def test_anything_else_is_refused_with_key_and_value(text: str) -> None:
+def test_any_other_text_is_rejected_with_key_and_value(text: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"^listen: {re.escape(repr(text))} is not HOST:PORT"):
         parse_listen(text, key="listen")
 
 
-async def test_a_free_port_is_found_and_a_taken_one_is_named() -> None:
+async def test_port_0_binds_a_free_port_and_a_port_in_use_is_named() -> None:
     runner = web.AppRunner(web.Application())
     await runner.setup()
     try:

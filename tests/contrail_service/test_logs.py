@@ -1,4 +1,4 @@
-"""Each record is one line on stderr, as text or JSON, with the pod, container and VMI that it is about."""
+"""Logs: each record is one line on stderr, as text or JSON, with the pod, container and VMI of its context."""
 
 import json
 import logging
@@ -14,7 +14,7 @@ def _fail() -> None:
     raise ValueError("first\nsecond")
 
 
-def test_a_text_line_bears_time_level_logger_and_what_it_is_about(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_text_line_has_time_level_logger_and_the_fields_of_its_context(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logs(json_lines=False, level="info")
     with log_context(pod="ns/web"), log_context(vmi="v1"):
         logging.getLogger("x.y").info("made %s", "eth0")
@@ -50,7 +50,7 @@ def test_a_trace_stays_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "ValueError: first\\nsecond" in line
 
 
-def test_lines_below_the_level_are_not_written(capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_below_the_level_are_not_written(capsys: pytest.CaptureFixture[str]) -> None:
     set_up_logs(json_lines=False, level="warning")
     logging.getLogger("x").info("quiet")
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz` and `/metrics`, and errors as JSON on every page."""
+"""Status pages: `/healthz`, `/readyz` and `/metrics`, and errors as JSON on every page."""
 
 from collections.abc import Awaitable, Callable
 
@@ -32,11 +32,11 @@ async def client(aiohttp_client: MakeClient, reasons: list[str]) -> Client:
 
 
 async def test_a_process_that_waits_is_healthy_but_not_ready(client: Client, reasons: list[str]) -> None:
-    reasons.append("the first list is not here yet")
+    reasons.append("pods: not listed yet")
     assert (await client.get("/healthz")).status == 200
     answer = await client.get("/readyz")
     assert answer.status == 503
-    assert await answer.json() == {"ready": False, "reasons": ["the first list is not here yet"]}
+    assert await answer.json() == {"ready": False, "reasons": ["pods: not listed yet"]}
 
 
 async def test_a_process_that_waits_for_nothing_is_ready(client: Client) -> None:
@@ -58,7 +58,7 @@ async def test_an_unknown_page_and_a_wrong_method_are_json_errors(client: Client
     assert (wrong.status, await wrong.json()) == (405, {"error": "405: Method Not Allowed"})
 
 
-async def test_a_bug_is_answered_without_its_trace(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_response_to_a_bug_has_no_trace(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     answer = await client.get("/broken")
     assert answer.status == 500
     assert await answer.json() == {"error": "internal error, see the log"}

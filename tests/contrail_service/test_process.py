@@ -1,4 +1,4 @@
-"""A service runs until SIGTERM, cleans up, and tells by its exit status how it ended."""
+"""Service processes: run until a signal, clean up, and exit with a status that says how they ended."""
 
 import signal
 import subprocess
@@ -32,7 +32,7 @@ def _start(body: str, settings: str = "") -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_after_its_clean_up(number: signal.Signals) -> None:
+def test_a_signal_stops_the_service_after_its_clean_up(number: signal.Signals) -> None:
     body = (
         "try:\n    print('up', flush=True)\n    await asyncio.Event().wait()\n"
         "finally:\n    await asyncio.sleep(0)\n    print('cleaned')"
@@ -45,7 +45,7 @@ def test_a_signal_ends_it_after_its_clean_up(number: signal.Signals) -> None:
         assert (process.returncode, out) == (0, "cleaned\n")
 
 
-def test_one_that_does_not_stop_in_time_is_abandoned_which_is_no_failure() -> None:
+def test_a_service_that_does_not_stop_in_time_is_abandoned_with_status_0() -> None:
     body = "print('up', flush=True)\ntry:\n    await asyncio.Event().wait()\nfinally:\n    await asyncio.Event().wait()"
     with _start(body, settings="process.STOP_GRACE = 0.2") as process:
         assert process.stdout is not None
@@ -56,13 +56,13 @@ def test_one_that_does_not_stop_in_time_is_abandoned_which_is_no_failure() -> No
         assert err == "shutdown: timed out after 0.2 s, exiting without the rest of the clean-up\n"
 
 
-def test_a_wrong_configuration_is_one_line_and_status_2() -> None:
+def test_an_invalid_configuration_is_one_line_and_status_2() -> None:
     with _start("raise ConfigurationError('listen: bad')") as process:
         _, err = process.communicate(timeout=10)
         assert (process.returncode, err) == (2, "prog: listen: bad\n")
 
 
-def test_a_wrong_configuration_that_a_task_of_the_service_found_is_told_alike() -> None:
+def test_an_invalid_configuration_found_by_a_task_is_reported_alike() -> None:
     body = (
         "async def part():\n    raise ConfigurationError('pod-network: bad')\n"
         "async with asyncio.TaskGroup() as tasks:\n    tasks.create_task(part())"
@@ -72,14 +72,14 @@ def test_a_wrong_configuration_that_a_task_of_the_service_found_is_told_alike() 
         assert (process.returncode, err) == (2, "prog: pod-network: bad\n")
 
 
-def test_it_may_open_as_many_files_as_the_process_is_let() -> None:
+def test_the_file_limit_is_raised_to_the_hard_limit() -> None:
     body = "import resource\nlow, high = resource.getrlimit(resource.RLIMIT_NOFILE)\nprint(low == high)"
     with _start(body, settings="import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 512))") as process:
         out, _ = process.communicate(timeout=10)
         assert (process.returncode, out) == (0, "True\n")
 
 
-def test_a_service_that_dies_has_status_1_and_its_trace_in_the_log() -> None:
+def test_a_service_that_crashes_exits_with_status_1_and_logs_its_trace() -> None:
     with _start("raise RuntimeError('broken')") as process:
         _, err = process.communicate(timeout=10)
         assert process.returncode == 1

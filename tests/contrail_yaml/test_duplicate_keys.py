@@ -1,5 +1,6 @@
-"""A key that a mapping has twice is refused with its path and both lines, wherever it stands; all else is taken."""
+"""Duplicate keys are rejected in YAML and JSON, with the path in YAML; documents without any are accepted."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrail_yaml.duplicate_keys import reject_duplicate_keys
+from contrail_yaml.duplicate_keys import reject_duplicate_keys, unique_keys
 from contrail_yaml.errors import DuplicateKeyError, YamlError
 from contrail_yaml.file import read_yaml
 
@@ -43,7 +44,7 @@ def composed(text: str) -> yaml.Node:
         ("a: &a {b: 1, b: 2}\nc: *a\n", "a.b: duplicate key, in line 1 and in line 1"),
     ],
 )
-def test_one_that_is_given_twice_is_named(tmp_path: Path, text: str, said: str) -> None:
+def test_a_duplicate_key_is_named_with_its_path_and_both_lines(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "some.yaml"
     file.write_text(text)
     with pytest.raises(YamlError) as caught:
@@ -63,35 +64,54 @@ def test_one_that_is_given_twice_is_named(tmp_path: Path, text: str, said: str) 
          {"one": {"x": 1}, "other": {"y": 1}, "own": {"x": 1, "y": 1}}),
     ],
 )  # fmt: skip
-def test_what_is_no_second_time_is_taken(tmp_path: Path, text: str, value: Any) -> None:
+def test_keys_that_are_not_duplicates_are_accepted(tmp_path: Path, text: str, value: Any) -> None:
     file = tmp_path / "some.yaml"
     file.write_text(text)
     assert read_yaml(str(file)) == value
 
 
-def test_what_aliases_multiply_is_looked_at_once() -> None:
+def test_a_node_with_many_aliases_is_checked_once() -> None:
     text = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}, *a{i - 1}]\n" for i in range(1, 60))
     reject_duplicate_keys(composed(text))
 
 
-def test_what_holds_itself_is_looked_at_once() -> None:
+def test_a_node_that_contains_itself_is_checked_once() -> None:
     reject_duplicate_keys(composed("&a {b: *a, c: [*a]}"))
 
 
 @given(TREES)
-def test_whatever_has_each_key_once_is_taken(tree: Any) -> None:
+def test_any_document_without_duplicates_is_accepted(tree: Any) -> None:
     reject_duplicate_keys(composed(yaml.safe_dump(tree, allow_unicode=True)))
 
 
 @given(st.lists(st.one_of(KEYS, st.integers(0, 5)), max_size=4), TREES, KEYS)
-def test_one_that_is_given_twice_is_found_at_any_depth(way: list[str | int], tree: Any, key: str) -> None:
-    """Below lists as long as the number says, and below mappings of one key."""
+def test_a_duplicate_key_is_found_at_any_depth(steps: list[str | int], tree: Any, key: str) -> None:
+    """Each step of the path is a list with that many items before the node, or a mapping with one key."""
     node = yaml.MappingNode("tag:yaml.org,2002:map", [])
     node.value = [(_written(key), _written(tree)), (_written(key), _written(tree))]
-    for step in reversed(way):
+    for step in reversed(steps):
         node = _around(node, step)
     with pytest.raises(DuplicateKeyError, match="duplicate key, in line 1 and in line 1"):
         reject_duplicate_keys(node)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1, "b": 2, "a": 3}', "a: duplicate key"),
+        ('[{"x": {"b c": 1, "b c": 1}}]', '"b c": duplicate key'),
+        (json.dumps({"k" * 99: 1})[:-1] + f', "{"k" * 99}": 2}}', f'"{"k" * 80}": duplicate key'),
+    ],
+)
+def test_a_duplicate_key_in_json_is_named(text: str, message: str) -> None:
+    with pytest.raises(DuplicateKeyError) as raised:
+        json.loads(text, object_pairs_hook=unique_keys)
+    assert str(raised.value) == message
+
+
+@given(TREES)
+def test_any_json_without_duplicates_is_decoded(tree: Any) -> None:
+    assert json.loads(json.dumps(tree), object_pairs_hook=unique_keys) == tree
 
 
 def _written(value: Any) -> yaml.Node:

@@ -1,4 +1,4 @@
-"""A file is one document, or one line that names the file and says what is wrong with it."""
+"""YAML files: one document, or one line that names the file and the problem."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "some.yaml"
 
 
-def refusal(file: Path) -> str:
+def error_of(file: Path) -> str:
     with pytest.raises(YamlError) as caught:
         read_yaml(str(file))
     message = str(caught.value)
@@ -26,13 +26,13 @@ def refusal(file: Path) -> str:
     return message.removeprefix(f"{file}: ")
 
 
-def test_what_it_holds_is_returned(file: Path) -> None:
+def test_the_content_is_returned(file: Path) -> None:
     file.write_text("a: [1, x, null]\nb: {c: true}\n")
     assert read_yaml(str(file)) == {"a": [1, "x", None], "b": {"c": True}}
 
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n"])
-def test_an_empty_one_holds_nothing(file: Path, text: str) -> None:
+def test_an_empty_file_is_none(file: Path, text: str) -> None:
     file.write_text(text)
     assert read_yaml(str(file)) is None
 
@@ -50,27 +50,27 @@ def test_an_empty_one_holds_nothing(file: Path, text: str) -> None:
         ("[" * 5000, ""),
     ],
 )
-def test_what_is_no_yaml_is_one_line(file: Path, text: str, said: str) -> None:
+def test_invalid_yaml_is_one_line(file: Path, text: str, said: str) -> None:
     file.write_text(text)
-    message = refusal(file)
+    message = error_of(file)
     assert message.startswith("not valid YAML: ")
     assert said in message
 
 
-def test_one_that_is_no_text_is_named(file: Path) -> None:
+def test_a_file_that_is_not_text_is_named(file: Path) -> None:
     file.write_bytes(b"a: \xff")
-    assert refusal(file) == "not UTF-8 text"
+    assert error_of(file) == "not UTF-8 text"
 
 
-def test_one_that_is_not_there_is_named(file: Path) -> None:
-    assert refusal(file) == os.strerror(2)
+def test_an_unreadable_file_is_named(file: Path) -> None:
+    assert error_of(file) == os.strerror(2)
     file.mkdir()
-    assert refusal(file) == os.strerror(21)
+    assert error_of(file) == os.strerror(21)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet="ab:-{}[],&*!<>|?'\"#% \n\t0", max_size=40) | st.text(max_size=20))
-def test_any_text_is_read_or_refused(file: Path, text: str) -> None:
+def test_any_text_is_read_or_rejected(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8")
     with contextlib.suppress(YamlError):
         read_yaml(str(file))
