@@ -30,7 +30,7 @@ def load_configuration(path: str, schema: type[T]) -> T:
 
 def convert_configuration(document: Any, schema: type[T], *, origin: str) -> T:
     """Returns a parsed document as `schema`; `origin` names it in errors. Raises ConfigurationError."""
-    if document is None:
+    if document is None:  # an empty file
         document = {}
     if not isinstance(document, Mapping):
         raise ConfigurationError(f"{origin}: must be a mapping of keys, not {type(document).__name__}")

@@ -69,4 +69,5 @@ def _text(formatter: logging.Formatter, record: logging.LogRecord) -> str:
 
 
 def _one_line(text: str) -> str:
+    # a message may quote what a tenant wrote: it must not forge a record
     return text.replace("\r", "\\r").replace("\n", "\\n")

@@ -50,7 +50,7 @@ def _tune_garbage_collection() -> None:
     With the defaults, a service that caches a hundred thousand pods stalls for seconds at a time, to find next to
     nothing: a quarter of a manager's processor time.
     """
-    gc.freeze()
+    gc.freeze()  # moves the modules loaded so far out of the collector's sight
     gc.set_threshold(20_000, 20, 50)
 
 
@@ -70,12 +70,12 @@ async def _until_signal(service: Coroutine[None, None, None]) -> None:
     try:
         await task
     except asyncio.CancelledError:
-        if not task.cancelled():
+        if not task.cancelled():  # not by the signal: this coroutine itself was cancelled
             raise
 
 
 def _stop(task: asyncio.Task[None], name: str) -> None:
-    if task.cancelling():
+    if task.cancelling():  # a second signal must not cancel the clean-up
         return
     log.info("stopping on %s", name)
     task.cancel()
@@ -85,4 +85,4 @@ def _stop(task: asyncio.Task[None], name: str) -> None:
 def _abandon() -> None:
     log.warning("shutdown: timed out after %s s, exiting without the rest of the clean-up", STOP_GRACE)
     sys.stderr.flush()
-    os._exit(0)
+    os._exit(0)  # `sys.exit` would wait for threads, which may hang as well

@@ -51,6 +51,7 @@ def _check_node(node: yaml.Node, path: str, seen: set[int]) -> None:
 def _compare_keys(node: yaml.MappingNode, path: str) -> None:
     found: dict[tuple[str, str], yaml.Node] = {}
     for key, _ in node.value:
+        # with the tag: `1` and `"1"` are different keys
         if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
             first = found.setdefault((key.tag, key.value), key)
             if first is not key:

@@ -70,10 +70,12 @@ class KubeClient:
 
     async def list_each(self, resource: Resource[T], selector: Selector = EVERYTHING) -> list[T | UndecodableObject]:
         """The same for objects that anybody may have written: undecodable ones are part of the list."""
+        # 410: the snapshot was compacted between two pages, so the whole list starts over
         return await self._retried((KubeUnavailableError, KubeGoneError), self._all, resource, selector)
 
     async def create(self, resource: Resource[T], body: Any, *, namespace: str = "") -> T:
         """Creates an object from a struct or a dict and returns it as stored. Raises KubeExistsError."""
+        # not idempotent: after an unknown outcome a retry could fail with "already exists" for our own object
         request = ApiRequest("POST", resource.path(namespace), body=_encode(resource, body))
         return await self._object(resource, request, retried=_NOT_PROCESSED)
 
@@ -96,6 +98,7 @@ class KubeClient:
         KubeInvalidError.
         """
         path = resource.path(namespace, name, subresource)
+        # custom resources support merge patch, but no strategic merge patch
         request = ApiRequest("PATCH", path, body=msgspec.json.encode(patch), content_type=_MERGE_PATCH)
         return await self._object(resource, request, retried=_TRANSIENT)
 
@@ -117,6 +120,7 @@ class KubeClient:
         options: dict[str, Any] = {"preconditions": {key: value for key, value in given.items() if value}}
         if grace_period is not None:
             options["gracePeriodSeconds"] = grace_period
+        # options go into the body: uid and resourceVersion preconditions have no query parameters
         body = msgspec.json.encode({"apiVersion": "v1", "kind": "DeleteOptions", **options})
         request = ApiRequest("DELETE", resource.path(namespace, name), body=body)
         await self._retried(_TRANSIENT, self._write, request)
@@ -137,6 +141,7 @@ class KubeClient:
         return [item async for page in self.pages(resource, selector) for item in page.items]
 
     async def _object(self, resource: Resource[T], request: ApiRequest, *, retried: _Errors) -> T:
+        # reads of a low-priority client keep high priority: somebody waits for them
         exchange = self._transport.exchange if request.method == "GET" else self._write
         response = await self._retried(retried, exchange, request)
         return decode(response, resource.type, request=str(request))
@@ -145,6 +150,7 @@ class KubeClient:
         self, errors: _Errors, attempt: Callable[P, Awaitable[S]], *args: P.args, **kwargs: P.kwargs
     ) -> S:
         """Returns the result of the first attempt that does not raise one of `errors`, or of the last attempt."""
+        # almost every request succeeds at once, so this path sets up no retry object of a library
         give_up = asyncio.get_running_loop().time() + self._deadline
         backoff = Backoff(first=0.2, longest=4.0)
         for _ in range(ATTEMPTS - 1):
@@ -153,7 +159,7 @@ class KubeClient:
             except errors as error:
                 pause = backoff.next_pause(retry_after=error.retry_after)
                 if asyncio.get_running_loop().time() + pause > give_up:
-                    raise
+                    raise  # nobody would wait for the outcome of another attempt
             await asyncio.sleep(pause)
         return await attempt(*args, **kwargs)
 
@@ -167,6 +173,7 @@ async def connect(
     `before_write` is called before each attempt of a write, as in `Transport`; pass `Leadership.check` for fencing.
     """
     sockets = _Sockets()
+    # no limit: every watch holds a connection, and aiohttp's default of 100 would block all other requests
     connector = aiohttp.TCPConnector(limit=0, socket_factory=sockets.open)
     try:
         async with aiohttp.ClientSession(connector=connector) as session:
@@ -174,7 +181,7 @@ async def connect(
             yield KubeClient(transport, deadline=deadline)
     finally:
         await config.credentials.close()
-        await sockets.close()
+        await sockets.close()  # after the session, which closes the connections in its pool properly
 
 
 class _Sockets:
@@ -185,7 +192,7 @@ class _Sockets:
     """
 
     def __init__(self) -> None:
-        self._opened: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._opened: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # a closed socket is dropped by itself
 
     def open(self, address: aiohttp.AddrInfoType) -> socket.socket:
         """Returns a socket for an address of `getaddrinfo`. Raises OSError."""
@@ -211,6 +218,7 @@ def _encode(resource: Resource[Any], body: Any) -> bytes:
     """Returns the body as JSON, with apiVersion and kind."""
     if isinstance(body, dict):
         return msgspec.json.encode({"apiVersion": resource.api_version, "kind": resource.kind} | body)
+    # structs do not hold apiVersion and kind; joining bytes avoids a second pass over a large body
     return resource.prefix + msgspec.json.encode(body).removeprefix(b"{")
 
 

@@ -102,6 +102,7 @@ async def _get_or_create(client: KubeClient, name: str, body: Any) -> CustomReso
         return await client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
     except KubeNotFoundError:
         pass
+    # get before create: a process without the right to create can still use an existing CRD
     try:
         await client.create(CUSTOM_RESOURCE_DEFINITIONS, body)
     except KubeExistsError:
@@ -132,4 +133,5 @@ async def _is_deleted(client: KubeClient, name: str, uid: str) -> bool:
     except KubeError as error:
         log.warning("CustomResourceDefinition %s: cannot be checked: %s", name, error)
         return False
+    # a terminating CRD still serves its objects, but they are being deleted
     return found.metadata.uid != uid or found.metadata.deletion_timestamp is not None

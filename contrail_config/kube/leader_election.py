@@ -126,14 +126,15 @@ class LeaderElection:
                     yield
         except TimeoutError as error:
             if not limit.expired():
-                raise
+                raise  # a TimeoutError of the body, not ours
             raise KubeLeadershipLostError(f"lease {self._name}: lost") from error
 
     async def _acquire(self) -> None:
         while True:
             if await self._try_acquire_or_renew():
                 return
-            await asyncio.sleep(self._timings.retry_period * random.uniform(1.0, 1.2))  # noqa: S311 - jitter
+            # jitter: candidates that see a lease expire at the same time must not all write at once
+            await asyncio.sleep(self._timings.retry_period * random.uniform(1.0, 1.2))  # noqa: S311 - not a secret
 
     @contextlib.asynccontextmanager
     async def _renewing(self, limit: asyncio.Timeout) -> AsyncIterator[None]:
@@ -145,7 +146,7 @@ class LeaderElection:
             await asyncio.wait([task])
 
     async def _renew(self, limit: asyncio.Timeout) -> None:
-        while not limit.expired():
+        while not limit.expired():  # an expired timeout cannot be rescheduled
             limit.reschedule(self.leadership.until)
             await asyncio.sleep(self._timings.retry_period)
             await self._try_acquire_or_renew()
@@ -154,9 +155,10 @@ class LeaderElection:
         """Returns whether the lease is held for certain, and updates `leadership.until`."""
         # counted from before the request: the server may apply a write long before its response arrives
         began = asyncio.get_running_loop().time()
+        # a failed renewal may still have been applied: the next attempt reads the lease instead of reusing this one
         held, self._held = self._held, None
         try:
-            async with asyncio.timeout(self._timings.renew_deadline / 2):
+            async with asyncio.timeout(self._timings.renew_deadline / 2):  # leaves time for a second attempt
                 self._held = await self._acquire_or_renew(held)
         except (KubeConflictError, KubeExistsError) as error:
             log.info("lease %s: another process wrote it first: %s", self._name, error)
@@ -181,7 +183,7 @@ class LeaderElection:
         """Returns the lease as this process wrote it, None if another process holds it."""
         lease = held or await self._read()
         if lease is None:
-            self._may_hold = True
+            self._may_hold = True  # before the request: its response may be lost
             body = {"metadata": {"name": self._name}, "spec": self._spec(acquired=True)}
             return await self._client.create(LEASES, body, namespace=self._namespace)
         self.holder = lease.spec.holder_identity
@@ -206,6 +208,7 @@ class LeaderElection:
     def _is_available(self, lease: Lease) -> bool:
         if lease.spec.holder_identity in ("", self._identity):
             return True
+        # renewTime is not compared: it is from the holder's wall clock
         now = asyncio.get_running_loop().time()
         if lease.metadata.resource_version != self._observed[0]:
             self._observed = lease.metadata.resource_version, now
@@ -223,6 +226,7 @@ class LeaderElection:
             async with asyncio.timeout(_RELEASE_DEADLINE):
                 lease = await self._read()
                 if lease is not None and lease.spec.holder_identity == self._identity:
+                    # as client-go's ReleaseOnCancel; the API rejects a duration of 0
                     await self._write(lease, {"holderIdentity": None, "leaseDurationSeconds": 1})
         except (KubeError, TimeoutError) as error:
             log.warning("lease %s: cannot be released: %s", self._name, str(error) or "timed out")

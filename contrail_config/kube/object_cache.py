@@ -94,13 +94,14 @@ class ObjectCache(Generic[T]):
     def begin_list(self) -> None:
         """Starts a list; discards one that was not finished."""
         self._listed.clear()
-        self._tombstones.clear()
+        self._tombstones.clear()  # after a restore of etcd, new events may have lower versions than these
 
     def add_listed(self, item: T | UndecodableObject) -> Iterator[Change[T]]:
         """Adds an item of the list; it is a change if uid or resourceVersion differ from the known state."""
         key = _key(item.metadata)
         self._listed.add(key)
         known = self._known(key)
+        # inequality, not order: the list is authoritative also if it is older
         if known is None or _state(known) != _state(item.metadata):
             yield from self._put(item)
 
@@ -126,6 +127,7 @@ class ObjectCache(Generic[T]):
         key = _key(item.metadata)
         known = self._objects.get(key)
         if known is not None and known.metadata.uid != item.metadata.uid:
+            # deleted and recreated while no watch was open: consumers must release what the old object had
             yield Deleted(self._objects.pop(key))
             known = None
         if isinstance(item, UndecodableObject):
@@ -146,7 +148,7 @@ class ObjectCache(Generic[T]):
         known = self._objects.pop(key, None)
         if known is not None:
             if isinstance(item, UndecodableObject) or known.metadata.uid != item.metadata.uid:
-                item = known
+                item = known  # the event's own state is of no use to consumers of the known object
             yield Deleted(item)
 
     def _is_stale(self, metadata: Metadata) -> bool:

@@ -44,6 +44,7 @@ async def read_pages(
     Raises KubeError; KubeGoneError if the snapshot expired before the last page, and the list must start over.
     """
     query: dict[str, Any] = {**selector.query(), "limit": str(length)}
+    # `limit` is repeated with each `continue`; the other parameters must not change
     while True:
         request = ApiRequest("GET", resource.path(selector.namespace), query)
         response = decode(await transport.exchange(request), _List, request=str(request))

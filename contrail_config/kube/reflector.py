@@ -114,12 +114,13 @@ class Reflector(Generic[T]):
         while True:
             step = self._list() if self._since is None else self._watch(self._since)
             try:
+                # closed explicitly: otherwise the connection of an abandoned generator stays open until it is collected
                 async with contextlib.aclosing(step) as changes:
                     async for change in changes:
                         yield change
             except _RESUMED as error:
                 await self._back_off(error)
-            except KubeError as error:
+            except KubeError as error:  # 410, silence, undecodable events: events may be lost
                 self._since = None
                 await self._back_off(error)
 
@@ -136,18 +137,20 @@ class Reflector(Generic[T]):
         self.problem = None
         for change in self._cache.end_list():
             yield change
-        self._since = version  # only now: a consumer that left in the middle gets the list again
+        self._since = version  # only now: a consumer that left in the middle gets the rest from a new list
 
     async def _watch(self, since: str) -> AsyncGenerator[Change[T], None]:
         began = asyncio.get_running_loop().time()
         seconds = random.uniform(*self._timings.watch_length)  # noqa: S311 - jitter needs no secrecy
         async with self._client.watch(self._resource, self._selector, since=since, seconds=seconds) as events:
-            self.problem = None
+            self.problem = None  # the server accepted the version, so the cache is up to date or catching up
             with self._reset_backoff_if_long():
                 while (event := await self._next(events)) is not None:
                     for change in self._cache.apply_event(event):
                         yield change
+                    # after the yields: a consumer that leaves in between gets the rest of the event from the next watch
                     self._advance(event.metadata.resource_version)
+        # a server or proxy that ends every watch at once would otherwise be called in a tight loop
         if self._since == since and asyncio.get_running_loop().time() - began < self._timings.short_watch:
             raise KubeUnavailableError(f"watch of {self._resource.plural}: ended as soon as it had begun")
 
@@ -163,6 +166,7 @@ class Reflector(Generic[T]):
 
     async def _next(self, events: AsyncIterator[WatchEvent[T]]) -> WatchEvent[T] | None:
         """Returns the next event, None at the end."""
+        # only the wait for an event is limited, not the time that the consumer takes between two events
         try:
             async with asyncio.timeout(self._timings.silence):
                 return await anext(events, None)

@@ -41,6 +41,7 @@ class RequestPriority:
             await admitted
             yield
         finally:
+            # a waiter may be cancelled after its future was set and before it ran: then it was admitted, and is counted
             if not admitted.cancelled():
                 self._low -= 1
                 self._admit()
@@ -48,6 +49,6 @@ class RequestPriority:
     def _admit(self) -> None:
         while self._waiting and (not self._low or self._high + self._low < BUSY):
             admitted = self._waiting.popleft()
-            if not admitted.cancelled():
+            if not admitted.cancelled():  # cancelled waiters stay in the deque until it is their turn
                 self._low += 1
                 admitted.set_result(None)

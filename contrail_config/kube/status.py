@@ -58,7 +58,7 @@ def status_error(request: str, code: int, status: Status, headers: Mapping[str, 
 
 
 def _kind(code: int, reason: str) -> type[KubeError]:
-    if reason == "AlreadyExists":
+    if reason == "AlreadyExists":  # 409, as a conflict
         return KubeExistsError
     return _KINDS.get(code, KubeUnavailableError if code >= 500 else KubeError)
 

@@ -44,6 +44,7 @@ class ApiRequest(NamedTuple):
         """Returns the query, with the server's remaining time as `timeout` if the request expires."""
         if self.expires == math.inf:
             return self.query
+        # computed when it is sent: credentials and TLS context may have taken a while
         left = self.expires - asyncio.get_running_loop().time()
         return {**self.query, "timeout": f"{max(math.ceil(left * 1000), 1)}ms"}
 
@@ -89,6 +90,7 @@ class Transport:
     async def _exchange(self, request: ApiRequest) -> bytes:
         deadline = self._deadline
         if request.method != "GET" and (allowed := self._before_write()) < deadline:
+            # the server gets the same limit: it must not finish a write after another leader may have started
             deadline = allowed
             request = request._replace(expires=asyncio.get_running_loop().time() + allowed)
         with _as_kube_error(request):
@@ -99,7 +101,7 @@ class Transport:
     async def stream(self, request: ApiRequest) -> AsyncIterator[AsyncGenerator[bytes, None]]:
         """Gives the body in chunks as they arrive, without a deadline. Raises KubeError, as does the iterator."""
         with _as_kube_error(request):
-            async with asyncio.timeout(self._deadline):
+            async with asyncio.timeout(self._deadline):  # until the headers arrive; the body may take forever
                 response = await self._open(request)
         try:
             async with contextlib.aclosing(_chunks(request, response)) as chunks:
@@ -112,7 +114,7 @@ class Transport:
         response = await self._send_authenticated(request)
         if response.status < 300:
             return response
-        async with response:
+        async with response:  # the body is read completely, so the connection returns to the pool
             status = read_status(await response.read())
         if response.status == 403:
             self.authorization_failures.record(status.message)
@@ -122,6 +124,7 @@ class Transport:
         """Sends the request; on 401 reloads the credentials and sends it again, if they can have changed."""
         credential = await self._config.credentials.current()
         response = await self._send(request, credential)
+        # once only: a token that is still rejected after a reload is wrong, not outdated
         if response.status == 401 and self._config.credentials.invalidate(credential):
             response.close()
             response = await self._send(request, await self._config.credentials.current())
@@ -129,6 +132,7 @@ class Transport:
 
     async def _send(self, request: ApiRequest, credential: Credential) -> aiohttp.ClientResponse:
         tls = self._config.tls
+        # identity: the server would compress large lists, which costs both sides more time than the cluster's network
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Content-Type": request.content_type}
         if credential.token:
             headers["Authorization"] = f"Bearer {credential.token}"
@@ -144,11 +148,11 @@ class Transport:
                 server_hostname=self._config.server_name,
                 proxy=self._config.proxy,
                 timeout=_NO_TIMEOUT,
-                allow_redirects=False,
+                allow_redirects=False,  # a redirect would send the token to another server
             )
         except aiohttp.ClientConnectorCertificateError:
             if tls:
-                tls.invalidate()
+                tls.invalidate()  # the CA may have rotated; the caller's retry reads it again
             raise
 
 

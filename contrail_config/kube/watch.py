@@ -54,7 +54,7 @@ async def open_watch(
     query = selector.query() | {
         "watch": "true",
         "resourceVersion": since,
-        "allowWatchBookmarks": "true",
+        "allowWatchBookmarks": "true",  # otherwise a watch of rarely changing objects resumes from an expired version
         "timeoutSeconds": str(int(seconds)),
     }
     request = ApiRequest("GET", resource.path(selector.namespace), query)
@@ -73,7 +73,7 @@ async def _events(
 def _decode_event(request: ApiRequest, line: bytes, resource: Resource[T]) -> WatchEvent[T]:
     event = decode(line, _Line, request=str(request))
     if event.type is WatchType.ERROR:
-        status = read_status(event.object)
+        status = read_status(event.object)  # the HTTP status was 200; mostly 410 here
         raise status_error(f"{request} (watch)", status.code, status, {})
     if event.type is WatchType.BOOKMARK:
         return WatchEvent(event.type, decode(event.object, _Bookmark, request=str(request)).metadata, None)

@@ -72,7 +72,7 @@ class ExecCredentials:
 
     def invalidate(self, rejected: Credential) -> bool:
         """Makes the next call run the command, unless it ran since the rejected credential was returned."""
-        if self._cached is rejected:
+        if self._cached is rejected:  # else another request has already refreshed it
             self._cached = None
         return True
 
@@ -102,6 +102,7 @@ class ExecCredentials:
         return stdout
 
     async def _communicate(self, process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
+        # kills on time-out and on cancellation alike, and never a finished command, whose pid may be reused
         async with contextlib.AsyncExitStack() as unfinished:
             unfinished.push_async_callback(kill, process)
             async with asyncio.timeout(DEADLINE):

@@ -53,7 +53,7 @@ def read_files(paths: Sequence[str]) -> MergedKubeconfig:
 def _merge(section: str, files: Iterable[tuple[str, Iterable[tuple[str, S]]]]) -> dict[str, Entry[S]]:
     merged: dict[str, Entry[S]] = {}
     for path, entries in files:
-        folder = os.path.dirname(os.path.abspath(path))
+        folder = os.path.dirname(os.path.abspath(path))  # kubectl resolves relative paths there, not in the cwd
         for name, content in entries:
             merged.setdefault(name, Entry(content, f"{path}: {section} {name!r}", folder))
     return merged

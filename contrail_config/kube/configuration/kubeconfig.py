@@ -81,7 +81,7 @@ def _authority(cluster: Entry[Cluster]) -> ValueSource | None:
 def _credentials(user: Entry[User], cluster: Entry[Cluster]) -> Credentials:
     content = user.content
     _reject_unsupported(user)
-    if content.exec and not (content.token or content.token_file):
+    if content.exec and not (content.token or content.token_file):  # as in client-go, a token wins
         return _exec_credentials(user, content.exec, cluster)
     token: ValueSource | None = None
     if content.token_file:

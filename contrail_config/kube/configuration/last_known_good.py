@@ -33,7 +33,7 @@ class LastKnownGood(Generic[S]):
         try:
             value = await self._refreshed()
         except KubeConfigurationError as error:
-            self.invalidate()
+            self.invalidate()  # the file is probably being rewritten: do not cache its contents
             if self._built is None:
                 raise
             self._warning.warn(f"using the previous contents: {str(error).removeprefix(f'{self._origin}: ')}")

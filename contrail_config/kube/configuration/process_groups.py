@@ -19,11 +19,11 @@ async def start(*command: str, environment: Mapping[str, str]) -> asyncio.subpro
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
+            start_new_session=True,  # also a process group, with the command's pid
         )
     )
     try:
-        return await asyncio.shield(starting)
+        return await asyncio.shield(starting)  # the process may exist before the transport that would kill it
     except asyncio.CancelledError:
         with contextlib.suppress(OSError):
             await kill(await starting)

@@ -23,8 +23,8 @@ class SingleFlight(Generic[S]):
         """Returns or raises the outcome of the run in flight, or of a new one."""
         while True:
             run = self._run = self._run or self._start()
-            await asyncio.wait([run])
-            if self._run is run:
+            await asyncio.wait([run])  # unlike awaiting the task, this does not cancel it if the caller is cancelled
+            if self._run is run:  # else another waiter was first, and may have started a new run
                 self._run = None
             if not run.cancelled():  # otherwise `close` cancelled it on behalf of another caller: run again
                 return run.result()

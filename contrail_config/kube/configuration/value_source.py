@@ -72,6 +72,7 @@ class FileValue:
             with open(self._path, "rb") as file:
                 return file.read()
         except OSError as error:
+            # kubelet replaces mounted files by renaming a symlink, but other tools delete and recreate them
             if self._content is None:
                 raise KubeConfigurationError(f"{self.origin}: {error.strerror}") from error
             log.warning("%s: cannot be read, using the previous contents: %s", self._path, error.strerror)
