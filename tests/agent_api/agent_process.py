@@ -1,6 +1,6 @@
-"""An agent in a process of its own, for tests that kill it or block: `python -m tests.agent_api.agent_process FOLDER`.
+"""An agent in a separate process, for tests that kill or block it: `python -m tests.agent_api.agent_process FOLDER`.
 
-It serves the pod of the samples with two interfaces, and prints its Unix socket and its URL as one line.
+It serves the sample pod with two interfaces and prints its Unix socket and its URL in one line.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ from tests.support.machines import SAMPLE_VM, left_interface, make_machine, samp
 
 
 class AgentProcess(NamedTuple):
-    """A process that listens."""
+    """A listening agent process."""
 
     process: subprocess.Popen[bytes]
     socket: str
     url: str
 
     def kill(self) -> None:
-        """Kills it as `kill -9` does."""
+        """Kills the process with SIGKILL."""
         self.process.kill()
         self.process.wait()
 
 
 @contextlib.contextmanager
 def started(folder: Path) -> Iterator[AgentProcess]:
-    """Starts one with its files below the folder, and kills it at the end."""
+    """Starts an agent with its files below the folder, and kills it at the end."""
     command = [sys.executable, "-m", "tests.agent_api.agent_process", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -57,5 +57,5 @@ async def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    vm_cfg.MAX_WAIT = 0.1  # seconds: nobody is to wait long for what never comes
+    vm_cfg.MAX_WAIT = 0.1  # seconds, so that requests for unknown pods time out quickly
     asyncio.run(main(Path(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""An agent on a real store, and everything that blocks the event loop is an error, but for changes made at once."""
+"""An agent on a real store. Blocking the event loop is an error, except in `..._nowait` changes."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from tests.support.blocking import blocking_calls_rejected
 from tests.support.machines import SAMPLE_VM, left_interface, make_machine, sample_interface
 
 StartAgent = Callable[..., Awaitable[ServedAgent]]
-Settle = Callable[[], Awaitable[None]]
+WaitForSync = Callable[[], Awaitable[None]]
 
 
 @pytest.fixture(autouse=True)
@@ -63,23 +63,23 @@ async def served(start_agent: StartAgent) -> ServedAgent:
 
 
 @pytest.fixture
-def settle(store: SqliteStore, served: ServedAgent) -> Settle:
-    """Returns once the agent has seen everything that the store took before: a later machine shows it."""
+def wait_for_sync(store: SqliteStore, served: ServedAgent) -> WaitForSync:
+    """Waits until the agent has received all earlier writes to the store, by means of a later VirtualMachine."""
     numbers = itertools.count()
 
-    async def settle() -> None:
+    async def wait_for_sync() -> None:
         marker = make_machine(f"marker-{next(numbers)}")
         await store.put_virtual_machine(marker)
         async with served.unix.get(f"/vm-cfg/{marker.name}", params={"wait": "5"}) as answer:
             assert answer.status == 200
 
-    return settle
+    return wait_for_sync
 
 
 @pytest.fixture
-async def machine(store: SqliteStore, settle: Settle) -> VirtualMachine:
-    """The pod of upstream's sample, with two interfaces; none is plugged."""
-    machine = make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
-    await store.put_virtual_machine(machine)
-    await settle()
-    return machine
+async def virtual_machine(store: SqliteStore, wait_for_sync: WaitForSync) -> VirtualMachine:
+    """The pod of Contrail's sample with two interfaces, none of them plugged."""
+    virtual_machine = make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
+    await store.put_virtual_machine(virtual_machine)
+    await wait_for_sync()
+    return virtual_machine

@@ -1,4 +1,4 @@
-"""An agent that reports to whoever stands in the place of the API server, by a clock that tests move."""
+"""A reporter with a fake report writer and a clock that tests advance."""
 
 from collections.abc import Callable
 
@@ -13,17 +13,17 @@ from tests.support.clock import FakeClock
 VERSIONS = {"agent": "1.2.3"}
 
 
-class KeptReports:
-    """Keeps what is reported; fails by `failure` if there is one, and tells of `other` agents, one for each write."""
+class RecordedReports:
+    """Records reports; raises `failure` if set, and returns one of the `other` agents per write."""
 
     def __init__(self) -> None:
         self.written: list[NodeReport] = []
         self.other: list[str] = []
         self.failure: StoreError | None = None
-        self.tried = 0
+        self.attempts = 0
 
     async def write(self, report: NodeReport) -> str | None:
-        self.tried += 1
+        self.attempts += 1
         if self.failure is not None:
             raise self.failure
         self.written.append(report)
@@ -39,12 +39,12 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def reports() -> KeptReports:
-    return KeptReports()
+def reports() -> RecordedReports:
+    return RecordedReports()
 
 
 @pytest.fixture
-def make_reporter(reports: KeptReports, clock: FakeClock) -> MakeReporter:
+def make_reporter(reports: RecordedReports, clock: FakeClock) -> MakeReporter:
     def make(served: ServedAgent) -> NodeReporter:
         return NodeReporter(served.agent, reports, versions=VERSIONS, clock=clock)
 

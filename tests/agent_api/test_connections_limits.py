@@ -1,0 +1,212 @@
+"""Slow, silent and numerous clients: each is answered or closed, and others are served meanwhile."""
+
+import asyncio
+import contextlib
+import resource
+import socket
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from agent_api.connections import MAX_CONNECTIONS, connection_limit
+from contrail_config.embedded.store import SqliteStore
+from tests.agent_api.conftest import StartAgent
+from tests.support.agent import ServedAgent, port_of, until
+from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, make_machine
+from tests.support.raw_http import DEADLINE, RawConnection, connected, exchanged, request
+
+HEAD_TIMEOUT = 0.1  # seconds to receive a head and to read a response
+INCOMPLETE_HEAD = b"GET /vm-cfg/k8s__default__p1 HTTP/1.1\r\nHost: age"
+UNKNOWN_NAME = request("GET", "/vm-cfg/k8s__default__nobody")
+
+
+def waiting_request(name: str = "k8s__default__nobody", seconds: str = "30") -> bytes:
+    return request("GET", f"/vm-cfg/{name}?wait={seconds}")
+
+
+@contextlib.asynccontextmanager
+async def many(served: ServedAgent, number: int, *, data: bytes = b"") -> AsyncIterator[list[RawConnection]]:
+    """Opens `number` connections that all send the same."""
+    async with contextlib.AsyncExitStack() as stack:
+        connections = [await stack.enter_async_context(connected(served.address)) for _ in range(number)]
+        for connection in connections:
+            await connection.send(data)
+        yield connections
+
+
+async def others_are_answered(served: ServedAgent, number: int = 20) -> None:
+    """New clients plug, read and unplug."""
+    async with asyncio.timeout(DEADLINE):
+        for _ in range(number):
+            for data in (
+                request("GET", "/healthz"),
+                request("DELETE", f"/vm/{SAMPLE_VM}"),
+                request("POST", "/gateway", b"[]"),
+            ):
+                assert (await exchanged(served.address, data)).status == 200
+        async with served.unix.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
+            assert answer.status == 200
+
+
+class TestHeadTimeout:
+    """Slowloris: an incomplete request head does not hold a connection."""
+
+    @pytest.fixture
+    async def impatient(self, start_agent: StartAgent) -> ServedAgent:
+        return await start_agent(limits={"head_timeout": HEAD_TIMEOUT})
+
+    async def test_an_incomplete_head_is_answered_with_408_and_closed(self, impatient: ServedAgent) -> None:
+        async with connected(impatient.address) as connection:
+            await connection.send(INCOMPLETE_HEAD)
+            answer = await connection.answer()
+            assert (answer.status, answer.error) == (408, f"request head: timed out after {HEAD_TIMEOUT:g} s")
+            assert answer.headers["connection"] == "close"
+            assert await connection.is_closed()
+
+    async def test_single_bytes_do_not_extend_the_timeout(self, impatient: ServedAgent) -> None:
+        async with connected(impatient.address) as connection:
+            dripping = asyncio.create_task(drip(connection))
+            assert (await connection.answer()).status == 408
+            dripping.cancel()
+            with contextlib.suppress(asyncio.CancelledError, ConnectionError):
+                await dripping
+
+    async def test_a_silent_connection_is_closed_without_a_response(self, impatient: ServedAgent) -> None:
+        async with connected(impatient.address) as connection:
+            assert await connection.is_closed()
+
+    async def test_an_incomplete_head_after_a_complete_request_times_out_too(self, impatient: ServedAgent) -> None:
+        async with connected(impatient.address) as connection:
+            await connection.send(UNKNOWN_NAME)
+            assert (await connection.answer()).status == 404
+            await connection.send(INCOMPLETE_HEAD)
+            assert (await connection.answer()).status == 408
+
+    async def test_a_connection_may_be_idle_longer_after_a_request(self, impatient: ServedAgent) -> None:
+        async with connected(impatient.address) as connection:
+            for _ in range(2):
+                await connection.send(UNKNOWN_NAME)
+                assert (await connection.answer()).status == 404
+                await asyncio.sleep(2 * HEAD_TIMEOUT)
+
+    async def test_a_waiting_request_is_not_affected(self, impatient: ServedAgent) -> None:
+        answer = await exchanged(impatient.address, waiting_request(seconds="0.3"))
+        assert (answer.status, answer.error) == (404, "{ Not Found }")
+
+    async def test_a_head_in_many_pieces_is_answered_if_it_is_in_time(self, served: ServedAgent) -> None:
+        async with connected(served.address) as connection:
+            for byte in UNKNOWN_NAME:
+                await connection.send(bytes([byte]))
+                await asyncio.sleep(0)
+            assert (await connection.answer()).status == 404
+
+    async def test_other_clients_are_answered_meanwhile(self, served: ServedAgent) -> None:
+        async with many(served, 200, data=INCOMPLETE_HEAD):
+            await others_are_answered(served)
+
+
+async def drip(connection: RawConnection) -> None:
+    await connection.send(INCOMPLETE_HEAD)
+    while True:
+        await connection.send(b"x")
+        await asyncio.sleep(HEAD_TIMEOUT / 10)
+
+
+class TestUnreadResponses:
+    """A client that sends requests and reads no responses."""
+
+    async def test_close_the_connection_and_delay_no_other_client(self, start_agent: StartAgent) -> None:
+        served = await start_agent(limits={"head_timeout": HEAD_TIMEOUT})
+        with socket.socket() as client:
+            client.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(client, served.address)
+            asking = asyncio.create_task(send_without_end(client))
+            await others_are_answered(served)
+            with pytest.raises(ConnectionError):
+                await asyncio.wait_for(asking, DEADLINE)
+
+    async def test_that_are_read_in_time_are_all_complete(self, served: ServedAgent) -> None:
+        asked = 300  # more than the buffers between hold
+        async with connected(served.address) as connection:
+            sending = asyncio.create_task(connection.send(asked * request("GET", "/openapi.json")))
+            await others_are_answered(served)
+            assert [(await connection.answer()).status for _ in range(asked)] == [200] * asked
+            await sending
+
+
+async def send_without_end(client: socket.socket) -> None:
+    while True:
+        await asyncio.get_running_loop().sock_sendall(client, 100 * request("GET", "/openapi.json"))
+
+
+class TestMaxConnections:
+    """The oldest connections without a request are closed; if all have one, the newest gets 503."""
+
+    @pytest.fixture
+    async def limited(self, start_agent: StartAgent) -> ServedAgent:
+        return await start_agent(limits={"max_connections": 8})
+
+    @pytest.mark.parametrize("data", [b"", INCOMPLETE_HEAD])
+    async def test_the_oldest_connections_without_a_request_are_closed(self, limited: ServedAgent, data: bytes) -> None:
+        async with many(limited, 8, data=data) as connections:
+            await others_are_answered(limited)
+            assert await connections[0].is_closed()
+
+    async def test_connections_with_a_request_stay_open(self, limited: ServedAgent, store: SqliteStore) -> None:
+        virtual_machine = make_machine()
+        async with many(limited, 4, data=waiting_request(virtual_machine.name)) as waiting:
+            await until(lambda: len(limited.agent.virtual_machines.waiters) == 4)
+            async with many(limited, 20):
+                await others_are_answered(limited)
+            await store.put_virtual_machine(virtual_machine)
+            assert [(await connection.answer()).status for connection in waiting] == [200] * 4
+
+    async def test_if_all_have_a_request_the_newest_is_answered_with_503(self, limited: ServedAgent) -> None:
+        async with many(limited, 8, data=waiting_request()):
+            await until(lambda: len(limited.agent.virtual_machines.waiters) == 8)
+            async with connected(limited.address) as connection:
+                answer = await connection.answer()
+                assert (answer.status, answer.error) == (503, "too many connections: limit is 8, all busy; retry later")
+                assert await connection.is_closed()
+            async with limited.unix.get("/healthz") as beside:
+                assert beside.status == 200
+        await until(lambda: not len(limited.agent.virtual_machines.waiters))
+        await others_are_answered(limited)
+
+    def test_the_limit_leaves_files_for_other_purposes(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for files, bound in ((1024, 256), (10**6, MAX_CONNECTIONS), (resource.RLIM_INFINITY, MAX_CONNECTIONS)):
+            monkeypatch.setattr(resource, "getrlimit", lambda _what, files=files: (files, files))
+            assert connection_limit() == bound
+
+
+class TestAThousandWaitingRequests:
+    """They wait without delaying other requests."""
+
+    @pytest.fixture(autouse=True)
+    def files(self) -> Iterator[None]:
+        """Raises the file limit for both ends of the connections."""
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(before[0], 8192), max(before[1], 8192)))
+        yield
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    async def test_are_all_answered_and_further_ones_rejected(
+        self, start_agent: StartAgent, store: SqliteStore
+    ) -> None:
+        served = await start_agent(max_waiting=1000)
+        waiters = served.agent.virtual_machines.waiters
+        virtual_machine = make_machine()
+        async with (
+            many(served, 500, data=waiting_request(virtual_machine.name)) as wanted,
+            many(served, 500, data=waiting_request()) as unwanted,
+        ):
+            await until(lambda: len(waiters) == 1000)
+            await others_are_answered(served)
+            answer = await exchanged(served.address, waiting_request())
+            assert (answer.status, answer.error) == (503, "too many waiting requests: limit is 1000; retry later")
+            await store.put_virtual_machine(virtual_machine)
+            statuses = [(await connection.answer()).status for connection in wanted]
+            assert statuses == [200] * 500
+            assert len(waiters) == len(unwanted)
+        await until(lambda: len(waiters) == 0)
+        assert waiters.names == set()

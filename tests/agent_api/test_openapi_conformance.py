@@ -1,0 +1,29 @@
+"""schemathesis makes a thousand requests of what `/openapi.json` says, right and wrong ones, and compares the answers.
+
+What it looks at is in `schemathesis.toml`, and why it does not look at the rest.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.agent_api.agent_process import started
+
+CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
+
+
+def test_responses_conform_to_the_document(tmp_path: Path) -> None:
+    with started(tmp_path) as agent:
+        run = subprocess.run(
+            [
+                *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURATION)),
+                *("run", f"{agent.url}/openapi.json", "--no-color"),
+            ],
+            cwd=tmp_path,  # it keeps a cache where it runs
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert "18 selected / 18 total" in run.stdout
