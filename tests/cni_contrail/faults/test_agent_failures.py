@@ -1,4 +1,4 @@
-"""An agent that is down, slow, or talks nonsense: what is waited for, how long, and what the error says."""
+"""Agent failures: down, slow, or malformed responses; which are retried, how long, and the error."""
 
 import contextlib
 import json
@@ -29,25 +29,27 @@ class TestDown:
         assert nothing_was_made(plugin, sandbox)
 
     @pytest.mark.parametrize(("host", "url"), [("127.0.0.1", "http://127.0.0.1:1"), ("::1", "http://[::1]:1")])
-    def test_so_it_is_over_tcp(self, plugin: Plugin, pod: PodSandbox, host: str, url: str) -> None:
+    def test_no_agent_over_tcp_is_an_error_that_names_the_address(
+        self, plugin: Plugin, pod: PodSandbox, host: str, url: str
+    ) -> None:
         settings = {"agent-socket": "", "vrouter-ip": host, "vrouter-port": 1}
         assert plugin.add(pod, settings=settings).failed(11) == f"agent unreachable at {url}: Connection refused"
 
-    def test_the_product_of_timeout_and_retries_bounds_the_wait(self, plugin: Plugin, pod: PodSandbox) -> None:
+    def test_timeout_times_retries_bounds_the_wait(self, plugin: Plugin, pod: PodSandbox) -> None:
         for timeout, retries in ((0.4, 1), (0.05, 8)):
             begin = time.monotonic()
             plugin.add(pod, settings={"poll-timeout": timeout, "poll-retries": retries}).failed(11)
             assert timeout * retries <= time.monotonic() - begin < timeout * retries + 2
 
-    def test_one_that_comes_up_meanwhile_is_enough(
+    def test_an_agent_that_starts_during_the_call_is_used(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, 2)
         agent.stop()
-        threading.Timer(0.3, agent.__enter__).start()
+        threading.Timer(0.3, agent.start).start()
         plugin.add(pod, settings={"poll-retries": 50}).succeeded()
 
-    def test_one_that_cannot_answer_now_is_asked_again(
+    def test_an_agent_that_is_not_ready_is_retried(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         serve_pod(agent)
@@ -55,7 +57,7 @@ class TestDown:
         plugin.add(pod, settings=PATIENT).succeeded()
         assert len(agent.asked("GET")) == 4
 
-    def test_one_that_goes_away_before_it_is_told_is_told_when_it_is_back(
+    def test_a_plug_that_fails_is_retried_when_the_agent_is_back(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)
@@ -64,12 +66,12 @@ class TestDown:
         assert set(agent.owners()) == {vmi.uuid for vmi in vmis}
 
 
-class TestClosingInMidAnswer:
-    """An answer that breaks off is none: it is asked again."""
+class TestClosingDuringTheResponse:
+    """A response that breaks off is retried."""
 
     @pytest.fixture
     def broken(self, agent_socket: str) -> Iterator[list[int]]:
-        """An agent that closes after each prefix of a good answer in turn; the list holds how often it was asked."""
+        """An agent that closes after each prefix of a good response in turn; the list counts its requests."""
         answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]"
         asked: list[int] = []
         with socket.socket(socket.AF_UNIX) as listener:
@@ -91,7 +93,7 @@ class TestClosingInMidAnswer:
             listener.shutdown(socket.SHUT_RDWR)
             thread.join(10)
 
-    def test_add_asks_again_and_leaves_nothing(
+    def test_add_retries_and_leaves_nothing(
         self, broken: list[int], plugin: Plugin, pod: PodSandbox, sandbox: Netns
     ) -> None:
         message = plugin.add(pod, settings={"poll-timeout": 0.05, "poll-retries": 10}).failed(11)
@@ -99,10 +101,10 @@ class TestClosingInMidAnswer:
         assert len(broken) > 3
         assert nothing_was_made(plugin, sandbox)
 
-    def test_a_pod_is_attached_when_an_answer_is_whole(
+    def test_a_pod_is_attached_once_a_response_is_complete(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
-        """Both the list and the answer to the ports are lost twice; the ports that it took twice are there once."""
+        """The list and the response to the plug are lost twice each; the ports plugged twice exist once."""
         vmis = serve_pod(agent, 2)
         lost: list[Seen] = []
 
@@ -118,7 +120,7 @@ class TestClosingInMidAnswer:
         assert agent.owners() == {vmi.uuid: pod.container for vmi in vmis}
         assert len(lost) == 4
 
-    def test_del_keeps_what_it_could_not_tell(
+    def test_del_keeps_the_notification_that_it_could_not_send(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, 2)
@@ -130,24 +132,24 @@ class TestClosingInMidAnswer:
         assert "/.pending/" in kept
 
 
-class TestTheListIsNotThere:
+class TestMissingList:
     def test_the_pod_is_named(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns) -> None:
         nobody = f"agent at unix:{agent.socket_path} has no interfaces for pod demo/web-0 (k8s__demo__web-0)"
         assert plugin.add(pod).failed(11) == f"{nobody} with uid {pod.uid}"
         assert plugin.add(replace(pod, uid="")).failed(11) == nobody
         assert nothing_was_made(plugin, sandbox)
 
-    def test_so_is_the_uid_where_the_agent_has_a_pod_of_that_name_with_another(
+    def test_the_uid_is_named_if_the_agent_has_another_pod_of_that_name(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         serve_pod(agent)
         message = plugin.add(replace(pod, uid="another")).failed(11)
         assert message.endswith("has no interfaces for pod demo/web-0 (k8s__demo__web-0) with uid another")
 
-    def test_one_that_appears_while_the_agent_holds_its_answer_is_taken_at_once(
+    def test_a_list_that_appears_while_the_agent_holds_its_answer_is_used_at_once(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
     ) -> None:
-        """One request: nothing is polled."""
+        """With one request: no polling."""
         vmis = make_vmis(2, uid=pod.uid)
         agent.before(lambda seen: threading.Timer(0.2, agent.serve, (pod.machine_name, vmis)).start())
         begin = time.monotonic()
@@ -156,7 +158,7 @@ class TestTheListIsNotThere:
         assert len(agent.asked("GET")) == 1
 
     @pytest.mark.parametrize("times", [1, 4])
-    def test_404_then_200(
+    def test_a_list_that_appears_between_two_polls_is_used(
         self,
         stock_agent: ScriptedAgent,
         plugin: Plugin,
@@ -165,7 +167,7 @@ class TestTheListIsNotThere:
         serve_pod: ServePod,
         times: int,
     ) -> None:
-        """A stock agent does not hold its answer; the pod's objects may be on their way."""
+        """The Contrail vrouter agent does not hold its answer; the pod's objects may arrive later."""
         serve_pod(stock_agent, 2)
         missing = Reply(404, {"error": "{ Not Found }"})
         stock_agent.before(lambda seen: missing if len(stock_agent.asked("GET", "/vm-cfg")) <= times else None)
@@ -173,7 +175,7 @@ class TestTheListIsNotThere:
         assert sandbox.links() == ["eth0", "eth1"]
         assert len(stock_agent.asked("GET", "/vm-cfg")) == times + 1
 
-    def test_partial_lists_then_the_whole_one(
+    def test_partial_lists_are_retried_until_the_list_is_complete(
         self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(stock_agent, 3)
@@ -187,18 +189,20 @@ class TestTheListIsNotThere:
         plugin.add(pod, settings=PATIENT).succeeded()
         assert sandbox.links() == ["eth0", "eth1", "eth2"]
 
-    def test_a_predecessors_list_is_never_taken(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
+    def test_the_list_of_a_predecessor_is_never_used(
+        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
+    ) -> None:
         agent.serve(pod.machine_name, make_vmis(3))
         assert "has no interfaces" in plugin.add(pod).failed(11)
 
-    def test_a_list_with_gaps_is_named_by_what_is_missing(
+    def test_the_missing_indexes_of_a_list_are_named(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 4)
         agent.serve(pod.machine_name, [vmis[0], vmis[2]])
         assert "of 4 interfaces, index 1, 3 is missing" in plugin.add(pod).failed(11)
 
-    def test_a_list_that_is_said_to_be_endless_is_not_listed_whole(
+    def test_only_some_of_very_many_missing_indexes_are_named(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         [vmi] = serve_pod(agent)
@@ -206,8 +210,8 @@ class TestTheListIsNotThere:
         assert len(plugin.add(pod).failed(11)) < 300
 
 
-class TestNonsense:
-    """An agent that answers nonsense answers it again: the error comes at once."""
+class TestMalformedResponses:
+    """A malformed response would be repeated, so the error is immediate."""
 
     @pytest.mark.parametrize(
         ("raw", "words"),
@@ -221,7 +225,7 @@ class TestNonsense:
             (b"\xff\xfe", "not JSON"),
         ],
     )
-    def test_a_success_that_is_none(
+    def test_a_malformed_success_is_an_error(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, raw: bytes, words: str
     ) -> None:
         agent.before(lambda seen: Reply(200, raw=raw))
@@ -267,7 +271,7 @@ class TestNonsense:
         ],
         ids=str,
     )
-    def test_a_wrong_item_is_named_with_its_key(
+    def test_a_malformed_item_is_named_with_its_key(
         self,
         agent: ScriptedAgent,
         plugin: Plugin,
@@ -288,14 +292,14 @@ class TestNonsense:
         assert message.startswith("agent's item 1")
         assert f": {key} must be " in message
 
-    def test_a_value_may_hold_colons(
+    def test_an_annotation_may_contain_colons(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, change=lambda vmi: vmi.annotated(note="a:b:{c}"))
         plugin.add(pod).succeeded()
 
     @pytest.mark.parametrize("status", [400, 403, 500])
-    def test_a_refusal_of_the_question_is_given_on_at_once(
+    def test_a_rejected_request_fails_at_once(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, status: int
     ) -> None:
         agent.refuse("GET", status=status, text="wait: is no number")
@@ -312,7 +316,7 @@ class TestHtml:
     PAGE = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head></html>"
 
     @pytest.mark.parametrize(("status", "code"), [(200, 100), (302, 101), (403, 101), (502, 101), (503, 11)])
-    def test_it_is_quoted_and_nothing_is_made(
+    def test_it_is_quoted_and_nothing_is_created(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, status: int, code: int
     ) -> None:
         agent.before(lambda seen: Reply(status, raw=self.PAGE))
@@ -321,7 +325,7 @@ class TestHtml:
         assert len(message) < 500
         assert nothing_was_made(plugin, sandbox)
 
-    def test_in_answer_to_the_ports_it_undoes_what_was_made(
+    def test_as_response_to_a_plug_it_rolls_back_the_links(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, 2)
@@ -330,13 +334,13 @@ class TestHtml:
         assert nothing_was_made(plugin, sandbox)
 
 
-class TestTenMegabytes:
-    """More than any list has: it is given up at the bound, long before the end."""
+class TestOversizedResponse:
+    """10 MB, more than any list: reading stops at the limit, long before the end."""
 
     LIST = b"[" + b'{"id": "x"},' * 900_000 + b"{}]"
 
     @pytest.mark.parametrize("status", [200, 500])
-    def test_the_error_is_short_and_comes_at_once(
+    def test_the_error_is_short_and_immediate(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, status: int
     ) -> None:
         agent.before(lambda seen: Reply(status, raw=self.LIST))
@@ -349,7 +353,7 @@ class TestTenMegabytes:
 
 
 class TestSlow:
-    def test_an_agent_that_never_answers_is_given_up(
+    def test_an_agent_that_never_answers_times_out(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
     ) -> None:
         agent.stall("GET")
@@ -358,7 +362,7 @@ class TestSlow:
         assert time.monotonic() - begin < 4
         assert nothing_was_made(plugin, sandbox)
 
-    def test_one_that_does_not_take_the_ports_is_given_up_and_all_is_undone(
+    def test_a_plug_that_times_out_rolls_back_the_links(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, 2)
@@ -366,7 +370,7 @@ class TestSlow:
         plugin.add(pod).failed(11)
         assert nothing_was_made(plugin, sandbox)
 
-    def test_one_that_answers_a_byte_at_a_time_is_given_up(
+    def test_an_agent_that_answers_a_byte_at_a_time_times_out(
         self, plugin: Plugin, pod: PodSandbox, agent_socket: str
     ) -> None:
         done = threading.Event()
@@ -389,7 +393,7 @@ class TestSlow:
             done.set()
             thread.join(10)
 
-    def test_a_call_for_another_container_does_not_wait_behind(
+    def test_a_call_for_another_container_is_not_delayed(
         self,
         agent: ScriptedAgent,
         plugin: Plugin,

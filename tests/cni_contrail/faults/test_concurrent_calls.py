@@ -1,4 +1,4 @@
-"""Many calls at once: no failure, nothing mixed up, nothing left."""
+"""Concurrent calls: no failure, no mix-up, nothing left."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ PODS = 50
 
 
 def all_at_once(plugin: Plugin, calls: Sequence[tuple[Any, ...]], **config: Any) -> list[Outcome]:
-    """Carries out all calls together."""
+    """Runs all calls concurrently."""
     document = json.dumps(plugin.config(**config))
     with ThreadPoolExecutor(len(calls)) as pool:
         outcomes = list(pool.map(lambda call: plugin.call(plugin.environment(*call), document), calls))
@@ -57,10 +57,10 @@ def test_a_hundred_adds_and_dels_over_fifty_pods(
     assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
 
-def test_calls_for_one_container_take_turns(
+def test_calls_for_one_container_are_serialized(
     agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
 ) -> None:
-    """The specification forbids a runtime to do it; whoever does gets each interface once."""
+    """The specification forbids this to runtimes; each interface is still attached only once."""
     plugin.settings["poll-timeout"] = 3
     netns = make_netns("pod")
     pod = PodSandbox(netns.path)

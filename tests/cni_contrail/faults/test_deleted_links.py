@@ -1,4 +1,4 @@
-"""A link is deleted, changed or replaced by hand between ADD and DEL: CHECK names it, and DEL does not mind."""
+"""A link is deleted, changed or replaced by hand between ADD and DEL: CHECK reports it, DEL succeeds."""
 
 from collections.abc import Callable
 from typing import Any
@@ -59,12 +59,14 @@ def test_the_pod_can_be_attached_again(
         ("it is down", "is down"),
     ],
 )
-def test_check_names_it(plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any, name: str, words: str) -> None:
+def test_check_names_the_difference(
+    plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any, name: str, words: str
+) -> None:
     DAMAGES[name](plugin.node, sandbox)
     assert words in plugin.check(pod, previous=result).failed(105)
 
 
-def test_another_link_that_took_the_name_is_left(
+def test_a_foreign_link_that_took_over_the_name_is_kept(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, result: Any
 ) -> None:
     name = plugin.node.links()[1]

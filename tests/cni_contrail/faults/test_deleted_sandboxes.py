@@ -1,4 +1,4 @@
-"""The sandbox's network namespace is gone before the call, goes during it, or after it."""
+"""The sandbox's network namespace is deleted before, during or after a call."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +21,8 @@ def nothing_is_left(agent: ScriptedAgent, plugin: Plugin) -> NothingIsLeft:
     return check
 
 
-class TestBefore:
-    def test_add_names_the_path_and_asks_nobody(
+class TestBeforeTheCall:
+    def test_add_names_the_path_and_sends_no_request(
         self,
         agent: ScriptedAgent,
         plugin: Plugin,
@@ -38,10 +38,10 @@ class TestBefore:
         assert agent.seen == []
         nothing_is_left()
 
-    def test_a_path_that_is_only_a_file_by_now_is_named(
+    def test_a_path_that_is_a_plain_file_is_named(
         self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, nothing_is_left: NothingIsLeft
     ) -> None:
-        """What is left at the path when the machine was restarted, or the namespace was unmounted by hand."""
+        """The path stays a plain file after a reboot, or when the namespace was unmounted by hand."""
         sandbox.delete()
         path = Path(pod.netns)
         path.touch()
@@ -53,7 +53,7 @@ class TestBefore:
         nothing_is_left()
 
     @pytest.mark.parametrize("command", ["DEL", "CHECK"])
-    def test_the_others_know_nothing_of_it(
+    def test_del_succeeds_and_check_fails(
         self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, nothing_is_left: NothingIsLeft, command: str
     ) -> None:
         sandbox.delete()
@@ -64,11 +64,11 @@ class TestBefore:
         nothing_is_left()
 
 
-class TestDuring:
-    """The call holds the namespace itself: what it makes goes when the call ends, if nothing else holds it."""
+class TestDuringTheCall:
+    """The call keeps the namespace alive; its links are deleted when the call ends, if nothing else holds it."""
 
     @pytest.mark.parametrize("method", ["GET", "POST"])
-    def test_add_ends_and_del_cleans_up(
+    def test_add_finishes_and_del_cleans_up(
         self,
         agent: ScriptedAgent,
         plugin: Plugin,
@@ -90,7 +90,7 @@ class TestDuring:
         plugin.delete(pod).succeeded()
         nothing_is_left()
 
-    def test_del_ends(
+    def test_del_finishes(
         self,
         agent: ScriptedAgent,
         plugin: Plugin,
@@ -106,14 +106,14 @@ class TestDuring:
         nothing_is_left()
 
 
-class TestAfter:
+class TestAfterTheCall:
     @pytest.fixture
     def attached(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod) -> PodSandbox:
         serve_pod(agent, 3)
         plugin.add(pod).succeeded()
         return pod
 
-    def test_del_succeeds_while_the_kernel_still_takes_the_links_down(
+    def test_del_succeeds_while_the_kernel_still_deletes_the_links(
         self, attached: PodSandbox, plugin: Plugin, sandbox: Netns, nothing_is_left: NothingIsLeft
     ) -> None:
         sandbox.delete()
@@ -138,14 +138,14 @@ class TestAfter:
         sandbox.delete()
         assert attached.netns in plugin.check(attached, previous={}).failed(4)
 
-    def test_gc_frees_it(
+    def test_gc_releases_it(
         self, attached: PodSandbox, plugin: Plugin, sandbox: Netns, nothing_is_left: NothingIsLeft
     ) -> None:
         sandbox.delete()
         plugin.gc([]).succeeded()
         nothing_is_left()
 
-    def test_another_sandbox_at_its_path_is_not_touched(
+    def test_another_sandbox_at_the_same_path_is_not_touched(
         self,
         attached: PodSandbox,
         plugin: Plugin,
@@ -153,7 +153,7 @@ class TestAfter:
         make_netns: Callable[[str], Netns],
         nothing_is_left: NothingIsLeft,
     ) -> None:
-        """As it is with `/proc/<pid>/ns/net` when the process ID is given again."""
+        """As with `/proc/<pid>/ns/net` when the process ID is reused."""
         other = make_netns("pod")
         plugin.node.ip("link", "add", "tapother", "type", "veth", "peer", "name", "eth0", "netns", other.name)
         plugin.delete(attached, netns=other.path).succeeded()

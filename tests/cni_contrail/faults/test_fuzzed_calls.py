@@ -1,4 +1,4 @@
-"""Whatever comes in on standard input, in CNI_ARGS or from the agent: an answer, never a crash, never a leak."""
+"""Any standard input, CNI_ARGS and agent response: one answer, no crash, no leak."""
 
 import copy
 import json
@@ -65,9 +65,9 @@ environment_values = st.binary(max_size=30).filter(lambda value: b"\0" not in va
 
 @pytest.fixture
 def no_leak(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns) -> Callable[[Outcome], None]:
-    """Checks that a call gave one answer and was no bug, and that nothing is left once the pod is deleted.
+    """Checks that a call gave one answer without internal error, and that nothing is left after DEL.
 
-    The node's directories and agent are set for the whole node, so that no configuration leads elsewhere.
+    Directories and agent are set for the whole node, so that no configuration can point elsewhere.
     """
     plugin.settings["poll-timeout"] = 0.02
     plugin.node_file.write_text(json.dumps(plugin.settings))
@@ -89,7 +89,7 @@ def no_leak(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netn
     command=st.sampled_from(COMMANDS),
     stdin=st.binary(max_size=200) | documents.map(lambda each: json.dumps(each).encode()),
 )
-def test_anything_on_standard_input(
+def test_any_standard_input_gets_one_answer_and_leaks_nothing(
     plugin: Plugin, pod: PodSandbox, no_leak: Callable[[Outcome], None], command: str, stdin: bytes
 ) -> None:
     no_leak(plugin.call(plugin.environment(command, pod), stdin))
@@ -106,7 +106,7 @@ def test_anything_on_standard_input(
 @example("ADD", {"prevResult": {"interfaces": [{"sandbox": 5}]}}, {}, "1.1.0")
 @example("CHECK", {"prevResult": {"interfaces": [{"sandbox": "x", "name": 5}], "routes": [{"dst": []}]}}, {}, "1.0.0")
 @example("GC", {"cni.dev/valid-attachments": [{"containerID": "", "ifname": "/../.."}]}, {}, "1.1.0")
-def test_configurations_with_any_values(
+def test_configurations_with_any_values_leak_nothing(
     agent: ScriptedAgent,
     plugin: Plugin,
     pod: PodSandbox,
@@ -136,7 +136,7 @@ def test_configurations_with_any_values(
         max_size=5,
     ).map(";".join),
 )
-def test_anything_in_cni_args(
+def test_any_cni_args_leak_nothing(
     agent: ScriptedAgent,
     plugin: Plugin,
     pod: PodSandbox,
@@ -162,7 +162,7 @@ def served(vmis: list[Vmi], *, stock: bool) -> list[dict[str, Any]]:
         st.tuples(st.integers(0, 2), item_keys, documents | likely | routes | annotations), min_size=1, max_size=3
     ),
 )
-def test_lists_with_any_values(
+def test_lists_with_any_values_leak_nothing(
     agent: ScriptedAgent,
     plugin: Plugin,
     pod: PodSandbox,
@@ -191,7 +191,7 @@ def test_lists_with_any_values(
         max_size=4,
     )
 )
-def test_anything_from_the_agent(
+def test_any_response_of_the_agent_leaks_nothing(
     agent: ScriptedAgent,
     plugin: Plugin,
     pod: PodSandbox,
@@ -199,7 +199,7 @@ def test_anything_from_the_agent(
     no_leak: Callable[[Outcome], None],
     answers: list[Reply],
 ) -> None:
-    """In place of its first answers, and then it behaves."""
+    """Replaces its first responses; later ones are normal."""
     serve_pod(agent, 2)
     left = list(answers)
 

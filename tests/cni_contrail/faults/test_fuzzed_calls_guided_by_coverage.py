@@ -1,6 +1,6 @@
-"""A fuzzer that follows coverage finds no crash and no leak in a second for each kind of input.
+"""A coverage-guided fuzzer finds no crash and no leak in one second for each kind of input.
 
-To look for longer: FUZZ_SECONDS=600.
+To run it longer: FUZZ_SECONDS=600.
 """
 
 import json
@@ -49,7 +49,9 @@ SEEDS: dict[str, list[str]] = {
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="atheris has wheels for x86_64 alone")
 @pytest.mark.timeout(SECONDS + 60)
 @pytest.mark.parametrize("target", SEEDS)
-def test_no_input_crashes_it_or_leaves_anything(node: Netns, sandbox: Netns, tmp_path: Path, target: str) -> None:
+def test_no_input_crashes_the_plugin_or_leaves_anything(
+    node: Netns, sandbox: Netns, tmp_path: Path, target: str
+) -> None:
     corpus = tmp_path / "corpus"
     corpus.mkdir()
     for number, seed in enumerate(SEEDS[target]):

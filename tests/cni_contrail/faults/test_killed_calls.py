@@ -1,6 +1,6 @@
-"""A call that is killed leaves no chance to clean up: the next ADD or DEL of the container does.
+"""Killed calls cannot clean up: the next ADD or DEL of the container does.
 
-What holds after a kill at any step is in `test_killed_calls_at_every_step`; this is about how it comes to hold.
+`test_killed_calls_at_every_step` checks the state after a kill at any step, this module how it is reached.
 """
 
 import json
@@ -24,19 +24,19 @@ def vmis(agent: ScriptedAgent, serve_pod: ServePod) -> list[Vmi]:
 
 @pytest.fixture
 def kill_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]) -> Kill:
-    """Starts an ADD and kills it at a point of it."""
+    """Starts an ADD and kills it at a point."""
 
     def kill(point: str) -> None:
         running: list[subprocess.Popen[bytes]] = []
 
         def stop(seen: Seen) -> Reply | None:
-            if (seen.method, point) == ("GET", "waits"):
+            if (seen.method, point) == ("GET", "waiting"):
                 until(lambda: plugin.record_path(pod).exists())
-            elif (seen.method, point) == ("POST", "made"):
+            elif (seen.method, point) == ("POST", "created"):
                 until(lambda: len(plugin.node.links()) == len(vmis))
-            elif (seen.method, point) == ("POST", "told"):
+            elif (seen.method, point) == ("POST", "plugged"):
                 agent.usual(seen)
-            elif (seen.method, point) != ("GET", "asked"):
+            elif (seen.method, point) != ("GET", "requested"):
                 return None
             plugin.kill(running[0])
             running[0].wait(10)
@@ -51,11 +51,11 @@ def kill_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[V
     return kill
 
 
-POINTS = ["asked", "waits", "made", "told"]
+POINTS = ["requested", "waiting", "created", "plugged"]
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_del_afterwards_leaves_nothing(
+def test_del_after_a_killed_add_leaves_nothing(
     kill_add: Kill, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, point: str
 ) -> None:
     kill_add(point)
@@ -64,7 +64,7 @@ def test_a_del_afterwards_leaves_nothing(
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_another_add_does_it_all_again(
+def test_add_after_a_killed_add_attaches_the_pod(
     kill_add: Kill, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi], point: str
 ) -> None:
     kill_add(point)
@@ -77,29 +77,29 @@ def test_another_add_does_it_all_again(
     assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
 
-def test_what_it_left_is_in_the_record_before_it_is_in_the_kernel(
+def test_the_record_is_written_before_the_first_link_is_created(
     kill_add: Kill, plugin: Plugin, pod: PodSandbox
 ) -> None:
-    kill_add("made")
+    kill_add("created")
     record = plugin.record(pod)
     assert not record["finished"]
     assert [each["plan"]["host_name"] for each in record["interfaces"]] == plugin.node.links()
 
 
-def test_of_a_call_that_was_killed_while_it_waited_there_is_a_record_without_interfaces(
+def test_an_add_killed_while_waiting_leaves_a_record_without_interfaces(
     kill_add: Kill, plugin: Plugin, pod: PodSandbox
 ) -> None:
-    kill_add("waits")
+    kill_add("waiting")
     assert plugin.node.links() == []
     assert plugin.record(pod)["interfaces"] == []
     assert "did not finish" in plugin.add(pod).succeeded().stderr
 
 
-def test_links_that_were_made_in_part_are_made_anew(
+def test_partially_created_links_are_created_again(
     kill_add: Kill, plugin: Plugin, pod: PodSandbox, sandbox: Netns
 ) -> None:
-    """As if it had been killed between two of them, or before they had their alias."""
-    kill_add("made")
+    """As if the ADD had been killed between two links, or before they had their alias."""
+    kill_add("created")
     first, second, _third = plugin.node.links()
     plugin.node.ip("link", "delete", first)
     plugin.node.ip("link", "set", second, "alias", "")
@@ -107,7 +107,7 @@ def test_links_that_were_made_in_part_are_made_anew(
     assert sorted(sandbox.links()) == ["eth0", "eth1", "eth2"]
 
 
-def test_a_delegated_attachment_keeps_the_interface_that_it_had(
+def test_a_retried_delegated_attachment_keeps_its_interface(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]
 ) -> None:
     same = [vmi.annotated(nad="demo/net-1", config_name="net-1") for vmi in vmis[1:]]
@@ -124,7 +124,7 @@ def test_a_delegated_attachment_keeps_the_interface_that_it_had(
 
 
 @pytest.mark.parametrize("ifname", ["eth0", "net1"])
-def test_default_routes_that_it_took_are_put_back_by_the_next_call(
+def test_default_routes_that_it_replaced_are_restored_by_the_next_call(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi], ifname: str
 ) -> None:
     agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv4"), vmis[2]])
@@ -144,7 +144,7 @@ def test_default_routes_that_it_took_are_put_back_by_the_next_call(
     assert "default via 192.0.2.1 dev mgmt" in sandbox.ip("route")
 
 
-def test_a_killed_del_is_continued_by_the_next(
+def test_a_killed_del_is_continued_by_the_next_del(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]
 ) -> None:
     plugin.add(pod).succeeded()
@@ -160,9 +160,9 @@ def test_a_killed_del_is_continued_by_the_next(
     assert (plugin.files(), agent.ports) == ([], {})
 
 
-def test_an_add_waits_for_nobody_who_is_dead(kill_add: Kill, plugin: Plugin, pod: PodSandbox) -> None:
-    """The lock of a killed process is free at once."""
-    kill_add("made")
+def test_an_add_does_not_wait_for_a_killed_call(kill_add: Kill, plugin: Plugin, pod: PodSandbox) -> None:
+    """The kernel releases the lock of a killed process at once."""
+    kill_add("created")
     environment = plugin.environment("DEL", pod)
     process = plugin.start_with(environment, json.dumps(plugin.config()))
     process.communicate(timeout=5)

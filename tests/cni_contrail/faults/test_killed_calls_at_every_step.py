@@ -1,6 +1,6 @@
 """kill -9 after each step of ADD and of DEL: each file that is changed, each request to the kernel, each to the agent.
 
-Whatever comes next, DEL or ADD again, ends clean: links, addresses, routes, files, directories and ports are counted.
+Whatever call follows, nothing is left: links, addresses, routes, files, directories and ports are counted.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from tests.support.kernel_state import everything
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 
-FEWEST_STEPS = 8  # so that a harness which stops counting is noticed
+MIN_STEPS = 8  # detects a harness that stopped counting
 
 
 @pytest.fixture(params=[OurAgent, StockAgent])
@@ -26,7 +26,7 @@ def either_agent(request: pytest.FixtureRequest, agent_socket: str) -> Iterator[
 
 @pytest.fixture
 def vmis(either_agent: ScriptedAgent, pod: PodSandbox, sandbox: Netns, plugin: Plugin) -> list[Vmi]:
-    """Two interfaces, of which the second takes over a default route that is there."""
+    """Two interfaces, of which the second replaces an existing default route."""
     sandbox.ip("link", "add", "mgmt", "type", "veth", "peer", "name", "mgmt-end")
     for name in ("mgmt", "mgmt-end"):
         sandbox.ip("link", "set", name, "up", "addrgenmode", "none")
@@ -40,7 +40,7 @@ def vmis(either_agent: ScriptedAgent, pod: PodSandbox, sandbox: Netns, plugin: P
 
 @pytest.fixture
 def clean(either_agent: ScriptedAgent, plugin: Plugin, sandbox: Netns, vmis: list[Vmi]) -> Callable[[str], None]:
-    """Checks that all is as it was before, and nothing is left anywhere."""
+    """Checks that everything is as before and nothing is left."""
     before = everything(sandbox)
 
     def check(when: str) -> None:
@@ -57,7 +57,7 @@ def clean(either_agent: ScriptedAgent, plugin: Plugin, sandbox: Netns, vmis: lis
 def attached(
     either_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi]
 ) -> Callable[[str], None]:
-    """Checks that all is there."""
+    """Checks that the pod is attached completely."""
 
     def check(when: str) -> None:
         assert sandbox.links()[2:] == ["eth0", "eth1"], when
@@ -70,24 +70,26 @@ def attached(
 
 
 def killed_at_each_step(plugin: Plugin, pod: PodSandbox, command: str) -> Iterator[str]:
-    """Kills the call at one more of its steps each time, until it survives."""
+    """Kills the call at the first step, then at the second, and so on, until it survives."""
     config = json.dumps(plugin.config())
     for number in itertools.count(1):
         outcome = plugin.call(plugin.environment(command, pod), config, kill_at=number)
         if outcome.status == 0:
-            assert number > FEWEST_STEPS
+            assert number > MIN_STEPS
             return
         assert outcome.status == -signal.SIGKILL, outcome
         yield f"{command} was killed at step {number}"
 
 
-def test_add_then_del(plugin: Plugin, pod: PodSandbox, clean: Callable[[str], None]) -> None:
+def test_del_cleans_up_after_an_add_killed_at_any_step(
+    plugin: Plugin, pod: PodSandbox, clean: Callable[[str], None]
+) -> None:
     for when in killed_at_each_step(plugin, pod, "ADD"):
         plugin.delete(pod).succeeded()
         clean(when)
 
 
-def test_add_then_add(
+def test_add_succeeds_after_an_add_killed_at_any_step(
     plugin: Plugin, pod: PodSandbox, attached: Callable[[str], None], clean: Callable[[str], None]
 ) -> None:
     for when in killed_at_each_step(plugin, pod, "ADD"):
@@ -99,7 +101,9 @@ def test_add_then_add(
         clean(when)
 
 
-def test_del_then_del(plugin: Plugin, pod: PodSandbox, clean: Callable[[str], None]) -> None:
+def test_del_cleans_up_after_a_del_killed_at_any_step(
+    plugin: Plugin, pod: PodSandbox, clean: Callable[[str], None]
+) -> None:
     plugin.add(pod).succeeded()
     for when in killed_at_each_step(plugin, pod, "DEL"):
         plugin.delete(pod).succeeded()
@@ -108,7 +112,7 @@ def test_del_then_del(plugin: Plugin, pod: PodSandbox, clean: Callable[[str], No
     clean("DEL survived")
 
 
-def test_del_then_add(
+def test_add_succeeds_after_a_del_killed_at_any_step(
     plugin: Plugin, pod: PodSandbox, attached: Callable[[str], None], clean: Callable[[str], None]
 ) -> None:
     plugin.add(pod).succeeded()
@@ -120,10 +124,10 @@ def test_del_then_add(
     clean("DEL survived")
 
 
-def test_add_then_gc(
+def test_gc_cleans_up_after_an_add_killed_at_any_step(
     plugin: Plugin, pod: PodSandbox, either_agent: ScriptedAgent, sandbox: Netns, vmis: list[Vmi]
 ) -> None:
-    """What nobody deletes is collected; only default routes are put back by DEL alone, which knows the sandbox."""
+    """GC releases what no DEL removes, except default routes: only DEL knows the sandbox and restores them."""
     for when in killed_at_each_step(plugin, pod, "ADD"):
         plugin.gc([]).succeeded()
         assert (plugin.node.links(), plugin.files(), either_agent.ports) == ([], [], {}), when

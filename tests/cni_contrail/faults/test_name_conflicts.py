@@ -1,4 +1,4 @@
-"""A name that a link shall get is another link's: that one stays, nothing is made, and the error names it."""
+"""Name conflicts: the existing link is kept, nothing is created, and the error names it."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 
 
-def test_in_the_sandbox(
+def test_an_existing_link_in_the_sandbox_is_kept_and_named(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     serve_pod(agent, 3)
@@ -19,7 +19,7 @@ def test_in_the_sandbox(
 
 @pytest.mark.parametrize("alias", ["", "somebody's"])
 @pytest.mark.parametrize("position", [0, 2])
-def test_on_the_host(
+def test_an_existing_link_on_the_host_is_kept_and_named(
     agent: ScriptedAgent,
     plugin: Plugin,
     pod: PodSandbox,
@@ -28,7 +28,7 @@ def test_on_the_host(
     alias: str,
     position: int,
 ) -> None:
-    """Of the first interface, or of the last, when the others are made already."""
+    """For the first interface, or the last one, after the others are created."""
     serve_pod(agent, 3)
     plugin.add(pod).succeeded()
     name = plugin.record(pod)["interfaces"][position]["plan"]["host_name"]
@@ -44,7 +44,7 @@ def test_on_the_host(
     assert sorted(plugin.node.links()) == sorted([name, "other"])
 
 
-def test_when_it_is_free_again_the_pod_is_attached(
+def test_the_pod_is_attached_once_the_name_is_free(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     serve_pod(agent)

@@ -1,4 +1,4 @@
-"""State files that are corrupt, empty or gone: no call crashes on them, and DEL still finds what they told of."""
+"""Corrupt, empty or missing state files: no call crashes, and DEL still finds the links."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ def damaged(request: pytest.FixtureRequest, plugin: Plugin, attached: PodSandbox
 
 
 class TestDel:
-    def test_takes_down_what_a_damaged_record_told_of_and_keeps_it_for_people(
+    def test_detaches_by_alias_and_keeps_the_damaged_record_for_inspection(
         self, damaged: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns
     ) -> None:
         content = plugin.record_path(damaged).read_bytes()
@@ -41,14 +41,14 @@ class TestDel:
         assert (plugin.folder / aside).read_bytes() == content
         plugin.add(damaged).succeeded()
 
-    def test_takes_down_what_is_there_when_the_whole_directory_is_gone(
+    def test_detaches_by_alias_when_the_state_directory_is_gone(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns
     ) -> None:
         shutil.rmtree(plugin.state_dir)
         plugin.delete(attached).succeeded()
         assert (plugin.node.links(), sandbox.links(), plugin.files(), agent.ports) == ([], [], [], {})
 
-    def test_tells_the_agent_later_if_it_is_away(
+    def test_notifies_the_agent_later_if_it_is_unreachable(
         self, damaged: PodSandbox, agent: ScriptedAgent, plugin: Plugin, attach: Attach
     ) -> None:
         agent.stop()
@@ -58,10 +58,10 @@ class TestDel:
         assert set(agent.owners().values()) == {other.container}
 
     @pytest.mark.parametrize("name", ["web-0", "web-00", "other"])
-    def test_touches_no_other_container_however_alike(
+    def test_touches_no_container_with_a_similar_id(
         self, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns], name: str
     ) -> None:
-        """Aliases hold no more than the first 12 characters of a container ID."""
+        """Aliases contain only the first 12 characters of a container ID."""
         container = "default-container-1"
         pod = PodSandbox(make_netns("pod").path, container=container)
         alike = PodSandbox(make_netns("pod").path, name=name, namespace="else", container=f"{container}1")
@@ -88,7 +88,7 @@ class TestDel:
         assert sandbox.links() == ["net2"]
         assert len(agent.ports) == 1
 
-    def test_with_a_stock_agent_goes_by_the_ports_files(
+    def test_uses_the_port_files_with_the_vrouter_agent(
         self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         serve_pod(stock_agent, 2)
@@ -100,7 +100,7 @@ class TestDel:
 
 
 class TestOtherCalls:
-    def test_add_makes_nothing_until_del_has_cleaned_up(
+    def test_add_creates_nothing_until_del_has_cleaned_up(
         self, damaged: PodSandbox, agent: ScriptedAgent, plugin: Plugin
     ) -> None:
         before = plugin.node.ip("link")
@@ -108,10 +108,10 @@ class TestOtherCalls:
         assert plugin.node.ip("link") == before
         assert len(agent.ports) == 3
 
-    def test_another_attachment_of_the_container_might_get_what_is_held(
+    def test_another_attachment_of_the_container_is_rejected(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
-        """So it is refused: which interface the damaged record claims cannot be known."""
+        """It is unknown which interface the damaged record claims."""
         serve_pod(agent, 3)
         plugin.add(pod, "net1", name="net-1").succeeded()
         plugin.record_path(pod, "net1").write_bytes(b"")
@@ -120,21 +120,19 @@ class TestOtherCalls:
         plugin.delete(pod, "net1", name="net-1").succeeded()
         plugin.add(pod, "net2", name="net-2").succeeded()
 
-    def test_check_says_so_and_leaves_it(self, damaged: PodSandbox, plugin: Plugin) -> None:
+    def test_check_reports_it_and_keeps_it(self, damaged: PodSandbox, plugin: Plugin) -> None:
         content = plugin.record_path(damaged).read_bytes()
         assert "is damaged" in plugin.check(damaged, previous={}).failed(106)
         assert plugin.record_path(damaged).read_bytes() == content
 
-    def test_gc_says_so_and_leaves_it(self, damaged: PodSandbox, plugin: Plugin) -> None:
+    def test_gc_reports_it_and_keeps_it(self, damaged: PodSandbox, plugin: Plugin) -> None:
         assert "is damaged" in plugin.gc([]).failed(106)
         assert len(plugin.node.links()) == 3
 
 
 @pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
-def test_damaged_port_files_of_upstreams_plugin_are_left(
-    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, content: bytes
-) -> None:
-    """Upstream's plugin writes them in place: killed, it leaves them empty."""
+def test_damaged_port_files_are_kept(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, content: bytes) -> None:
+    """The original plugin writes them in place; if killed, it leaves them empty."""
     file = plugin.config_dir / pod.machine_name / "159b591c-e57e-11f1-b951-02fc00000001"
     file.parent.mkdir(parents=True)
     file.write_bytes(content)

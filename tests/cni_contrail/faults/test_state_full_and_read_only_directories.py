@@ -1,4 +1,4 @@
-"""A state directory that cannot be written: nothing is made that is not recorded, and what can go goes."""
+"""A state directory that cannot be written: nothing is created without a record, and removal still works."""
 
 import subprocess
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def state(plugin: Plugin, small_disk: Path) -> Path:
 
 
 def fill(disk: Path, *, free_pages: int = 0) -> Callable[[], None]:
-    """Leaves so many pages free; returns what frees the rest."""
+    """Leaves only so many pages free; returns a function that frees the rest."""
     filler = disk / "filler"
     filler.write_bytes(b"x" * (SMALL_DISK - used(disk) - free_pages * PAGE))
     return filler.unlink
@@ -38,7 +38,7 @@ def remount(disk: Path, mode: str) -> None:
 
 class TestFull:
     @pytest.mark.parametrize("free_pages", [0, 1])
-    def test_add_fails_naming_the_file_and_leaves_nothing(
+    def test_add_names_the_file_and_leaves_nothing(
         self,
         agent: ScriptedAgent,
         plugin: Plugin,
@@ -48,7 +48,7 @@ class TestFull:
         small_disk: Path,
         free_pages: int,
     ) -> None:
-        """The first record finds no room, or the second beside it, which is written before the first link is made."""
+        """There is no space for the first record, or for its replacement, written before the first link is created."""
         serve_pod(agent, 3)
         free = fill(small_disk, free_pages=free_pages)
         message = plugin.add(pod).failed(5)
@@ -58,7 +58,7 @@ class TestFull:
         plugin.add(pod).succeeded()
 
     @pytest.mark.parametrize("inodes", range(1, 8))
-    def test_add_without_room_for_one_more_file_leaves_nothing(
+    def test_add_without_a_free_inode_leaves_nothing(
         self,
         agent: ScriptedAgent,
         plugin: Plugin,
@@ -77,7 +77,7 @@ class TestFull:
         plugin.delete(pod).succeeded()
         assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
-    def test_it_becomes_full_while_the_links_are_made(
+    def test_it_becomes_full_while_the_links_are_created(
         self,
         agent: ScriptedAgent,
         plugin: Plugin,
@@ -86,7 +86,7 @@ class TestFull:
         serve_pod: ServePod,
         small_disk: Path,
     ) -> None:
-        """The mark that all is finished finds no room: everything is undone."""
+        """There is no space to mark the record as finished: everything is rolled back."""
         serve_pod(agent, 2)
 
         def fill_it(seen: Seen) -> None:
@@ -97,7 +97,7 @@ class TestFull:
         plugin.add(pod).failed(5)
         assert (plugin.node.links(), sandbox.links(), plugin.files(), agent.ports) == ([], [], [], {})
 
-    def test_del_and_gc_need_no_room(
+    def test_del_and_gc_need_no_space(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, small_disk: Path
     ) -> None:
         pods = [attach(agent, name, interfaces=2) for name in ("a", "b")]
@@ -106,10 +106,10 @@ class TestFull:
         plugin.gc([]).succeeded()
         assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
-    def test_del_without_the_agent_tells_the_log_what_it_cannot_keep(
+    def test_del_without_the_agent_logs_the_notification_that_it_cannot_store(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, small_disk: Path
     ) -> None:
-        """The agent finds it out by itself: the port's device is gone."""
+        """The agent notices by itself that the port's device is gone."""
         pod = attach(agent, "a")
         fill(small_disk)
         agent.stop()
@@ -132,7 +132,7 @@ class TestReadOnly:
         assert "Read-only file system" in plugin.add(pod).failed(5)
         assert (plugin.node.links(), sandbox.links(), agent.ports) == ([], [], {})
 
-    def test_del_removes_the_links_and_says_that_the_record_stays(
+    def test_del_removes_the_links_and_names_the_record_that_stays(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, small_disk: Path
     ) -> None:
         pod = attach(agent, "a", interfaces=2)
@@ -144,7 +144,7 @@ class TestReadOnly:
         plugin.delete(pod).succeeded()
         assert plugin.files() == []
 
-    def test_gc_tells_every_record_that_stays(
+    def test_gc_names_every_record_that_stays(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, small_disk: Path
     ) -> None:
         pods = [attach(agent, name) for name in ("a", "b")]
@@ -153,7 +153,7 @@ class TestReadOnly:
         assert all(str(plugin.record_path(pod)) in message for pod in pods)
         assert plugin.node.links() == []
 
-    def test_check_needs_to_write_nothing(
+    def test_check_writes_nothing(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, small_disk: Path
     ) -> None:
         serve_pod(agent, 2)
@@ -161,6 +161,6 @@ class TestReadOnly:
         remount(small_disk, "ro")
         plugin.check(pod, previous=result).succeeded()
 
-    def test_del_of_what_was_never_added_succeeds(self, plugin: Plugin, pod: PodSandbox, small_disk: Path) -> None:
+    def test_del_without_an_add_succeeds(self, plugin: Plugin, pod: PodSandbox, small_disk: Path) -> None:
         remount(small_disk, "ro")
         plugin.delete(pod).succeeded()

@@ -69,7 +69,7 @@ def test_interfaces_with_single_addresses_may_share_a_gateway(make: Make, sandbo
         assert [route["dev"] for route in routes(sandbox, version=version)] == ["eth1", "eth2", "eth3"]
 
 
-def test_a_multicast_gateway_is_rejected_with_the_kernels_explanation(make: Make, sandbox: Netns) -> None:
+def test_a_broadcast_gateway_is_rejected_with_the_kernels_explanation(make: Make, sandbox: Netns) -> None:
     with pytest.raises(KernelError, match=r"^eth0: add default route via 10\.0\.0\.255: .*Nexthop has invalid gateway"):
         make(bare_plan(addresses=(Address("10.0.0.5", 24),), defaults=(DefaultRoute("10.0.0.255", asked=False),)))
     assert sandbox.links() == []
