@@ -1,4 +1,4 @@
-"""Whether the ADD that wrote a record still runs, told by a byte that it holds locked."""
+"""Attempt locks: whether the ADD that wrote a record still runs."""
 
 import fcntl
 import os
@@ -28,7 +28,7 @@ with attempt_lock(sys.argv[1], sys.argv[2]):
 
 @pytest.fixture
 def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that runs attempt 00..05, until its input ends."""
+    """A process that holds the lock of attempt 00..05 until its input ends."""
     command = [sys.executable, "-c", OWNER, str(tmp_path), "05".rjust(16, "0")]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -39,7 +39,7 @@ def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(attempts, attempts)
-def test_an_attempt_is_owned_while_it_runs_and_no_other_is(tmp_path: Path, attempt: str, other: str) -> None:
+def test_an_attempt_runs_while_its_lock_is_held_and_no_other_does(tmp_path: Path, attempt: str, other: str) -> None:
     directory = str(tmp_path)
     assert not is_attempt_running(directory, attempt)
     with attempt_lock(directory, attempt):
@@ -48,7 +48,7 @@ def test_an_attempt_is_owned_while_it_runs_and_no_other_is(tmp_path: Path, attem
     assert not is_attempt_running(directory, attempt)
 
 
-def test_another_process_sees_it_and_it_ends_with_its_process(
+def test_the_lock_is_visible_to_other_processes_and_ends_with_its_own(
     tmp_path: Path, other_process: subprocess.Popen[str]
 ) -> None:
     assert is_attempt_running(str(tmp_path), "05".rjust(16, "0"))
@@ -57,8 +57,8 @@ def test_another_process_sees_it_and_it_ends_with_its_process(
     assert not is_attempt_running(str(tmp_path), "05".rjust(16, "0"))
 
 
-def test_threads_of_one_process_own_each_their_own(tmp_path: Path) -> None:
-    """As the calls of a daemon: one that ends does not end the others."""
+def test_threads_of_one_process_hold_separate_locks(tmp_path: Path) -> None:
+    """As calls of the daemon: the end of one does not release the others."""
     directory, first, second = str(tmp_path), "a" * 16, "b" * 16
     release = threading.Event()
     held = threading.Event()
@@ -81,7 +81,7 @@ def test_threads_of_one_process_own_each_their_own(tmp_path: Path) -> None:
     assert not is_attempt_running(directory, first)
 
 
-def test_it_is_no_matter_to_who_locks_the_directory(tmp_path: Path) -> None:
+def test_it_is_independent_of_a_flock_on_the_directory(tmp_path: Path) -> None:
     descriptor = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
@@ -91,13 +91,13 @@ def test_it_is_no_matter_to_who_locks_the_directory(tmp_path: Path) -> None:
         os.close(descriptor)
 
 
-def test_nothing_is_left_of_it(tmp_path: Path) -> None:
+def test_it_leaves_no_file(tmp_path: Path) -> None:
     with attempt_lock(str(tmp_path / "state"), "a" * 16):
         pass
     assert list((tmp_path / "state").iterdir()) == []
 
 
-def test_a_directory_that_cannot_be_made_is_named() -> None:
+def test_a_directory_that_cannot_be_created_is_an_error() -> None:
     with pytest.raises(PluginError, match="/proc/none: cannot create") as caught, attempt_lock("/proc/none", "a" * 16):
         pass
     assert caught.value.code == Code.IO_FAILURE

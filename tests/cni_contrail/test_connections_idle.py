@@ -1,4 +1,4 @@
-"""Connections to the agent that are used again, and what is done where the agent has closed them."""
+"""Idle connections to the agent: reuse, and recovery where the agent has closed them."""
 
 import contextlib
 import socket
@@ -66,18 +66,18 @@ def asked(server: KeepingServer) -> HttpExchange:
     return HttpExchange(server.endpoint, "GET", "/", b"", Deadline(PATIENCE))
 
 
-def test_requests_one_after_the_other_share_a_connection(server: KeepingServer) -> None:
+def test_consecutive_requests_share_a_connection(server: KeepingServer) -> None:
     assert [asked(server).response() for _ in range(3)] == [HttpResponse(200, b"ok")] * 3
     assert server.accepted == 1
 
 
-def test_requests_at_the_same_time_have_connections_of_their_own(server: KeepingServer) -> None:
+def test_concurrent_requests_use_separate_connections(server: KeepingServer) -> None:
     first, second = asked(server), asked(server)
     assert (second.response(), first.response()) == (HttpResponse(200, b"ok"), HttpResponse(200, b"ok"))
     assert server.accepted == 2
 
 
-def test_of_many_connections_only_some_are_kept(server: KeepingServer) -> None:
+def test_a_limited_number_of_idle_connections_is_kept(server: KeepingServer) -> None:
     for each in [asked(server) for _ in range(20)]:
         each.response()
     for each in [asked(server) for _ in range(20)]:
@@ -85,13 +85,13 @@ def test_of_many_connections_only_some_are_kept(server: KeepingServer) -> None:
     assert server.accepted == 20 + 12
 
 
-def test_a_request_whose_answer_nobody_wants_gives_its_connection_up(server: KeepingServer) -> None:
+def test_closing_a_request_closes_its_connection(server: KeepingServer) -> None:
     asked(server).close()
     asked(server).response()
     assert server.accepted == 2
 
 
-def test_a_connection_that_the_agent_has_closed_is_not_used(tmp_path: Path) -> None:
+def test_a_connection_closed_by_the_agent_is_not_reused(tmp_path: Path) -> None:
     server = KeepingServer(tmp_path, at_most=1)
     for _ in range(3):
         asked(server).response()
@@ -100,7 +100,7 @@ def test_a_connection_that_the_agent_has_closed_is_not_used(tmp_path: Path) -> N
     server.close()
 
 
-def test_a_request_on_a_connection_that_the_agent_closes_meanwhile_is_sent_again(tmp_path: Path) -> None:
+def test_a_request_is_resent_if_the_agent_closes_the_reused_connection(tmp_path: Path) -> None:
     server = KeepingServer(tmp_path)
     ours, theirs = socket.socketpair()
     idle_connections.keep(server.endpoint, ours)
@@ -111,7 +111,7 @@ def test_a_request_on_a_connection_that_the_agent_closes_meanwhile_is_sent_again
     server.close()
 
 
-def test_an_agent_that_is_gone_is_unreachable_whatever_connection_was_kept(server: KeepingServer) -> None:
+def test_a_stopped_agent_is_unreachable_despite_idle_connections(server: KeepingServer) -> None:
     asked(server).response()
     server.close()
     ours, theirs = socket.socketpair()
@@ -131,7 +131,7 @@ def test_an_agent_that_is_gone_is_unreachable_whatever_connection_was_kept(serve
     ],
     ids=["of HTTP 1.0", "that says that it is the last", "with something behind it"],
 )
-def test_after_an_answer_like_this_there_is_a_new_connection(tmp_path: Path, reply: bytes) -> None:
+def test_a_connection_that_cannot_be_reused_is_replaced(tmp_path: Path, reply: bytes) -> None:
     server = KeepingServer(tmp_path, reply)
     for _ in range(2):
         assert asked(server).response() == HttpResponse(200, b"ok")

@@ -1,4 +1,4 @@
-"""The HTTP exchange with an agent: every form of answer, and what is none."""
+"""HTTP exchanges with an agent: every form of response, and malformed ones."""
 
 import contextlib
 import socket
@@ -16,7 +16,7 @@ Serve = Callable[..., Endpoint]
 
 
 class Server:
-    """Answers one connection with fixed bytes, in parts; `requests` holds what came."""
+    """Answers one connection with fixed bytes, in parts; `requests` holds the received bytes."""
 
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "s")
@@ -60,7 +60,7 @@ def ask(endpoint: Endpoint, seconds: float = 5, body: bytes = b"") -> HttpRespon
     return HttpExchange(endpoint, "GET", "/x?y=z", body, Deadline(seconds)).response()
 
 
-def test_a_request_says_where_it_goes_and_how_long_it_is(serve: Server) -> None:
+def test_a_request_has_path_host_and_length(serve: Server) -> None:
     ask(serve(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), body=b"{}")
     [request] = serve.requests
     assert request.split(b"\r\n") == [
@@ -86,11 +86,11 @@ def test_a_request_says_where_it_goes_and_how_long_it_is(serve: Server) -> None:
         ),
     ],
 )
-def test_bodies_come_by_length_in_chunks_or_up_to_the_end(serve: Server, parts: tuple[bytes, ...]) -> None:
+def test_bodies_are_read_by_length_in_chunks_or_up_to_the_end(serve: Server, parts: tuple[bytes, ...]) -> None:
     assert ask(serve(*parts)) == HttpResponse(200, b"hello")
 
 
-def test_an_agent_that_does_not_close_is_not_waited_for(serve: Server) -> None:
+def test_an_agent_that_keeps_the_connection_open_causes_no_wait(serve: Server) -> None:
     answer = ask(serve(b"HTTP/1.1 404 OK\r\nContent-Length: 2\r\n\r\n{}", keep_open=True), seconds=60)
     assert answer == HttpResponse(404, b"{}")
 
@@ -111,7 +111,7 @@ def test_an_agent_that_does_not_close_is_not_waited_for(serve: Server) -> None:
     ],
     ids=range(10),
 )
-def test_what_is_not_http_is_named_with_its_address(serve: Server, parts: tuple[bytes, ...]) -> None:
+def test_a_response_that_is_not_http_is_an_error_with_the_address(serve: Server, parts: tuple[bytes, ...]) -> None:
     with pytest.raises(PluginError) as caught:
         ask(serve(*parts))
     assert caught.value.code == Code.BAD_AGENT_RESPONSE
@@ -121,30 +121,30 @@ def test_what_is_not_http_is_named_with_its_address(serve: Server, parts: tuple[
 @pytest.mark.parametrize(
     "parts", [(), (b"HTTP/1.1 200 OK\r\n",), (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",)]
 )
-def test_an_answer_that_breaks_off_is_no_answer(serve: Server, parts: tuple[bytes, ...]) -> None:
+def test_a_response_that_breaks_off_is_unreachable(serve: Server, parts: tuple[bytes, ...]) -> None:
     with pytest.raises(UnreachableError, match=r"closed before the end of the response|reset"):
         ask(serve(*parts))
 
 
-def test_the_deadline_holds_for_the_whole_exchange(serve: Server) -> None:
+def test_the_deadline_covers_the_whole_exchange(serve: Server) -> None:
     with pytest.raises(UnreachableError, match="timed out waiting for a response"):
         ask(serve(b"HTTP/1.1 200 OK\r\n", keep_open=True), seconds=0.2)
     with pytest.raises(UnreachableError, match="timed out waiting for a response"):
         ask(Endpoint(serve.path, "", 0), seconds=0)
 
 
-def test_an_endpoint_says_where_it_is() -> None:
+def test_the_text_of_an_endpoint_is_its_address() -> None:
     assert str(Endpoint("/run/x.sock", "127.0.0.1", 9091)) == "unix:/run/x.sock"
     assert str(Endpoint("", "127.0.0.1", 9091)) == "http://127.0.0.1:9091"
     assert str(Endpoint("", "fd00::1", 9091)) == "http://[fd00::1]:9091"
 
 
-def test_a_host_is_found_by_its_name() -> None:
+def test_a_host_name_is_resolved() -> None:
     with pytest.raises(UnreachableError, match=r"http://localhost:1: Connection refused"):
         ask(Endpoint("", "localhost", 1))
 
 
-def test_the_deadline_holds_for_finding_a_host_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_deadline_covers_name_resolution(monkeypatch: pytest.MonkeyPatch) -> None:
     released = threading.Event()
     monkeypatch.setattr(socket, "gethostbyname", lambda host: released.wait(20))
     with pytest.raises(UnreachableError, match="timed out waiting for a response"):

@@ -1,4 +1,4 @@
-"""How interfaces are called: in the sandbox, on the host, and what is refused before anything is made."""
+"""Interface names in the sandbox and on the host, and names that are rejected before anything is created."""
 
 import base64
 import hashlib
@@ -16,12 +16,12 @@ from tests.support.plugin import Plugin, PodSandbox
 from tests.support.served import served_list
 
 
-def test_index_0_has_the_runtimes_name_and_the_others_count_on() -> None:
+def test_index_0_has_the_runtimes_name_and_others_are_numbered() -> None:
     assert sandbox_names(served_list(make_vmis(3)).interfaces, "eth0") == ["eth0", "eth1", "eth2"]
     assert sandbox_names(served_list(make_vmis(3)).interfaces, "net7") == ["net7", "eth1", "eth2"]
 
 
-def test_a_requested_name_wins_except_at_index_0() -> None:
+def test_a_requested_name_is_used_except_at_index_0() -> None:
     vmis = make_vmis(3)
     vmis[0] = vmis[0].annotated(interface="mgmt")
     vmis[2] = vmis[2].annotated(interface="left")
@@ -29,7 +29,7 @@ def test_a_requested_name_wins_except_at_index_0() -> None:
 
 
 @pytest.mark.parametrize("wished", ["eth0", "eth1"])
-def test_two_that_want_one_name_are_both_named(wished: str) -> None:
+def test_duplicate_names_are_rejected_with_both_interfaces(wished: str) -> None:
     vmis = make_vmis(3)
     vmis[2] = vmis[2].annotated(interface=wished)
     other = vmis[0] if wished == "eth0" else vmis[1]
@@ -42,7 +42,7 @@ def test_two_that_want_one_name_are_both_named(wished: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["0123456789abcdef", "a b", "a/b", "..", "a:b", "ääääääää"])
-def test_a_name_that_no_link_can_have_is_refused_with_its_interface(name: str) -> None:
+def test_an_invalid_link_name_is_rejected_with_its_interface(name: str) -> None:
     vmis = make_vmis(2)
     vmis[1] = vmis[1].annotated(interface=name)
     with pytest.raises(PluginError) as caught:
@@ -52,12 +52,12 @@ def test_a_name_that_no_link_can_have_is_refused_with_its_interface(name: str) -
 
 
 @given(st.text(min_size=1), st.text(min_size=1, max_size=15))
-def test_a_host_name_is_what_base32_of_the_digest_begins_with(container: str, ifname: str) -> None:
+def test_a_host_name_is_the_start_of_the_base32_digest(container: str, ifname: str) -> None:
     digest = hashlib.blake2b(f"{container}/{ifname}".encode(), digest_size=8).digest()
     assert host_name(container, ifname) == "tap" + base64.b32encode(digest).decode().lower()[:12]
 
 
-def test_attachments_of_one_container_and_equal_ones_of_others_have_names_of_their_own() -> None:
+def test_host_names_are_unique_per_container_and_attachment() -> None:
     names = {host_name(f"{container:064x}", f"interface{index:05}") for container in range(50) for index in range(50)}
     assert len(names) == 2500
     assert {len(name) for name in names} == {15}
@@ -69,7 +69,7 @@ def test_an_alias_fits_into_the_kernels_255_bytes() -> None:
     assert text.startswith("contrail cccccccccccc nnn")
 
 
-def test_nothing_is_made_when_names_clash(
+def test_nothing_is_created_for_duplicate_names(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 3)
@@ -81,7 +81,7 @@ def test_nothing_is_made_when_names_clash(
     assert agent.asked("POST") == []
 
 
-def test_requested_names_are_in_the_sandbox(
+def test_requested_names_are_used_in_the_sandbox(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 3)

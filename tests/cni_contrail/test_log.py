@@ -1,4 +1,4 @@
-"""Log lines say when, how bad, and whom they are about, one write each."""
+"""Log lines: time, level and context, one write each."""
 
 import os
 import re
@@ -13,12 +13,12 @@ from tests.support.plugin import Plugin, PodSandbox
 
 
 @pytest.fixture(autouse=True)
-def nobody_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a process that begins."""
+def nothing_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a new process."""
     monkeypatch.setattr("cni_contrail.log._reported", {})
 
 
-def test_a_line_says_time_level_and_context(tmp_path: Path) -> None:
+def test_a_line_contains_time_level_and_context(tmp_path: Path) -> None:
     path = tmp_path / "log"
     Log(str(path)).bind(container="c1", pod="demo/web-0", vmi="").bind(vmi="v1").info("attached\neth0")
     line = path.read_text()
@@ -36,7 +36,7 @@ def test_lines_below_the_level_are_not_written(tmp_path: Path, level: str) -> No
     assert path.read_text().count("\n") == len(LEVELS) - LEVELS.index(level)
 
 
-def test_lines_are_added_to_what_is_there(tmp_path: Path) -> None:
+def test_lines_are_appended_to_an_existing_file(tmp_path: Path) -> None:
     path = tmp_path / "log"
     for number in range(3):
         Log(str(path)).info(str(number))
@@ -44,7 +44,7 @@ def test_lines_are_added_to_what_is_there(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
-class TestAFileThatCannotBeWritten:
+class TestUnwritableFile:
     @pytest.fixture(params=["opened", "written"])
     def path(self, request: pytest.FixtureRequest, tmp_path: Path, small_disk: Path) -> str:
         if request.param == "opened":
@@ -53,7 +53,7 @@ class TestAFileThatCannotBeWritten:
         (small_disk / "log").write_bytes(b"x" * 4096)
         return str(small_disk / "log")
 
-    def test_gives_way_to_standard_error_which_says_so_once(self, path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_lines_go_to_standard_error_after_one_warning(self, path: str, capfd: pytest.CaptureFixture[str]) -> None:
         Log(path, "error").bind(container="c1").error("said")
         Log(path).info("said again")
         told, *said = capfd.readouterr().err.splitlines()
@@ -61,7 +61,9 @@ class TestAFileThatCannotBeWritten:
         assert told.endswith(f"Z WARNING container=c1 log-file {path}: {why}: logging to standard error instead")
         assert [line.split(maxsplit=1)[1] for line in said] == ["ERROR container=c1 said", "INFO said again"]
 
-    def test_is_written_again_when_it_can_be(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_lines_go_to_the_file_again_once_it_is_writable(
+        self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
         journal = Log(str(tmp_path / "made" / "log"))
         journal.info("early")
         (tmp_path / "made").mkdir()
@@ -69,8 +71,8 @@ class TestAFileThatCannotBeWritten:
         assert "INFO late" not in capfd.readouterr().err
         assert "INFO late" in (tmp_path / "made" / "log").read_text()
 
-    def test_each_is_told_of_but_no_more_than_a_few(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-        """A NAD may name any."""
+    def test_each_file_has_one_warning_up_to_a_limit(self, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        """A NAD may name any file."""
         for number in range(100):
             Log(str(tmp_path / "none" / str(number))).info("said")
         said = capfd.readouterr().err
@@ -78,13 +80,13 @@ class TestAFileThatCannotBeWritten:
         assert 2 < said.count("WARNING") < 50
 
 
-def test_text_of_any_kind_is_written(tmp_path: Path) -> None:
+def test_any_text_is_written(tmp_path: Path) -> None:
     path = tmp_path / "log"
     Log(str(path)).info("\udcff ä")
     assert "\\udcff ä" in path.read_text()
 
 
-def test_nobody_to_tell_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_standard_error_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> int:
         raise OSError(28, "No space left on device")
 
@@ -92,7 +94,7 @@ def test_nobody_to_tell_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     Log().error("unheard")
 
 
-def test_every_line_of_a_call_names_container_and_pod(
+def test_every_line_of_a_call_contains_container_and_pod(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, tmp_path: Path
 ) -> None:
     path = tmp_path / "cni.log"

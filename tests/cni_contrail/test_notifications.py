@@ -1,4 +1,4 @@
-"""What the agent could not be told is kept, and told later within bounds."""
+"""Pending notifications: stored when the agent is unreachable, and sent later within limits."""
 
 import fcntl
 import os
@@ -42,7 +42,7 @@ def of(container: str, interface: str = "") -> Notification:
     return Notification(container, MACHINE, interface, "")
 
 
-def test_an_agent_that_is_there_is_told_at_once(
+def test_a_reachable_agent_is_notified_at_once(
     agent: ScriptedAgent, client: AgentClient, pending: PendingNotifications, state: Path
 ) -> None:
     pending.notify(client, of("c1", "5c1e7a52-0000-4f5e-8a43-0d6f3c1b7e10"), 1)
@@ -52,7 +52,7 @@ def test_an_agent_that_is_there_is_told_at_once(
     assert kept(state) == []
 
 
-def test_one_that_is_away_is_told_later(
+def test_an_unreachable_agent_is_notified_later(
     client: AgentClient, pending: PendingNotifications, state: Path, agent_socket: str
 ) -> None:
     for container in ("c1", "c2"):
@@ -66,7 +66,7 @@ def test_one_that_is_away_is_told_later(
     assert not (state / ".pending").exists()
 
 
-def test_only_so_many_are_told_by_one_call(
+def test_one_call_sends_a_limited_number(
     client: AgentClient, pending: PendingNotifications, state: Path, agent_socket: str
 ) -> None:
     for number in range(20):
@@ -79,7 +79,7 @@ def test_only_so_many_are_told_by_one_call(
     assert kept(state) == []
 
 
-def test_only_so_long_is_spent_on_it(
+def test_one_call_sends_for_a_limited_time(
     client: AgentClient, pending: PendingNotifications, state: Path, agent_socket: str
 ) -> None:
     for number in range(3):
@@ -92,7 +92,7 @@ def test_only_so_long_is_spent_on_it(
     assert len(kept(state)) == 3
 
 
-def test_one_refusal_does_not_hold_up_the_others(
+def test_a_rejected_one_does_not_block_the_others(
     client: AgentClient, pending: PendingNotifications, state: Path, tmp_path: Path, agent_socket: str
 ) -> None:
     for number in range(3):
@@ -105,7 +105,7 @@ def test_one_refusal_does_not_hold_up_the_others(
     assert "what?" in (tmp_path / "log").read_text()
 
 
-def test_a_damaged_one_is_dropped(
+def test_a_malformed_one_is_dropped(
     agent: ScriptedAgent, client: AgentClient, pending: PendingNotifications, state: Path
 ) -> None:
     (state / ".pending").mkdir(parents=True)
@@ -116,7 +116,7 @@ def test_a_damaged_one_is_dropped(
     assert kept(state) == []
 
 
-def test_two_calls_do_not_tell_the_same(
+def test_two_calls_do_not_send_the_same_one(
     agent: ScriptedAgent, client: AgentClient, pending: PendingNotifications, state: Path
 ) -> None:
     agent.stop()
@@ -132,13 +132,13 @@ def test_two_calls_do_not_tell_the_same(
     assert len(kept(state)) == 1
 
 
-class TestForgetting:
+class TestDiscarding:
     @pytest.fixture
     def three(self, client: AgentClient, pending: PendingNotifications) -> None:
         for notification in (of("c1", "a"), of("c1", "b"), of("c1.x")):
             pending.notify(client, notification, 1)
 
-    def test_a_container_that_comes_again_takes_its_own_along(
+    def test_those_of_a_container_that_is_attached_again_are_discarded(
         self, three: None, pending: PendingNotifications, state: Path
     ) -> None:
         pending.discard("c1")
@@ -146,7 +146,7 @@ class TestForgetting:
         pending.discard("c9")
         assert len(kept(state)) == 1
 
-    def test_while_they_are_being_sent_it_waits(
+    def test_it_fails_while_another_call_is_sending(
         self, three: None, pending: PendingNotifications, state: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "_LOCK_TIMEOUT", 0.1)
@@ -160,7 +160,7 @@ class TestForgetting:
 
 
 class TestBounds:
-    def test_beyond_so_many_one_is_lost_and_logged(
+    def test_beyond_the_limit_one_is_dropped_and_logged(
         self,
         client: AgentClient,
         pending: PendingNotifications,
@@ -174,7 +174,7 @@ class TestBounds:
         assert len(kept(state)) == 2
         assert "dropping a notification" in (tmp_path / "log").read_text()
 
-    def test_a_queue_that_cannot_be_written_is_logged_and_no_error(self, client: AgentClient, tmp_path: Path) -> None:
+    def test_an_unwritable_directory_is_logged_and_no_error(self, client: AgentClient, tmp_path: Path) -> None:
         log = tmp_path / "log"
         PendingNotifications("/proc/none", Log(str(log))).notify(client, of("c1"), 1)
         assert "dropping a notification" in log.read_text()

@@ -1,4 +1,4 @@
-"""Where the default route of each family goes, thick and delegated, and what becomes of one that stood before."""
+"""Default-gateway rule per family, thick and delegated, and restoring replaced default routes."""
 
 from dataclasses import replace
 
@@ -14,12 +14,12 @@ DELEGATED = {"mode": "delegated"}
 
 
 def only(vmi: Vmi, family: int) -> Vmi:
-    """The same with addresses of one family alone."""
+    """The same interface with addresses of one family only."""
     return replace(vmi, subnets=tuple(each for each in vmi.subnets if (":" in each.address) == (family == 6)))
 
 
 def owners(vmis: list[Vmi], *, primary_is_ours: bool = True) -> dict[str, tuple[int, bool]]:
-    """Family to position and `asked` of the interface that carries the default route."""
+    """Family to position and `asked` of the interface with the default route."""
     interfaces = served_list(vmis).interfaces
     routes = assign_default_routes(interfaces, primary_is_ours=primary_is_ours)
     return {
@@ -30,7 +30,7 @@ def owners(vmis: list[Vmi], *, primary_is_ours: bool = True) -> dict[str, tuple[
 
 
 class TestTheRule:
-    def test_without_annotations_index_0_carries_both(self) -> None:
+    def test_without_annotations_index_0_has_both_default_routes(self) -> None:
         assert owners(make_vmis(3)) == {"v4": (0, False), "v6": (0, False)}
 
     @pytest.mark.parametrize(
@@ -48,37 +48,37 @@ class TestTheRule:
         vmis[2] = vmis[2].annotated(default_gw=value)
         assert owners(vmis) == expected
 
-    def test_none_at_index_0_means_nowhere(self) -> None:
+    def test_none_at_index_0_assigns_no_default_route(self) -> None:
         vmis = make_vmis(3)
         vmis[0] = vmis[0].annotated(default_gw="none")
         assert owners(vmis) == {}
         vmis[1] = vmis[1].annotated(default_gw="ipv6")
         assert owners(vmis) == {"v6": (1, True)}
 
-    def test_without_a_gateway_at_index_0_the_next_index_that_has_one_carries_it(self) -> None:
+    def test_without_a_gateway_at_index_0_the_next_index_with_one_has_it(self) -> None:
         vmis = make_vmis(3)
         vmis[0] = only(vmis[0], 4)
         vmis[1] = replace(vmis[1], subnets=(Subnet("fd00::5", 64),))
         assert owners(vmis) == {"v4": (0, False), "v6": (2, False)}
 
-    def test_an_interface_that_is_asked_without_having_a_gateway_leaves_the_family_to_the_rule(self) -> None:
+    def test_a_request_of_an_interface_without_gateway_is_ignored(self) -> None:
         vmis = make_vmis(2)
         vmis[1] = only(vmis[1].annotated(default_gw="true"), 4)
         assert owners(vmis) == {"v4": (1, True), "v6": (0, False)}
 
-    def test_if_another_plugin_may_own_index_0_only_what_is_asked_for_is_made(self) -> None:
+    def test_if_another_plugin_may_own_index_0_only_requested_ones_are_assigned(self) -> None:
         vmis = make_vmis(3)
         assert owners(vmis, primary_is_ours=False) == {}
         vmis[1] = vmis[1].annotated(default_gw="ipv4")
         assert owners(vmis, primary_is_ours=False) == {"v4": (1, True)}
 
     @pytest.mark.parametrize("position", [0, 1, 2])
-    def test_on_a_stock_agent_index_0_takes_them_when_the_others_addresses_are_unknown(self, position: int) -> None:
+    def test_with_the_vrouter_agent_index_0_has_them_while_other_addresses_are_unknown(self, position: int) -> None:
         interfaces = stock_list(make_vmis(3), told=[position]).interfaces
         routes = assign_default_routes(interfaces, primary_is_ours=True)
         assert len(routes.get(interfaces[position].uuid, ())) == (2 if position == 0 else 0)
 
-    def test_on_a_stock_agent_an_annotation_elsewhere_keeps_index_0_from_it(self) -> None:
+    def test_with_the_vrouter_agent_a_request_elsewhere_keeps_it_from_index_0(self) -> None:
         vmis = make_vmis(2)
         vmis[1] = vmis[1].annotated(default_gw="ipv4")
         interfaces = stock_list(vmis, told=[0]).interfaces
@@ -94,7 +94,7 @@ def gateways(sandbox: Netns) -> list[str]:
 
 
 class TestThick:
-    def test_the_asked_interface_carries_it_and_the_result_says_none(
+    def test_the_requesting_interface_has_it_and_the_result_has_none(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 3)
@@ -103,7 +103,7 @@ class TestThick:
         assert gateways(sandbox) == ["10.1.2.1 eth2", "fd00:1:3::1 eth2"]
         assert "routes" not in result
 
-    def test_families_can_go_different_ways(
+    def test_families_can_have_different_interfaces(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)
@@ -112,7 +112,7 @@ class TestThick:
         assert gateways(sandbox) == ["10.1.0.1 eth0", "fd00:1:2::1 eth1"]
         assert result["routes"] == [{"dst": "0.0.0.0/0", "gw": "10.1.0.1"}]
 
-    def test_it_can_go_nowhere(
+    def test_there_may_be_no_default_route(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, change=lambda vmi: vmi.annotated(default_gw="none"))
@@ -121,7 +121,7 @@ class TestThick:
 
 
 class TestDelegated:
-    def test_it_stays_with_index_0_that_we_attached(
+    def test_it_stays_with_our_index_0(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, 2)
@@ -129,7 +129,7 @@ class TestDelegated:
         plugin.add(pod, "net1", name="net-1").succeeded()
         assert gateways(sandbox) == ["10.1.0.1 eth0", "fd00:1:1::1 eth0"]
 
-    def test_the_next_index_carries_what_our_index_0_cannot(
+    def test_the_next_index_has_what_our_index_0_cannot(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)
@@ -138,7 +138,7 @@ class TestDelegated:
         plugin.add(pod, "net1", name="net-1").succeeded()
         assert gateways(sandbox) == ["10.1.0.1 eth0", "fd00:1:2::1 net1"]
 
-    def test_without_our_index_0_none_is_made(
+    def test_without_our_index_0_none_is_added(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)
@@ -147,7 +147,7 @@ class TestDelegated:
         assert gateways(sandbox) == []
         assert "routes" not in result
 
-    def test_one_that_is_asked_for_replaces_ours_and_del_puts_ours_back(
+    def test_a_requested_one_replaces_ours_and_del_restores_ours(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)
@@ -161,7 +161,7 @@ class TestDelegated:
         assert gateways(sandbox) == before
 
     @pytest.mark.parametrize("named", [True, False])
-    def test_another_plugins_default_is_put_back_by_a_del_that_names_the_sandbox(
+    def test_another_plugins_default_is_restored_by_a_del_with_the_sandbox(
         self,
         agent: ScriptedAgent,
         plugin: Plugin,
@@ -183,7 +183,7 @@ class TestDelegated:
         plugin.delete(pod, "net1", name="net-1", netns=pod.netns if named else "").succeeded()
         assert gateways(sandbox) == (["192.0.2.1 eth0"] if named else [])
 
-    def test_a_replaced_default_is_put_back_when_the_add_fails_late(
+    def test_a_replaced_default_is_restored_if_the_add_fails_late(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)
@@ -194,7 +194,7 @@ class TestDelegated:
         plugin.add(pod, "net1", name="net-1").failed(101)
         assert gateways(sandbox) == ["10.1.0.9 eth0"]
 
-    def test_after_the_whole_pod_is_gone_nothing_is_put_back(
+    def test_after_the_whole_pod_is_deleted_nothing_is_restored(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)

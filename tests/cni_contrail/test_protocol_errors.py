@@ -1,4 +1,4 @@
-"""Calls that a runtime gets wrong are answered as the reference library answers them."""
+"""Invalid calls are answered as the reference library answers them."""
 
 import contextlib
 import json
@@ -41,7 +41,7 @@ def run(command: list[str], environment: dict[str, str], stdin: str | None) -> O
 
 @pytest.fixture(params=[ENTRY_POINT, DAEMON])
 def call(request: pytest.FixtureRequest, node: Netns, tmp_path: Path) -> Iterator[Callable[..., Outcome]]:
-    """Calls the plugin as it is, or by way of the daemon."""
+    """Calls the plugin directly, or through the daemon."""
     no_file = tmp_path / "none"
     command, more = COMMAND, {"CONTRAIL_CNI_CONFIG": str(no_file)}
     with contextlib.closing(ShimAndDaemon(node, no_file)) as caller:
@@ -56,7 +56,7 @@ def call(request: pytest.FixtureRequest, node: Netns, tmp_path: Path) -> Iterato
 
 
 @pytest.mark.parametrize("command", REQUIRED)
-def test_each_required_variable_is_missed_by_its_name(call: Callable[..., Outcome], command: str) -> None:
+def test_each_missing_required_variable_is_named(call: Callable[..., Outcome], command: str) -> None:
     complete = {**COMPLETE, "CNI_COMMAND": command}
     for name in REQUIRED[command]:
         for environment in (
@@ -73,7 +73,7 @@ def test_all_missing_variables_are_named_in_a_fixed_order(call: Callable[..., Ou
 
 
 @pytest.mark.parametrize("container", ["a:b", "_x", "-x", "a/b", ".x", "a b", "..", "a\n", "ä"])
-def test_container_ids_of_other_characters_are_refused(call: Callable[..., Outcome], container: str) -> None:
+def test_container_ids_with_invalid_characters_are_rejected(call: Callable[..., Outcome], container: str) -> None:
     message = call({**COMPLETE, "CNI_CONTAINERID": container}).failed(4)
     assert message == f"invalid characters in containerID CNI_CONTAINERID is {container.strip()}"
 
@@ -92,7 +92,7 @@ def test_container_ids_of_other_characters_are_refused(call: Callable[..., Outco
         ("a\udcff", "not UTF-8"),
     ],
 )
-def test_names_that_no_interface_can_have_are_refused(call: Callable[..., Outcome], ifname: str, problem: str) -> None:
+def test_invalid_interface_names_are_rejected(call: Callable[..., Outcome], ifname: str, problem: str) -> None:
     message = call({**COMPLETE, "CNI_IFNAME": ifname}).failed(4)
     assert problem in message
     assert "CNI_IFNAME" in message
@@ -128,7 +128,7 @@ def test_an_unknown_command_is_found_only_after_the_configuration_was_read(call:
         ('{"name": "-a"}', 7),
     ],
 )
-def test_what_is_no_configuration_is_refused(call: Callable[..., Outcome], stdin: str, code: int) -> None:
+def test_malformed_configurations_are_rejected(call: Callable[..., Outcome], stdin: str, code: int) -> None:
     for command in REQUIRED:
         call({**COMPLETE, "CNI_COMMAND": command}, stdin).failed(code)
 
@@ -137,14 +137,14 @@ def test_a_closed_standard_input_is_an_input_failure(call: Callable[..., Outcome
     assert call(COMPLETE, None).failed(5).startswith("error reading from stdin")
 
 
-def test_closed_standard_output_and_error_take_nothing_down(tmp_path: Path) -> None:
+def test_closed_standard_output_and_error_crash_nothing(tmp_path: Path) -> None:
     environment = {**COMPLETE, "CNI_COMMAND": "DEL", "CONTRAIL_CNI_CONFIG": str(tmp_path / "none")}
     config = json.dumps({"name": "net", "cniVersion": "1.0.0", "contrail": {"state-dir": str(tmp_path)}})
     closed = ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND]
     assert subprocess.run(closed, env=environment, input=config, text=True, timeout=20).returncode == 0
 
 
-def test_a_reader_that_has_gone_makes_the_call_fail(tmp_path: Path) -> None:
+def test_a_closed_reader_of_the_result_fails_the_call(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with open(writer, "wb") as stdout:
@@ -153,7 +153,7 @@ def test_a_reader_that_has_gone_makes_the_call_fail(tmp_path: Path) -> None:
     assert b"standard output: cannot be written" in done.stderr
 
 
-def test_no_command_says_what_this_is_on_standard_error(call: Callable[..., Outcome]) -> None:
+def test_without_a_command_standard_error_says_what_this_is(call: Callable[..., Outcome]) -> None:
     for environment in ({}, {"CNI_COMMAND": ""}):
         outcome = call(environment, None)
         assert (outcome.status, outcome.stdout) == (0, "")
@@ -161,7 +161,7 @@ def test_no_command_says_what_this_is_on_standard_error(call: Callable[..., Outc
 
 
 @pytest.mark.parametrize("stdin", [None, "", "garbage"])
-def test_version_needs_nothing_but_the_command(call: Callable[..., Outcome], stdin: str | None) -> None:
+def test_version_needs_only_the_command(call: Callable[..., Outcome], stdin: str | None) -> None:
     outcome = call({"CNI_COMMAND": "VERSION", "CNI_ARGS": "garbage"}, stdin).succeeded()
     assert outcome.document == {
         "cniVersion": "1.1.0",
@@ -171,9 +171,7 @@ def test_version_needs_nothing_but_the_command(call: Callable[..., Outcome], std
 
 
 @pytest.mark.parametrize("version", ["0.0.1", "9.9.9", "1.1.1", "1.0", "v1.0.0", "x", "1.2.3.4", "9" * 5000])
-def test_versions_that_are_not_served_are_refused_with_those_that_are(
-    call: Callable[..., Outcome], version: str
-) -> None:
+def test_unsupported_versions_are_rejected_with_the_supported_ones(call: Callable[..., Outcome], version: str) -> None:
     stdin = json.dumps({"name": "net", "cniVersion": version})
     for command in ("ADD", "DEL"):
         message = call({**COMPLETE, "CNI_COMMAND": command}, stdin).failed(1)
@@ -195,7 +193,7 @@ NO_VERSIONS = [(text, 6, "is not a version") for text in ("x", "1.2.3.4", "9" * 
         *NO_VERSIONS,
     ],
 )
-def test_check_is_allowed_by_some_versions_only(
+def test_check_is_allowed_only_by_some_versions(
     call: Callable[..., Outcome], version: str | None, code: int, message: str
 ) -> None:
     stdin = json.dumps({"name": "net", **({"cniVersion": version} if version else {})})
@@ -221,19 +219,19 @@ def test_gc_and_status_are_allowed_from_110_on(
     assert message.format(command) in call(environment, stdin).failed(code)
 
 
-def test_errors_are_of_the_version_of_the_configuration(call: Callable[..., Outcome]) -> None:
+def test_errors_have_the_version_of_the_configuration(call: Callable[..., Outcome]) -> None:
     stdin = json.dumps({"name": "net", "cniVersion": "0.3.1", "ipam": {"type": "host-local"}})
     assert call(COMPLETE, stdin).document["cniVersion"] == "0.3.1"
     assert call(COMPLETE, "").document["cniVersion"] == "1.1.0"
 
 
-def test_a_path_that_is_no_network_namespace_is_named(call: Callable[..., Outcome], tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_network_namespace_is_named(call: Callable[..., Outcome], tmp_path: Path) -> None:
     for path in ("/run/netns/not-there", str(tmp_path), "/etc/hostname", "/proc/self/ns/pid", "a\udcffb"):
         message = call({**COMPLETE, "CNI_NETNS": path}).failed(4)
         assert message.startswith("CNI_NETNS")
 
 
-def test_a_bug_inside_is_an_answer_with_the_trace_in_the_log() -> None:
+def test_an_internal_error_is_answered_and_its_traceback_logged() -> None:
     program = (
         "import cni_contrail.plugin as plugin\n"
         "def broken(call): raise ZeroDivisionError('a bug')\n"
@@ -259,7 +257,7 @@ class TestBesideTheReferencePlugin:
         ["", "[]", "null", "{}", '{"name": 5}', '{"name": "a b"}', '{"name": "x"} x', '{"name":"x","cniVersion":5}']
         + [f'{{"name": "x", "cniVersion": "{version}"}}' for version in ("9.9.9", "x", "0.0.1", "0.9.0", "1.2.3.4")],
     )
-    def test_input_errors_are_alike(self, call: Callable[..., Outcome], command: str, stdin: str) -> None:
+    def test_input_errors_are_equal(self, call: Callable[..., Outcome], command: str, stdin: str) -> None:
         environment = {**COMPLETE, "CNI_COMMAND": command}
         theirs = run([LOOPBACK], environment, stdin).document
         ours = call(environment, stdin).document
@@ -276,7 +274,7 @@ class TestBesideTheReferencePlugin:
         + [{"CNI_IFNAME": text} for text in ("0123456789abcdef", ".", "..", "a/b", "a:b", "a b")],
         ids=str,
     )
-    def test_environment_errors_are_alike(
+    def test_environment_errors_are_equal(
         self, call: Callable[..., Outcome], command: str, changed: dict[str, str]
     ) -> None:
         environment = {**COMPLETE, "CNI_COMMAND": command, **changed}
@@ -289,18 +287,18 @@ class TestBesideTheReferencePlugin:
         else:  # past the checks: each fails in its own way on a namespace that is not there
             assert ours.status == theirs.status == 1
 
-    def test_version_is_alike(self, call: Callable[..., Outcome]) -> None:
+    def test_version_is_equal(self, call: Callable[..., Outcome]) -> None:
         theirs = run([LOOPBACK], {"CNI_COMMAND": "VERSION"}, None).document
         ours = call({"CNI_COMMAND": "VERSION"}, None).document
         assert ours.keys() == theirs.keys()
         assert set(theirs["supportedVersions"]) <= set(ours["supportedVersions"])  # Debian's is older
 
-    def test_a_closed_input_is_alike(self, call: Callable[..., Outcome]) -> None:
+    def test_a_closed_input_is_equal(self, call: Callable[..., Outcome]) -> None:
         assert run([LOOPBACK], COMPLETE, None).document["code"] == call(COMPLETE, None).document["code"] == 5
 
 
 class TestOwnNamespace:
-    def test_it_is_refused_before_anything_is_touched(self, plugin: Plugin, node: Netns, pod: PodSandbox) -> None:
+    def test_it_is_rejected_before_anything_changes(self, plugin: Plugin, node: Netns, pod: PodSandbox) -> None:
         for command in ("ADD", "CHECK", "DEL"):
             environment = plugin.environment(command, pod, CNI_NETNS=node.path)
             document = plugin.config(prevResult={"cniVersion": "1.0.0"})
@@ -309,6 +307,8 @@ class TestOwnNamespace:
         assert node.links() == []
 
     @pytest.mark.parametrize("word", ["1", "TRUE", "true"])
-    def test_it_is_taken_if_the_runtime_says_so(self, plugin: Plugin, node: Netns, pod: PodSandbox, word: str) -> None:
+    def test_it_is_accepted_if_the_runtime_overrides(
+        self, plugin: Plugin, node: Netns, pod: PodSandbox, word: str
+    ) -> None:
         environment = plugin.environment("ADD", pod, CNI_NETNS=node.path, CNI_NETNS_OVERRIDE=word)
         plugin.call(environment, json.dumps(plugin.config())).failed(11)  # past the check: there is no agent

@@ -1,4 +1,4 @@
-"""A requested MAC or address is honoured if it is what the agent allotted, else refused with both values."""
+"""Requested MACs and addresses: accepted if the agent allocated them, otherwise rejected with both values."""
 
 import json
 from typing import Any
@@ -22,7 +22,7 @@ def add(plugin: Plugin, pod: PodSandbox, arguments: str = "", **config: Any) -> 
 
 
 def sources(key: str, variable: str, value: Any) -> list[dict[str, Any]]:
-    """The ways in which a runtime can ask."""
+    """The sources of requests."""
     text = ",".join(value) if isinstance(value, list) else value
     return [
         {"runtimeConfig": {key: value}},
@@ -33,7 +33,7 @@ def sources(key: str, variable: str, value: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("position", range(4))
-def test_what_was_allotted_may_be_asked_for_in_every_way(
+def test_allocated_addresses_may_be_requested_from_every_source(
     plugin: Plugin, pod: PodSandbox, vmi: Vmi, position: int
 ) -> None:
     ask_mac = sources("mac", "MAC", vmi.mac.upper().replace(":", "-"))[position]
@@ -44,7 +44,7 @@ def test_what_was_allotted_may_be_asked_for_in_every_way(
 
 
 @pytest.mark.parametrize("position", range(4))
-def test_another_mac_is_refused_with_both(plugin: Plugin, pod: PodSandbox, vmi: Vmi, position: int) -> None:
+def test_another_mac_is_rejected_with_both(plugin: Plugin, pod: PodSandbox, vmi: Vmi, position: int) -> None:
     message = add(plugin, pod, **sources("mac", "MAC", FOREIGN_MAC)[position]).failed(7)
     assert FOREIGN_MAC in message
     assert vmi.mac in message
@@ -52,17 +52,17 @@ def test_another_mac_is_refused_with_both(plugin: Plugin, pod: PodSandbox, vmi: 
 
 
 @pytest.mark.parametrize("position", range(4))
-@pytest.mark.parametrize("wished", ["10.1.0.6", "fd00:1:1::6/64", "nonsense"])
-def test_another_address_is_refused_with_both(
-    plugin: Plugin, pod: PodSandbox, vmi: Vmi, position: int, wished: str
+@pytest.mark.parametrize("requested", ["10.1.0.6", "fd00:1:1::6/64", "nonsense"])
+def test_another_address_is_rejected_with_both(
+    plugin: Plugin, pod: PodSandbox, vmi: Vmi, position: int, requested: str
 ) -> None:
-    message = add(plugin, pod, **sources("ips", "IP", ["10.1.0.5", wished])[position]).failed(7)
-    assert wished in message
+    message = add(plugin, pod, **sources("ips", "IP", ["10.1.0.5", requested])[position]).failed(7)
+    assert requested in message
     assert "10.1.0.5, fd00:1:1::5" in message
     assert (plugin.node.links(), plugin.files()) == ([], [])
 
 
-def test_the_runtimes_configuration_goes_before_arguments(plugin: Plugin, pod: PodSandbox, vmi: Vmi) -> None:
+def test_runtime_config_takes_precedence_over_arguments(plugin: Plugin, pod: PodSandbox, vmi: Vmi) -> None:
     add(
         plugin,
         pod,
@@ -72,18 +72,20 @@ def test_the_runtimes_configuration_goes_before_arguments(plugin: Plugin, pod: P
     ).succeeded()
 
 
-@pytest.mark.parametrize("wish", [5, [5], {"a": "b"}])
-def test_a_wish_of_a_wrong_type_is_refused(plugin: Plugin, pod: PodSandbox, vmi: Vmi, wish: Any) -> None:
-    assert "ips" in add(plugin, pod, runtimeConfig={"ips": wish}).failed(7)
-    assert "MAC" in add(plugin, pod, runtimeConfig={"mac": wish}).failed(7)
+@pytest.mark.parametrize("requested", [5, [5], {"a": "b"}])
+def test_a_request_of_a_wrong_type_is_rejected(plugin: Plugin, pod: PodSandbox, vmi: Vmi, requested: Any) -> None:
+    assert "ips" in add(plugin, pod, runtimeConfig={"ips": requested}).failed(7)
+    assert "MAC" in add(plugin, pod, runtimeConfig={"mac": requested}).failed(7)
 
 
-@pytest.mark.parametrize("wish", [None, "", []])
-def test_an_empty_wish_is_none(plugin: Plugin, pod: PodSandbox, vmi: Vmi, wish: Any) -> None:
-    add(plugin, pod, runtimeConfig={"ips": wish, "mac": wish}, args={"cni": None}, arguments="MAC=;IP=").succeeded()
+@pytest.mark.parametrize("requested", [None, "", []])
+def test_an_empty_request_is_ignored(plugin: Plugin, pod: PodSandbox, vmi: Vmi, requested: Any) -> None:
+    add(
+        plugin, pod, runtimeConfig={"ips": requested, "mac": requested}, args={"cni": None}, arguments="MAC=;IP="
+    ).succeeded()
 
 
-def test_it_is_about_the_interface_of_the_attachment(
+def test_it_applies_to_the_interface_of_the_attachment(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmi: Vmi
 ) -> None:
     second = agent.machines[pod.machine_name][1]
@@ -91,7 +93,7 @@ def test_it_is_about_the_interface_of_the_attachment(
     plugin.call(plugin.environment("ADD", pod, "net1"), json.dumps(config)).succeeded()
 
 
-def test_a_stock_agents_addresses_are_compared_too(
+def test_addresses_of_the_vrouter_agent_are_compared_too(
     stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     serve_pod(stock_agent)

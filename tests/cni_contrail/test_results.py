@@ -1,4 +1,4 @@
-"""Results are in the shape of the configuration's version, and a chain's earlier results are passed on."""
+"""Results: the format of the configuration's version, and results of chained calls."""
 
 import json
 from dataclasses import replace
@@ -54,7 +54,7 @@ def test_before_030_results_have_one_address_per_family(
 
 
 @pytest.mark.parametrize("version", ["", None])
-def test_a_configuration_without_a_version_is_of_010(
+def test_a_configuration_without_a_version_means_010(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, version: str | None
 ) -> None:
     serve_pod(agent)
@@ -65,7 +65,7 @@ def test_a_configuration_without_a_version_is_of_010(
     assert "ip4" in result
 
 
-def test_an_interface_without_addresses_is_attached_where_the_version_can_say_so(
+def test_an_interface_without_addresses_is_attached_if_the_version_can_express_it(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     serve_pod(agent, change=lambda vmi: replace(vmi, subnets=()))
@@ -79,7 +79,7 @@ def test_an_interface_without_addresses_is_attached_where_the_version_can_say_so
     assert "dns" not in result
 
 
-def test_no_known_name_server_is_left_out(
+def test_dns_is_omitted_without_a_name_server(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     subnets = (Subnet("10.1.0.5", 24, "10.1.0.1", "0.0.0.0"), Subnet("fd00::5", 64, "fd00::1", "::"))
@@ -87,7 +87,7 @@ def test_no_known_name_server_is_left_out(
     assert "dns" not in plugin.add(pod).succeeded().document
 
 
-def test_the_configurations_own_dns_wins(
+def test_dns_of_the_configuration_takes_precedence(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     serve_pod(agent)
@@ -96,7 +96,7 @@ def test_the_configurations_own_dns_wins(
 
 
 @pytest.mark.parametrize("dns", ["10.0.0.1", {"nameservers": "10.0.0.1"}, {"search": [5]}, {"domain": 5}])
-def test_dns_of_a_wrong_type_is_refused(
+def test_dns_of_a_wrong_type_is_rejected(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, dns: Any
 ) -> None:
     serve_pod(agent)
@@ -104,9 +104,7 @@ def test_dns_of_a_wrong_type_is_refused(
     assert plugin.node.links() == []
 
 
-def test_empty_dns_leaves_the_agents(
-    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
-) -> None:
+def test_empty_dns_keeps_the_agents(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod) -> None:
     serve_pod(agent)
     empty: tuple[Any, ...] = (None, {}, {"nameservers": []})
     for number, dns in enumerate(empty):
@@ -116,7 +114,7 @@ def test_empty_dns_leaves_the_agents(
 
 
 class TestChains:
-    """An earlier plugin's result is in `prevResult`; ours is added behind it."""
+    """An earlier plugin's result is in `prevResult`; ours is appended."""
 
     EARLIER: ClassVar[dict[str, Any]] = {
         "interfaces": [{"name": "br0"}, {"name": "dummy0", "mac": "02:00:00:00:00:01", "sandbox": "/x"}],
@@ -126,7 +124,7 @@ class TestChains:
     }
 
     @pytest.mark.parametrize("version", LISTS)
-    def test_it_is_passed_on_with_ours_behind_it(
+    def test_the_previous_result_is_returned_with_ours_appended(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, version: str
     ) -> None:
         serve_pod(agent)
@@ -140,7 +138,7 @@ class TestChains:
         assert result["routes"][0] == earlier["routes"][0]
         assert len(result["routes"]) == 3
 
-    def test_its_dns_stands_where_we_know_none(
+    def test_its_dns_is_kept_if_ours_is_empty(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, change=lambda vmi: replace(vmi, subnets=(Subnet("10.1.0.5", 24),)))
@@ -157,7 +155,7 @@ class TestChains:
     @pytest.mark.parametrize(
         "previous", ["x", [], {"cniVersion": "0.4.0"}, {"interfaces": {}}, {"ips": ["x"]}, {"routes": 5}]
     )
-    def test_a_malformed_one_is_refused_before_anything_is_made(
+    def test_a_malformed_one_is_rejected_before_anything_is_created(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, previous: Any
     ) -> None:
         serve_pod(agent)
@@ -165,7 +163,7 @@ class TestChains:
         assert plugin.node.links() == []
 
     @pytest.mark.parametrize("version", SINGLE)
-    def test_versions_without_lists_have_no_chains(
+    def test_versions_without_lists_cannot_be_chained(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, version: str
     ) -> None:
         serve_pod(agent)
@@ -173,7 +171,7 @@ class TestChains:
 
 
 @pytest.mark.parametrize(("key", "value"), [("ipam", {"type": "host-local"}), ("ipam", "x"), ("ipMasq", True)])
-def test_fields_that_we_cannot_honour_are_refused_with_key_and_value(
+def test_unsupported_fields_are_rejected_with_key_and_value(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, key: str, value: Any
 ) -> None:
     serve_pod(agent)
@@ -184,7 +182,7 @@ def test_fields_that_we_cannot_honour_are_refused_with_key_and_value(
 
 
 @pytest.mark.parametrize(("key", "value"), [("ipam", {}), ("ipam", None), ("ipMasq", False), ("ipMasq", None)])
-def test_the_same_fields_without_content_are_taken(
+def test_empty_unsupported_fields_are_accepted(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, key: str, value: Any
 ) -> None:
     serve_pod(agent)

@@ -1,4 +1,4 @@
-"""Delegated mode: which of the pod's interfaces each attachment gets."""
+"""Interface selection in delegated mode."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ def vmis_in(*nads: str) -> list[Vmi]:
 def select(
     vmis: list[Vmi], network: str, ifname: str, held: dict[str, str] | None = None, nad: str = "", previous: str = ""
 ) -> int:
-    """Position of the interface that is chosen."""
+    """Returns the position of the selected interface."""
     settings = Settings(nad=nad)
     return select_interface(
         served_list(vmis), held or {}, network=network, ifname=ifname, settings=settings, previous=previous
@@ -37,7 +37,7 @@ def select(
 
 
 def select_if_any(vmis: list[Vmi], network: str, ifname: str, held: dict[str, str]) -> int | None:
-    """Position of the interface that is chosen, None if the choice is refused."""
+    """Returns the position of the selected interface, None if the call is rejected."""
     try:
         return select(vmis, network, ifname, held)
     except PluginError:
@@ -51,41 +51,41 @@ def refused(vmis: list[Vmi], network: str, ifname: str, held: dict[str, str] | N
     return caught.value.message
 
 
-class TestTheChoice:
+class TestSelection:
     def test_the_default_network_is_index_0(self) -> None:
         assert select(vmis_in("demo/a"), DEFAULT_NETWORK, "eth0") == 0
         assert select(vmis_in("demo/a"), DEFAULT_NETWORK, "net1") == 0
 
-    def test_another_network_is_found_by_its_configurations_name(self) -> None:
+    def test_another_network_is_found_by_its_config_name(self) -> None:
         vmis = vmis_in("demo/a", "demo/b=other", "demo/c")
         assert select(vmis, "other", "net2") == 2
         assert select(vmis, "c", "net3") == 3
 
-    def test_the_attachment_that_the_meta_plugin_numbers_is_taken(self) -> None:
+    def test_the_attachment_that_the_meta_plugin_numbers_is_selected(self) -> None:
         vmis = vmis_in("demo/a", "demo/a", "demo/a")
         assert [select(vmis, "a", f"net{number}") for number in (3, 1, 2)] == [3, 1, 2]
 
-    def test_an_unknown_attachment_of_one_nad_gets_the_lowest_index_that_is_free(self) -> None:
+    def test_an_unknown_attachment_of_one_nad_gets_the_lowest_free_index(self) -> None:
         vmis = vmis_in("demo/a", "demo/a")
         assert select(vmis, "a", "other") == 1
         assert select(vmis, "a", "other", held={vmis[1].uuid: "net1"}) == 2
 
-    def test_the_setting_nad_goes_before_the_name(self) -> None:
+    def test_the_setting_nad_takes_precedence_over_the_name(self) -> None:
         vmis = vmis_in("red/a", "blue/a")
         assert select(vmis, "a", "other", nad="blue/a") == 2
         assert select(vmis, "whatever", "other", nad="red/a") == 1
 
-    def test_two_nads_of_one_name_are_told_apart_by_the_attachment(self) -> None:
+    def test_two_nads_of_one_name_are_distinguished_by_the_attachment(self) -> None:
         vmis = vmis_in("red/a", "blue/a")
         assert select(vmis, "a", "net2") == 2
 
-    def test_two_nads_of_one_name_and_an_unknown_attachment_are_refused_with_both(self) -> None:
+    def test_an_unknown_attachment_of_two_nads_of_one_name_is_rejected(self) -> None:
         vmis = vmis_in("red/a", "blue/a")
         message = refused(vmis, "a", "other")
         assert "red/a" in message
         assert "blue/a" in message
 
-    def test_names_that_are_counted_otherwise_are_refused_before_networks_are_mixed_up(self) -> None:
+    def test_names_that_are_counted_differently_are_rejected(self) -> None:
         vmis = vmis_in("red/a", "blue/a")
         held = {vmis[2].uuid: "net2"}  # red's, had the manager known of a default network before it
         message = refused(vmis, "a", "net3", held)
@@ -93,23 +93,23 @@ class TestTheChoice:
         assert f"1 (red/a, {vmis[1].uuid}) as net1" in message
         assert f"2 (blue/a, {vmis[2].uuid}) as net2" in message
 
-    def test_index_0_is_eth0_if_it_was_put_into_the_network_of_a_nad(self) -> None:
+    def test_index_0_is_eth0_if_its_network_is_of_a_nad(self) -> None:
         vmis = vmis_in("red/a", "blue/a")
         vmis[0] = vmis[0].annotated(nad="green/a", config_name="a")
         assert [select(vmis, "a", ifname) for ifname in ("net2", "eth0", "net1")] == [2, 0, 1]
         assert "green/a" in refused(vmis, "a", "other")
 
-    def test_a_nad_may_bear_the_name_of_the_default_network(self) -> None:
+    def test_a_nad_may_have_the_name_of_the_default_network(self) -> None:
         vmis = vmis_in(f"demo/a={DEFAULT_NETWORK}")
         assert [select(vmis, DEFAULT_NETWORK, ifname) for ifname in ("net1", "eth0")] == [1, 0]
         assert "demo/a" in refused(vmis, DEFAULT_NETWORK, "other")
 
-    def test_a_network_that_the_pod_does_not_join_is_refused_with_those_it_does(self) -> None:
+    def test_a_network_that_the_pod_does_not_join_is_rejected(self) -> None:
         message = refused(vmis_in("demo/a"), "b", "net1")
         assert message.startswith("the pod has no interface in network b; it has 0 (")
         assert "demo/a" in message
 
-    def test_where_the_setting_nad_chooses_refusals_name_it(self) -> None:
+    def test_errors_name_the_setting_nad(self) -> None:
         vmis = vmis_in("red/a", "blue/a")
         assert refused(vmis, "a", "net1", nad="demo/b").startswith("the pod has no interface of NAD demo/b; it has 0 (")
         held = {vmis[2].uuid: "net2"}
@@ -117,19 +117,19 @@ class TestTheChoice:
         whole = refused(vmis, DEFAULT_NETWORK, "net9", nad="blue/a")
         assert whole.startswith("attachment net9 of NAD blue/a is not expected; expected: 0 (")
 
-    def test_when_all_are_held_the_holders_are_named(self) -> None:
+    def test_if_all_are_taken_the_holders_are_named(self) -> None:
         vmis = vmis_in("demo/a")
         message = refused(vmis, "a", "net9", held={vmis[1].uuid: "net1"})
         assert message.startswith("all interfaces of network a are taken: 1 (demo/a")
         assert "by net1" in message
         assert "by eth0" in refused(vmis, DEFAULT_NETWORK, "eth1", held={vmis[0].uuid: "eth0"})
 
-    def test_an_attachment_keeps_what_it_had_before(self) -> None:
+    def test_an_attachment_keeps_its_previous_interface(self) -> None:
         vmis = vmis_in("demo/a", "demo/a")
         assert select(vmis, "a", "other", previous=vmis[2].uuid) == 2
         assert select(vmis, "a", "other", held={vmis[2].uuid: "net2"}, previous=vmis[2].uuid) == 1
 
-    def test_a_stock_agent_says_the_bare_name_and_the_requested_interface(self) -> None:
+    def test_with_the_vrouter_agent_bare_names_and_requested_interfaces_count(self) -> None:
         vmis = vmis_in("red/a", "blue/b=x", "blue/b=x")
         vmis[3] = vmis[3].annotated(interface="left")
         served = stock_list(vmis)
@@ -148,7 +148,7 @@ nads = st.lists(st.sampled_from(["red/a", "blue/a", "red/b", "blue/b=a"]), min_s
 
 class TestInvariants:
     @given(nads, st.randoms(use_true_random=False))
-    def test_attachments_called_in_any_order_get_each_its_own(self, chosen: list[str], random: object) -> None:
+    def test_attachments_in_any_order_get_their_own_interfaces(self, chosen: list[str], random: object) -> None:
         vmis = vmis_in(*chosen)
         order = list(range(1, len(vmis)))
         random.shuffle(order)  # type: ignore[attr-defined]  # hypothesis types it as an object
@@ -159,7 +159,7 @@ class TestInvariants:
             held[vmis[position].uuid] = f"net{position}"
 
     @given(nads, st.data())
-    def test_whatever_names_are_called_no_interface_is_given_twice_or_to_another_network(
+    def test_no_interface_is_selected_twice_or_for_another_network(
         self, chosen: list[str], data: st.DataObject
     ) -> None:
         vmis = vmis_in(*chosen)
@@ -174,7 +174,7 @@ class TestInvariants:
                 held[vmis[position].uuid] = ifname
 
     @given(nads)
-    def test_the_default_network_is_never_given_to_a_nad(self, chosen: list[str]) -> None:
+    def test_the_default_network_is_never_selected_for_a_nad(self, chosen: list[str]) -> None:
         vmis = vmis_in(*chosen)
         for name in ("default", "a", "b"):
             assert select_if_any(vmis, name, "other", {}) != 0
@@ -182,7 +182,7 @@ class TestInvariants:
 
 @pytest.fixture
 def attach(plugin: Plugin, pod: PodSandbox) -> Callable[..., str]:
-    """Attaches as a meta plugin does and returns the MAC that the interface got."""
+    """Attaches as a meta plugin does and returns the MAC of the interface."""
 
     def attach(network: str, ifname: str) -> str:
         result = plugin.add(pod, ifname, name=network, settings={"mode": "delegated"}).succeeded().document
@@ -204,7 +204,7 @@ class TestCalledByAMetaPlugin:
         agent.serve(pod.machine_name, vmis)
         return vmis
 
-    def test_each_call_makes_its_one_interface(
+    def test_each_call_attaches_one_interface(
         self, attach: Callable[..., str], vmis: list[Vmi], sandbox: Netns, agent: ScriptedAgent, pod: PodSandbox
     ) -> None:
         assert attach(DEFAULT_NETWORK, "eth0") == vmis[0].mac
@@ -216,7 +216,7 @@ class TestCalledByAMetaPlugin:
     def test_calls_out_of_order_get_the_same(self, attach: Callable[..., str], vmis: list[Vmi]) -> None:
         assert [attach("net-a", f"net{number}") for number in (4, 2, 3, 1)] == [vmis[n].mac for n in (4, 2, 3, 1)]
 
-    def test_a_del_frees_its_interface_alone(
+    def test_a_del_releases_only_its_interface(
         self, attach: Callable[..., str], vmis: list[Vmi], plugin: Plugin, pod: PodSandbox, agent: ScriptedAgent
     ) -> None:
         for ifname in ("net1", "net2"):
@@ -237,14 +237,14 @@ class TestCalledByAMetaPlugin:
         result = plugin.add(pod, "x2", name="net-a", settings={"nad": "demo/net-a"}).succeeded().document
         assert result["interfaces"][1]["mac"] == vmis[2].mac
 
-    def test_a_second_add_of_an_attachment_is_refused(
+    def test_a_second_add_of_an_attachment_is_rejected(
         self, attach: Callable[..., str], vmis: list[Vmi], plugin: Plugin, pod: PodSandbox, sandbox: Netns
     ) -> None:
         attach("net-a", "net1")
         assert "net1" in plugin.add(pod, "net1", name="net-a").failed(102)
         assert sandbox.links() == ["net1"]
 
-    def test_the_host_side_and_the_sandbox_hold_what_the_record_says(
+    def test_host_and_sandbox_match_the_record(
         self, attach: Callable[..., str], vmis: list[Vmi], plugin: Plugin, pod: PodSandbox
     ) -> None:
         attach("net-a", "net2")
@@ -255,7 +255,7 @@ class TestCalledByAMetaPlugin:
 
 
 class TestModes:
-    def test_auto_takes_the_networks_name_for_its_sign(
+    def test_auto_decides_by_the_networks_name(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, 3)
@@ -267,7 +267,7 @@ class TestModes:
             assert sandbox.links() == ["net1"]
             plugin.delete(pod, "net1", name="net-1").succeeded()
 
-    def test_another_name_may_be_the_default_networks(
+    def test_the_default_network_may_have_another_name(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, 2)
@@ -289,7 +289,7 @@ class TestModes:
         assert sandbox.links() == ["eth0", "eth1"]
 
     @pytest.mark.parametrize("first", ["thick", "delegated"])
-    def test_one_container_is_never_both(
+    def test_one_container_is_either_thick_or_delegated(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, first: str
     ) -> None:
         serve_pod(agent, 2)
@@ -310,7 +310,7 @@ class TestModes:
         assert plugin.node.links() == links
 
 
-def test_an_interface_keeps_its_index_and_network_whatever_else_it_is_called(
+def test_an_interface_keeps_its_index_and_network_with_a_requested_name(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 2)

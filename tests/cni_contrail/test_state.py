@@ -1,4 +1,4 @@
-"""What is remembered between calls: records, their files and the lock of a container."""
+"""State between calls: records, their files and the lock of a container."""
 
 import json
 import os
@@ -62,11 +62,11 @@ def attachments(tmp_path: Path) -> Attachments:
 
 class TestRecords:
     @given(records)
-    def test_a_record_is_read_as_it_was_written(self, written: Record) -> None:
+    def test_a_record_is_decoded_as_it_was_encoded(self, written: Record) -> None:
         assert decode_record(encode_record(written)) == written
 
     @given(records, st.data())
-    def test_a_record_cut_anywhere_is_damaged(self, written: Record, data: st.DataObject) -> None:
+    def test_a_truncated_record_is_damaged(self, written: Record, data: st.DataObject) -> None:
         content = encode_record(written)
         cut = content[: data.draw(st.integers(0, len(content) - 1))]
         with pytest.raises(ValueError, match="not a record"):
@@ -95,7 +95,7 @@ class TestRecords:
             decode_record(json.dumps(document).encode())
 
     @pytest.mark.parametrize("attempt", ["", "x", "-5", "a" * 15, "a" * 17, "A" * 16, "aa bb cc dd ee f"])
-    def test_a_record_of_no_attempt_is_damaged(self, attempt: str) -> None:
+    def test_a_record_with_an_invalid_attempt_is_damaged(self, attempt: str) -> None:
         with pytest.raises(ValueError, match="not a record"):
             decode_record(encode_record(record()._replace(attempt=attempt)))
 
@@ -107,7 +107,7 @@ class TestRecords:
 
 
 def _places(document: Any) -> Iterator[tuple[Any, Any]]:
-    """Every value of a record with what holds it, but for the version."""
+    """Every value of a record with its container, except the version."""
     pairs = document.items() if isinstance(document, dict) else enumerate(document)
     for key, value in pairs:
         if key != "version":
@@ -117,7 +117,7 @@ def _places(document: Any) -> Iterator[tuple[Any, Any]]:
 
 
 class TestFiles:
-    def test_they_are_roots_alone(self, attachments: Attachments) -> None:
+    def test_only_root_can_read_them(self, attachments: Attachments) -> None:
         old = os.umask(0)
         try:
             attachments.write(record())
@@ -128,14 +128,14 @@ class TestFiles:
             for name in names:
                 assert os.stat(os.path.join(folder, name)).st_mode & 0o777 == 0o600
 
-    def test_a_file_is_replaced_whole_and_nothing_else_is_left(self, tmp_path: Path) -> None:
+    def test_a_file_is_replaced_atomically_and_leaves_no_partial_file(self, tmp_path: Path) -> None:
         path = tmp_path / "a" / "b"
         for content in (b"first", b"second", b""):
             write_atomically(str(path), content)
             assert path.read_bytes() == content
         assert [each.name for each in path.parent.iterdir()] == ["b"]
 
-    def test_a_failed_write_names_the_file_and_leaves_the_old_one(
+    def test_a_failed_write_names_the_file_and_keeps_the_old_one(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         path = tmp_path / "file"
@@ -155,7 +155,7 @@ class TestFiles:
         assert (name == "a" * length) == (length <= 128 or length == 193)
         assert file_name(name) == name
 
-    def test_long_container_ids_keep_apart(self, attachments: Attachments) -> None:
+    def test_long_container_ids_have_distinct_file_names(self, attachments: Attachments) -> None:
         long = ["c" * 300 + "1", "c" * 300 + "2"]
         for container in long:
             attachments.write(record(container))
@@ -174,7 +174,7 @@ class TestAttachments:
         assert {each.ifname for each in attachments.of_container("c1")} == {"eth0", ".x"}
         assert attachments.of_container("c3") == []
 
-    def test_a_damaged_one_is_told_and_stays_until_it_is_set_aside(self, attachments: Attachments) -> None:
+    def test_a_damaged_one_is_an_error_until_it_is_quarantined(self, attachments: Attachments) -> None:
         folder = Path(attachments.state_dir)
         attachments.write(record("c1"))
         attachments.write(record("c1", "net1"))
@@ -187,14 +187,14 @@ class TestAttachments:
         assert [path.name for path in (folder / ".damaged").iterdir()] == ["c1.eth0.json"]
         assert attachments.containers() == ["c1"]
 
-    def test_a_damaged_one_that_cannot_be_kept_goes_all_the_same(self, attachments: Attachments) -> None:
+    def test_a_damaged_one_that_cannot_be_moved_is_removed(self, attachments: Attachments) -> None:
         folder = Path(attachments.state_dir)
         attachments.write(record("c1"))
         (folder / ".damaged").write_bytes(b"")
         attachments.quarantine(DamagedRecordError("x", "y"), "c1", "eth0")
         assert attachments.read("c1", "eth0") is None
 
-    def test_what_a_killed_call_began_to_write_goes_with_the_next(self, attachments: Attachments) -> None:
+    def test_partial_files_of_a_killed_call_are_removed_by_the_next(self, attachments: Attachments) -> None:
         folder = Path(attachments.state_dir) / "c1"
         folder.mkdir(parents=True)
         (folder / "eth0.json.part").write_bytes(b"{")
@@ -202,7 +202,7 @@ class TestAttachments:
             assert attachments.read("c1", "eth0") is None
         assert not folder.exists()
 
-    def test_removing_twice_is_once(self, attachments: Attachments) -> None:
+    def test_removal_is_idempotent(self, attachments: Attachments) -> None:
         attachments.write(record())
         attachments.remove(record())
         attachments.remove(record())
@@ -210,7 +210,7 @@ class TestAttachments:
 
 
 class TestLock:
-    def test_one_holds_it_at_a_time(self, tmp_path: Path) -> None:
+    def test_only_one_call_holds_it(self, tmp_path: Path) -> None:
         path = str(tmp_path / "c1")
         with locked_directory(path, 1):
             with pytest.raises(TryAgainError, match=path), locked_directory(path, 0.1):
@@ -220,7 +220,7 @@ class TestLock:
         with locked_directory(path, 0.1):
             pass
 
-    def test_the_directory_goes_with_the_last_file_in_it(self, tmp_path: Path) -> None:
+    def test_an_empty_directory_is_removed(self, tmp_path: Path) -> None:
         path = tmp_path / "c1"
         with locked_directory(str(path), 1):
             (path / "x").touch()
@@ -229,7 +229,7 @@ class TestLock:
             (path / "x").unlink()
         assert not path.exists()
 
-    def test_those_that_wait_for_a_directory_that_goes_hold_the_new_one_by_turns(self, tmp_path: Path) -> None:
+    def test_waiters_for_a_removed_directory_lock_the_new_one_in_turn(self, tmp_path: Path) -> None:
         path = str(tmp_path / "c1")
         inside: list[int] = []
         overlaps: list[int] = []
@@ -249,18 +249,18 @@ class TestLock:
         assert overlaps == [1] * 80
         assert not os.path.exists(path)
 
-    def test_a_file_in_its_place_is_named(self, tmp_path: Path) -> None:
+    def test_a_file_in_place_of_the_directory_is_an_error(self, tmp_path: Path) -> None:
         (tmp_path / "c1").touch()
         with pytest.raises(PluginError, match="c1") as caught, locked_directory(str(tmp_path / "c1"), 1):
             pass
         assert caught.value.code == Code.IO_FAILURE
 
-    def test_a_directory_that_cannot_be_made_is_named(self) -> None:
+    def test_a_directory_that_cannot_be_created_is_an_error(self) -> None:
         with pytest.raises(PluginError, match="/proc/none") as caught, locked_directory("/proc/none", 1):
             pass
         assert caught.value.code == Code.IO_FAILURE
 
-    def test_no_descriptor_is_left(self, tmp_path: Path) -> None:
+    def test_no_descriptor_is_leaked(self, tmp_path: Path) -> None:
         before = os.listdir("/proc/self/fd")
         for _ in range(3):
             with locked_directory(str(tmp_path / "c1"), 1):
