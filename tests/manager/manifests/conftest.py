@@ -1,4 +1,4 @@
-"""A folder of manifests, a source that reads it, and a real store that remembers identities."""
+"""A folder of manifests, a source that reads it, and a real store that keeps identities."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ QUIET_PERIOD = 0.03
 
 
 class Listener:
-    """A consumer of events; whatever it waits for has a deadline."""
+    """A consumer of events; every wait has a deadline."""
 
     def __init__(self, stream: AsyncIterator[SourceEvent], folder: Path) -> None:
         self._stream = stream
@@ -28,18 +28,18 @@ class Listener:
         self._numbers = itertools.count()
 
     async def next(self) -> SourceEvent:
-        """The next event."""
+        """Returns the next event."""
         async with asyncio.timeout(DEADLINE):
             return await anext(self._stream)
 
     async def listed(self) -> list[SourceEvent]:
-        """All events up to `Listed`, with it."""
+        """Returns all events up to and including `Listed`."""
         return await self._until(lambda event: isinstance(event, Listed))
 
     async def all(self) -> list[SourceEvent]:
-        """All events that what was done to the folder until now brings about.
+        """Returns all events of the changes until now.
 
-        Two markers tell: all that comes of an earlier change comes with the first one at the latest.
+        Two marker files delimit them: events of an earlier change arrive with the first marker at the latest.
         """
         first = await self._until_marker()
         return first + await self._until_marker()
@@ -61,7 +61,7 @@ Listen = Callable[..., AbstractAsyncContextManager[Listener]]
 
 
 def pod(name: str, *, namespace: str = "default", networks: str = "", uid: str = "", more: str = "") -> str:
-    """The manifest of a pod."""
+    """Returns the manifest of a pod."""
     return f"""---
 apiVersion: v1
 kind: Pod
@@ -76,7 +76,7 @@ metadata:
 
 
 def nad(name: str, *, namespace: str = "default", cidr: str = "10.1.1.0/24", uid: str = "") -> str:
-    """The manifest of a network attachment definition."""
+    """Returns the manifest of a network attachment definition."""
     return f"""---
 apiVersion: k8s.cni.cncf.io/v1
 kind: NetworkAttachmentDefinition
@@ -91,12 +91,12 @@ spec:
 
 
 def namespace(name: str, **annotations: str) -> str:
-    """The manifest of a namespace."""
+    """Returns the manifest of a namespace."""
     return f"---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: {name}, annotations: {annotations}}}\n"
 
 
 def summary(events: list[SourceEvent]) -> list[str]:
-    """Events in short: `Applied Pod web`, `Problem Manifest a.yaml`, `Listed`."""
+    """Returns events in short: `Applied Pod web`, `Problem Manifest a.yaml`, `Listed`."""
     return [_summary(event) for event in events]
 
 
@@ -113,7 +113,7 @@ def _summary(event: Any) -> str:
 
 @pytest.fixture(autouse=True)
 def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
-    with blockbuster_ctx(["manager"]) as blockbuster:  # tests themselves may write files
+    with blockbuster_ctx(["manager"]) as blockbuster:  # tests may write files
         yield blockbuster
 
 

@@ -1,4 +1,4 @@
-"""An object whose manifest states no uid gets one when it appears, and keeps it until it goes."""
+"""An object without a uid in its manifest is given one when it appears, and keeps it until it is removed."""
 
 import uuid
 from pathlib import Path
@@ -15,42 +15,40 @@ NAD = ("NetworkAttachmentDefinition", "default", "net-a")
 
 
 def uids(events: list[SourceEvent]) -> list[str]:
-    told = [event.object for event in events if isinstance(event, Applied | Gone)]
-    return [one.uid for one in told if isinstance(one, Pod | Nad)]
+    received = [event.object for event in events if isinstance(event, Applied | Gone)]
+    return [one.uid for one in received if isinstance(one, Pod | Nad)]
 
 
-async def first_uids(listen: Listen) -> list[str]:
-    """What a source tells that starts now."""
+async def uids_at_start(listen: Listen) -> list[str]:
+    """Returns the uids that a newly started source delivers."""
     async with listen() as events:
         return uids(await events.listed())
 
 
-async def test_a_uid_is_remembered_before_anyone_hears_of_the_object(
-    folder: Path, listen: Listen, store: SqliteStore
-) -> None:
+async def test_a_uid_is_stored_before_the_object_is_delivered(folder: Path, listen: Listen, store: SqliteStore) -> None:
     (folder / "all.yaml").write_text(pod("web") + nad("net-a"))
     async with listen() as events:
         first = await events.next()
         remembered = await store.identities()
-        told = [first, await events.next()]
-    assert [remembered[NAD], remembered[POD]] == uids(told)
+        received = [first, await events.next()]
+    assert [remembered[NAD], remembered[POD]] == uids(received)
 
 
-async def test_uids_outlive_a_restart(folder: Path, listen: Listen) -> None:
+async def test_uids_survive_a_restart(folder: Path, listen: Listen) -> None:
     (folder / "all.yaml").write_text(pod("web") + nad("net-a"))
-    before = await first_uids(listen)
-    assert await first_uids(listen) == before
+    before = await uids_at_start(listen)
+    assert await uids_at_start(listen) == before
     assert len(set(before)) == 2
 
 
-async def test_uids_outlive_a_rename_while_nobody_looked(folder: Path, listen: Listen) -> None:
+async def test_uids_survive_a_rename_while_stopped(folder: Path, listen: Listen) -> None:
     (folder / "a.yaml").write_text(pod("web"))
-    before = await first_uids(listen)
+    before = await uids_at_start(listen)
     (folder / "a.yaml").rename(folder / "b.yaml")
-    assert await first_uids(listen) == before
+    assert await uids_at_start(listen) == before
 
 
-async def test_an_object_that_comes_back_is_another_one(folder: Path, listen: Listen, store: SqliteStore) -> None:
+async def test_an_object_that_is_recreated_has_a_new_uid(folder: Path, listen: Listen, store: SqliteStore) -> None:
     (folder / "all.yaml").write_text(pod("web") + nad("net-a"))
     async with listen() as events:
         before = uids(await events.listed())
@@ -62,7 +60,7 @@ async def test_an_object_that_comes_back_is_another_one(folder: Path, listen: Li
     assert len({*before, *after}) == 4
 
 
-async def test_a_uid_is_forgotten_before_anyone_hears_that_the_object_is_gone(
+async def test_a_uid_is_removed_before_the_removal_is_delivered(
     folder: Path, listen: Listen, store: SqliteStore
 ) -> None:
     (folder / "pod.yaml").write_text(pod("web"))
@@ -73,17 +71,17 @@ async def test_a_uid_is_forgotten_before_anyone_hears_that_the_object_is_gone(
         assert await store.identities() == {}
 
 
-async def test_what_went_while_nobody_looked_is_forgotten(folder: Path, listen: Listen, store: SqliteStore) -> None:
+async def test_uids_of_objects_gone_while_stopped_are_removed(folder: Path, listen: Listen, store: SqliteStore) -> None:
     (folder / "pod.yaml").write_text(pod("web"))
-    await first_uids(listen)
+    await uids_at_start(listen)
     (folder / "pod.yaml").unlink()
-    assert await first_uids(listen) == []
+    assert await uids_at_start(listen) == []
     assert await store.identities() == {}
 
 
-async def test_nothing_is_forgotten_while_a_file_cannot_be_read(folder: Path, listen: Listen) -> None:
+async def test_no_uid_is_removed_while_a_file_cannot_be_read(folder: Path, listen: Listen) -> None:
     (folder / "pod.yaml").write_text(pod("web"))
-    before = await first_uids(listen)
+    before = await uids_at_start(listen)
     (folder / "pod.yaml").write_text("kind: [")
     async with listen() as events:
         assert uids(await events.listed()) == []
@@ -92,22 +90,20 @@ async def test_nothing_is_forgotten_while_a_file_cannot_be_read(folder: Path, li
 
 
 @pytest.mark.parametrize("stated", ["6F9619FF-8B86-D011-B42D-00C04FC964FF", "6f9619ff8b86d011b42d00c04fc964ff"])
-async def test_a_stated_uuid_is_told_in_canonical_form(stated: str, folder: Path, listen: Listen) -> None:
+async def test_a_uuid_in_a_manifest_becomes_canonical(stated: str, folder: Path, listen: Listen) -> None:
     (folder / "pod.yaml").write_text(pod("web", uid=stated))
-    assert await first_uids(listen) == ["6f9619ff-8b86-d011-b42d-00c04fc964ff"]
+    assert await uids_at_start(listen) == ["6f9619ff-8b86-d011-b42d-00c04fc964ff"]
 
 
-async def test_a_uid_that_is_no_uuid_is_mapped_to_one_always_the_same(
-    folder: Path, listen: Listen, store: SqliteStore
-) -> None:
+async def test_a_uid_that_is_not_a_uuid_maps_to_a_stable_uuid(folder: Path, listen: Listen, store: SqliteStore) -> None:
     (folder / "all.yaml").write_text(pod("web", uid="pod-7") + nad("net-a", uid="net-7"))
-    told = await first_uids(listen)
-    assert told == [pod_uuid("net-7"), pod_uuid("pod-7")]
-    assert [str(uuid.UUID(uid)) for uid in told] == told
+    received = await uids_at_start(listen)
+    assert received == [pod_uuid("net-7"), pod_uuid("pod-7")]
+    assert [str(uuid.UUID(uid)) for uid in received] == received
     assert await store.identities() == {}
 
 
-async def test_a_uid_that_comes_to_be_stated_replaces_the_one_that_was_given(
+async def test_a_uid_added_to_the_manifest_replaces_the_assigned_one(
     folder: Path, listen: Listen, store: SqliteStore
 ) -> None:
     stated = str(uuid.uuid4())
@@ -115,22 +111,22 @@ async def test_a_uid_that_comes_to_be_stated_replaces_the_one_that_was_given(
     async with listen() as events:
         (given,) = uids(await events.listed())
         (folder / "pod.yaml").write_text(pod("web", uid=stated))
-        told = [await events.next(), await events.next()]
-        assert summary(told) == ["Gone Pod web", "Applied Pod web"]
-        assert uids(told) == [given, stated]
+        received = [await events.next(), await events.next()]
+        assert summary(received) == ["Gone Pod web", "Applied Pod web"]
+        assert uids(received) == [given, stated]
         assert await store.identities() == {}
 
 
-async def test_a_uid_that_is_stated_no_more_is_kept(folder: Path, listen: Listen) -> None:
+async def test_a_uid_removed_from_the_manifest_is_kept(folder: Path, listen: Listen) -> None:
     stated = str(uuid.uuid4())
     (folder / "pod.yaml").write_text(pod("web", uid=stated))
     async with listen() as events:
         await events.listed()
         (folder / "pod.yaml").write_text(pod("web"))
         assert summary(await events.all()) == []
-    assert stated in await first_uids(listen)
+    assert stated in await uids_at_start(listen)
 
 
-async def test_pods_of_one_name_in_two_namespaces_have_two_uids(folder: Path, listen: Listen) -> None:
+async def test_pods_of_the_same_name_in_two_namespaces_have_two_uids(folder: Path, listen: Listen) -> None:
     (folder / "all.yaml").write_text(pod("web") + pod("web", namespace="shop"))
-    assert len(set(await first_uids(listen))) == 2
+    assert len(set(await uids_at_start(listen))) == 2

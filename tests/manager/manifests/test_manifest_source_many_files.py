@@ -1,4 +1,4 @@
-"""A thousand files at once, come, changed and gone, and a reader that leaves in the middle."""
+"""A thousand files that are added, changed and removed at once, and a consumer that leaves early."""
 
 import asyncio
 import shutil
@@ -18,36 +18,36 @@ def write_all(folder: Path, networks: str) -> None:
         path.write_text(pod(f"pod-{number}", networks=networks))
 
 
-def told_once(events: list[SourceEvent], kind: type[Applied | Gone]) -> bool:
+def delivered_once(events: list[SourceEvent], kind: type[Applied | Gone]) -> bool:
     names = [event.object.name for event in events if isinstance(event, kind)]
     return len(names) == len(events) == len(set(names)) == COUNT
 
 
-async def test_a_thousand_files_are_told_each_once(folder: Path, listen: Listen) -> None:
+async def test_each_of_a_thousand_files_is_delivered_once(folder: Path, listen: Listen) -> None:
     write_all(folder, "net-a")
     async with listen() as events:
         listed = await events.listed()
-        assert told_once(listed[:-1], Applied)
+        assert delivered_once(listed[:-1], Applied)
         await asyncio.to_thread(write_all, folder, "net-b")
-        assert told_once(await events.all(), Applied)
+        assert delivered_once(await events.all(), Applied)
         await asyncio.to_thread(shutil.move, folder / "0", folder / "moved")
         assert await events.all() == []
         for name in ("moved", *"123456789"):
             await asyncio.to_thread(shutil.rmtree, folder / name)
-        assert told_once(await events.all(), Gone)
+        assert delivered_once(await events.all(), Gone)
 
 
-async def test_a_thousand_files_that_come_while_we_look_are_told_each_once(folder: Path, listen: Listen) -> None:
+async def test_files_written_during_scans_are_delivered_once(folder: Path, listen: Listen) -> None:
     async with listen() as events:
         await events.listed()
         writing = asyncio.create_task(asyncio.to_thread(write_all, folder, "net-a"))
-        told = [await events.next() for _ in range(COUNT)]
+        received = [await events.next() for _ in range(COUNT)]
         await writing
-        assert told_once(told, Applied)
+        assert delivered_once(received, Applied)
         assert await events.all() == []
 
 
-async def test_leaving_in_the_middle_leaves_no_thread_behind(folder: Path, listen: Listen) -> None:
+async def test_leaving_early_stops_the_thread(folder: Path, listen: Listen) -> None:
     write_all(folder, "net-a")
     before = threading.active_count()
     async with listen() as events:

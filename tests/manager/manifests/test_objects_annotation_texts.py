@@ -1,4 +1,4 @@
-"""Annotations are texts; what the multi-network design writes as YAML values counts as their JSON text."""
+"""Annotations are strings; YAML values as in the multi-network design become their JSON text."""
 
 from typing import Any
 
@@ -22,16 +22,16 @@ from manager.parsing.errors import BadValueError
         (["é"], '["é"]'),
     ],
 )
-def test_simple_values_count_as_their_json_text(value: Any, text: str) -> None:
+def test_simple_values_become_their_json_text(value: Any, text: str) -> None:
     assert annotation_texts({"key": value}) == {"key": text}
 
 
-def test_no_annotations_are_none() -> None:
+def test_absent_annotations_are_empty() -> None:
     assert annotation_texts(None) == {}
 
 
 @pytest.mark.parametrize("value", [None, {}, {"a": "b"}, [5], [["x"]], [None], float("inf"), float("nan")])
-def test_anything_else_is_refused_by_key_and_value(value: Any) -> None:
+def test_other_values_are_rejected_with_key_and_value(value: Any) -> None:
     with pytest.raises(BadValueError) as caught:
         annotation_texts({"good": "x", "opencontrail.org/cidr": value})
     assert (

@@ -1,4 +1,4 @@
-"""When the folder is looked at: at once after a change, never for our own reading, and now and then without a hint."""
+"""The folder is scanned at once after a change, not after reads, and periodically without an event."""
 
 import errno
 import threading
@@ -28,7 +28,7 @@ def seconds_of_wait(watch: FolderWatch, timeout: float) -> float:
     return time.monotonic() - started
 
 
-def test_a_change_is_noticed_even_if_it_came_before_the_wait(folder: Path, watch: FolderWatch) -> None:
+def test_a_change_before_the_wait_is_noticed(folder: Path, watch: FolderWatch) -> None:
     (folder / "pod.yaml").write_text("")
     assert seconds_of_wait(watch, LONG) < LONG / 2
 
@@ -40,7 +40,7 @@ def test_a_change_in_a_new_subfolder_is_noticed(folder: Path, watch: FolderWatch
     assert seconds_of_wait(watch, LONG) < LONG / 2
 
 
-def test_reading_is_no_change(folder: Path, watch: FolderWatch) -> None:
+def test_reading_causes_no_event(folder: Path, watch: FolderWatch) -> None:
     (folder / "pod.yaml").write_text("")
     watch.wait(LONG, 0.05)
     (folder / "pod.yaml").read_text()
@@ -48,13 +48,13 @@ def test_reading_is_no_change(folder: Path, watch: FolderWatch) -> None:
     assert seconds_of_wait(watch, 0.2) >= 0.2
 
 
-def test_a_wait_ends_when_it_is_told_to(watch: FolderWatch) -> None:
+def test_stop_ends_the_current_and_later_waits(watch: FolderWatch) -> None:
     threading.Timer(0.05, watch.stop).start()
     assert seconds_of_wait(watch, LONG) < LONG / 2
     assert seconds_of_wait(watch, LONG) < LONG / 2
 
 
-def test_a_folder_that_comes_back_is_watched_again(folder: Path, watch: FolderWatch) -> None:
+def test_a_recreated_folder_is_watched_again(folder: Path, watch: FolderWatch) -> None:
     folder.rmdir()
     watch.wait(0.01, 0.05)
     watch.wait(0.01, 0.05)
@@ -64,7 +64,7 @@ def test_a_folder_that_comes_back_is_watched_again(folder: Path, watch: FolderWa
     assert seconds_of_wait(watch, LONG) < LONG / 2
 
 
-async def test_without_watches_the_folder_is_looked_at_again_and_again(
+async def test_without_watches_the_folder_is_polled(
     folder: Path, listen: Listen, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def no_watches_left(*_: object) -> None:
@@ -79,7 +79,7 @@ async def test_without_watches_the_folder_is_looked_at_again_and_again(
         assert summary([await events.next()]) == ["Applied Pod web"]
 
 
-async def test_a_watch_that_fails_later_is_replaced_by_looking(
+async def test_a_failed_watch_is_replaced_by_polling(
     folder: Path, listen: Listen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class FailingWatch:
@@ -100,7 +100,7 @@ async def test_a_watch_that_fails_later_is_replaced_by_looking(
         assert summary([await events.next()]) == ["Applied Pod web"]
 
 
-async def test_a_change_without_a_hint_is_found_by_the_next_rescan(
+async def test_a_change_without_an_event_is_found_by_the_next_rescan(
     folder: Path, tmp_path: Path, listen: Listen
 ) -> None:
     (tmp_path / "elsewhere.yaml").write_text(pod("web"))

@@ -1,4 +1,4 @@
-"""What is a change of an object, and what only looks like one."""
+"""Which edits of files change an object, and which do not."""
 
 import os
 import uuid
@@ -14,7 +14,7 @@ def uid_of(event: SourceEvent) -> str:
     return event.object.uid
 
 
-async def test_another_annotation_is_a_change_of_the_same_pod(folder: Path, listen: Listen) -> None:
+async def test_a_changed_annotation_keeps_the_uid(folder: Path, listen: Listen) -> None:
     (folder / "pod.yaml").write_text(pod("web", networks="net-a"))
     async with listen() as events:
         (before, _) = await events.listed()
@@ -24,7 +24,7 @@ async def test_another_annotation_is_a_change_of_the_same_pod(folder: Path, list
     assert uid_of(after) == uid_of(before)
 
 
-async def test_only_the_object_that_changed_is_told(folder: Path, listen: Listen) -> None:
+async def test_only_the_changed_object_is_delivered(folder: Path, listen: Listen) -> None:
     (folder / "all.yaml").write_text(nad("net-a") + pod("web") + pod("db") + namespace("shop"))
     async with listen() as events:
         await events.listed()
@@ -32,7 +32,7 @@ async def test_only_the_object_that_changed_is_told(folder: Path, listen: Listen
         assert summary(await events.all()) == ["Applied Pod db"]
 
 
-async def test_what_we_do_not_read_can_change_at_will(folder: Path, listen: Listen) -> None:
+async def test_changes_of_unused_keys_are_ignored(folder: Path, listen: Listen) -> None:
     (folder / "pod.yaml").write_text(pod("web"))
     async with listen() as events:
         await events.listed()
@@ -41,7 +41,7 @@ async def test_what_we_do_not_read_can_change_at_will(folder: Path, listen: List
         assert summary(await events.all()) == []
 
 
-async def test_a_renamed_file_is_no_change_of_its_objects(folder: Path, listen: Listen) -> None:
+async def test_renaming_a_file_does_not_change_its_objects(folder: Path, listen: Listen) -> None:
     (folder / "a.yaml").write_text(pod("web") + nad("net-a"))
     async with listen() as events:
         await events.listed()
@@ -49,7 +49,7 @@ async def test_a_renamed_file_is_no_change_of_its_objects(folder: Path, listen: 
         assert summary(await events.all()) == []
 
 
-async def test_a_renamed_folder_is_no_change_of_its_objects(folder: Path, listen: Listen) -> None:
+async def test_renaming_a_folder_does_not_change_its_objects(folder: Path, listen: Listen) -> None:
     (folder / "a").mkdir()
     (folder / "a/a.yaml").write_text(pod("web") + nad("net-a"))
     async with listen() as events:
@@ -60,7 +60,7 @@ async def test_a_renamed_folder_is_no_change_of_its_objects(folder: Path, listen
         assert summary(await events.all()) == ["Gone Pod web"]
 
 
-async def test_a_pod_that_is_moved_to_another_file_was_never_away(folder: Path, listen: Listen) -> None:
+async def test_a_pod_moved_to_another_file_is_not_removed(folder: Path, listen: Listen) -> None:
     (folder / "a.yaml").write_text(pod("web") + pod("db"))
     (folder / "b.yaml").write_text(pod("cache"))
     async with listen() as events:
@@ -70,7 +70,7 @@ async def test_a_pod_that_is_moved_to_another_file_was_never_away(folder: Path, 
         assert summary(await events.all()) == []
 
 
-async def test_a_file_that_is_replaced_by_another_is_read_again(folder: Path, listen: Listen) -> None:
+async def test_a_replaced_file_is_read_again(folder: Path, listen: Listen) -> None:
     (folder / "a.yaml").write_text(pod("web", networks="net-a"))
     status = os.stat(folder / "a.yaml")
     async with listen() as events:
@@ -81,18 +81,18 @@ async def test_a_file_that_is_replaced_by_another_is_read_again(folder: Path, li
         assert summary(await events.all()) == ["Applied Pod web"]
 
 
-async def test_another_uid_is_another_object(folder: Path, listen: Listen) -> None:
+async def test_an_object_with_another_uid_replaces_the_old_one(folder: Path, listen: Listen) -> None:
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
     (folder / "all.yaml").write_text(pod("web", uid=first) + nad("net-a", uid=first))
     async with listen() as events:
         await events.listed()
         (folder / "all.yaml").write_text(pod("web", uid=second) + nad("net-a", uid=second))
-        told = await events.all()
-    assert summary(told) == ["Gone Pod web", "Gone Nad net-a", "Applied Nad net-a", "Applied Pod web"]
-    assert [uid_of(event) for event in told] == [first, first, second, second]
+        received = await events.all()
+    assert summary(received) == ["Gone Pod web", "Gone Nad net-a", "Applied Nad net-a", "Applied Pod web"]
+    assert [uid_of(event) for event in received] == [first, first, second, second]
 
 
-async def test_gone_comes_before_applied_and_pods_go_before_their_networks(folder: Path, listen: Listen) -> None:
+async def test_removals_come_first_and_pods_before_their_networks(folder: Path, listen: Listen) -> None:
     (folder / "all.yaml").write_text(nad("net-a") + namespace("shop") + pod("web"))
     async with listen() as events:
         await events.listed()

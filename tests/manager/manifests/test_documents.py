@@ -1,4 +1,4 @@
-"""YAML as kubectl takes it, with JSON's types alone; any bytes are read or refused."""
+"""YAML as kubectl accepts it, with only the types of JSON; any bytes are parsed or rejected."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from manager.manifests.documents import MAX_DEPTH, parse_documents
 from manager.manifests.errors import InvalidManifestError
 
 
-def read_yaml(text: str) -> list[Any]:
+def parse_yaml(text: str) -> list[Any]:
     return parse_documents(text.encode(), is_json=False)
 
 
@@ -34,29 +34,29 @@ def read_yaml(text: str) -> list[Any]:
         ("'5'", "5"),
     ],
 )
-def test_plain_values_are_what_json_has(text: str, value: Any) -> None:
-    assert read_yaml(f"a: {text}") == [{"a": value}]
+def test_plain_scalars_have_the_types_of_json(text: str, value: Any) -> None:
+    assert parse_yaml(f"a: {text}") == [{"a": value}]
 
 
 @pytest.mark.parametrize("tag", ["!!bool x", "!!int x", "!!float x", "!!timestamp 2024-01-01", "!!binary YQ==", "!x y"])
-def test_explicit_tags_beyond_json_are_refused(tag: str) -> None:
+def test_explicit_tags_beyond_json_are_rejected(tag: str) -> None:
     with pytest.raises(InvalidManifestError):
-        read_yaml(f"a: {tag}")
+        parse_yaml(f"a: {tag}")
 
 
-def test_aliases_and_merged_keys_are_followed() -> None:
+def test_aliases_and_merge_keys_are_resolved() -> None:
     text = "base: &base {a: 1, b: 2}\nmore: {<<: *base, b: 3}\nagain: *base\n"
-    assert read_yaml(text) == [{"base": {"a": 1, "b": 2}, "more": {"a": 1, "b": 3}, "again": {"a": 1, "b": 2}}]
+    assert parse_yaml(text) == [{"base": {"a": 1, "b": 2}, "more": {"a": 1, "b": 3}, "again": {"a": 1, "b": 2}}]
 
 
 @pytest.mark.parametrize("text", ["a: 1\na: 2", "{a: 1, b: 2, a: 3}", "base: &b {x: 1}\nmore: {<<: *b, y: 1, y: 2}"])
-def test_a_key_twice_in_one_mapping_is_refused(text: str) -> None:
+def test_a_duplicate_key_in_yaml_is_rejected(text: str) -> None:
     with pytest.raises(InvalidManifestError, match=r"not valid YAML: (a|more.y): duplicate key, in line"):
-        read_yaml(text)
+        parse_yaml(text)
 
 
 @pytest.mark.parametrize("text", ['{"kind": "Pod", "kind": "Pod"}', '{"a": [{"b": 1, "kind": 2, "b": 3, "kind": 4}]}'])
-def test_a_key_twice_in_one_object_of_json_is_refused(text: str) -> None:
+def test_a_duplicate_key_in_json_is_rejected(text: str) -> None:
     with pytest.raises(InvalidManifestError, match=r"is not valid JSON: (kind|b): duplicate key"):
         parse_documents(text.encode(), is_json=True)
 
@@ -71,28 +71,28 @@ def test_a_key_twice_in_one_object_of_json_is_refused(text: str) -> None:
     ],
     ids=["merged", "chained", "nested", "flow"],
 )
-def test_texts_that_would_exhaust_us_are_refused(text: str) -> None:
+def test_documents_that_would_exhaust_memory_or_stack_are_rejected(text: str) -> None:
     with pytest.raises(InvalidManifestError, match=r"nested deeper than|more than"):
-        read_yaml(text)
+        parse_yaml(text)
 
 
 def test_values_are_counted_over_all_documents(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("manager.manifests.documents.MAX_VALUES", 10)
-    assert read_yaml("[1, 2, 3, 4]\n---\n[1, 2, 3, 4]")
+    assert parse_yaml("[1, 2, 3, 4]\n---\n[1, 2, 3, 4]")
     with pytest.raises(InvalidManifestError, match="more than 10 values"):
-        read_yaml("[1, 2, 3, 4]\n---\n[1, 2, 3, 4, 5]")
+        parse_yaml("[1, 2, 3, 4]\n---\n[1, 2, 3, 4, 5]")
 
 
 def test_nesting_is_allowed_up_to_the_limit() -> None:
-    assert read_yaml("[" * MAX_DEPTH + "]" * MAX_DEPTH)
+    assert parse_yaml("[" * MAX_DEPTH + "]" * MAX_DEPTH)
     with pytest.raises(InvalidManifestError):
-        read_yaml("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
+        parse_yaml("[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1))
 
 
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '{"a": ' + "9" * 5000 + "}", '{"a": "\\ud800"}', '{"a": NaN}', "{} {}"]
 )
-def test_json_that_is_none_is_refused(text: str) -> None:
+def test_invalid_json_is_rejected(text: str) -> None:
     with pytest.raises(InvalidManifestError):
         parse_documents(text.encode(), is_json=True)
 
@@ -104,19 +104,19 @@ json_values = st.recursive(
 )
 
 
-@settings(deadline=None)  # the machine may be busy
+@settings(deadline=None)  # the host may be busy
 @given(st.lists(json_values, max_size=3))
-def test_what_yaml_and_json_write_is_read_back(documents: list[Any]) -> None:
-    assert read_yaml(yaml.safe_dump_all(documents, allow_unicode=True)) == documents
+def test_documents_round_trip(documents: list[Any]) -> None:
+    assert parse_yaml(yaml.safe_dump_all(documents, allow_unicode=True)) == documents
     for document in documents:
         assert parse_documents(json.dumps(document).encode(), is_json=True) == [document]
 
 
-@settings(deadline=None)  # the machine may be busy
+@settings(deadline=None)  # the host may be busy
 @given(
     st.binary(max_size=200) | st.text(alphabet="a1:-[]{}&*!|>'\"\n\t #,?%<~", max_size=80).map(str.encode),
     st.booleans(),
 )
-def test_any_bytes_are_read_or_refused(content: bytes, is_json: bool) -> None:
+def test_any_bytes_are_parsed_or_rejected(content: bytes, is_json: bool) -> None:
     with contextlib.suppress(InvalidManifestError):
         parse_documents(content, is_json=is_json)

@@ -1,4 +1,4 @@
-"""A file is taken once it has not changed for a while; the clock of these tests is their own."""
+"""A file is read once it has been stable for the quiet period; the tests control the clock."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ QUIET_PERIOD = 1.0
 
 
 class Clock:
-    """Seconds that pass when a test says so."""
+    """A clock that tests advance."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -41,21 +41,21 @@ def reader(folder: Path, clock: Clock) -> ManifestFolder:
 Names = Callable[[FolderState | None], set[str]]
 
 
-def names(view: FolderState | None) -> set[str]:
-    assert view is not None
-    return {name for _, _, name in view.objects}
+def names(state: FolderState | None) -> set[str]:
+    assert state is not None
+    return {name for _, _, name in state.objects}
 
 
-def test_an_empty_folder_has_nothing_to_wait_for(reader: ManifestFolder) -> None:
-    view = reader.refresh()
-    assert names(view) == set()
-    assert view is not None
-    assert view.complete
+def test_an_empty_folder_is_complete_at_once(reader: ManifestFolder) -> None:
+    state = reader.refresh()
+    assert names(state) == set()
+    assert state is not None
+    assert state.complete
     assert reader.refresh() is None
     assert reader.wait() == 10.0
 
 
-def test_a_new_file_is_taken_after_the_time_to_settle(folder: Path, reader: ManifestFolder, clock: Clock) -> None:
+def test_a_new_file_is_read_after_the_quiet_period(folder: Path, reader: ManifestFolder, clock: Clock) -> None:
     (folder / "pod.yaml").write_text(pod("web"))
     assert reader.refresh() is None
     assert reader.wait() == pytest.approx(QUIET_PERIOD)
@@ -66,7 +66,7 @@ def test_a_new_file_is_taken_after_the_time_to_settle(folder: Path, reader: Mani
     assert names(reader.refresh()) == {"web"}
 
 
-def test_a_file_that_grows_is_not_taken_half_written(folder: Path, reader: ManifestFolder, clock: Clock) -> None:
+def test_a_growing_file_is_not_read_half_written(folder: Path, reader: ManifestFolder, clock: Clock) -> None:
     text = pod("web") + pod("db")
     for end in range(len(text) // 2, len(text), 40):
         (folder / "pods.yaml").write_text(text[:end])
@@ -78,7 +78,7 @@ def test_a_file_that_grows_is_not_taken_half_written(folder: Path, reader: Manif
     assert names(reader.refresh()) == {"web", "db"}
 
 
-def test_a_file_that_goes_and_comes_back_in_time_was_never_away(
+def test_a_file_that_is_replaced_within_the_quiet_period_is_not_removed(
     folder: Path, reader: ManifestFolder, clock: Clock
 ) -> None:
     (folder / "pod.yaml").write_text(pod("web"))
@@ -94,9 +94,7 @@ def test_a_file_that_goes_and_comes_back_in_time_was_never_away(
     assert names(reader.refresh()) == {"web"}
 
 
-def test_files_that_change_one_after_the_other_are_taken_together(
-    folder: Path, reader: ManifestFolder, clock: Clock
-) -> None:
+def test_files_that_change_in_sequence_are_read_together(folder: Path, reader: ManifestFolder, clock: Clock) -> None:
     (folder / "a.yaml").write_text(pod("web"))
     reader.refresh()
     clock.advance(QUIET_PERIOD)
@@ -112,23 +110,23 @@ def test_files_that_change_one_after_the_other_are_taken_together(
     assert names(reader.refresh()) == {"web"}
 
 
-def test_a_file_that_never_comes_to_rest_holds_others_up_for_ten_times_as_long(
+def test_a_file_that_is_never_stable_delays_others_for_ten_quiet_periods(
     folder: Path, reader: ManifestFolder, clock: Clock
 ) -> None:
     (folder / "pod.yaml").write_text(pod("web"))
     seconds = 0.0
-    view = None
-    while view is None:
+    state = None
+    while state is None:
         (folder / "restless.yaml").write_text(f"# {seconds}")
-        view = reader.refresh()
+        state = reader.refresh()
         clock.advance(0.5)
         seconds += 0.5
-    assert names(view) == {"web"}
-    assert not view.complete
+    assert names(state) == {"web"}
+    assert not state.complete
     assert seconds == pytest.approx(10 * QUIET_PERIOD, abs=1.0)
 
 
-def test_a_file_that_is_gone_again_before_it_was_taken_leaves_nothing(folder: Path, reader: ManifestFolder) -> None:
+def test_a_file_that_is_removed_before_it_is_due_leaves_nothing(folder: Path, reader: ManifestFolder) -> None:
     reader.refresh()
     (folder / "pod.yaml").write_text(pod("web"))
     assert reader.refresh() is None
@@ -137,7 +135,7 @@ def test_a_file_that_is_gone_again_before_it_was_taken_leaves_nothing(folder: Pa
     assert reader.wait() == 10.0
 
 
-def test_a_file_that_changes_between_list_and_read_is_left_for_later(
+def test_a_file_that_changes_between_scan_and_read_is_read_later(
     folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = folder / "pod.yaml"
@@ -168,10 +166,10 @@ def test_a_file_that_changes_while_it_is_read_is_not_used(folder: Path, monkeypa
         read(str(folder), "pod.yaml", expected)
 
 
-def test_a_dropped_file_that_is_gone_meanwhile_is_due_as_gone(clock: Clock) -> None:
-    settling = Debounce(0.0, clock)
+def test_an_invalidated_file_that_is_removed_is_due_as_removed(clock: Clock) -> None:
+    debounce = Debounce(0.0, clock)
     state = {"a.yaml": Signature(1, 2, 3, 4, 5)}
-    assert settling.due(state) == state
-    settling.accept("a.yaml")
-    settling.invalidate("a.yaml")
-    assert settling.due({}) == {"a.yaml": None}
+    assert debounce.due(state) == state
+    debounce.accept("a.yaml")
+    debounce.invalidate("a.yaml")
+    assert debounce.due({}) == {"a.yaml": None}

@@ -1,6 +1,6 @@
-"""Whatever is done to the files, in whatever order: in the end the folder says what a fresh look at it says.
+"""Model test: after any sequence of file operations, the state equals that of a fresh scan.
 
-Objects that stay in broken files are the exception that the model knows; uids are not touched here.
+The exception are objects of broken files, which stay; the model covers them. Uids are not tested here.
 """
 
 import itertools
@@ -24,7 +24,7 @@ BROKEN = "kind: ["
 
 
 class FolderMachine(RuleBasedStateMachine):
-    """`expected`: the objects of each file, by its path; those of a broken one are what it gave before."""
+    """`expected` has the objects by file path; a broken file keeps its earlier ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class FolderMachine(RuleBasedStateMachine):
     @precondition(lambda machine: 0 < len(machine.expected) < len(PATHS))
     @rule(data=st.data())
     def rename(self, data: st.DataObject) -> None:
-        """Onto nothing, as people rename; a broken file keeps what it gave."""
+        """Renames to an unused path; a broken file keeps its objects."""
         old = data.draw(st.sampled_from(sorted(self.expected)))
         new = data.draw(st.sampled_from(sorted(PATHS - self.expected.keys())))
         (self.folder / new).parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ class FolderMachine(RuleBasedStateMachine):
         self.expected[new] = self.expected.pop(old)
 
     @invariant()
-    def says_what_its_files_say(self) -> None:
+    def state_matches_the_files(self) -> None:
         for _ in range(3):
             self.last = self.reader.refresh() or self.last
         found = {name for names, _ in self.expected.values() for name in names}

@@ -1,4 +1,4 @@
-"""How objects go: with their file, or from it."""
+"""Objects are removed with their file, or from it."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from manager.source import Gone, Pod
 from tests.manager.manifests.conftest import Listen, nad, pod, summary
 
 
-async def test_a_removed_file_takes_its_objects_with_it(folder: Path, listen: Listen) -> None:
+async def test_removing_a_file_removes_its_objects(folder: Path, listen: Listen) -> None:
     (folder / "all.yaml").write_text(nad("net-a") + pod("web"))
     async with listen() as events:
         await events.listed()
@@ -14,7 +14,7 @@ async def test_a_removed_file_takes_its_objects_with_it(folder: Path, listen: Li
         assert summary(await events.all()) == ["Gone Pod web", "Gone Nad net-a"]
 
 
-async def test_a_gone_object_is_told_with_its_last_state(folder: Path, listen: Listen) -> None:
+async def test_a_removed_object_has_its_last_state(folder: Path, listen: Listen) -> None:
     (folder / "pod.yaml").write_text(pod("web", networks="net-a"))
     async with listen() as events:
         await events.listed()
@@ -27,7 +27,7 @@ async def test_a_gone_object_is_told_with_its_last_state(folder: Path, listen: L
     assert gone.object.annotations == {"k8s.v1.cni.cncf.io/networks": "net-b"}
 
 
-async def test_an_object_that_is_taken_out_of_its_file_is_gone(folder: Path, listen: Listen) -> None:
+async def test_an_object_removed_from_its_file_is_gone(folder: Path, listen: Listen) -> None:
     (folder / "all.yaml").write_text(pod("web") + pod("db"))
     async with listen() as events:
         await events.listed()
@@ -35,7 +35,7 @@ async def test_an_object_that_is_taken_out_of_its_file_is_gone(folder: Path, lis
         assert summary(await events.all()) == ["Gone Pod web"]
 
 
-async def test_an_emptied_file_takes_its_objects_with_it(folder: Path, listen: Listen) -> None:
+async def test_emptying_a_file_removes_its_objects(folder: Path, listen: Listen) -> None:
     (folder / "all.yaml").write_text(pod("web"))
     async with listen() as events:
         await events.listed()
@@ -43,7 +43,7 @@ async def test_an_emptied_file_takes_its_objects_with_it(folder: Path, listen: L
         assert summary(await events.all()) == ["Gone Pod web"]
 
 
-async def test_a_removed_subfolder_takes_its_objects_with_it(folder: Path, listen: Listen) -> None:
+async def test_removing_a_subfolder_removes_its_objects(folder: Path, listen: Listen) -> None:
     (folder / "a").mkdir()
     (folder / "a/pod.yaml").write_text(pod("web"))
     async with listen() as events:
@@ -53,7 +53,7 @@ async def test_a_removed_subfolder_takes_its_objects_with_it(folder: Path, liste
         assert summary(await events.all()) == ["Gone Pod web"]
 
 
-async def test_a_file_that_is_renamed_to_something_else_takes_its_objects_with_it(folder: Path, listen: Listen) -> None:
+async def test_renaming_a_file_to_another_suffix_removes_its_objects(folder: Path, listen: Listen) -> None:
     (folder / "a.yaml").write_text(pod("web"))
     async with listen() as events:
         await events.listed()

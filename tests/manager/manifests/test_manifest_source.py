@@ -1,4 +1,4 @@
-"""What is there at start, and what comes later."""
+"""Objects at start and objects that are added later."""
 
 import json
 import uuid
@@ -14,12 +14,12 @@ def objects(events: list[SourceEvent]) -> list[Pod | Nad | Namespace]:
     return [event.object for event in events if isinstance(event, Applied)]
 
 
-async def test_an_empty_folder_is_listed_at_once(listen: Listen) -> None:
+async def test_an_empty_folder_is_listed(listen: Listen) -> None:
     async with listen() as events:
         assert summary(await events.listed()) == ["Listed"]
 
 
-async def test_at_start_networks_come_before_the_pods_that_name_them(folder: Path, listen: Listen) -> None:
+async def test_at_start_networks_are_delivered_before_pods(folder: Path, listen: Listen) -> None:
     (folder / "a-pod.yaml").write_text(pod("web") + nad("net-a"))
     (folder / "b.yml").write_text(pod("db"))
     (folder / "c.json").write_text(json.dumps({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "shop"}}))
@@ -35,7 +35,7 @@ async def test_at_start_networks_come_before_the_pods_that_name_them(folder: Pat
         ]
 
 
-async def test_a_pod_that_states_everything(folder: Path, listen: Listen) -> None:
+async def test_a_pod_with_all_keys(folder: Path, listen: Listen) -> None:
     uid = str(uuid.uuid4())
     more = "spec: {nodeName: worker-7, hostNetwork: true}\n"
     (folder / "pod.yaml").write_text(pod("web", namespace="shop", networks="net-a", uid=uid, more=more))
@@ -52,7 +52,7 @@ async def test_a_pod_that_states_everything(folder: Path, listen: Listen) -> Non
         )
 
 
-async def test_a_pod_that_states_its_name_alone(folder: Path, listen: Listen) -> None:
+async def test_a_pod_with_only_a_name(folder: Path, listen: Listen) -> None:
     (folder / "pod.yaml").write_text("{apiVersion: v1, kind: Pod, metadata: {name: web}}")
     async with listen() as events:
         (found, *_) = objects(await events.listed())
@@ -62,7 +62,7 @@ async def test_a_pod_that_states_its_name_alone(folder: Path, listen: Listen) ->
 
 
 @pytest.mark.parametrize("empty", ["namespace:", "annotations:", "uid: ''", "namespace: ''", "labels:"])
-async def test_a_key_without_a_value_is_as_good_as_absent(empty: str, folder: Path, listen: Listen) -> None:
+async def test_a_key_without_a_value_counts_as_absent(empty: str, folder: Path, listen: Listen) -> None:
     text = f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n  {empty}\nspec:\nstatus:\n"
     (folder / "pod.yaml").write_text(text)
     async with listen() as events:
@@ -79,7 +79,7 @@ async def test_a_key_without_a_value_is_as_good_as_absent(empty: str, folder: Pa
         ("Pending", "False", False),
     ],
 )
-async def test_a_pod_is_gone_when_it_has_ended_and_its_sandbox_too(
+async def test_a_pod_is_gone_when_it_has_ended_without_a_sandbox(
     phase: str, condition: str, gone: bool, folder: Path, listen: Listen
 ) -> None:
     conditions = [{"type": "Ready", "status": "False"}, {"type": "PodReadyToStartContainers", "status": condition}]
@@ -90,7 +90,7 @@ async def test_a_pod_is_gone_when_it_has_ended_and_its_sandbox_too(
     assert found.gone is gone
 
 
-async def test_a_pod_that_has_ended_and_tells_no_condition_is_not_gone(folder: Path, listen: Listen) -> None:
+async def test_an_ended_pod_without_conditions_is_not_gone(folder: Path, listen: Listen) -> None:
     (folder / "pod.yaml").write_text(pod("web", more="status: {phase: Failed}"))
     async with listen() as events:
         (found, *_) = objects(await events.listed())
@@ -98,7 +98,7 @@ async def test_a_pod_that_has_ended_and_tells_no_condition_is_not_gone(folder: P
     assert not found.gone
 
 
-async def test_a_static_pods_config_hash_is_told(folder: Path, listen: Listen) -> None:
+async def test_the_config_hash_of_a_static_pod_is_delivered(folder: Path, listen: Listen) -> None:
     text = "kind: Pod\nmetadata: {name: web, annotations: {kubernetes.io/config.hash: 0af1}}\n"
     (folder / "pod.yaml").write_text(text)
     async with listen() as events:
@@ -108,7 +108,7 @@ async def test_a_static_pods_config_hash_is_told(folder: Path, listen: Listen) -
 
 
 @pytest.mark.parametrize("version", ["k8s.cni.cncf.io/v1", "k8s.cni.cncf.io/v2alpha1"])
-async def test_a_definition_of_any_version(version: str, folder: Path, listen: Listen) -> None:
+async def test_a_nad_of_any_version(version: str, folder: Path, listen: Listen) -> None:
     (folder / "nad.yaml").write_text(nad("net-a").replace("k8s.cni.cncf.io/v1", version))
     async with listen() as events:
         (found, *_) = objects(await events.listed())
@@ -118,7 +118,7 @@ async def test_a_definition_of_any_version(version: str, folder: Path, listen: L
     assert str(uuid.UUID(found.uid)) == found.uid
 
 
-async def test_a_definition_without_configuration(folder: Path, listen: Listen) -> None:
+async def test_a_nad_without_spec_config(folder: Path, listen: Listen) -> None:
     (folder / "nad.yaml").write_text("kind: NetworkAttachmentDefinition\nmetadata: {name: net-a}\n")
     async with listen() as events:
         (found, *_) = objects(await events.listed())
@@ -132,7 +132,7 @@ async def test_a_namespace_with_annotations(folder: Path, listen: Listen) -> Non
         assert await events.next() == Applied(Namespace(name="shop", annotations={"colour": "blue"}))
 
 
-async def test_other_kinds_are_passed_over(folder: Path, listen: Listen) -> None:
+async def test_other_kinds_are_ignored(folder: Path, listen: Listen) -> None:
     kinds = ("v1 Service", "apps/v1 Deployment", "v1 PodTemplate", "metrics.k8s.io/v1 Pod", "other.io/v1 Namespace")
     documents = [
         f"---\napiVersion: {kind.split()[0]}\nkind: {kind.split()[1]}\nmetadata: {{name: x}}\n" for kind in kinds
@@ -142,7 +142,7 @@ async def test_other_kinds_are_passed_over(folder: Path, listen: Listen) -> None
         assert summary(await events.listed()) == ["Applied Pod web", "Listed"]
 
 
-async def test_empty_documents_and_files_are_no_problem(folder: Path, listen: Listen) -> None:
+async def test_empty_documents_and_files_are_ignored(folder: Path, listen: Listen) -> None:
     (folder / "a.yaml").write_text("---\n---\n# nothing\n---\n" + pod("web") + "---\n...\n")
     (folder / "b.yaml").write_text("")
     (folder / "c.json").write_text(" \n")
@@ -152,7 +152,7 @@ async def test_empty_documents_and_files_are_no_problem(folder: Path, listen: Li
 
 
 @pytest.mark.parametrize("name", ["list.yaml", "list.json"])
-async def test_the_items_of_a_list_count_each_for_itself(name: str, folder: Path, listen: Listen) -> None:
+async def test_each_item_of_a_list_is_an_object(name: str, folder: Path, listen: Listen) -> None:
     items = [
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}},
         {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}},
@@ -163,7 +163,7 @@ async def test_the_items_of_a_list_count_each_for_itself(name: str, folder: Path
         assert summary(await events.listed()) == ["Applied Pod web", "Applied Pod db", "Listed"]
 
 
-async def test_subfolders_are_read_hidden_ones_and_other_files_are_not(folder: Path, listen: Listen) -> None:
+async def test_subfolders_are_read_but_not_hidden_or_other_files(folder: Path, listen: Listen) -> None:
     for path in ("a/b/deep.yaml", "a/.hidden.yaml", ".git/x.yaml", "notes.txt", "web.yaml.bak", "a/upper.YAML"):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(pod(Path(path).name.split(".")[0] or "hidden"))
@@ -171,14 +171,14 @@ async def test_subfolders_are_read_hidden_ones_and_other_files_are_not(folder: P
         assert summary(await events.listed()) == ["Applied Pod deep", "Listed"]
 
 
-async def test_a_file_that_comes_later_is_told_when_it_is_there(folder: Path, listen: Listen) -> None:
+async def test_a_new_file_is_delivered(folder: Path, listen: Listen) -> None:
     async with listen() as events:
         await events.listed()
         (folder / "pod.yaml").write_text(pod("web"))
         assert summary([await events.next()]) == ["Applied Pod web"]
 
 
-async def test_a_file_in_a_new_subfolder_is_told(folder: Path, listen: Listen) -> None:
+async def test_a_file_in_a_new_subfolder_is_delivered(folder: Path, listen: Listen) -> None:
     async with listen() as events:
         await events.listed()
         (folder / "a/b").mkdir(parents=True)
@@ -186,9 +186,9 @@ async def test_a_file_in_a_new_subfolder_is_told(folder: Path, listen: Listen) -
         assert summary([await events.next()]) == ["Applied Pod web"]
 
 
-async def test_what_comes_together_is_told_networks_first(folder: Path, listen: Listen) -> None:
+async def test_simultaneous_objects_are_delivered_networks_first(folder: Path, listen: Listen) -> None:
     async with listen() as events:
         await events.listed()
         (folder / "a.yaml").write_text(pod("web") + nad("net-a") + namespace("shop"))
-        told = [await events.next() for _ in range(3)]
-        assert summary(told) == ["Applied Namespace shop", "Applied Nad net-a", "Applied Pod web"]
+        received = [await events.next() for _ in range(3)]
+        assert summary(received) == ["Applied Namespace shop", "Applied Nad net-a", "Applied Pod web"]

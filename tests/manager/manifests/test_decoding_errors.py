@@ -1,4 +1,4 @@
-"""A manifest that cannot be used is a Problem; what it gave before stays, and everything else goes on."""
+"""An invalid manifest is a Problem; its earlier objects stay, and other objects are not affected."""
 
 import os
 from pathlib import Path
@@ -63,16 +63,16 @@ def problem_in(events: list[SourceEvent]) -> Problem:
         ("bad.yaml", "kind: Namespace\nmetadata: {name: Shop}", "metadata: 'Shop' is not a valid namespace name"),
     ],
 )
-async def test_a_file_that_cannot_be_used_is_told_with_the_reason(
+async def test_an_invalid_file_is_reported_with_the_reason(
     name: str, content: str | bytes, reason: str, folder: Path, listen: Listen
 ) -> None:
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     (folder / "good.yaml").write_text(pod("good"))
     async with listen() as events:
-        told = await events.listed()
-    assert summary(told) == ["Applied Pod good", f"Problem Manifest {name}", "Listed with gaps"]
-    assert problem_in(told).message.startswith(f"{name}: ")
-    assert reason in problem_in(told).message
+        received = await events.listed()
+    assert summary(received) == ["Applied Pod good", f"Problem Manifest {name}", "Listed with gaps"]
+    assert problem_in(received).message.startswith(f"{name}: ")
+    assert reason in problem_in(received).message
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ async def test_a_file_that_cannot_be_used_is_told_with_the_reason(
         ("status: {conditions: [{type: 1}]}", "status.conditions[0].type: Expected `str | null`, got `int`"),
     ],
 )
-async def test_a_wrong_type_is_told_on_the_object_with_file_document_and_key(
+async def test_a_value_of_the_wrong_type_is_reported_on_the_object(
     more: str, reason: str, folder: Path, listen: Listen
 ) -> None:
     (folder / "pods.yaml").write_text(pod("good") + pod("bad", namespace="shop", more=more))
     async with listen() as events:
-        told = await events.listed()
-    assert summary(told) == ["Applied Pod good", "Problem Pod bad", "Listed with gaps"]
-    assert problem_in(told) == Problem(
+        received = await events.listed()
+    assert summary(received) == ["Applied Pod good", "Problem Pod bad", "Listed with gaps"]
+    assert problem_in(received) == Problem(
         kind="Pod",
         namespace="shop",
         name="bad",
@@ -101,16 +101,16 @@ async def test_a_wrong_type_is_told_on_the_object_with_file_document_and_key(
     )
 
 
-async def test_a_wrong_item_of_a_list_is_told_with_its_position(folder: Path, listen: Listen) -> None:
+async def test_an_invalid_item_of_a_list_is_reported_with_its_position(folder: Path, listen: Listen) -> None:
     items = "kind: List\nitems:\n- {kind: Pod, metadata: {name: a}}\n- {kind: Pod, metadata: {name: b, uid: 5}}\n"
     (folder / "list.yaml").write_text(items)
     async with listen() as events:
-        told = await events.listed()
-    assert summary(told) == ["Applied Pod a", "Problem Pod b", "Listed with gaps"]
-    assert problem_in(told).message.startswith("list.yaml, document 1, item 2: metadata.uid: Expected")
+        received = await events.listed()
+    assert summary(received) == ["Applied Pod a", "Problem Pod b", "Listed with gaps"]
+    assert problem_in(received).message.startswith("list.yaml, document 1, item 2: metadata.uid: Expected")
 
 
-async def test_a_problem_with_a_namespace_is_told_on_the_file(folder: Path, listen: Listen) -> None:
+async def test_a_problem_of_a_namespace_is_reported_on_the_file(folder: Path, listen: Listen) -> None:
     (folder / "ns.yaml").write_text("kind: Namespace\nmetadata: {name: shop, annotations: {a: {}}}\n")
     async with listen() as events:
         problem = problem_in(await events.listed())
@@ -118,7 +118,7 @@ async def test_a_problem_with_a_namespace_is_told_on_the_file(folder: Path, list
     assert "Namespace shop: ns.yaml, document 1: metadata.annotations: a: {} is not a string" in problem.message
 
 
-async def test_objects_of_a_file_that_breaks_stay_until_it_is_mended(folder: Path, listen: Listen) -> None:
+async def test_objects_of_a_broken_file_stay_until_it_is_repaired(folder: Path, listen: Listen) -> None:
     (folder / "all.yaml").write_text(nad("net-a") + pod("web") + pod("db"))
     async with listen() as events:
         await events.listed()
@@ -128,7 +128,7 @@ async def test_objects_of_a_file_that_breaks_stay_until_it_is_mended(folder: Pat
         assert summary(await events.all()) == ["Gone Pod db", "Applied Pod web"]
 
 
-async def test_objects_of_a_broken_file_go_when_the_file_goes(folder: Path, listen: Listen) -> None:
+async def test_objects_of_a_broken_file_are_removed_with_it(folder: Path, listen: Listen) -> None:
     (folder / "all.yaml").write_text(pod("web"))
     async with listen() as events:
         await events.listed()
@@ -154,15 +154,15 @@ async def test_objects_of_a_broken_file_stay_when_it_is_renamed(folder: Path, li
         assert summary(await events.all()) == ["Gone Pod web"]
 
 
-async def test_a_broken_object_keeps_its_last_good_state_and_its_neighbours_go_on(folder: Path, listen: Listen) -> None:
+async def test_a_broken_object_keeps_its_last_valid_state_and_others_are_updated(folder: Path, listen: Listen) -> None:
     (folder / "all.yaml").write_text(pod("web", networks="net-a") + pod("db"))
     async with listen() as events:
         before = await events.listed()
         (folder / "all.yaml").write_text(pod("web", more="spec: 5") + pod("db", networks="net-b") + pod("cache"))
-        told = await events.all()
-        assert summary(told) == ["Applied Pod db", "Applied Pod cache", "Problem Pod web"]
+        received = await events.all()
+        assert summary(received) == ["Applied Pod db", "Applied Pod cache", "Problem Pod web"]
         assert isinstance(before[0], Applied)
-        assert problem_in(told).uid == before[0].object.uid  # type: ignore[union-attr]  # it is a pod
+        assert problem_in(received).uid == before[0].object.uid  # type: ignore[union-attr]  # always a pod here
         (folder / "all.yaml").write_text(pod("web", networks="net-a") + pod("db", networks="net-b") + pod("cache"))
         assert summary(await events.all()) == []
 
@@ -179,9 +179,7 @@ async def test_a_pod_can_be_moved_out_of_a_broken_file(folder: Path, listen: Lis
         assert summary(await events.all()) == ["Gone Pod db"]
 
 
-async def test_a_problem_is_told_once_while_nothing_changes_and_again_when_it_comes_back(
-    folder: Path, listen: Listen
-) -> None:
+async def test_a_problem_is_reported_once_and_again_when_it_recurs(folder: Path, listen: Listen) -> None:
     async with listen(rescan=0.05) as events:
         await events.listed()
         (folder / "bad.yaml").write_text("kind: [")
@@ -194,7 +192,7 @@ async def test_a_problem_is_told_once_while_nothing_changes_and_again_when_it_co
         assert summary(await events.all()) == ["Problem Manifest bad.yaml"]
 
 
-async def test_the_list_is_told_again_when_all_can_be_read(folder: Path, listen: Listen) -> None:
+async def test_listed_is_repeated_when_everything_can_be_read(folder: Path, listen: Listen) -> None:
     (folder / "bad.yaml").write_text("kind: [")
     async with listen() as events:
         assert summary(await events.listed()) == ["Problem Manifest bad.yaml", "Listed with gaps"]

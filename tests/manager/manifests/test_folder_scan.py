@@ -1,4 +1,4 @@
-"""A folder that is not there, goes away, comes back, or is not quite what it seems."""
+"""A folder that is missing, removed, recreated or a link."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from manager.source import Problem
 from tests.manager.manifests.conftest import Listen, pod, summary
 
 
-async def test_a_folder_that_is_not_there_at_start_is_an_error(folder: Path, listen: Listen) -> None:
+async def test_a_missing_folder_at_start_is_an_error(folder: Path, listen: Listen) -> None:
     shutil.rmtree(folder)
     with pytest.raises(FolderError) as caught:
         async with listen():
@@ -29,7 +29,7 @@ async def test_a_file_in_place_of_the_folder_is_an_error(folder: Path, listen: L
             pass
 
 
-async def test_objects_stay_when_the_folder_goes_away(folder: Path, listen: Listen) -> None:
+async def test_objects_stay_when_the_folder_is_removed(folder: Path, listen: Listen) -> None:
     (folder / "pod.yaml").write_text(pod("web"))
     async with listen(rescan=0.1) as events:
         await events.listed()
@@ -42,7 +42,7 @@ async def test_objects_stay_when_the_folder_goes_away(folder: Path, listen: List
         assert summary(await events.all()) == []
 
 
-async def test_a_folder_that_another_takes_the_place_of_is_read_and_watched(folder: Path, listen: Listen) -> None:
+async def test_a_replaced_folder_is_read_and_watched(folder: Path, listen: Listen) -> None:
     os.rename(folder, folder.with_name("old"))
     os.symlink("old", folder)
     (folder / "pod.yaml").write_text(pod("web"))
@@ -57,7 +57,7 @@ async def test_a_folder_that_another_takes_the_place_of_is_read_and_watched(fold
         assert summary([await events.next()]) == ["Applied Pod cache"]
 
 
-async def test_the_folder_may_be_a_link(folder: Path, listen: Listen) -> None:
+async def test_the_folder_may_be_a_symbolic_link(folder: Path, listen: Listen) -> None:
     os.rename(folder, folder.with_name("real"))
     os.symlink("real", folder)
     (folder / "pod.yaml").write_text(pod("web"))
@@ -67,8 +67,8 @@ async def test_the_folder_may_be_a_link(folder: Path, listen: Listen) -> None:
         assert summary([await events.next()]) == ["Applied Pod db"]
 
 
-async def test_a_mounted_configmap_is_read_once_and_changes_as_a_whole(folder: Path, listen: Listen) -> None:
-    """It is a hidden folder for each version, a link to the current one, and a link for each file through that."""
+async def test_a_mounted_configmap_is_read_once_and_changes_atomically(folder: Path, listen: Listen) -> None:
+    """A ConfigMap volume has a hidden folder per version, a link to the current one, and a link per file through it."""
     for version, names in (("..v1", ("web", "db")), ("..v2", ("web", "cache"))):
         (folder / version).mkdir()
         for name in names:
@@ -85,7 +85,7 @@ async def test_a_mounted_configmap_is_read_once_and_changes_as_a_whole(folder: P
         assert summary(await events.all()) == ["Gone Pod db", "Applied Pod cache"]
 
 
-async def test_linked_folders_are_not_followed(folder: Path, tmp_path: Path, listen: Listen) -> None:
+async def test_links_to_folders_are_not_followed(folder: Path, tmp_path: Path, listen: Listen) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other/pod.yaml").write_text(pod("web"))
     (folder / "link").symlink_to(tmp_path / "other")
@@ -94,7 +94,7 @@ async def test_linked_folders_are_not_followed(folder: Path, tmp_path: Path, lis
         assert summary(await events.listed()) == ["Listed"]
 
 
-async def test_a_very_deep_folder_is_read(folder: Path, listen: Listen) -> None:
+async def test_a_deeply_nested_folder_is_read(folder: Path, listen: Listen) -> None:
     deep = folder
     for _ in range(600):
         deep /= "d"
