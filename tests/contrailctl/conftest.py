@@ -1,4 +1,4 @@
-"""A manager and an agent that serve a small cluster, and the command run against them."""
+"""A manager and an agent that serve a small cluster, and a runner of the command."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -56,8 +56,8 @@ async def agent(agent_process: AgentProcess) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-def nobody() -> str:
-    """URL at which nobody listens."""
+def unreachable_url() -> str:
+    """URL of a port without a listener."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{probe.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""`contrailctl status`: manager and agent, what they hold, and what nobody does yet."""
+"""`contrailctl status`: readiness of manager and agent, object counts, and the missing datapath."""
 
 import json
 from importlib.metadata import version
@@ -13,7 +13,7 @@ from tests.support.fake_apis import AgentProcess, ManagerProcess, served
 
 
 def row(ended: Ended, component: str) -> list[str]:
-    """The cells of a component's line: url, state, version, reasons."""
+    """Returns the cells of a component's line: URL, state, version, reasons."""
     line = next(line for line in ended.out.splitlines() if line.startswith(component))
     return [cell.strip() for cell in line.split("   ") if cell][1:]
 
@@ -25,7 +25,7 @@ async def test_both_are_ready(contrailctl: Run, manager: str, agent: str) -> Non
     assert row(ended, "agent") == [agent, "Ready", "0.1.0", "-"]
 
 
-async def test_what_the_manager_holds_is_counted(contrailctl: Run, manager: str, agent: str) -> None:
+async def test_objects_of_the_manager_are_counted(contrailctl: Run, manager: str, agent: str) -> None:
     ended = await contrailctl("--manager", manager, "--agent", agent, "status")
     assert ended.out.splitlines()[4:9] == [
         "networks: 2",
@@ -36,14 +36,14 @@ async def test_what_the_manager_holds_is_counted(contrailctl: Run, manager: str,
     ]
 
 
-async def test_it_says_plainly_that_nothing_forwards_packets(contrailctl: Run, manager: str, agent: str) -> None:
+async def test_the_missing_datapath_is_stated(contrailctl: Run, manager: str, agent: str) -> None:
     ended = await contrailctl("--manager", manager, "--agent", agent, "status")
     assert ended.out.endswith(f"\n\n{NO_DATAPATH}\n")
     assert "Without a vrouter" in NO_DATAPATH
     assert "connected to nothing yet" in NO_DATAPATH
 
 
-async def test_one_that_is_not_ready_says_why(
+async def test_a_component_that_is_not_ready_has_its_reasons(
     contrailctl: Run, manager: str, agent: str, manager_process: ManagerProcess
 ) -> None:
     manager_process.reasons = ["the store is locked", "not listed yet"]
@@ -52,7 +52,7 @@ async def test_one_that_is_not_ready_says_why(
     assert row(ended, "manager") == [manager, "NotReady", "0.1.0", "the store is locked; not listed yet"]
 
 
-async def test_a_manager_that_stands_by_is_ready_and_tells_who_leads(
+async def test_a_standby_manager_is_ready_and_names_the_leader(
     contrailctl: Run, agent: str, manager_process: ManagerProcess
 ) -> None:
     async def refuse(_request: web.Request) -> web.Response:
@@ -63,19 +63,19 @@ async def test_a_manager_that_stands_by_is_ready_and_tells_who_leads(
         ended = await contrailctl("--manager", standby, "--agent", agent, "status")
     assert ended.status == 0
     assert row(ended, "manager") == [standby, "Ready", "0.1.0", "-"]
-    said = f"{standby}/v1/pods: this manager is on standby: the leader is other (status 503)"
-    assert f"objects: cannot be counted: {said}" in ended.out.splitlines()
+    message = f"{standby}/v1/pods: this manager is on standby: the leader is other (status 503)"
+    assert f"objects: cannot be counted: {message}" in ended.out.splitlines()
 
 
-async def test_one_that_is_away_is_told_and_the_other_still_asked(contrailctl: Run, nobody: str, agent: str) -> None:
-    ended = await contrailctl("--manager", nobody, "--agent", agent, "status")
+async def test_the_agent_is_shown_without_the_manager(contrailctl: Run, unreachable_url: str, agent: str) -> None:
+    ended = await contrailctl("--manager", unreachable_url, "--agent", agent, "status")
     assert ended.status == 1
-    assert row(ended, "manager") == [nobody, "Unreachable", "unknown", "Connection refused"]
+    assert row(ended, "manager") == [unreachable_url, "Unreachable", "unknown", "Connection refused"]
     assert row(ended, "agent")[1] == "Ready"
     assert "networks:" not in ended.out
 
 
-async def test_a_version_that_is_not_told_is_unknown(
+async def test_an_absent_version_is_unknown(
     contrailctl: Run, manager: str, agent: str, agent_process: AgentProcess
 ) -> None:
     agent_process.version = None
@@ -83,21 +83,21 @@ async def test_a_version_that_is_not_told_is_unknown(
     assert row(ended, "agent") == [agent, "Ready", "unknown", "-"]
 
 
-async def test_a_process_without_such_a_page_too(contrailctl: Run, manager: str) -> None:
+async def test_the_version_is_unknown_without_healthz(contrailctl: Run, manager: str) -> None:
     async with served(AgentProcess().routes()[:1]) as agent:
         ended = await contrailctl("--manager", manager, "--agent", agent, "status")
     assert (ended.status, row(ended, "agent")) == (0, [agent, "Ready", "unknown", "-"])
 
 
-async def test_a_stock_agent_has_no_such_pages(contrailctl: Run, manager: str) -> None:
-    async with served([]) as stock:
-        ended = await contrailctl("--manager", manager, "--agent", stock, "status")
+async def test_a_vrouter_agent_without_readyz_is_not_ready(contrailctl: Run, manager: str) -> None:
+    async with served([]) as vrouter_agent:
+        ended = await contrailctl("--manager", manager, "--agent", vrouter_agent, "status")
     assert ended.status == 1
     assert row(ended, "agent")[1] == "NotReady"
     assert "/readyz: invalid response" in ended.out
 
 
-async def test_a_manager_that_cannot_list_is_told(contrailctl: Run, agent: str) -> None:
+async def test_a_failed_list_is_reported(contrailctl: Run, agent: str) -> None:
     async def broken(_request: web.Request) -> web.Response:
         return web.json_response({"error": "disk full"}, status=500)
 
@@ -108,17 +108,17 @@ async def test_a_manager_that_cannot_list_is_told(contrailctl: Run, agent: str) 
 
 
 @pytest.mark.parametrize("place", ["environment", "options"])
-async def test_urls_come_from_the_environment_too(
-    contrailctl: Run, manager: str, agent: str, nobody: str, monkeypatch: pytest.MonkeyPatch, place: str
+async def test_urls_come_from_options_or_the_environment(
+    contrailctl: Run, manager: str, agent: str, unreachable_url: str, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     named_there = place == "environment"
-    monkeypatch.setenv("CONTRAIL_MANAGER", manager if named_there else nobody)
-    monkeypatch.setenv("CONTRAIL_AGENT", agent if named_there else nobody)
+    monkeypatch.setenv("CONTRAIL_MANAGER", manager if named_there else unreachable_url)
+    monkeypatch.setenv("CONTRAIL_AGENT", agent if named_there else unreachable_url)
     ended = await contrailctl("status", *([] if named_there else ["--manager", manager, "--agent", agent]))
     assert ended.status == 0
 
 
-async def test_json_holds_it_all(contrailctl: Run, manager: str, agent: str) -> None:
+async def test_json_has_components_and_counts(contrailctl: Run, manager: str, agent: str) -> None:
     ended = await contrailctl("--manager", manager, "--agent", agent, "status", "-o", "json")
     document = json.loads(ended.out)
     assert [component["state"] for component in document["components"]] == ["Ready", "Ready"]

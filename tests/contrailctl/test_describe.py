@@ -1,4 +1,4 @@
-"""`contrailctl describe pod`: everything about one pod on one page."""
+"""`contrailctl describe pod`: the details of one pod."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ GOLDEN = Path(__file__).parent / "golden"
     ("pod", "page"),
     [("shop/router", "describe-router"), ("shop/waiting", "describe-waiting"), ("kube-system/proxy", "describe-proxy")],
 )
-async def test_the_page_tells_state_interfaces_routes_and_events(
+async def test_state_interfaces_routes_and_events_are_shown(
     contrailctl: Run, manager: str, pod: str, page: str
 ) -> None:
     ended = await contrailctl("--manager", manager, "describe", "pod", pod)
@@ -25,29 +25,29 @@ async def test_the_page_tells_state_interfaces_routes_and_events(
     assert ended.out == (GOLDEN / f"{page}.txt").read_text()
 
 
-async def test_an_agent_tells_the_host_interfaces_too(contrailctl: Run, agent: str) -> None:
+async def test_an_agent_adds_the_host_interfaces(contrailctl: Run, agent: str) -> None:
     ended = await contrailctl("--agent", agent, "describe", "pod", "shop/router")
     assert ended.out == (GOLDEN / "describe-router-of-agent.txt").read_text()
 
 
-async def test_json_holds_the_pod_and_its_events(contrailctl: Run, manager: str) -> None:
+async def test_json_has_the_pod_and_its_events(contrailctl: Run, manager: str) -> None:
     ended = await contrailctl("--manager", manager, "describe", "pod", "shop/waiting", "-o", "json")
     document = json.loads(ended.out)
     assert msgspec.convert(document["pod"], PodView) == views.PODS[2]
     assert [event["reason"] for event in document["events"]] == ["NetworkMissing"]
 
 
-async def test_events_of_a_network_of_the_same_name_are_left_out(contrailctl: Run, manager: str) -> None:
+async def test_events_of_a_network_with_the_same_name_are_omitted(contrailctl: Run, manager: str) -> None:
     ended = await contrailctl("--manager", manager, "describe", "pod", "shop/router")
     assert "NetworkCreated" not in ended.out
 
 
-async def test_a_pod_that_is_not_there_is_a_failure(contrailctl: Run, manager: str) -> None:
+async def test_a_missing_pod_is_a_failure(contrailctl: Run, manager: str) -> None:
     ended = await contrailctl("--manager", manager, "describe", "pod", "shop/web")
     assert (ended.status, ended.err) == (1, f"contrailctl: pod shop/web not found at {manager}\n")
 
 
 @pytest.mark.parametrize("name", ["router", "/router", "shop/", "a/b/c"])
-async def test_a_pod_is_named_with_its_namespace(contrailctl: Run, nobody: str, name: str) -> None:
-    ended = await contrailctl("--manager", nobody, "describe", "pod", name)
+async def test_a_pod_needs_namespace_and_name(contrailctl: Run, unreachable_url: str, name: str) -> None:
+    ended = await contrailctl("--manager", unreachable_url, "describe", "pod", name)
     assert (ended.status, ended.err) == (2, f"contrailctl: '{name}': must be NAMESPACE/NAME\n")

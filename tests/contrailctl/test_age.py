@@ -1,4 +1,4 @@
-"""Time spans, as operators of Kubernetes know them."""
+"""Ages in the format of kubectl."""
 
 import pytest
 from hypothesis import given
@@ -26,10 +26,10 @@ from contrailctl.age import format_age
         (8640000, "100d"),
     ],
 )
-def test_the_greatest_unit_is_told_and_the_next_while_it_matters(seconds: float, text: str) -> None:
+def test_the_largest_unit_is_shown_with_the_next_one_below_ten(seconds: float, text: str) -> None:
     assert format_age(seconds) == text
 
 
 @given(st.floats(0, 1e9))
-def test_it_is_never_long(seconds: float) -> None:
+def test_an_age_has_at_most_6_characters(seconds: float) -> None:
     assert len(format_age(seconds)) <= 6

@@ -1,4 +1,4 @@
-"""Columns are as wide as their widest cell, whatever the cells hold."""
+"""Columns are as wide as their widest cell, whatever the cells contain."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ TABLES = st.integers(1, 5).flatmap(
 )
 
 
-def test_an_empty_cell_is_a_dash_and_no_line_ends_in_blanks() -> None:
+def test_an_empty_cell_is_a_dash_and_lines_have_no_trailing_spaces() -> None:
     assert format_table(("A", "LONG"), [("longer", ""), ("", "x")]) == "A        LONG\nlonger   -\n-        x"
 
 
@@ -20,7 +20,7 @@ def test_without_rows_the_header_remains() -> None:
 
 
 @given(TABLES)
-def test_each_column_begins_at_one_place(table: list[list[str]]) -> None:
+def test_each_column_is_aligned(table: list[list[str]]) -> None:
     header, *rows = [[cell or "-" for cell in row] for row in table]
     lines = format_table(header, rows).split("\n")
     assert len(lines) == len(table)
@@ -32,7 +32,7 @@ def test_each_column_begins_at_one_place(table: list[list[str]]) -> None:
 
 
 @given(TABLES)
-def test_cells_can_be_read_back(table: list[list[str]]) -> None:
+def test_cells_can_be_split_again(table: list[list[str]]) -> None:
     header, *rows = table
     read = [line.split() for line in format_table(header, rows).split("\n")]
     assert read[1:] == [[cell or "-" for cell in row] for row in rows]

@@ -1,4 +1,4 @@
-"""`contrailctl cni`: ADD, CHECK and DEL of a network configuration list on a namespace."""
+"""`contrailctl cni`: ADD, CHECK and DEL of a network configuration list on a network namespace."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ from tests.support.scripted_plugins import Answer, result
 
 
 class TestAdd:
-    async def test_it_answers_the_result(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_the_result_is_printed(self, contrailctl: Run, bench: CniBench) -> None:
         ended = await contrailctl("cni", "add", "net", "/run/netns/x", *bench.options)
         assert (ended.status, ended.err) == (0, "")
         assert json.loads(ended.out) == result()
@@ -34,7 +34,7 @@ class TestAdd:
         assert (environment["CNI_IFNAME"], environment["CNI_ARGS"]) == ("eth0", "")
         assert environment["CNI_PATH"] == str(bench.plugins.directory)
 
-    async def test_everything_can_be_said(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_all_parameters_are_passed(self, contrailctl: Run, bench: CniBench) -> None:
         parameters = [
             "--container-id",
             "c1",
@@ -53,17 +53,17 @@ class TestAdd:
         assert call.stdin["runtimeConfig"] == {"mac": "x"}
         assert [path.name for path in (bench.cache / "results").iterdir()] == ["net-c1-net1"]
 
-    async def test_a_file_can_be_named(self, contrailctl: Run, bench: CniBench, tmp_path: Path) -> None:
+    async def test_the_network_can_be_a_file(self, contrailctl: Run, bench: CniBench, tmp_path: Path) -> None:
         single = tmp_path / "mine.conf"
         single.write_text(json.dumps({"cniVersion": "1.0.0", "name": "mine", "type": "bridge"}))
         assert (await contrailctl("cni", "add", str(single), "x", *bench.options)).status == 0
         assert bench.plugins.calls()[0].stdin["name"] == "mine"
 
-    async def test_a_namespace_can_be_named(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_the_namespace_can_be_a_name(self, contrailctl: Run, bench: CniBench) -> None:
         await contrailctl("cni", "add", "net", "x", *bench.options)
         assert bench.plugins.calls()[0].environment["CNI_NETNS"] == "/run/netns/x"
 
-    async def test_plugins_are_looked_for_in_cni_path(
+    async def test_plugins_are_searched_in_cni_path(
         self, contrailctl: Run, bench: CniBench, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("CNI_PATH", f"/nowhere::{bench.plugins.directory}")
@@ -71,20 +71,20 @@ class TestAdd:
         assert (await contrailctl("cni", "add", "net", "x", *where)).status == 0
         assert bench.plugins.calls()[0].environment["CNI_PATH"] == f"/nowhere:{bench.plugins.directory}"
 
-    async def test_yaml_is_answered_too(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_the_result_can_be_yaml(self, contrailctl: Run, bench: CniBench) -> None:
         ended = await contrailctl("cni", "add", "net", "x", "-o", "yaml", *bench.options)
         assert ended.out.startswith("cniVersion: 1.0.0\n")
 
 
 class TestCheckAndDel:
     @pytest.mark.parametrize("operation", ["check", "del"])
-    async def test_they_say_nothing_when_all_is_well(self, contrailctl: Run, bench: CniBench, operation: str) -> None:
+    async def test_success_prints_nothing(self, contrailctl: Run, bench: CniBench, operation: str) -> None:
         await contrailctl("cni", "add", "net", "x", *bench.options)
         ended = await contrailctl("cni", operation, "net", "x", *bench.options)
         assert (ended.status, ended.out, ended.err) == (0, "", "")
 
     @pytest.mark.parametrize("operation", ["check", "del"])
-    async def test_the_parameters_of_the_add_are_repeated(
+    async def test_the_parameters_of_add_are_the_default(
         self, contrailctl: Run, bench: CniBench, operation: str
     ) -> None:
         parameters = ["--args", "A=1", "--capability-args", '{"mac": "x"}']
@@ -94,19 +94,19 @@ class TestCheckAndDel:
         assert call.environment["CNI_ARGS"] == "A=1"
         assert call.stdin["runtimeConfig"] == {"mac": "x"}
 
-    async def test_unless_others_are_said(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_parameters_of_the_command_line_take_precedence(self, contrailctl: Run, bench: CniBench) -> None:
         await contrailctl("cni", "add", "net", "x", "--args", "A=1", *bench.options)
         await contrailctl("cni", "del", "net", "x", "--args", "A=2", *bench.options)
         assert bench.plugins.calls()[1].environment["CNI_ARGS"] == "A=2"
 
-    async def test_del_goes_on_with_a_damaged_cache(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_del_continues_with_a_damaged_cache(self, contrailctl: Run, bench: CniBench) -> None:
         await contrailctl("cni", "add", "net", "x", "--container-id", "c1", *bench.options)
         (bench.cache / "results" / "net-c1-eth0").write_text("{")
         ended = await contrailctl("cni", "del", "net", "x", "--container-id", "c1", *bench.options)
         assert ended.status == 0
         assert list((bench.cache / "results").iterdir()) == []
 
-    async def test_check_tells_a_damaged_cache(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_check_reports_a_damaged_cache(self, contrailctl: Run, bench: CniBench) -> None:
         await contrailctl("cni", "add", "net", "x", "--container-id", "c1", *bench.options)
         (bench.cache / "results" / "net-c1-eth0").write_text("{")
         ended = await contrailctl("cni", "check", "net", "x", "--container-id", "c1", *bench.options)
@@ -122,19 +122,19 @@ class TestFailures:
         assert (ended.status, ended.out) == (1, "")
         assert ended.err == "contrailctl: plugin bridge failed (ADD): agent away; two lines (code 11)\n"
 
-    async def test_a_network_that_is_not_there_is_told(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_a_missing_network_is_reported(self, contrailctl: Run, bench: CniBench) -> None:
         ended = await contrailctl("cni", "add", "red", "x", *bench.options)
         assert ended.status == 1
         assert ended.err == f"contrailctl: network 'red': not found in {bench.confs}\n"
 
-    async def test_the_timeout_bounds_the_operation(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_the_operation_times_out(self, contrailctl: Run, bench: CniBench) -> None:
         bench.plugins.write("bridge", "#!/bin/sh\nexec sleep 300\n")
         ended = await contrailctl("cni", "add", "net", "x", "--timeout", "0.2", *bench.options)
         assert ended.status == 1
         assert "timed out and was killed" in ended.err
 
     @pytest.mark.parametrize(
-        ("option", "value", "said"),
+        ("option", "value", "message"),
         [
             ("--ifname", "a/b", "interface name 'a/b'"),
             ("--container-id", "-x", "argument --container-id: expected one argument"),
@@ -144,16 +144,16 @@ class TestFailures:
             ("--capability-args", "{", "--capability-args: '{' is not a JSON object"),
         ],
     )
-    async def test_wrong_use_is_told(
-        self, contrailctl: Run, bench: CniBench, option: str, value: str, said: str
+    async def test_an_invalid_argument_is_a_usage_error(
+        self, contrailctl: Run, bench: CniBench, option: str, value: str, message: str
     ) -> None:
         ended = await contrailctl("cni", "add", "net", "x", *bench.options, option, value)
         assert ended.status == 2
-        assert said in ended.err
+        assert message in ended.err
         assert bench.plugins.calls() == []
 
 
-def test_a_real_bridge_comes_and_goes(
+def test_a_real_bridge_is_attached_and_detached(
     make_netns: Callable[[str], Netns], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node, pod = make_netns("node"), make_netns("pod")
@@ -172,7 +172,7 @@ def test_a_real_bridge_comes_and_goes(
     assert pod.links() == []
 
 
-def test_a_real_bridge_is_freed_when_its_container_is_no_longer_valid(
+def test_gc_detaches_a_real_bridge_of_a_stale_container(
     make_netns: Callable[[str], Netns], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node, stale, valid = make_netns("node"), make_netns("stale"), make_netns("valid")
@@ -198,7 +198,7 @@ def test_a_real_bridge_is_freed_when_its_container_is_no_longer_valid(
 
 class TestInterrupts:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_the_plugin_ends_with_the_command_which_says_so(self, bench: CniBench, number: signal.Signals) -> None:
+    def test_an_interrupt_ends_command_and_plugin(self, bench: CniBench, number: signal.Signals) -> None:
         started = bench.plugins.directory / "started"
         os.mkfifo(started)
         bench.plugins.write("bridge", f"#!/bin/sh\necho $$ > {started}\nexec sleep 300\n")

@@ -1,4 +1,4 @@
-"""`contrailctl get ports`: a pod's plugged interfaces, as our agent and the original one tell them."""
+"""`contrailctl get ports`: a pod's plugged interfaces, from the node agent or a Contrail vrouter agent."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def _rows(out: str) -> list[list[str]]:
     return [line.split() for line in out.splitlines()]
 
 
-async def test_our_agent_tells_devices_and_addresses(contrailctl: Run, tmp_path: Path) -> None:
+async def test_the_node_agent_returns_devices_and_addresses(contrailctl: Run, tmp_path: Path) -> None:
     machine = make_machine("web")
     store = await SqliteStore.open(tmp_path / "store.db")
     try:
@@ -59,8 +59,8 @@ async def test_our_agent_tells_devices_and_addresses(contrailctl: Run, tmp_path:
     ]
 
 
-def _stock_pages(*plugged: str) -> list[web.RouteDef]:
-    """The original agent's pages about one pod: no addresses in `/vm-cfg`, items in the order of their uuids."""
+def _vrouter_agent_routes(*plugged: str) -> list[web.RouteDef]:
+    """A Contrail vrouter agent's routes of one pod: no addresses in `/vm-cfg`, items sorted by uuid."""
 
     async def configured(_request: web.Request) -> web.Response:
         common = {"vm-uuid": VM, "vn-id": "n", "vn-name": "d:p:blue", "mac-address": "02:00:00:00:00:01"}
@@ -79,21 +79,21 @@ def _stock_pages(*plugged: str) -> list[web.RouteDef]:
     return [web.get("/vm-cfg/k8s__shop__web", configured), web.get(f"/vm/{VM}/{{vmi}}", port)]
 
 
-async def test_the_original_agent_is_understood_too(contrailctl: Run) -> None:
-    async with served(_stock_pages(VMIS[0])) as stock:
-        ended = await contrailctl("--agent", stock, "get", "ports", "-n", "shop", "web")
+async def test_a_vrouter_agent_is_supported(contrailctl: Run) -> None:
+    async with served(_vrouter_agent_routes(VMIS[0])) as vrouter_agent:
+        ended = await contrailctl("--agent", vrouter_agent, "get", "ports", "-n", "shop", "web")
     addresses = "10.47.255.251/12,fd00::5/64"
     assert _rows(ended.out)[1:] == [["shop", "web", "0", "eth0", "tapeth0-aaaaaa", addresses, "02:00:00:00:00:01"]]
 
 
-async def test_a_pod_without_plugged_ports_is_said_to_have_none(contrailctl: Run) -> None:
-    async with served(_stock_pages()) as stock:
-        ended = await contrailctl("--agent", stock, "get", "ports", "-n", "shop", "web")
+async def test_a_pod_without_plugged_ports_is_a_failure(contrailctl: Run) -> None:
+    async with served(_vrouter_agent_routes()) as vrouter_agent:
+        ended = await contrailctl("--agent", vrouter_agent, "get", "ports", "-n", "shop", "web")
     assert (ended.status, ended.err) == (1, "contrailctl: plugged port of pod shop/web not found\n")
 
 
 @pytest.mark.parametrize("argv", [[], ["web"], ["-n", "shop"]])
-async def test_an_agent_answers_for_one_pod_at_a_time(contrailctl: Run, argv: list[str]) -> None:
+async def test_namespace_and_name_are_required(contrailctl: Run, argv: list[str]) -> None:
     ended = await contrailctl("--agent", "http://127.0.0.1:1", "get", "ports", *argv)
     assert ended.status == 2
     assert ended.err == "contrailctl: an agent serves one pod per request: use -n NAMESPACE and the pod's name\n"

@@ -1,4 +1,4 @@
-"""`contrailctl cni status`: could an ADD be served? Plugins are there, support the version, and say they are ready."""
+"""`contrailctl cni status`: plugins exist, support the version and report ready."""
 
 import json
 
@@ -25,22 +25,22 @@ def newest(bench: CniBench) -> CniBench:
     return bench
 
 
-async def test_a_ready_network_is_exit_status_0(contrailctl: Run, newest: CniBench) -> None:
+async def test_a_ready_network_has_exit_status_0(contrailctl: Run, newest: CniBench) -> None:
     ended = await contrailctl("cni", "status", "net", *newest.directories)
     assert (ended.status, ended.out, ended.err) == (0, "network net is ready\n", "")
     assert [call.command for call in newest.plugins.calls()] == ["VERSION", "STATUS"]
 
 
 @pytest.mark.parametrize("code", [50, 51])
-async def test_one_that_is_not_is_1_with_code_and_message(contrailctl: Run, newest: CniBench, code: int) -> None:
+async def test_a_network_that_is_not_ready_has_exit_status_1(contrailctl: Run, newest: CniBench, code: int) -> None:
     newest.plugins.script("bridge", VERSION=supporting("1.1.0"), STATUS=refusing(code))
     ended = await contrailctl("cni", "status", "net", *newest.directories)
     assert (ended.status, ended.err) == (1, "")
-    said = f"plugin bridge failed (STATUS): agent away; connection refused (code {code})"
-    assert ended.out == f"network net is not ready: {said}\n"
+    message = f"plugin bridge failed (STATUS): agent away; connection refused (code {code})"
+    assert ended.out == f"network net is not ready: {message}\n"
 
 
-async def test_programs_are_told_too(contrailctl: Run, newest: CniBench) -> None:
+async def test_json_has_readiness_and_code(contrailctl: Run, newest: CniBench) -> None:
     ended = await contrailctl("cni", "status", "net", "-o", "json", *newest.directories)
     ready = {"network": "net", "version": "1.1.0", "ready": True, "code": None, "message": ""}
     assert json.loads(ended.out) == ready
@@ -54,32 +54,30 @@ async def test_programs_are_told_too(contrailctl: Run, newest: CniBench) -> None
     }
 
 
-class TestBeforeThereWasStatus:
-    async def test_plugins_that_support_the_version_are_all_that_can_be_told(
-        self, contrailctl: Run, bench: CniBench
-    ) -> None:
+class TestVersionsWithoutStatus:
+    async def test_only_supported_versions_are_checked(self, contrailctl: Run, bench: CniBench) -> None:
         bench.plugins.script("bridge", VERSION=supporting("1.0.0"))
         ended = await contrailctl("cni", "status", "net", *bench.directories)
-        said = "network net: its plugins support CNI 1.0.0, which has no STATUS operation\n"
-        assert (ended.status, ended.out) == (0, said)
+        message = "network net: its plugins support CNI 1.0.0, which has no STATUS operation\n"
+        assert (ended.status, ended.out) == (0, message)
         assert [call.command for call in bench.plugins.calls()] == ["VERSION"]
 
-    async def test_whether_it_is_ready_is_not_known(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_readiness_is_unknown(self, contrailctl: Run, bench: CniBench) -> None:
         bench.plugins.script("bridge", VERSION=supporting("1.0.0"))
         ended = await contrailctl("cni", "status", "net", "-o", "json", *bench.directories)
         assert json.loads(ended.out)["ready"] is None
 
 
-class TestWhatKeepsItFromBeingAsked:
+class TestFailuresOfStatus:
     async def test_a_plugin_that_does_not_support_the_version(self, contrailctl: Run, newest: CniBench) -> None:
         newest.plugins.script("bridge", VERSION=supporting("0.4.0", "1.0.0"))
         ended = await contrailctl("cni", "status", "net", *newest.directories)
         assert (ended.status, ended.out) == (1, "")
-        said = "network net: CNI version 1.1.0 is not supported by plugin bridge (it supports 0.4.0, 1.0.0)"
-        assert ended.err == f"contrailctl: {said}\n"
+        message = "network net: CNI version 1.1.0 is not supported by plugin bridge (it supports 0.4.0, 1.0.0)"
+        assert ended.err == f"contrailctl: {message}\n"
         assert [call.command for call in newest.plugins.calls()] == ["VERSION"]
 
-    async def test_a_plugin_that_is_not_there(self, contrailctl: Run, newest: CniBench) -> None:
+    async def test_a_missing_plugin(self, contrailctl: Run, newest: CniBench) -> None:
         (newest.plugins.directory / "bridge").unlink()
         ended = await contrailctl("cni", "status", "net", *newest.directories)
         assert ended.status == 1
@@ -91,10 +89,10 @@ class TestWhatKeepsItFromBeingAsked:
         assert ended.status == 1
         assert "timed out and was killed" in ended.err
 
-    async def test_a_network_that_is_not_there(self, contrailctl: Run, newest: CniBench) -> None:
+    async def test_a_missing_network(self, contrailctl: Run, newest: CniBench) -> None:
         ended = await contrailctl("cni", "status", "red", *newest.directories)
         assert ended.status == 1
         assert "network 'red': not found in " in ended.err
 
-    async def test_no_network_at_all(self, contrailctl: Run) -> None:
+    async def test_the_network_is_required(self, contrailctl: Run) -> None:
         assert (await contrailctl("cni", "status")).status == 2

@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a request, one line names the URL; the exit status tells failure from wrong use."""
+"""Every error is one line that names the URL; the exit status distinguishes failures from usage errors."""
 
 import asyncio
 import os
@@ -23,8 +23,8 @@ def page(text: str, status: int) -> Handler:
 
 
 @asynccontextmanager
-async def speaking(answer: Bytes) -> AsyncIterator[str]:
-    """A server that writes bytes and then holds the connection until its peer hangs up."""
+async def serve_bytes(answer: Bytes) -> AsyncIterator[str]:
+    """Serves bytes and then keeps the connection open until its peer closes it."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answer(writer)
@@ -43,7 +43,7 @@ def failed(ended: Ended, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "status", "said"),
+    ("text", "status", "message"),
     [
         ('{"error": "no such kind"}', 404, "no such kind"),
         ("nothing here", 404, "Not Found"),
@@ -52,15 +52,15 @@ def failed(ended: Ended, message: str) -> None:
         ("", 503, "Service Unavailable (status 503)"),
     ],
 )
-async def test_an_error_is_told_in_the_servers_words(contrailctl: Run, text: str, status: int, said: str) -> None:
+async def test_an_error_response_is_reported(contrailctl: Run, text: str, status: int, message: str) -> None:
     async with served([web.get("/v1/pods", page(text, status))]) as url:
-        failed(await contrailctl("--manager", url, "get", "pods"), f"{url}/v1/pods: {said}")
+        failed(await contrailctl("--manager", url, "get", "pods"), f"{url}/v1/pods: {message}")
 
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "<html>", '{"items": 1}', '{"items": [{"namespace": 1}]}', '{"items": [{"x": 1}]}']
 )
-async def test_an_answer_that_is_not_understood_is_told(contrailctl: Run, text: str) -> None:
+async def test_an_invalid_response_of_the_manager_is_reported(contrailctl: Run, text: str) -> None:
     async with served([web.get("/v1/pods", page(text, 200))]) as url:
         ended = await contrailctl("--manager", url, "get", "pods")
     assert ended.status == 1
@@ -68,31 +68,31 @@ async def test_an_answer_that_is_not_understood_is_told(contrailctl: Run, text: 
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"id": "x"}]', "[]"])
-async def test_an_agents_likewise(contrailctl: Run, text: str) -> None:
+async def test_an_invalid_response_of_an_agent_is_reported(contrailctl: Run, text: str) -> None:
     async with served([web.get("/vm-cfg/k8s__shop__router", page(text, 200))]) as url:
         ended = await contrailctl("--agent", url, "describe", "pod", "shop/router")
     assert ended.status == 1
     assert ended.err.startswith(f"contrailctl: {url}/vm-cfg/k8s__shop__router: ")
 
 
-async def test_nobody_there_is_told(contrailctl: Run, nobody: str) -> None:
-    failed(await contrailctl("--manager", nobody, "get", "pods"), f"{nobody}: Connection refused")
+async def test_a_refused_connection_is_reported(contrailctl: Run, unreachable_url: str) -> None:
+    failed(await contrailctl("--manager", unreachable_url, "get", "pods"), f"{unreachable_url}: Connection refused")
 
 
-async def test_a_host_that_has_no_address_is_told(contrailctl: Run) -> None:
+async def test_an_unknown_host_is_reported(contrailctl: Run) -> None:
     ended = await contrailctl("--manager", "http://no-such-host.invalid:1", "get", "pods")
     assert ended.status == 1
     assert ended.err.startswith("contrailctl: http://no-such-host.invalid:1: ")
 
 
-async def test_silence_is_told_within_the_deadline(contrailctl: Run) -> None:
-    async with speaking(lambda writer: None) as url:
+async def test_a_server_without_response_times_out(contrailctl: Run) -> None:
+    async with serve_bytes(lambda writer: None) as url:
         ended = await contrailctl("--manager", url, "--timeout", "0.2", "get", "pods")
     failed(ended, f"{url}: timed out after 0.2 s")
 
 
-async def test_a_body_that_trickles_is_cut_at_the_deadline(contrailctl: Run) -> None:
-    """Each byte comes in time, the whole does not."""
+async def test_a_slow_body_times_out(contrailctl: Run) -> None:
+    """Each byte arrives in time, the whole body does not."""
 
     async def trickle(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -109,18 +109,18 @@ async def test_a_body_that_trickles_is_cut_at_the_deadline(contrailctl: Run) -> 
     failed(ended, f"{url}: timed out after 0.3 s")
 
 
-async def test_what_is_no_http_is_told(contrailctl: Run) -> None:
-    async with speaking(lambda writer: writer.write(b"SSH-2.0-x\r\n\r\n")) as url:
+async def test_a_server_without_http_is_reported(contrailctl: Run) -> None:
+    async with serve_bytes(lambda writer: writer.write(b"SSH-2.0-x\r\n\r\n")) as url:
         ended = await contrailctl("--manager", url, "get", "pods")
     assert ended.status == 1
     assert ended.err.startswith(f"contrailctl: {url}: not an HTTP response: ")
 
 
-class TestWrongUse:
+class TestUsageErrors:
     @pytest.mark.parametrize(
         "url", ["127.0.0.1:8083", "https://h", "http:///x", "unix:/run/x", "http://h:port", "http://h:99999"]
     )
-    async def test_a_url_that_is_none_is_told(self, contrailctl: Run, url: str) -> None:
+    async def test_an_invalid_url(self, contrailctl: Run, url: str) -> None:
         ended = await contrailctl("--manager", url, "get", "pods")
         assert ended.status == 2
         assert ended.err.startswith(f"contrailctl: {url}: ")
@@ -140,25 +140,25 @@ class TestWrongUse:
             ["get", "pods", "--timeout", "soon"],
         ],
     )
-    async def test_argparse_tells_it(self, contrailctl: Run, argv: list[str]) -> None:
+    async def test_an_invalid_command_line(self, contrailctl: Run, argv: list[str]) -> None:
         ended = await contrailctl(*argv)
         assert ended.status == 2
         assert "contrailctl" in ended.err
 
     @pytest.mark.parametrize("time", ["x", "", "0", "-1", "nan", "inf", "1e6"])
-    async def test_a_time_that_is_none_is_told(self, contrailctl: Run, time: str) -> None:
+    async def test_an_invalid_timeout(self, contrailctl: Run, time: str) -> None:
         ended = await contrailctl("get", "pods", f"--timeout={time}")
         assert ended.status == 2
-        said = f"argument --timeout: '{time}' is not a number of seconds above 0 and below 1000000"
-        assert ended.err.splitlines()[-1].endswith(f"error: {said}")
+        message = f"argument --timeout: '{time}' is not a number of seconds above 0 and below 1000000"
+        assert ended.err.splitlines()[-1].endswith(f"error: {message}")
 
     async def test_help_and_version_are_no_failure(self, contrailctl: Run) -> None:
         assert (await contrailctl("--help")).status == 0
         assert (await contrailctl("--version")).out.startswith("contrailctl ")
 
 
-async def test_a_reader_that_has_seen_enough_is_no_failure(manager: str) -> None:
-    """As behind `| head`: the pipe is closed before the command writes."""
+async def test_a_closed_pipe_is_no_failure(manager: str) -> None:
+    """As with `| head`: the pipe is closed before the command writes."""
     program = "from contrailctl.cli import main; raise SystemExit(main())"
     read_end, write_end = os.pipe()
     os.close(read_end)
@@ -170,5 +170,5 @@ async def test_a_reader_that_has_seen_enough_is_no_failure(manager: str) -> None
         )
     finally:
         os.close(write_end)
-    _, said = await asyncio.wait_for(process.communicate(), 30)
-    assert (process.returncode, said) == (0, b"")
+    _, message = await asyncio.wait_for(process.communicate(), 30)
+    assert (process.returncode, message) == (0, b"")
