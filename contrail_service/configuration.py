@@ -1,7 +1,7 @@
 """Configuration files: YAML, read and validated as a whole at start, into a msgspec struct.
 
 The struct is the schema (`forbid_unknown_fields`, `rename="kebab"`); a violation is one message with the key's path. A
-key without a value has its default, as operators expect who comment out a value.
+key without a value has its default, as operators who comment out a value expect.
 """
 
 import re

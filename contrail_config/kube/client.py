@@ -52,7 +52,7 @@ class KubeClient:
         self._deadline = deadline
 
     def low_priority(self) -> "KubeClient":
-        """Returns a client that shares the connections, and whose writes yield to all others: see `RequestPriority`."""
+        """Returns a client on the same connections with low-priority writes: see `RequestPriority`."""
         return KubeClient(self._transport, deadline=self._deadline, low_priority=True)
 
     def authorization_failures(self) -> list[str]:
@@ -159,7 +159,7 @@ class KubeClient:
             except errors as error:
                 pause = backoff.next_pause(retry_after=error.retry_after)
                 if asyncio.get_running_loop().time() + pause > give_up:
-                    raise  # nobody would wait for the outcome of another attempt
+                    raise  # another attempt would start after the deadline
             await asyncio.sleep(pause)
         return await attempt(*args, **kwargs)
 

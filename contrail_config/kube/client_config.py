@@ -33,7 +33,7 @@ class Credentials(Protocol):
         """Drops the cached credential, which the server rejected; returns False if the next one is the same."""
 
     async def close(self) -> None:
-        """Stops what fetches credentials; a later call of `current` starts it again."""
+        """Stops a running credential plugin; a later call of `current` starts it again."""
 
 
 class Tls(Protocol):

@@ -3,8 +3,8 @@
 As in client-go: it lists once, then watches from the list's resourceVersion. A watch that ends is resumed from the last
 version seen. If that version is gone (410), the watch fell silent, or an error is not transient, the objects are listed
 again; the difference to the cache is yielded as changes, including deletions with the last known state. Unchanged
-objects are not yielded again. The backoff grows until a watch works, not just a list: lists are what costs the server
-most, and they succeed even where every watch fails.
+objects are not yielded again. The backoff grows until a watch works, not just a list: lists cost the server most, and
+they succeed even where every watch fails.
 
 It is a single generator without a task or queue, so a slow consumer slows down the connection (backpressure) instead of
 filling memory. A consumer that stops in the middle and returns gets the changes that it has not seen. The cache keeps
