@@ -40,6 +40,7 @@ async def no_deletions() -> AsyncIterator[AsyncIterator[Deletion]]:
 
 
 async def _nothing() -> AsyncIterator[Deletion]:
+    # An async generator must contain a `yield`, though this future never resolves.
     never: asyncio.Future[list[Deletion]] = asyncio.get_running_loop().create_future()
     for deletion in await never:
         yield deletion

@@ -64,13 +64,14 @@ class EventRecorder:
         )
         if self._writer is None:
             self._writer = asyncio.create_task(self._write_backlog())
+        # A slow event log then slows reconciliation, which is better than unbounded memory.
         if len(self._backlog) >= _MAX_BACKLOG:
             await self.flush()
 
     async def flush(self) -> None:
         """Returns when all queued events are written or dropped."""
         if self._writer is not None:
-            await asyncio.shield(self._writer)
+            await asyncio.shield(self._writer)  # cancelling one waiter must not cancel the writer for all
 
     async def _write_backlog(self) -> None:
         try:
@@ -86,5 +87,6 @@ class EventRecorder:
             if result is None:
                 self._recorded.labels(event.reason).inc()
         if failures := [result for result in results if result is not None]:
+            # Many events tend to fail for one reason: one line for the batch, with a traceback only for bugs.
             bugs = [failure for failure in failures if not isinstance(failure, StoreError)]
             log.warning("%d events dropped: %s", len(failures), failures[0], exc_info=next(iter(bugs), None))

@@ -49,11 +49,12 @@ async def run_until_first_ends(*coroutines: Coroutine[Any, Any, None]) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(coroutine) for coroutine in coroutines]
+            # A task that fails also cancels this wait: the group handles that. A task that ends normally does not.
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 task.cancel()
     except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+        raise errors.exceptions[0] from None  # in order of failure: the others may follow from the first
 
 
 class Manager:
@@ -133,6 +134,7 @@ class Manager:
     async def idle(self) -> None:
         """Returns when nothing is left to do now, and all events are written; scheduled retries do not count."""
         queues = (*self.nads.queues, *self.pods.queues, self._chores)
+        # Work in one queue may add keys to another, so an idle queue proves nothing until all are.
         while any(len(queue) for queue in queues):
             for queue in queues:
                 await queue.idle()
@@ -166,13 +168,13 @@ class Manager:
     async def _handle(self, event: SourceEvent) -> None:
         match event:
             case Applied(object=Pod() as pod):
-                await self.nads.queue.idle()
+                await self.nads.queue.idle()  # rule 3: networks of earlier NADs exist before the pod is mapped
                 await self.pods.queue.shorter_than(_MAX_QUEUED)
                 self.pods.apply(pod)
             case Gone(object=Pod() as pod):
                 self.pods.gone(pod)
             case Applied(object=Nad() as nad):
-                await self.pods.queue.idle()
+                await self.pods.queue.idle()  # earlier pods may have to release the network that this NAD recreates
                 self.nads.apply(nad)
             case Gone(object=Nad() as nad):
                 await self.pods.queue.idle()
@@ -199,6 +201,7 @@ class Manager:
         await self.pods.queue.idle()
         if self._unready:
             self._unready = ""
+            # In the background: it may read all virtual machines, and the source should not wait for that.
             self._chores.add(_RELEASE_ORPHANS)
         if listed.complete:
             self.pods.sweep()
@@ -211,4 +214,4 @@ class Manager:
         await self._chores.close()
         await self.nads.close()
         await self.pods.close()
-        await self.recorder.flush()
+        await self.recorder.flush()  # last, since the work in progress records events

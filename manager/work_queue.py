@@ -72,6 +72,7 @@ class WorkQueue(Generic[K]):
         if timer := self._timers.pop(key, None):
             timer.cancel()
         if key in self._active:
+            # Two workers on one key would race, and the active one may have read an older state: run it once more.
             self._dirty.add(key)
         elif key not in self._queued:
             self._queued.add(key)
@@ -83,7 +84,7 @@ class WorkQueue(Generic[K]):
         due = asyncio.get_running_loop().time() + delay
         timer = self._timers.get(key)
         if self._closed or key in self._queued or (timer is not None and timer.when() <= due):
-            return
+            return  # processed earlier anyway
         if timer is not None:
             timer.cancel()
         self._timers[key] = asyncio.get_running_loop().call_at(due, self.add, key)
@@ -100,7 +101,7 @@ class WorkQueue(Generic[K]):
     @asynccontextmanager
     async def paused(self) -> AsyncIterator[None]:
         """Finishes the keys being processed, and starts no other inside the context."""
-        self._pauses += 1
+        self._pauses += 1  # counted, since pauses may overlap
         try:
             while self._active:
                 await self.wait_for_change()
@@ -116,12 +117,13 @@ class WorkQueue(Generic[K]):
         self._queued.clear()
         for timer in self._timers.values():
             timer.cancel()
-        self._changed.set()
+        self._changed.set()  # for waiters in `idle` and `shorter_than`: dropped keys count no more
         while self._active:
             await self.wait_for_change()
 
     async def wait_for_change(self) -> None:
         """Returns when the next key has been processed, or the queue is closed."""
+        # Nothing is awaited between a caller's check and the clear, so no change can be missed.
         self._changed.clear()
         await self._changed.wait()
 
@@ -139,7 +141,7 @@ class WorkQueue(Generic[K]):
         except Exception as error:  # noqa: BLE001 - any failure is retried and must not affect other keys
             self._retry(key, error)
         else:
-            self._failures.pop(key, None)
+            self._failures.pop(key, None)  # only success resets the back-off, not an `add` in between
         finally:
             self._finish(key)
 

@@ -54,6 +54,7 @@ class AddressAllocator:
                 # An address was released while the store answered, before the pod was in the queue: that release did
                 # not requeue it.
                 self._requeue(pod)
+            # The store's error names the network; all networks of the request have different names.
             network = next(uuid for uuid, name in networks.items() if name == error.network)
             raise self._wait(pod, network, error) from error
         return [(request.owner, address) for request, address in zip(requests, addresses, strict=True)]

@@ -34,7 +34,7 @@ class HeldPorts:
         until = self._clock() + UNPLUGGED_HOLD
         for vmi_uuid, network_uuid in interfaces:
             self._ports[vmi_uuid] = _Port(network_uuid, until)
-            self._ports.move_to_end(vmi_uuid)
+            self._ports.move_to_end(vmi_uuid)  # assignment keeps the position of an existing key
 
     def pop(self, vmi_uuid: str) -> str | None:
         """Removes the interface and returns its network's uuid; None if it is not here."""

@@ -54,6 +54,7 @@ class NadController:
     def apply(self, nad: Nad) -> None:
         """Takes the NAD's current state."""
         before = self.records.get(nad.key)
+        # Every new list sends all NADs again; unchanged ones cost nothing.
         if before is None or before.nad != nad:
             ended = nad.key in self.ended
             self.records[nad.key] = NadRecord(nad, before, another_ended=ended, default_mtu=self._default_mtu)
@@ -71,7 +72,7 @@ class NadController:
     def sweep(self) -> None:
         """Retires networks of NADs that do not exist; to be called once the source has listed everything."""
         for network in self._catalogue.networks.values():
-            key = network.nad
+            key = network.nad  # None: the pod network, and networks of others
             if key is not None and key not in self.records and self._reconciler.own_network(key) == network:
                 self.queue.add(key)
 

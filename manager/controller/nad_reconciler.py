@@ -53,6 +53,7 @@ class NadReconciler:
         """Reconciles the store with the NAD, and returns what pods can use of it."""
         definition, own = record.definition, self.own_network(key)
         if definition is None:
+            # Its network stays, since pods may use it, but new pods wait until the NAD is corrected.
             return await self._refuse(record, Reason.NETWORK_INVALID, record.problem)
         if isinstance(definition, ForeignDefinition):
             await self.end(key)
@@ -62,13 +63,14 @@ class NadReconciler:
                 self._dependents[own.fq_name].add(key)
                 message = f"pods still use the old network {own.name}: the new one is created when the last is gone"
                 return await self._refuse(record, Reason.NETWORK_STILL_IN_USE, message)
-            own = None
+            own = None  # deleted just now: create the new one
         served = await self._serve(key, record, definition, own)
         record.replaces = False
         return served
 
     async def end(self, key: str) -> None:
         """Retires the network that a NAD of this name created, if there is one."""
+        # A network whose write was not confirmed may exist too, although the catalogue does not have it.
         if own := self.own_network(key) or self._networks.unconfirmed(self._name(key)):
             await self._networks.retire(own)
 
@@ -119,8 +121,9 @@ class NadReconciler:
             return await self._refuse(record, Reason.NETWORK_FORBIDDEN, message)
         self._dependents[reference].add(key)
         if reference in self._catalogue.networks:
-            record.reported = None
+            record.reported = None  # a later problem is reported again
         else:
+            # Reported only if it still dangles later: at start the other NAD may simply not be reconciled yet.
             self._check_reference(key)
         return ServedNad(config_name, reference)
 
@@ -143,12 +146,13 @@ class NadReconciler:
             return served
         try:
             await self._write(record, wanted, own)
-        except ConflictError as error:
+        except ConflictError as error:  # somebody else created it, and the watch has not delivered that yet
             return await self._refuse(record, Reason.NETWORK_NAME_TAKEN, str(error))
         return served
 
     async def _write(self, record: NadRecord, wanted: VirtualNetwork, own: VirtualNetwork | None) -> None:
         record.reported = None
+        # The store chooses the vni when it creates a network, so it is no part of the comparison.
         if own is not None and own == msgspec.structs.replace(wanted, vni=own.vni):
             return
         kept = await self._networks.put(msgspec.structs.replace(wanted, vni=own.vni if own else 0))

@@ -67,9 +67,10 @@ class NetworkTable:
     async def retire(self, network: VirtualNetwork) -> bool:
         """Deletes an own network, or closes it to new pods while it has interfaces; returns whether it is deleted."""
         retired = msgspec.structs.replace(network, retired=True)
-        self._note(retired)
+        self._note(retired)  # first, so that pods mapped during the writes below do not get it
         # Until the deletion is confirmed: another manager may have created the network again.
         self._unconfirmed[network.fq_name] = retired
+        # Stored as retired before the deletion is tried: a manager that is killed in between leaves it closed.
         await self._store.put_network(retired)
         try:
             await self._store.delete_network(network.uuid)
@@ -86,6 +87,8 @@ class NetworkTable:
             self._on_change(name)
 
     def _take(self, kind: ChangeType, network: VirtualNetwork) -> None:
+        # Changes of own networks are ignored: they are known from the writes, and a delayed event of the watch must not
+        # replace a newer state. Only the end of a retired one counts, since the store may delete it by itself.
         known = self._networks.get(network.fq_name)
         foreign = network.nad is None and network.uuid != self._pod_network
         if kind is ChangeType.DELETED:

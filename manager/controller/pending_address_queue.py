@@ -38,6 +38,7 @@ class PendingAddressQueue:
         if self._network_of.get(pod) == network:
             return
         self._dequeue(pod)
+        # The arrival outlives a move to another queue: only `leave` forgets it.
         arrival = self._arrivals.setdefault(pod, next(self._next_arrival))
         bisect.insort(self._queues.setdefault(network, []), (arrival, pod))
         self._network_of[pod] = network
@@ -62,4 +63,4 @@ class PendingAddressQueue:
         if not queue:
             del self._queues[network]
         elif position == 0:
-            self._requeue(queue[0][1])
+            self._requeue(queue[0][1])  # the new head may allocate now

@@ -112,6 +112,7 @@ class PodController:
             record.set_assignment(vm)
             record.unverified = vm
             self.claims.claim(key, [uid_dependency(vm.uuid), *requested_macs(vm)])
+        # Before any pod is reconciled: otherwise a new pod could get an address that a running pod uses.
         await recover_addresses(self._store, own)
         await self._load_held_ports()
 
@@ -130,7 +131,7 @@ class PodController:
         key, pod = pod.key, with_network_annotations_only(pod)
         record = self.records.setdefault(key, PodRecord(None, first_seen=0.0))
         if record.pod != pod:
-            if record.pod is None or record.pod.uid != pod.uid:
+            if record.pod is None or record.pod.uid != pod.uid:  # another pod, whose events are its own
                 record.first_seen = self._clock()
                 record.outcome = UNTRIED
             record.pod, record.ended_uid = pod, None
@@ -141,7 +142,7 @@ class PodController:
         record = self.records.get(pod.key)
         if record is not None and (record.pod is None or record.pod.uid == pod.uid):
             record.pod = None
-            if pod.gone:
+            if pod.gone:  # not merely deleted: the sandbox is known to be removed
                 record.ended_uid = pod.uid
             self.queue.add(pod.key)
 
@@ -223,6 +224,8 @@ class PodController:
 
     def _released(self, networks: Iterable[str]) -> None:
         for network_uuid in networks:
+            # A retired network may be deletable now. The allocator requeues one pod per network, in order of arrival;
+            # pods that request a certain address are requeued all, since only the store knows which one is free.
             self._network_released(network_uuid)
             self.allocator.released(network_uuid)
             self.requeue_dependents(address_dependency(network_uuid))

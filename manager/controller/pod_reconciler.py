@@ -72,6 +72,7 @@ class PodReconciler:
 
     async def reconcile(self, key: str, record: PodRecord) -> bool:
         """Reconciles the pod of this name; returns whether it is gone and nothing is held for it."""
+        # First, since everything below depends on whether the store holds something for the pod.
         await self._writer.adopt_unconfirmed(record)
         if self._static_pods.awaits_mirror(key, record):
             return False
@@ -83,7 +84,7 @@ class PodReconciler:
             self._pending.leave(key)
             self._allocator.leave(key)
             self._static_pods.forget(key)
-            return record.pod is None
+            return record.pod is None  # false if the source sent a successor during the release
         if pod.host_network:
             await self._conclude(key, record, pod, HOST_NETWORK)
         elif record.assignment is not None:
@@ -112,7 +113,7 @@ class PodReconciler:
             await self._defer(key, record, pod, error)
         except StoreRejectedError as error:
             await self._conclude(key, record, pod, Outcome(PodState.WAITING, Reason.WRITE_REFUSED, str(error)))
-            raise
+            raise  # the work queue retries with back-off
         else:
             if not was_assigned:
                 self._observe_assignment(self._clock() - record.first_seen)
@@ -154,6 +155,7 @@ class PodReconciler:
         """Returns what the pod requests now and does not have; None also if its own networks no longer exist."""
         first = vm.interfaces[0]
         try:
+            # With its own first network as the fallback: a later selection by the namespace is no change of the pod.
             resolved = self._resolve(pod, fallback=first.network if first.nad is None else None)
             return describe_change(vm, resolved.interfaces)
         except PodRefusedError as error:
@@ -169,6 +171,7 @@ class PodReconciler:
     async def _conclude(self, key: str, record: PodRecord, pod: Pod, outcome: Outcome) -> None:
         """Records the outcome, and reports it as an event if it differs from the last one."""
         self._pending.wait(key, outcome.dependencies)
+        # A pod keeps its position in the queue for addresses only while that is what it waits for.
         if outcome.state is not PodState.WAITING or outcome.reason is not Reason.ADDRESSES_EXHAUSTED:
             self._allocator.leave(key)
         changed = outcome != record.outcome

@@ -56,6 +56,7 @@ class PodWriter:
         self._claim(key, pod, resolved)
         addresses = await self._allocate(key, pod, resolved, record)
         vm = build_virtual_machine(pod, resolved.interfaces, addresses, cluster=self._cluster)
+        # Before the write: it may take effect even if it fails.
         record.unconfirmed = record.unconfirmed and record.unconfirmed._replace(written=True)
         await self._store.put_virtual_machine(vm)
         record.unconfirmed = None
@@ -72,6 +73,7 @@ class PodWriter:
         except NotFoundError:
             return
         existing = {interface.uuid for interface in vm.interfaces}
+        # Another manager may have written fewer interfaces than this one allocated addresses for.
         await self._release({owner: uuid for owner, uuid in unconfirmed.owners.items() if owner not in existing})
         record.unconfirmed = None
         record.set_assignment(vm)
@@ -140,15 +142,16 @@ class PodWriter:
         requests = tuple(address_requests(pod.uid, resolved.interfaces))
         before = record.unconfirmed
         if before is not None:
+            # The annotations changed since: addresses that are no longer requested must not be kept.
             changed = [request for request in before.requests if request not in requests]
             await self._release({request.owner: request.network_uuid for request in changed})
         record.unconfirmed = UnconfirmedAssignment(pod.uid, requests)
         try:
             return await self._allocator.allocate(key, requests, resolved.interfaces)
         except PodWaitsError:
-            if before is not None:
+            if before is not None:  # the earlier allocation may have succeeded
                 await self.release_unconfirmed(record)
-            record.unconfirmed = None  # all or none: nothing was allocated
+            record.unconfirmed = None  # all or none: this one allocated nothing
             raise
 
     async def _release(self, owners: Mapping[str, str]) -> None:

@@ -45,6 +45,7 @@ class _Reports:
         """Adds a report, and returns when its uninterrupted series began."""
         while self._times and next(iter(self._times.values()))[1] < now - REPORT_WINDOW:
             self._times.popitem(last=False)
+        # Popped and inserted again, so that the order stays that of the last report.
         first, _ = self._times.pop(vmi_uuid, (now, now))
         self._times[vmi_uuid] = (first, now)
         return first
@@ -75,6 +76,7 @@ class StaticPods:
         absence = self._absences.get(key)
         if absence is None:
             absence = self._add(key, assignment)
+        # The absence is kept until the release succeeded: a failing store must not restart the timeout.
         left = absence.since + MIRROR_TIMEOUT - self._clock()
         if left <= 0:
             return False

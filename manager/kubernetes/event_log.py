@@ -118,6 +118,7 @@ class KubernetesEventLog:
         """Returns the decodable events of all managers, oldest `last_seen` first. Raises StoreUnavailableError."""
         chosen = {"reportingComponent": COMPONENT, "involvedObject.kind": kind, "involvedObject.name": name}
         chosen |= {"involvedObject.namespace": namespace}
+        # The API server evaluates field selectors, so events of other components are not transferred.
         fields = ",".join(f"{key}={value}" for key, value in chosen.items() if value is not None)
         try:
             found = await self._client.list_each(EVENTS, Selector(namespace=namespace or "", fields=fields))
@@ -135,7 +136,7 @@ class KubernetesEventLog:
             return await self._count(body, known)
         try:
             return await self._create(body)
-        except KubeExistsError:
+        except KubeExistsError:  # written by an earlier manager, or dropped from the cache
             metadata = body.metadata
             return await self._count(body, await self._client.get(EVENTS, metadata.name, namespace=metadata.namespace))
 

@@ -54,7 +54,7 @@ class Informer(Generic[T]):
         """Stops following until the next relist."""
         if self._task is not None:
             self._task.cancel()
-            await asyncio.wait([self._task])
+            await asyncio.wait([self._task])  # does not raise: `on_end` has reported an error
 
     async def _follow(self) -> None:
         async with self._reflector.changes() as changes:

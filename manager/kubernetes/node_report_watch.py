@@ -140,6 +140,7 @@ class NodeReportWatch:
         if item is None:
             return
         metadata = item.metadata
+        # The version is a precondition: a report that was updated in the meantime is not removed.
         try:
             await self._client.delete(
                 CONTRAIL_NODES, node, uid=metadata.uid, resource_version=metadata.resource_version

@@ -74,5 +74,6 @@ def _names(annotations: type[msgspec.Struct]) -> list[tuple[str, str]]:
 
 
 def _config_text(spec: Any) -> str | None:
+    # CRDs of others may admit any type here.
     value = spec.get("config") if isinstance(spec, dict) else spec
     return value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()

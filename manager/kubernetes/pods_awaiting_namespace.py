@@ -40,7 +40,7 @@ class PodsAwaitingNamespace:
     def put(self, pod: PodObject) -> None:
         """Adds the pod, or replaces its state."""
         namespace = pod.metadata.namespace
-        if namespace not in self._waiting:
+        if namespace not in self._waiting:  # one timer per namespace, so that later pods do not extend the wait
             loop = asyncio.get_running_loop()
             self._timers[namespace] = loop.call_later(self._timeout, self._time_out, namespace)
         self._waiting.setdefault(namespace, {})[pod.metadata.name] = pod

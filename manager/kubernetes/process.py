@@ -91,7 +91,9 @@ async def _serve(
 async def lead(cluster: Cluster, store: KubernetesStore, manager: Manager) -> None:
     """Runs the manager while this process leads; work in progress is written before another process may lead."""
     try:
+        # Only a leader writes CRDs; a standby must not touch the cluster.
         uids = await ensure_crds(cluster.client)
+        # First: outdated reports on static pods are recognised only if they are delivered before the manager starts.
         async with cluster.node_reports.running():
             await run_until_first_ends(manager.run(), monitor_crds(cluster.client, uids, interval=_CRD_CHECK_INTERVAL))
     finally:

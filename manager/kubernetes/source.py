@@ -53,6 +53,7 @@ class KubernetesSource:
     ) -> None:
         timings = timings or ReflectorTimings()
         self._timeout = timeout
+        # Unbounded: networks must never be blocked, since a list of pods waits for them. Pods: see `_wait_for_space`.
         self._queue: asyncio.Queue[SourceEvent | BaseException] = asyncio.Queue()
         self._taken = asyncio.Event()
         nads = Reflector(client, NADS, timings=timings, before_list=nad_crd.ensure)
@@ -105,7 +106,7 @@ class KubernetesSource:
                 yield stream
         finally:
             pods.cancel()
-            await asyncio.wait([pods])
+            await asyncio.wait([pods])  # unlike `await pods`, it does not raise: `_fail` has reported the error
             for kind in self._networks:
                 await kind.stop()
             self._awaiting_namespace.close()
@@ -134,7 +135,7 @@ class KubernetesSource:
 
     async def _list_networks(self) -> None:
         """Relists networks; returns when they are listed, or, with an earlier list, on timeout."""
-        self._pods_complete = None
+        self._pods_complete = None  # no `Listed` before the end of the list of pods that begins after this
         for kind in self._networks:
             await kind.relist()
         try:
@@ -159,7 +160,7 @@ class KubernetesSource:
 
     def _send_namespace(self, change: Change[NamespaceObject]) -> None:
         self._send(NAMESPACES, make_namespace, change)
-        if isinstance(change, Added):
+        if isinstance(change, Added):  # after the namespace itself was queued
             self._awaiting_namespace.release(change.object.metadata.name)
 
     def _send_awaited(self, pod: PodObject) -> None:

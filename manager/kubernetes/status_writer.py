@@ -65,6 +65,7 @@ class StatusWriter:
             return  # queued again during its write, which has written this very state
         if (pod := self._pod_of(vm)) is not None:
             await self._patch(pod, {STATUS_KEY: network_status(vm)})
+        # Another state may have been queued during the write: that one stays due.
         if self._due.get(uuid) is vm:
             del self._due[uuid]
 

@@ -134,10 +134,10 @@ async def _check_pods(running: RunningManager, pods: list[Pod]) -> None:
         view = await running.view(pod)
         assert view.uid == pod.uid
         assert (view.state is PodState.READY) == (pod.uid in machines)
-        assert view.state is PodState.READY or _cannot_be_served(running, pod), view
+        assert view.state is PodState.READY or _is_unsatisfiable(running, pod), view
 
 
-def _cannot_be_served(running: RunningManager, pod: Pod) -> bool:
+def _is_unsatisfiable(running: RunningManager, pod: Pod) -> bool:
     try:
         resolve_interfaces(pod, catalogue=running.manager.catalogue, configuration=CONFIGURATION)
     except MappingError:

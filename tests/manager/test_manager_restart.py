@@ -24,51 +24,45 @@ PODS = [make_pod(f"web-{number}", networks="net-a,net-b") for number in range(5)
 
 
 @pytest.fixture
-async def machines(store: SqliteStore) -> list[VirtualMachine]:
+async def vms(store: SqliteStore) -> list[VirtualMachine]:
     """Five assigned pods; their manager has ended."""
     async with running_manager(store) as before:
         await before.send_list(NET_A, NET_B, *PODS)
         return await store.virtual_machines()
 
 
-async def test_existing_pods_keep_exactly_their_assignment(
-    machines: list[VirtualMachine], running: RunningManager
-) -> None:
+async def test_existing_pods_keep_exactly_their_assignment(vms: list[VirtualMachine], running: RunningManager) -> None:
     await running.send_list(NET_A, NET_B, *reversed(PODS))
-    assert await running.store.virtual_machines() == machines
+    assert await running.store.virtual_machines() == vms
     assert await running.reasons(PODS[0]) == ["InterfacesAssigned"]
     assert (await running.view(PODS[0])).state is PodState.READY
 
 
-async def test_pods_deleted_in_the_meantime_are_released(
-    machines: list[VirtualMachine], running: RunningManager
-) -> None:
+async def test_pods_deleted_in_the_meantime_are_released(vms: list[VirtualMachine], running: RunningManager) -> None:
     await running.send_list(NET_A, NET_B, *PODS[:2])
-    assert await running.store.virtual_machines() == machines[:2]
+    assert await running.store.virtual_machines() == vms[:2]
     assert await running.allocated_count() == 2 * 3
 
 
-async def test_an_incomplete_list_releases_nothing(machines: list[VirtualMachine], running: RunningManager) -> None:
+async def test_an_incomplete_list_releases_nothing(vms: list[VirtualMachine], running: RunningManager) -> None:
     await running.send_list(NET_A, complete=False)
-    assert await running.store.virtual_machines() == machines
+    assert await running.store.virtual_machines() == vms
     assert len(await running.store.networks()) == 3
     assert running.manager.readiness() == []
     await running.send_list(NET_A, PODS[0])
-    assert await running.store.virtual_machines() == machines[:1]
+    assert await running.store.virtual_machines() == vms[:1]
     assert [network.nad for network in await running.store.networks()] == ["blue/net-a", "blue/net-b", None]
 
 
 async def test_pods_of_a_renamed_node_are_moved_to_it_unchanged(
-    machines: list[VirtualMachine], running: RunningManager
+    vms: list[VirtualMachine], running: RunningManager
 ) -> None:
     """In a folder of manifests, a pod that names no node runs on the host, whose name may change."""
     await running.send_list(NET_A, NET_B, *(msgspec.structs.replace(pod, node="renamed") for pod in PODS))
-    assert await running.store.virtual_machines() == [
-        msgspec.structs.replace(each, node="renamed") for each in machines
-    ]
+    assert await running.store.virtual_machines() == [msgspec.structs.replace(each, node="renamed") for each in vms]
 
 
-@pytest.mark.usefixtures("machines")
+@pytest.mark.usefixtures("vms")
 @pytest.mark.parametrize("network", ["nonsense", reference("k8s-blue", "typo"), reference("k8s-blue", NET_A_NETWORK)])
 async def test_a_later_selection_by_the_namespace_is_not_reported(running: RunningManager, network: str) -> None:
     await running.send_list(make_namespace(network=network), NET_A, NET_B, *PODS)
@@ -76,7 +70,7 @@ async def test_a_later_selection_by_the_namespace_is_not_reported(running: Runni
 
 
 async def test_a_pod_with_a_virtual_machine_of_another_cluster_name_gets_no_other(
-    machines: list[VirtualMachine], store: SqliteStore
+    vms: list[VirtualMachine], store: SqliteStore
 ) -> None:
     running = RunningManager(store, ManagerConfiguration(cluster_name="other"))
     running.scripted.send(Applied(PODS[0]))
@@ -84,10 +78,10 @@ async def test_a_pod_with_a_virtual_machine_of_another_cluster_name_gets_no_othe
         ConfigurationError, match=r"cannot be 'other': the .* of pod blue/web-0 belongs to cluster 'k8s'"
     ):
         await asyncio.wait_for(running.manager.run(), DEADLINE)
-    assert await store.virtual_machines() == machines
+    assert await store.virtual_machines() == vms
 
 
-@pytest.mark.usefixtures("machines")
+@pytest.mark.usefixtures("vms")
 async def test_a_pod_recreated_in_the_meantime_gets_a_list_of_its_own(running: RunningManager) -> None:
     again = make_pod("web-0", networks="net-a", generation=2)
     await running.send_list(NET_A, NET_B, again, *PODS[1:])
@@ -96,22 +90,22 @@ async def test_a_pod_recreated_in_the_meantime_gets_a_list_of_its_own(running: R
     assert await running.allocated_count() == 2 + 4 * 3
 
 
-@pytest.mark.usefixtures("machines")
+@pytest.mark.usefixtures("vms")
 async def test_a_pod_that_ended_in_the_meantime_is_released(running: RunningManager) -> None:
     await running.send_list(NET_A, NET_B, make_pod("web-0", gone=True), *PODS[1:])
     assert len(await running.store.virtual_machines()) == 4
 
 
 async def test_a_change_of_networks_in_the_meantime_is_reported(
-    machines: list[VirtualMachine], running: RunningManager
+    vms: list[VirtualMachine], running: RunningManager
 ) -> None:
     changed = make_pod("web-0", networks="net-b")
     await running.send_list(NET_A, NET_B, changed, *PODS[1:])
-    assert await running.store.virtual_machines() == machines
+    assert await running.store.virtual_machines() == vms
     assert await running.reasons(changed) == ["InterfacesAssigned", "NetworksChanged"]
 
 
-@pytest.mark.usefixtures("machines")
+@pytest.mark.usefixtures("vms")
 async def test_networks_whose_nad_was_deleted_in_the_meantime_go_with_their_last_pod(running: RunningManager) -> None:
     await running.send_list(NET_A, *PODS[:2])
     assert await running.reasons(PODS[0]) == ["InterfacesAssigned"]
@@ -122,13 +116,11 @@ async def test_networks_whose_nad_was_deleted_in_the_meantime_go_with_their_last
     await running.wait_until_network_deleted("k8s-net-b-pod-network")
 
 
-async def test_one_uid_under_another_name_is_another_pod(
-    machines: list[VirtualMachine], running: RunningManager
-) -> None:
+async def test_one_uid_under_another_name_is_another_pod(vms: list[VirtualMachine], running: RunningManager) -> None:
     renamed = make_pod("renamed", uid=PODS[0].uid)
     await running.send_list(NET_A, NET_B, renamed, *PODS[1:])
     machine = await running.wait_for(lambda machine: machine.pod == "renamed")
-    assert machine.uuid == machines[0].uuid
+    assert machine.uuid == vms[0].uuid
     await running.idle()
     assert len(await running.store.virtual_machines()) == 5
 
@@ -143,7 +135,7 @@ async def test_virtual_machines_of_another_cluster_are_left_alone(store: SqliteS
 
 
 async def test_a_requested_mac_stays_claimed_after_a_restart(
-    machines: list[VirtualMachine], running: RunningManager
+    vms: list[VirtualMachine], running: RunningManager
 ) -> None:
     """A requested MAC stays claimed although the manager that assigned it has ended."""
     await running.send_list(NET_A, NET_B, *PODS)
@@ -153,23 +145,23 @@ async def test_a_requested_mac_stays_claimed_after_a_restart(
     async with running_manager(running.store) as after:
         await after.send_list(NET_A, NET_B, *PODS, asked, again)
         assert (await after.view(again)).reason == "MacAddressTaken"
-    assert machines
+    assert vms
 
 
 class TestPodNetwork:
     """The pod network follows the configuration, as far as existing pods allow."""
 
     async def test_a_family_can_be_added_and_other_settings_changed(
-        self, machines: list[VirtualMachine], start: Start
+        self, vms: list[VirtualMachine], start: Start
     ) -> None:
         settings = PodNetworkSettings(subnets=("10.32.0.0/12", "fd00:32::/64"), mtu=1400)
         running = await start(ManagerConfiguration(pod_network=settings))
         new = make_pod("new")
         await running.send_list(NET_A, NET_B, *PODS, new)
         assert [address.family for address in (await running.vm(new)).interfaces[0].addresses] == [4, 6]
-        assert (await running.vm(PODS[0])) == machines[0]
+        assert (await running.vm(PODS[0])) == vms[0]
 
-    @pytest.mark.usefixtures("machines")
+    @pytest.mark.usefixtures("vms")
     @pytest.mark.parametrize(
         ("settings", "key"),
         [
@@ -232,9 +224,9 @@ async def test_a_manager_killed_between_any_two_store_calls_is_followed_by_a_cor
         await interrupted.reached.wait()
     running = await start()
     await running.send_list(NET_A, NET_B, *PODS[1:])
-    machines = await store.virtual_machines()
-    assert [machine.uuid for machine in machines] == [pod.uid for pod in PODS[1:]]
-    assert all(len(machine.interfaces) == 3 for machine in machines)
+    vms = await store.virtual_machines()
+    assert [machine.uuid for machine in vms] == [pod.uid for pod in PODS[1:]]
+    assert all(len(machine.interfaces) == 3 for machine in vms)
     assert await running.allocated_count() == 4 * 3
     _abandon(task)
 

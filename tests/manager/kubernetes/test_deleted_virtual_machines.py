@@ -36,7 +36,7 @@ async def served(objects: ClusterObjects, server: FakeApiServer, name: str) -> V
     return kept_machines(server)[uid]
 
 
-async def passed(objects: ClusterObjects, server: FakeApiServer) -> None:
+async def wait_until_processed(objects: ClusterObjects, server: FakeApiServer) -> None:
     """Returns when all deletions until now are processed: another one after them has been."""
     machine = await served(objects, server, "mark")
     server.remove(MACHINE_KIND, "mark", namespace="blue")
@@ -86,7 +86,7 @@ class TestNoRequest:
             machine = await served(objects, server, "web-0")
             objects.remove_pod("web-0")
             await eventually(lambda: machine.uuid not in kept_machines(server))
-            await passed(objects, server)
+            await wait_until_processed(objects, server)
             life = Counter(f"{verb} virtualmachines" for verb in ("create", "get", "delete"))
             assert requests_since(server, before) == life + MARK
 
@@ -96,7 +96,7 @@ class TestNoRequest:
             before = len(server.requests)
             objects.remove_pod("web-0")
             machine = await served(objects, server, "web-0")
-            await passed(objects, server)
+            await wait_until_processed(objects, server)
             succession = Counter(f"{verb} virtualmachines" for verb in ("get", "delete", "create"))
             assert requests_since(server, before) == succession + MARK
             assert machine.uuid in kept_machines(server)
@@ -110,7 +110,7 @@ class TestNoRequest:
         async with managed():
             before = len(server.requests)
             server.remove(MACHINE_KIND, "theirs", namespace="blue")
-            await passed(objects, server)
+            await wait_until_processed(objects, server)
             assert requests_since(server, before) == MARK
 
 
@@ -123,7 +123,7 @@ async def test_virtual_machines_deleted_by_the_garbage_collector_are_not_restore
             await served(objects, server, f"web-{number}")
             objects.remove_pod(f"web-{number}")
             objects.collect_garbage()
-        await passed(objects, server)
+        await wait_until_processed(objects, server)
         await eventually(lambda: [machine.pod for machine in kept_machines(server).values()] == ["mark"])
 
 

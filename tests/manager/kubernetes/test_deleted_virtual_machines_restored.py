@@ -32,7 +32,7 @@ async def served(objects: ClusterObjects, server: FakeApiServer, name: str = "we
     return kept_machines(server)[uid]
 
 
-async def passed(objects: ClusterObjects, server: FakeApiServer) -> None:
+async def wait_until_processed(objects: ClusterObjects, server: FakeApiServer) -> None:
     """Returns when the manager has processed all earlier changes."""
     uid = objects.add_pod("mark")
     await eventually(lambda: objects.status("mark") is not None)
@@ -127,7 +127,7 @@ class TestRestoredUnchanged:
         async with managed():
             machine = await served(objects, server)
             objects.remove_nad("net-a")
-            await passed(objects, server)
+            await wait_until_processed(objects, server)
             remove(server)
             await eventually(is_there, server, machine)
 
@@ -137,7 +137,7 @@ class TestRestoredUnchanged:
         async with managed():
             machine = await served(objects, server)
             objects.change_pod("web-0", {"metadata": {"annotations": {NETWORKS_KEY: "net-b"}}})
-            await passed(objects, server)
+            await wait_until_processed(objects, server)
             remove(server)
             await eventually(is_there, server, machine)
 
@@ -149,7 +149,7 @@ class TestRestoredUnchanged:
             machine = await served(objects, server)
             for _, name in list(server.storage.objects(BLOCK_KIND)):
                 server.remove(BLOCK_KIND, name, namespace="")
-            await passed(objects, server)
+            await wait_until_processed(objects, server)
             remove(server)
             await eventually(lambda: machine.uuid in kept_machines(server))
             made = kept_machines(server)[machine.uuid]
@@ -198,7 +198,7 @@ class TestRestoredDespiteFaults:
             server.faults.lost_answers_of = ["virtualmachines"]
             remove(server)
             await eventually(is_there, server, machine)
-            await passed(objects, server)
+            await wait_until_processed(objects, server)
             assert machine_history(server, machine.uuid)[-1] == machine
 
     async def test_while_the_watch_is_cut(
@@ -216,7 +216,7 @@ class TestRestoredDespiteFaults:
         """Virtual machines are then listed and compared with the expected ones."""
         async with managed():
             machine = await served(objects, server)
-            await passed(objects, server)
+            await wait_until_processed(objects, server)
             others = kept_machines(server).keys() - {machine.uuid}
             remove(server)
             before = len(server.requests)

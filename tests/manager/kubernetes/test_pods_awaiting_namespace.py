@@ -63,7 +63,7 @@ async def test_a_pod_of_a_new_namespace_is_sent_after_it(
     recorded = await follow_and_cut(namespaces, follow, server)
     objects.add_namespace("red", **{NETWORK_KEY: "{}"})
     objects.add_pod("web-0", namespace="red")
-    await passed(recorded, objects, "other")
+    await wait_until_processed(recorded, objects, "other")
     assert "+pod web-0" not in recorded.lines()
     namespaces.restore()
     await recorded.until(lambda: "+pod web-0" in recorded.lines())
@@ -77,12 +77,12 @@ async def test_a_pod_changed_while_it_waits_is_sent_in_its_newest_state(
     recorded = await follow_and_cut(namespaces, follow, server)
     objects.add_namespace("red")
     objects.add_pod("web-0", namespace="red")
-    await passed(recorded, objects, "other-1")
+    await wait_until_processed(recorded, objects, "other-1")
     objects.change_pod("web-0", LABEL, namespace="red")
-    await passed(recorded, objects, "other-2")
+    await wait_until_processed(recorded, objects, "other-2")
     namespaces.restore()
     await recorded.until(lambda: "+pod web-0" in recorded.lines())
-    await passed(recorded, objects, "other-3")
+    await wait_until_processed(recorded, objects, "other-3")
     assert about(recorded, "red", "web-0") == ["+red", "+web-0"]
     assert recorded.pod("web-0").annotations == LABEL["metadata"]["annotations"]
 
@@ -96,7 +96,7 @@ async def test_a_pod_deleted_while_it_waits_is_never_sent_as_existing(
         objects.add_pod(name, namespace="red")
         objects.remove_pod(name, namespace="red")
     second = objects.add_pod("web-1", namespace="red")
-    await passed(recorded, objects, "other")
+    await wait_until_processed(recorded, objects, "other")
     assert about(recorded, "web-0", "web-1") == ["-web-0", "-web-1"]
     namespaces.restore()
     await recorded.until(lambda: "+pod web-1" in recorded.lines())
@@ -160,7 +160,7 @@ async def test_listed_is_sent_only_when_no_pod_waits(
 
     monkeypatch.setattr(server.faults, "hold_up", come_between)
     recorded = await follow()
-    await passed(recorded, objects, "other")
+    await wait_until_processed(recorded, objects, "other")
     assert recorded.lists == []
     objects.remove_pod("web-1", namespace="red")
     await recorded.until(lambda: "-pod web-1" in recorded.lines())
@@ -199,7 +199,7 @@ async def test_a_pod_gets_the_network_that_its_new_namespace_selects(
         assert kept_machines(server)[uid].interfaces[0].network[2] == "k8s-net-a-pod-network"
 
 
-async def passed(recorded: RecordedSource, objects: ClusterObjects, name: str) -> None:
+async def wait_until_processed(recorded: RecordedSource, objects: ClusterObjects, name: str) -> None:
     """Returns when a new pod of a known namespace is sent, and so all earlier changes."""
     objects.add_pod(name)
     await recorded.until(lambda: f"+pod {name}" in recorded.lines())

@@ -129,10 +129,10 @@ async def test_a_connection_cut_at_any_byte_loses_nothing(
         server.faults.cuts = [number * 37] * 3
         server.end_watches()
         objects.add_pod(f"web-{number}")
-        await recorded.until(partial(_was_told, recorded, f"+pod web-{number}"))
+        await recorded.until(partial(_was_sent, recorded, f"+pod web-{number}"))
     pods = [line for line in recorded.lines() if line.startswith("+pod")]
     assert pods == [f"+pod web-{number}" for number in range(40)]
 
 
-def _was_told(recorded: RecordedSource, line: str) -> bool:
+def _was_sent(recorded: RecordedSource, line: str) -> bool:
     return line in recorded.lines()

@@ -31,7 +31,7 @@ async def served(objects: ClusterObjects, server: FakeApiServer) -> VirtualMachi
     return kept_machines(server)[UUID]
 
 
-async def passed(objects: ClusterObjects, server: FakeApiServer, name: str) -> None:
+async def wait_until_processed(objects: ClusterObjects, server: FakeApiServer, name: str) -> None:
     """Returns when the manager has processed all earlier changes."""
     uid = objects.add_pod(name)
     await eventually(lambda: uid in kept_machines(server))
@@ -46,7 +46,7 @@ async def test_a_static_pod_keeps_its_list_when_its_mirror_is_recreated(
         machine = await served(objects, server)
         for number in range(3):
             objects.remove_pod(NAME)
-            await passed(objects, server, f"other-{number}")
+            await wait_until_processed(objects, server, f"other-{number}")
             assert kept_machines(server)[UUID] == machine
             uids.add(add_mirror(objects))
             assert await served(objects, server) == machine
@@ -85,7 +85,7 @@ async def test_the_next_manager_waits_for_the_mirror_too(
         machine = await served(objects, server)
         objects.remove_pod(NAME)
     async with managed():
-        await passed(objects, server, "other-1")
+        await wait_until_processed(objects, server, "other-1")
         assert kept_machines(server)[UUID] == machine
         add_mirror(objects)
         assert await served(objects, server) == machine
@@ -112,7 +112,7 @@ async def test_only_a_report_that_began_after_the_deletion_releases_the_pod(
         await eventually(lambda: objects.status("other") is not None)
         for name in (NAME, "other"):
             objects.remove_pod(name)
-        await passed(objects, server, "later")
+        await wait_until_processed(objects, server, "later")
         await node.write(report(UUID, other))
         await eventually(lambda: other not in kept_machines(server))
         assert kept_machines(server)[UUID] == machine
