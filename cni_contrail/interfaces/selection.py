@@ -43,7 +43,7 @@ def select_interface(
     for each in candidates:
         if _expected_ifname(each, served) == ifname:
             return each
-    # All candidates are of one NAD, so they are interchangeable.
+    # All fitting interfaces are of one NAD, so they are interchangeable.
     if len({_nad(each) for each in fitting}) == 1:
         return candidates[0]
     listed = ", ".join(f"{each} as {_expected_ifname(each, served)}" for each in fitting)

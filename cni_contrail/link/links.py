@@ -55,7 +55,7 @@ _INET, _INET6 = 2, 10
 
 _MAC_BYTES = 6
 _NO_INDEX = _INFO.pack(0, 0, 0, 0, 0)  # the link is identified by its name, or is new
-_ONE_QUEUE_EACH_WAY = number(_IFLA_NUM_TX_QUEUES, 1) + number(_IFLA_NUM_RX_QUEUES, 1)
+_ONE_QUEUE_PER_DIRECTION = number(_IFLA_NUM_TX_QUEUES, 1) + number(_IFLA_NUM_RX_QUEUES, 1)
 _VETH = attribute(_IFLA_INFO_KIND, b"veth")
 _ANNOUNCING = nested(_IFLA_AF_SPEC, nested(_INET, nested(_IFLA_INET_CONF, number(_ARP_NOTIFY, 1))))
 _WITHOUT_IPV6_ADDRESS = nested(_IFLA_AF_SPEC, nested(_INET6, attribute(_IFLA_INET6_ADDR_GEN_MODE, _NO_ADDRESS)))
@@ -86,11 +86,11 @@ def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
     """
     # Neither end is created up: its sysctls must be set first, and the kernel rejects IFF_UP for the peer (ENOTCONN).
     # A moved link waits for an RCU grace period (20 ms), so the peer is created in the sandbox right away.
-    sizes = packed_mtu(plan.mtu) + _ONE_QUEUE_EACH_WAY
+    sizes = packed_mtu(plan.mtu) + _ONE_QUEUE_PER_DIRECTION
     inner = packed_name(plan.name) + attribute(_IFLA_ADDRESS, packed_mac(plan.mac)) + sizes
     peer = _NO_INDEX + inner + number(_IFLA_NET_NS_FD, netns_fd)
     pair = nested(_IFLA_LINKINFO, _VETH, nested(_IFLA_INFO_DATA, nested(_VETH_INFO_PEER, peer)))
-    host = packed_name(plan.host_name) + attribute(_IFLA_ADDRESS, _any_mac()) + sizes
+    host = packed_name(plan.host_name) + attribute(_IFLA_ADDRESS, _random_mac()) + sizes
     body = _NO_INDEX + host + pair
     what = f"{plan.name}: create the link with MAC {plan.mac} and MTU {plan.mtu}"
     return Request(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, what)
@@ -136,8 +136,10 @@ def dump() -> Request:
 def parse_link(body: bytes) -> LinkInfo:
     """Parses an answer to `get` or `dump`."""
     index = _INFO.unpack_from(body)[2]
-    said = attributes(body[_INFO.size :])
-    return LinkInfo(index, _text(said, _IFLA_IFNAME), _text(said, _IFLA_IFALIAS), unpack_number(said[_IFLA_GROUP]))
+    values = attributes(body[_INFO.size :])
+    return LinkInfo(
+        index, _text(values, _IFLA_IFNAME), _text(values, _IFLA_IFALIAS), unpack_number(values[_IFLA_GROUP])
+    )
 
 
 def set_group(end: LinkRef, group: int) -> Request:
@@ -197,10 +199,10 @@ def packed_alias(alias: str) -> bytes:
     return attribute(_IFLA_IFALIAS, alias.encode())
 
 
-def _any_mac() -> bytes:
+def _random_mac() -> bytes:
     """Returns a random locally administered MAC address: udev leaves a MAC alone that was given at creation."""
     return b"\2" + os.urandom(_MAC_BYTES - 1)
 
 
-def _text(said: Mapping[int, bytes], kind: int) -> str:
-    return said.get(kind, b"").rstrip(b"\0").decode(errors="replace")
+def _text(values: Mapping[int, bytes], kind: int) -> str:
+    return values.get(kind, b"").rstrip(b"\0").decode(errors="replace")

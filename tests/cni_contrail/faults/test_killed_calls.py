@@ -5,6 +5,7 @@
 
 import json
 import subprocess
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -28,6 +29,7 @@ def kill_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[V
 
     def kill(point: str) -> None:
         running: list[subprocess.Popen[bytes]] = []
+        killed = threading.Event()
 
         def stop(seen: Seen) -> Reply | None:
             if (seen.method, point) == ("GET", "waiting"):
@@ -40,12 +42,14 @@ def kill_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[V
                 return None
             plugin.kill(running[0])
             running[0].wait(10)
+            killed.set()
             return None
 
         agent.before(stop)
         running.append(plugin.start(plugin.environment("ADD", pod)))
         running[0].communicate(json.dumps(plugin.config()).encode(), timeout=10)
         assert running[0].returncode
+        assert killed.wait(10)  # the call ends before its killer, in the agent's thread, has reaped the daemon
         agent.behave()
 
     return kill
