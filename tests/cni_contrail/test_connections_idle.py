@@ -14,7 +14,7 @@ from cni_contrail.deadline import Deadline
 from cni_contrail.errors import UnreachableError
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-PATIENCE = 5.0  # seconds
+TIMEOUT = 5.0  # seconds
 
 
 class KeepingServer:
@@ -47,7 +47,7 @@ class KeepingServer:
             threading.Thread(target=self._answer, args=(client,), daemon=True).start()
 
     def _answer(self, client: socket.socket) -> None:
-        with client, contextlib.suppress(ConnectionError):  # nobody wants the answer
+        with client, contextlib.suppress(ConnectionError):  # the client may close first
             for _ in range(self._at_most):
                 if not client.recv(65536):
                     return
@@ -63,7 +63,7 @@ def server(tmp_path: Path) -> Iterator[KeepingServer]:
 
 
 def asked(server: KeepingServer) -> HttpExchange:
-    return HttpExchange(server.endpoint, "GET", "/", b"", Deadline(PATIENCE))
+    return HttpExchange(server.endpoint, "GET", "/", b"", Deadline(TIMEOUT))
 
 
 def test_consecutive_requests_share_a_connection(server: KeepingServer) -> None:
@@ -95,7 +95,7 @@ def test_a_connection_closed_by_the_agent_is_not_reused(tmp_path: Path) -> None:
     server = KeepingServer(tmp_path, at_most=1)
     for _ in range(3):
         asked(server).response()
-        assert server.closed.acquire(timeout=PATIENCE)
+        assert server.closed.acquire(timeout=TIMEOUT)
     assert server.accepted == 3
     server.close()
 

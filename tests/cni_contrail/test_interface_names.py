@@ -29,16 +29,16 @@ def test_a_requested_name_is_used_except_at_index_0() -> None:
 
 
 @pytest.mark.parametrize("wished", ["eth0", "eth1"])
-def test_duplicate_names_are_rejected_with_both_interfaces(wished: str) -> None:
+def test_duplicate_names_are_rejected_with_both_interfaces(requested: str) -> None:
     vmis = make_vmis(3)
-    vmis[2] = vmis[2].annotated(interface=wished)
-    other = vmis[0] if wished == "eth0" else vmis[1]
+    vmis[2] = vmis[2].annotated(interface=requested)
+    other = vmis[0] if requested == "eth0" else vmis[1]
     with pytest.raises(PluginError) as caught:
         sandbox_names(served_list(vmis).interfaces, "eth0")
     assert caught.value.code == Code.INTERFACE_NAMES
     assert other.uuid in caught.value.message
     assert vmis[2].uuid in caught.value.message
-    assert wished in caught.value.message
+    assert requested in caught.value.message
 
 
 @pytest.mark.parametrize("name", ["0123456789abcdef", "a b", "a/b", "..", "a:b", "ääääääää"])

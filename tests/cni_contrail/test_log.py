@@ -56,10 +56,10 @@ class TestUnwritableFile:
     def test_lines_go_to_standard_error_after_one_warning(self, path: str, capfd: pytest.CaptureFixture[str]) -> None:
         Log(path, "error").bind(container="c1").error("said")
         Log(path).info("said again")
-        told, *said = capfd.readouterr().err.splitlines()
+        warning, *lines = capfd.readouterr().err.splitlines()
         why = "No such file or directory" if "none" in path else "No space left on device"
-        assert told.endswith(f"Z WARNING container=c1 log-file {path}: {why}: logging to standard error instead")
-        assert [line.split(maxsplit=1)[1] for line in said] == ["ERROR container=c1 said", "INFO said again"]
+        assert warning.endswith(f"Z WARNING container=c1 log-file {path}: {why}: logging to standard error instead")
+        assert [line.split(maxsplit=1)[1] for line in lines] == ["ERROR container=c1 said", "INFO said again"]
 
     def test_lines_go_to_the_file_again_once_it_is_writable(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -75,9 +75,9 @@ class TestUnwritableFile:
         """A NAD may name any file."""
         for number in range(100):
             Log(str(tmp_path / "none" / str(number))).info("said")
-        said = capfd.readouterr().err
-        assert said.count("said") == 100
-        assert 2 < said.count("WARNING") < 50
+        lines = capfd.readouterr().err
+        assert lines.count("said") == 100
+        assert 2 < lines.count("WARNING") < 50
 
 
 def test_any_text_is_written(tmp_path: Path) -> None:

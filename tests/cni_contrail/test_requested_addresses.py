@@ -52,7 +52,7 @@ def test_another_mac_is_rejected_with_both(plugin: Plugin, pod: PodSandbox, vmi:
 
 
 @pytest.mark.parametrize("position", range(4))
-@pytest.mark.parametrize("requested", ["10.1.0.6", "fd00:1:1::6/64", "nonsense"])
+@pytest.mark.parametrize("requested", ["10.1.0.6", "fd00:1:1::6/64", "not-an-address"])
 def test_another_address_is_rejected_with_both(
     plugin: Plugin, pod: PodSandbox, vmi: Vmi, position: int, requested: str
 ) -> None:

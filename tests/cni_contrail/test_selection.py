@@ -36,7 +36,7 @@ def select(
     ).position
 
 
-def select_if_any(vmis: list[Vmi], network: str, ifname: str, held: dict[str, str]) -> int | None:
+def select_or_none(vmis: list[Vmi], network: str, ifname: str, held: dict[str, str]) -> int | None:
     """Returns the position of the selected interface, None if the call is rejected."""
     try:
         return select(vmis, network, ifname, held)
@@ -44,7 +44,7 @@ def select_if_any(vmis: list[Vmi], network: str, ifname: str, held: dict[str, st
         return None
 
 
-def refused(vmis: list[Vmi], network: str, ifname: str, held: dict[str, str] | None = None, nad: str = "") -> str:
+def rejected(vmis: list[Vmi], network: str, ifname: str, held: dict[str, str] | None = None, nad: str = "") -> str:
     with pytest.raises(PluginError) as caught:
         select(vmis, network, ifname, held, nad)
     assert caught.value.code == Code.INVALID_CONFIG
@@ -81,14 +81,14 @@ class TestSelection:
 
     def test_an_unknown_attachment_of_two_nads_of_one_name_is_rejected(self) -> None:
         vmis = vmis_in("red/a", "blue/a")
-        message = refused(vmis, "a", "other")
+        message = rejected(vmis, "a", "other")
         assert "red/a" in message
         assert "blue/a" in message
 
     def test_names_that_are_counted_differently_are_rejected(self) -> None:
         vmis = vmis_in("red/a", "blue/a")
         held = {vmis[2].uuid: "net2"}  # red's, had the manager known of a default network before it
-        message = refused(vmis, "a", "net3", held)
+        message = rejected(vmis, "a", "net3", held)
         assert "attachment net3" in message
         assert f"1 (red/a, {vmis[1].uuid}) as net1" in message
         assert f"2 (blue/a, {vmis[2].uuid}) as net2" in message
@@ -97,32 +97,34 @@ class TestSelection:
         vmis = vmis_in("red/a", "blue/a")
         vmis[0] = vmis[0].annotated(nad="green/a", config_name="a")
         assert [select(vmis, "a", ifname) for ifname in ("net2", "eth0", "net1")] == [2, 0, 1]
-        assert "green/a" in refused(vmis, "a", "other")
+        assert "green/a" in rejected(vmis, "a", "other")
 
     def test_a_nad_may_have_the_name_of_the_default_network(self) -> None:
         vmis = vmis_in(f"demo/a={DEFAULT_NETWORK}")
         assert [select(vmis, DEFAULT_NETWORK, ifname) for ifname in ("net1", "eth0")] == [1, 0]
-        assert "demo/a" in refused(vmis, DEFAULT_NETWORK, "other")
+        assert "demo/a" in rejected(vmis, DEFAULT_NETWORK, "other")
 
     def test_a_network_that_the_pod_does_not_join_is_rejected(self) -> None:
-        message = refused(vmis_in("demo/a"), "b", "net1")
+        message = rejected(vmis_in("demo/a"), "b", "net1")
         assert message.startswith("the pod has no interface in network b; it has 0 (")
         assert "demo/a" in message
 
     def test_errors_name_the_setting_nad(self) -> None:
         vmis = vmis_in("red/a", "blue/a")
-        assert refused(vmis, "a", "net1", nad="demo/b").startswith("the pod has no interface of NAD demo/b; it has 0 (")
+        assert rejected(vmis, "a", "net1", nad="demo/b").startswith(
+            "the pod has no interface of NAD demo/b; it has 0 ("
+        )
         held = {vmis[2].uuid: "net2"}
-        assert refused(vmis, "a", "net1", held, nad="blue/a").startswith("all interfaces of NAD blue/a are taken: 2 (")
-        whole = refused(vmis, DEFAULT_NETWORK, "net9", nad="blue/a")
+        assert rejected(vmis, "a", "net1", held, nad="blue/a").startswith("all interfaces of NAD blue/a are taken: 2 (")
+        whole = rejected(vmis, DEFAULT_NETWORK, "net9", nad="blue/a")
         assert whole.startswith("attachment net9 of NAD blue/a is not expected; expected: 0 (")
 
     def test_if_all_are_taken_the_holders_are_named(self) -> None:
         vmis = vmis_in("demo/a")
-        message = refused(vmis, "a", "net9", held={vmis[1].uuid: "net1"})
+        message = rejected(vmis, "a", "net9", held={vmis[1].uuid: "net1"})
         assert message.startswith("all interfaces of network a are taken: 1 (demo/a")
         assert "by net1" in message
-        assert "by eth0" in refused(vmis, DEFAULT_NETWORK, "eth1", held={vmis[0].uuid: "eth0"})
+        assert "by eth0" in rejected(vmis, DEFAULT_NETWORK, "eth1", held={vmis[0].uuid: "eth0"})
 
     def test_an_attachment_keeps_its_previous_interface(self) -> None:
         vmis = vmis_in("demo/a", "demo/a")
@@ -134,13 +136,13 @@ class TestSelection:
         vmis[3] = vmis[3].annotated(interface="left")
         served = stock_list(vmis)
 
-        def stock(network: str, ifname: str) -> int:
+        def select_with_vrouter_agent(network: str, ifname: str) -> int:
             return select_interface(served, {}, network=network, ifname=ifname, settings=Settings()).position
 
-        assert stock("a", "net1") == 1
-        assert stock("b", "net2") == 2
-        assert stock("b", "left") == 3
-        assert stock(DEFAULT_NETWORK, "eth0") == 0
+        assert select_with_vrouter_agent("a", "net1") == 1
+        assert select_with_vrouter_agent("b", "net2") == 2
+        assert select_with_vrouter_agent("b", "left") == 3
+        assert select_with_vrouter_agent(DEFAULT_NETWORK, "eth0") == 0
 
 
 nads = st.lists(st.sampled_from(["red/a", "blue/a", "red/b", "blue/b=a"]), min_size=1, max_size=6)
@@ -167,7 +169,7 @@ class TestInvariants:
         held: dict[str, str] = {}
         for ifname in data.draw(st.lists(ifnames, unique=True)):
             network = data.draw(st.sampled_from(["a", "b"]))
-            position = select_if_any(vmis, network, ifname, held)
+            position = select_or_none(vmis, network, ifname, held)
             if position is not None:
                 assert vmis[position].uuid not in held
                 assert vmis[position].annotations["config-name"] == network
@@ -177,7 +179,7 @@ class TestInvariants:
     def test_the_default_network_is_never_selected_for_a_nad(self, chosen: list[str]) -> None:
         vmis = vmis_in(*chosen)
         for name in ("default", "a", "b"):
-            assert select_if_any(vmis, name, "other", {}) != 0
+            assert select_or_none(vmis, name, "other", {}) != 0
 
 
 @pytest.fixture

@@ -134,9 +134,9 @@ class TestClosingDuringTheResponse:
 
 class TestMissingList:
     def test_the_pod_is_named(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns) -> None:
-        nobody = f"agent at unix:{agent.socket_path} has no interfaces for pod demo/web-0 (k8s__demo__web-0)"
-        assert plugin.add(pod).failed(11) == f"{nobody} with uid {pod.uid}"
-        assert plugin.add(replace(pod, uid="")).failed(11) == nobody
+        missing = f"agent at unix:{agent.socket_path} has no interfaces for pod demo/web-0 (k8s__demo__web-0)"
+        assert plugin.add(pod).failed(11) == f"{missing} with uid {pod.uid}"
+        assert plugin.add(replace(pod, uid="")).failed(11) == missing
         assert nothing_was_made(plugin, sandbox)
 
     def test_the_uid_is_named_if_the_agent_has_another_pod_of_that_name(

@@ -78,9 +78,9 @@ def test_each_ipv4_address_is_announced_by_a_gratuitous_arp_request(wire: Wire, 
 def test_each_ipv6_address_is_announced_by_an_advertisement_with_override(wire: Wire, netns_fd: int) -> None:
     announce(netns_fd, [PLAN])
     frames = wire.advertisements()
-    told = {frame[62:78]: frame for frame in frames}
+    by_address = {frame[62:78]: frame for frame in frames}
     for address in ("fd00:1::5", "fd00:1::6"):
-        frame = told[socket.inet_pton(socket.AF_INET6, address)]
+        frame = by_address[socket.inet_pton(socket.AF_INET6, address)]
         assert frame[22:38] == socket.inet_pton(socket.AF_INET6, address), "sent from the address itself"
         assert frame[38:54] == socket.inet_pton(socket.AF_INET6, "ff02::1"), "to all nodes"
         assert frame[58] & OVERRIDE

@@ -227,11 +227,11 @@ def test_a_sandbox_that_cannot_be_entered_is_an_error(node: Netns) -> None:
 def test_a_link_that_cannot_be_read_is_an_error(
     make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
+    def reject(*_: object, **__: object) -> None:
         raise pyroute2.NetlinkError(errno.EPERM)
 
     make(interface_plan())
-    monkeypatch.setattr(pyroute2.IPRoute, "link", refuse, raising=False)
+    monkeypatch.setattr(pyroute2.IPRoute, "link", reject, raising=False)
     with pytest.raises(KernelError, match=r"^eth0: read the interface: Operation not permitted$"):
         differences(interface_plan())
 

@@ -39,9 +39,9 @@ def left(kernel: RouteSocket) -> LinkRef:
 
 def test_requests_without_an_error_are_executed(kernel: RouteSocket, left: LinkRef, node: Netns) -> None:
     wanted = [Address("10.0.0.5", 24), Address("10.0.0.5", 24), Address("10.0.0.6", 24)]
-    refusals = kernel.execute([add_address(left, address) for address in wanted])
-    assert list(refusals) == [1]
-    assert str(refusals[1]).startswith("left: add address 10.0.0.5/24: File exists")
+    errors = kernel.execute([add_address(left, address) for address in wanted])
+    assert list(errors) == [1]
+    assert str(errors[1]).startswith("left: add address 10.0.0.5/24: File exists")
     assert address_texts(node, "left") == ["10.0.0.5/24", "10.0.0.6/24"]
 
 
@@ -59,9 +59,9 @@ def test_an_error_contains_the_kernels_explanation(kernel: RouteSocket, left: Li
 
 
 def test_an_error_without_explanation_describes_its_number(kernel: RouteSocket) -> None:
-    (refusal,) = kernel.get([links.get("nowhere")])
-    assert isinstance(refusal, KernelError)
-    assert (refusal.errno, str(refusal)) == (errno.ENODEV, "find link nowhere: No such device")
+    (error,) = kernel.get([links.get("nowhere")])
+    assert isinstance(error, KernelError)
+    assert (error.errno, str(error)) == (errno.ENODEV, "find link nowhere: No such device")
 
 
 def test_answers_and_errors_keep_the_order_of_the_requests(kernel: RouteSocket, left: LinkRef) -> None:
@@ -74,9 +74,9 @@ def test_answers_and_errors_keep_the_order_of_the_requests(kernel: RouteSocket, 
 
 def test_more_errors_than_fit_the_receive_buffer_are_all_returned(kernel: RouteSocket, left: LinkRef) -> None:
     kernel.execute_all([add_address(left, Address("10.0.0.5", 24))])
-    refusals = kernel.execute([add_address(left, Address("10.0.0.5", 24))] * 1000)
-    assert list(refusals) == list(range(1000))
-    assert {refusal.errno for refusal in refusals.values()} == {errno.EEXIST}
+    errors = kernel.execute([add_address(left, Address("10.0.0.5", 24))] * 1000)
+    assert list(errors) == list(range(1000))
+    assert {error.errno for error in errors.values()} == {errno.EEXIST}
 
 
 def test_no_requests_send_nothing(kernel: RouteSocket) -> None:

@@ -11,7 +11,7 @@ from tests.support.netns import Netns
 
 def occupy(netns: Netns, name: str) -> None:
     netns.ip("link", "add", name, "address", "02:99:00:00:00:01", "type", "veth", "peer", "name", "occupier")
-    netns.ip("link", "set", name, "alias", "somebody else's")
+    netns.ip("link", "set", name, "alias", "foreign")
 
 
 def test_an_existing_host_name_is_an_error(make: Make, node: Netns, sandbox: Netns) -> None:

@@ -106,11 +106,11 @@ def test_a_setting_that_cannot_be_written_leaves_nothing(
 def test_a_setting_of_the_sandbox_that_cannot_be_written_leaves_nothing(
     make: Make, node: Netns, sandbox: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(self: Sysctls, plans: Sequence[InterfacePlan]) -> None:
-        raise SysctlError(f"{plans[0].name}: refused")
+    def reject(self: Sysctls, plans: Sequence[InterfacePlan]) -> None:
+        raise SysctlError(f"{plans[0].name}: rejected")
 
-    monkeypatch.setattr(Sysctls, "configure_sandbox_ends", refuse)
-    with pytest.raises(SysctlError, match=r"^eth0: refused"):
+    monkeypatch.setattr(Sysctls, "configure_sandbox_ends", reject)
+    with pytest.raises(SysctlError, match=r"^eth0: rejected"):
         make(*four())
     assert (node.links(), sandbox.links()) == ([], [])
 
@@ -147,10 +147,10 @@ def test_an_interrupt_leaves_nothing(make: Make, node: Netns, sandbox: Netns, mo
 
 
 def test_a_failed_rollback_is_reported_with_the_cause(make: Make, node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(host: RouteSocket, ends: object) -> None:
+    def reject(host: RouteSocket, ends: object) -> None:
         raise KernelError("delete link tapplan0", errno.EBUSY, "Device or resource busy")
 
-    monkeypatch.setattr(making, "delete_links", refuse)
+    monkeypatch.setattr(making, "delete_links", reject)
     with pytest.raises(LinkError, match=r"^eth1: .*; cleanup failed too: delete link tapplan0: Device or res"):
         make(interface_plan(0), interface_plan(1, mac="01:00:5e:00:00:01"))
     assert node.links() == ["tapplan0"]
@@ -159,10 +159,10 @@ def test_a_failed_rollback_is_reported_with_the_cause(make: Make, node: Netns, m
 def test_a_default_route_that_cannot_be_restored_is_reported_with_the_cause(
     make: Make, sandbox: Netns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
+    def reject(*_: object) -> None:
         raise KernelError("restore default route via 10.9.0.1", errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(defaults, "_restore", refuse)
+    monkeypatch.setattr(defaults, "_restore", reject)
     with pytest.raises(LinkError, match=r"via ff02::1: .*; restoring the previous default route failed too: restore"):
         make(interface_plan(defaults=(DefaultRoute("ff02::1", asked=True),)))
     assert sandbox.links() == []

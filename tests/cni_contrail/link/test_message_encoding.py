@@ -100,7 +100,7 @@ def test_a_host_end_is_encoded_as_planned(host_name: str, alias: str, ipv6: bool
 def test_a_sandbox_end_is_encoded_as_planned(end: LinkRef) -> None:
     fields, attributes = decoded(links.set_sandbox_end(end), ifinfmsg)
     assert fields == link_fields(type_=19, flags_=REQUEST | ACKNOWLEDGE, index=end.ifindex, flags=UP, change=UP)
-    assert list(attributes) == ["IFLA_AF_SPEC"]  # the library does not decode what is set for IPv4
+    assert list(attributes) == ["IFLA_AF_SPEC"]  # pyroute2 does not decode the IPv4 settings
 
 
 @given(names, macs)

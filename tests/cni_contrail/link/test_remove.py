@@ -114,11 +114,11 @@ def test_a_link_that_the_kernel_does_not_delete_is_an_error(node: Netns) -> None
 
 
 def test_a_link_that_cannot_be_read_is_an_error(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
-    refusal = KernelError("find link tapplan0", errno.EPERM, "Operation not permitted")
+    error = KernelError("find link tapplan0", errno.EPERM, "Operation not permitted")
 
-    def refuse(self: RouteSocket, requests: Sequence[Request]) -> list[bytes | KernelError]:
-        return [refusal for _ in requests]
+    def reject(self: RouteSocket, requests: Sequence[Request]) -> list[bytes | KernelError]:
+        return [error for _ in requests]
 
-    monkeypatch.setattr(RouteSocket, "get", refuse)
+    monkeypatch.setattr(RouteSocket, "get", reject)
     with node.inside(), pytest.raises(KernelError, match=r"^find link tapplan0: Operation not permitted$"):
         remove_links([HostLink("tapplan0", "")])

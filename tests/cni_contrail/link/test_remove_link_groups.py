@@ -130,7 +130,7 @@ def test_a_link_deleted_meanwhile_is_no_error(make: Make, node: Netns, monkeypat
     assert node.links() == []
 
 
-def refuse_dump(self: RouteSocket, request: Request) -> list[bytes]:
+def reject_dump(self: RouteSocket, request: Request) -> list[bytes]:
     raise KernelError(request.what, errno.EINTR, "changed during each of 10 attempts to read them")
 
 
@@ -138,7 +138,7 @@ def nothing_found(self: RouteSocket, request: Request) -> list[bytes]:
     return []
 
 
-@pytest.mark.parametrize("dump", [refuse_dump, nothing_found])
+@pytest.mark.parametrize("dump", [reject_dump, nothing_found])
 def test_links_are_deleted_one_by_one_if_they_cannot_be_listed(
     make: Make,
     node: Netns,
