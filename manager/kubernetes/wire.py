@@ -28,11 +28,11 @@ class _Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults
 class Presence(Enum):
     """A text that is present; its value does not matter."""
 
-    THERE = ""
+    PRESENT = ""
 
     @classmethod
     def _missing_(cls, _value: object) -> "Presence":
-        return cls.THERE
+        return cls.PRESENT
 
 
 class PodAnnotations(_Wire, frozen=True):

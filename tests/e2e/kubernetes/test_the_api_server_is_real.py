@@ -70,7 +70,7 @@ async def test_network_status_is_written_with_the_pods_status(client: KubeClient
     await client.patch(PODS, "p", patch, namespace=users.namespace, subresource="status")
     pod = await users.pod("p")
     assert pod.metadata.annotations is not None
-    assert pod.metadata.annotations.status is Presence.THERE
+    assert pod.metadata.annotations.status is Presence.PRESENT
     assert pod.status.conditions == (Condition(ConditionType.SANDBOX, ConditionStatus.TRUE),)
 
 
