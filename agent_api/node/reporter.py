@@ -48,7 +48,7 @@ class ReportIntervals(msgspec.Struct, frozen=True):
 
     interval: float = 10.0  # minimum between two writes
     heartbeat: float = 260.0  # maximum between two writes
-    longest_pause: float = 300.0  # maximum backoff after failures
+    max_backoff: float = 300.0  # maximum backoff after failures
 
 
 class _ErrorRecorder(logging.Handler):
@@ -56,11 +56,11 @@ class _ErrorRecorder(logging.Handler):
 
     def __init__(self, errors: ExpiringSet) -> None:
         super().__init__(logging.ERROR)
-        self.errors = errors
+        self._errors = errors
 
     def emit(self, record: logging.LogRecord) -> None:
         """Adds the message of a record."""
-        self.errors.add(record.getMessage()[:_MAX_ERROR_LENGTH])
+        self._errors.add(record.getMessage()[:_MAX_ERROR_LENGTH])
 
 
 class NodeReporter:
@@ -86,18 +86,18 @@ class NodeReporter:
         self._unplugged = UnpluggedPorts(agent.virtual_machines, agent.ports, clock=clock)
         self.errors = ExpiringSet(max_size=_MAX_ENTRIES, ttl=_ERROR_TTL, clock=clock)
         self._conflicts = ExpiringSet(max_size=_MAX_ENTRIES, ttl=_CONFLICT_TTL, clock=clock)
-        self._backoff = Backoff(first=2 * self._intervals.interval, longest=self._intervals.longest_pause)
-        self._instance = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+        self._backoff = Backoff(first=2 * self._intervals.interval, longest=self._intervals.max_backoff)
+        self.instance = f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
         self._last: NodeReport | None = None
         self._next_heartbeat = -math.inf
 
     async def run(self) -> None:
         """Reports until cancelled."""
         with record_errors(self.errors):
-            pause = random.uniform(0.0, self._intervals.interval)  # noqa: S311 - jitter needs no secrecy
+            delay = random.uniform(0.0, self._intervals.interval)  # noqa: S311 - jitter needs no secrecy
             while True:
-                await asyncio.sleep(pause)
-                pause = await self.report()
+                await asyncio.sleep(delay)
+                delay = await self.report()
 
     async def report(self) -> float:
         """Writes a report if it has changed or the heartbeat is due; returns the seconds until the next call."""
@@ -106,16 +106,16 @@ class NodeReporter:
             try:
                 await self._write(report)
             except StoreError as error:
-                pause = self._backoff.next_pause()
-                log.warning("%s; retrying in %.0f s", error, pause)
-                return pause
+                delay = self._backoff.next_pause()
+                log.warning("%s; retrying in %.0f s", error, delay)
+                return delay
             self._backoff.reset()
         return _jittered(self._intervals.interval)
 
     def _compose(self) -> NodeReport:
         return NodeReport(
             reported_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            instance=self._instance,
+            instance=self.instance,
             versions=self._versions,
             unplugged=self._unplugged.interfaces(),
             pending_deletes=self._unplugged.pending(),
@@ -128,7 +128,7 @@ class NodeReporter:
         self._last = report
         self._next_heartbeat = self._clock() + _jittered(self._intervals.heartbeat)
         if other is not None:
-            log.warning("node report: another agent reports for this node: %s (this agent: %s)", other, self._instance)
+            log.warning("node report: another agent reports for this node: %s (this agent: %s)", other, self.instance)
             self._conflicts.add(f"another agent reports for this node: {other}")
 
     def _has_changed(self, report: NodeReport) -> bool:

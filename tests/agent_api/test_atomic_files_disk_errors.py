@@ -16,17 +16,17 @@ from tests.support.agent import ServedAgent, port_of
 from tests.support.kept_ports import container_ports
 from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, SAMPLE_VN
 
-PAGE = 4096  # bytes that the smallest file takes of a tmpfs
+PAGE = 4096  # bytes of a tmpfs that the smallest file needs
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of eight pages that holds the ports directory."""
-    place = tmp_path / "ports"
-    place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={8 * PAGE}", "tmpfs", place], check=True)
-    yield place
-    subprocess.run(["umount", "--lazy", place], check=True)
+    path = tmp_path / "ports"
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={8 * PAGE}", "tmpfs", path], check=True)
+    yield path
+    subprocess.run(["umount", "--lazy", path], check=True)
 
 
 @pytest.fixture

@@ -23,18 +23,18 @@ MALFORMED = {
     "an unknown version": b"GET /vm-cfg/x HTTP/9.9" + HOST + END,
     "a strange method": b"G(T /vm-cfg/x HTTP/1.1" + HOST + END,
     "a NUL in the path": b"GET /vm-cfg/a\x00b HTTP/1.1" + HOST + END,
-    "a path without end": b"GET /vm-cfg/" + b"x" * 9000 + b" HTTP/1.1" + HOST + END,
+    "too long a path": b"GET /vm-cfg/" + b"x" * 9000 + b" HTTP/1.1" + HOST + END,
     "a header without colon": b"GET /vm-cfg/x HTTP/1.1" + HOST + b"\r\nNonsense" + END,
     "a NUL in a header": b"GET /vm-cfg/x HTTP/1.1" + HOST + b"\r\nX: a\x00b" + END,
-    "a header without end": b"GET /vm-cfg/x HTTP/1.1" + HOST + b"\r\nX: " + b"x" * 5000 + END,
-    "more headers than anybody needs": b"GET /vm-cfg/x HTTP/1.1" + HOST + b"\r\nX: x" * 200 + END,
-    "a length that is none": b"POST /vm HTTP/1.1" + HOST + b"\r\nContent-Length: ten" + END,
+    "too long a header": b"GET /vm-cfg/x HTTP/1.1" + HOST + b"\r\nX: " + b"x" * 5000 + END,
+    "too many headers": b"GET /vm-cfg/x HTTP/1.1" + HOST + b"\r\nX: x" * 200 + END,
+    "an invalid length": b"POST /vm HTTP/1.1" + HOST + b"\r\nContent-Length: ten" + END,
     "a negative length": b"POST /vm HTTP/1.1" + HOST + b"\r\nContent-Length: -1" + END,
     "two lengths": b"POST /vm HTTP/1.1" + HOST + b"\r\nContent-Length: 1\r\nContent-Length: 2" + END,
     "a length and chunks": b"POST /vm HTTP/1.1" + HOST + b"\r\nContent-Length: 2\r\nTransfer-Encoding: chunked" + END,
     "a chunk of no size": b"POST /vm HTTP/1.1" + HOST + b"\r\nTransfer-Encoding: chunked" + END + b"zz\r\n",
     "a chunk that is too long": b"POST /vm HTTP/1.1" + HOST + b"\r\nTransfer-Encoding: chunked" + END + b"1\r\nabc\r\n",
-    "chunks where nobody reads": b"GET /gateway HTTP/1.1" + HOST + b"\r\nTransfer-Encoding: chunked" + END + b"zz\r\n",
+    "chunks without a reader": b"GET /gateway HTTP/1.1" + HOST + b"\r\nTransfer-Encoding: chunked" + END + b"zz\r\n",
 }
 
 

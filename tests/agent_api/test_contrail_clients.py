@@ -68,9 +68,9 @@ class TestVrouterPortControl:
         self, start_agent: StartAgent, ports: Path
     ) -> None:
         await asyncio.to_thread(ports.mkdir)
-        nobody = PortControl(Asker(("127.0.0.1", 1)), ports)
+        without_agent = PortControl(Asker(("127.0.0.1", 1)), ports)
         with pytest.raises(ConnectionRefusedError):
-            await asyncio.to_thread(nobody.add, SAMPLE_VMI, SAMPLE_VM)
+            await asyncio.to_thread(without_agent.add, SAMPLE_VMI, SAMPLE_VM)
         served = await start_agent(device_exists=lambda _name: True)
         assert [port.vmi_uuid for port in served.agent.ports.all()] == [SAMPLE_VMI]
 

@@ -43,17 +43,17 @@ async def ports(tmp_path: Path) -> PortTable:
     return ports
 
 
-def kept(tmp_path: Path) -> list[str]:
+def files(tmp_path: Path) -> list[str]:
     return [path.name for path in (tmp_path / "vm").rglob("*") if path.is_file()]
 
 
 async def test_nowait_changes_are_persisted(ports: PortTable, tmp_path: Path) -> None:
     assert ports.plug_nowait([container_port(vm_id="c1")])
-    assert (list(ports.by_virtual_machine(SAMPLE_VM)), kept(tmp_path)) == ([SAMPLE_VMI], [SAMPLE_VMI])
+    assert (list(ports.by_virtual_machine(SAMPLE_VM)), files(tmp_path)) == ([SAMPLE_VMI], [SAMPLE_VMI])
     assert ports.unplug_nowait(SAMPLE_VM, vmi_uuid=None, container="another")
     assert list(ports.by_virtual_machine(SAMPLE_VM)) == [SAMPLE_VMI]
     assert ports.unplug_nowait(SAMPLE_VM, vmi_uuid=SAMPLE_VMI, container="c1")
-    assert (len(ports), kept(tmp_path)) == (0, [])
+    assert (len(ports), files(tmp_path)) == (0, [])
 
 
 async def test_nowait_does_nothing_before_the_ports_are_loaded(tmp_path: Path) -> None:

@@ -19,36 +19,36 @@ from tests.support.agent import ServedAgent, port_of, until
 from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, make_machine
 from tests.support.raw_http import Answer, connected, exchanged
 
-MACHINE = make_machine("p1")
+VIRTUAL_MACHINE = make_machine("p1")
 CONTAINER = "c" * 64
 PORTS = json.dumps([port_of(SAMPLE_VM, SAMPLE_VMI), port_of(SAMPLE_VM, str(uuid.uuid4()))]).encode()
 ONE = json.dumps(port_of(SAMPLE_VM, SAMPLE_VMI)).encode()
 
 FAST = {
-    "a list": ("GET", f"/vm-cfg/{MACHINE.name}?wait=3.000", b""),
-    "a list by uid": ("GET", f"/vm-cfg/{MACHINE.name}?wait=60&uid={MACHINE.uuid}", b""),
+    "interfaces": ("GET", f"/vm-cfg/{VIRTUAL_MACHINE.name}?wait=3.000", b""),
+    "interfaces by uid": ("GET", f"/vm-cfg/{VIRTUAL_MACHINE.name}?wait=60&uid={VIRTUAL_MACHINE.uuid}", b""),
     "ports": ("POST", "/vm", PORTS),
     "a port": ("POST", "/vm", ONE),
-    "what a container owns": ("DELETE", f"/vm/{SAMPLE_VM}?vm-id={CONTAINER}", b""),
+    "the ports of a container": ("DELETE", f"/vm/{SAMPLE_VM}?vm-id={CONTAINER}", b""),
     "an interface": ("DELETE", f"/vm/{SAMPLE_VM}/{SAMPLE_VMI}?vm-id={CONTAINER}", b""),
 }
 SLOW = {
-    "nobody's list": ("GET", "/vm-cfg/nobody?wait=0", b""),
-    "another pod's list": ("GET", f"/vm-cfg/{MACHINE.name}?wait=0&uid={SAMPLE_VMI}", b""),
-    "a list without wait": ("GET", f"/vm-cfg/{MACHINE.name}", b""),
-    "a wait that is none": ("GET", f"/vm-cfg/{MACHINE.name}?wait=soon", b""),
-    "an empty uid": ("GET", f"/vm-cfg/{MACHINE.name}?wait=0&uid=", b""),
-    "a quoted name": ("GET", f"/vm-cfg/{MACHINE.name.replace('p', '%70')}?wait=0", b""),
+    "an unknown name": ("GET", "/vm-cfg/nobody?wait=0", b""),
+    "another pod's uid": ("GET", f"/vm-cfg/{VIRTUAL_MACHINE.name}?wait=0&uid={SAMPLE_VMI}", b""),
+    "no wait": ("GET", f"/vm-cfg/{VIRTUAL_MACHINE.name}", b""),
+    "an invalid wait": ("GET", f"/vm-cfg/{VIRTUAL_MACHINE.name}?wait=soon", b""),
+    "an empty uid": ("GET", f"/vm-cfg/{VIRTUAL_MACHINE.name}?wait=0&uid=", b""),
+    "a quoted name": ("GET", f"/vm-cfg/{VIRTUAL_MACHINE.name.replace('p', '%70')}?wait=0", b""),
     "a path upwards": ("GET", "/vm-cfg/..?wait=0", b""),
-    "a list with a body": ("GET", f"/vm-cfg/{MACHINE.name}?wait=0", b"{}"),
+    "GET with a body": ("GET", f"/vm-cfg/{VIRTUAL_MACHINE.name}?wait=0", b"{}"),
     "no JSON": ("POST", "/vm", b"nonsense"),
     "no port": ("POST", "/vm", b"[]"),
     "a wrong uuid": ("POST", "/vm", json.dumps(port_of("x", SAMPLE_VMI)).encode()),
-    "a key twice": ("POST", "/vm", ONE[:-1] + b', "vm-id": "d"}'),
+    "a duplicate key": ("POST", "/vm", ONE[:-1] + b', "vm-id": "d"}'),
     "no body": ("POST", "/vm", b""),
-    "whatever the container": ("DELETE", f"/vm/{SAMPLE_VM}", b""),
+    "no container": ("DELETE", f"/vm/{SAMPLE_VM}", b""),
     "an empty container": ("DELETE", f"/vm/{SAMPLE_VM}?vm-id=", b""),
-    "no machine": ("DELETE", f"/vm/x?vm-id={CONTAINER}", b""),
+    "an invalid vm uuid": ("DELETE", f"/vm/x?vm-id={CONTAINER}", b""),
     "an unknown path": ("GET", "/elsewhere", b""),
     "an unknown method": ("PATCH", "/vm", b"{}"),
 }
@@ -88,31 +88,31 @@ def seen_by_aiohttp(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 @pytest.fixture
 async def listed(served: ServedAgent, store: SqliteStore, wait_for_sync: WaitForSync) -> ServedAgent:
-    await store.put_virtual_machine(MACHINE)
+    await store.put_virtual_machine(VIRTUAL_MACHINE)
     await wait_for_sync()
     return served
 
 
-@pytest.mark.parametrize("asked", FAST.values(), ids=FAST.keys())
+@pytest.mark.parametrize("call", FAST.values(), ids=FAST.keys())
 async def test_the_fast_path_responds_as_the_handlers_do(
-    listed: ServedAgent, asked: tuple[str, str, bytes], seen_by_aiohttp: list[bytes]
+    listed: ServedAgent, call: tuple[str, str, bytes], seen_by_aiohttp: list[bytes]
 ) -> None:
-    fast = await exchanged(listed.address, plain(*asked))
+    fast = await exchanged(listed.address, plain(*call))
     assert seen_by_aiohttp == []
-    slow = await exchanged(listed.address, with_header(plain(*asked)))
+    slow = await exchanged(listed.address, with_header(plain(*call)))
     assert seen_by_aiohttp != []
     assert content(fast) == content(slow)
     assert fast.headers.keys() == slow.headers.keys()
     assert fast.status == 200
 
 
-@pytest.mark.parametrize("asked", SLOW.values(), ids=SLOW.keys())
+@pytest.mark.parametrize("call", SLOW.values(), ids=SLOW.keys())
 async def test_other_requests_go_to_the_handlers(
-    listed: ServedAgent, asked: tuple[str, str, bytes], seen_by_aiohttp: list[bytes]
+    listed: ServedAgent, call: tuple[str, str, bytes], seen_by_aiohttp: list[bytes]
 ) -> None:
-    answer = await exchanged(listed.address, plain(*asked))
-    assert b"".join(seen_by_aiohttp) == plain(*asked)
-    assert content(answer) == content(await exchanged(listed.address, with_header(plain(*asked))))
+    answer = await exchanged(listed.address, plain(*call))
+    assert b"".join(seen_by_aiohttp) == plain(*call)
+    assert content(answer) == content(await exchanged(listed.address, with_header(plain(*call))))
 
 
 async def test_the_fast_path_plugs_and_unplugs(listed: ServedAgent) -> None:
@@ -122,31 +122,31 @@ async def test_the_fast_path_plugs_and_unplugs(listed: ServedAgent) -> None:
     assert len(listed.agent.ports) == 2
     await exchanged(listed.address, plain(*FAST["an interface"]))
     assert len(listed.agent.ports) == 1
-    await exchanged(listed.address, plain(*FAST["what a container owns"]))
+    await exchanged(listed.address, plain(*FAST["the ports of a container"]))
     assert len(listed.agent.ports) == 0
 
 
 async def test_the_fast_path_has_the_metrics_of_the_handlers(listed: ServedAgent) -> None:
-    for asked in FAST.values():
-        await exchanged(listed.address, plain(*asked))
+    for call in FAST.values():
+        await exchanged(listed.address, plain(*call))
     counted = dict(listed.agent.metrics._children)
-    for asked in FAST.values():
-        await exchanged(listed.address, with_header(plain(*asked)))
+    for call in FAST.values():
+        await exchanged(listed.address, with_header(plain(*call)))
     assert listed.agent.metrics._children.keys() - counted.keys() == set()
 
 
 async def test_writes_are_rejected_if_tcp_writes_is_off(start_agent: StartAgent) -> None:
     served = await start_agent(tcp_writes=False)
-    for name in ("ports", "what a container owns"):
+    for name in ("ports", "the ports of a container"):
         assert (await exchanged(served.address, plain(*FAST[name]))).status == 403
     assert len(served.agent.ports) == 0
 
 
 async def test_a_request_waits_for_interfaces_that_appear_later(served: ServedAgent, store: SqliteStore) -> None:
-    asked = asyncio.create_task(exchanged(served.address, plain(*FAST["a list"])))
+    call = asyncio.create_task(exchanged(served.address, plain(*FAST["interfaces"])))
     await until(lambda: len(served.agent.virtual_machines.waiters))
-    await store.put_virtual_machine(MACHINE)
-    assert (await asked).status == 200
+    await store.put_virtual_machine(VIRTUAL_MACHINE)
+    assert (await call).status == 200
 
 
 class TestConnection:
@@ -154,22 +154,20 @@ class TestConnection:
 
     async def test_serves_both_paths_alternately(self, listed: ServedAgent) -> None:
         async with connected(listed.address) as connection:
-            for asked in [*FAST.values(), *FAST.values()]:
-                for data in (plain(*asked), with_header(plain(*asked))):
+            for call in [*FAST.values(), *FAST.values()]:
+                for data in (plain(*call), with_header(plain(*call))):
                     await connection.send(data)
                     assert (await connection.answer()).status == 200
 
     async def test_pipelined_requests_are_all_answered(self, listed: ServedAgent) -> None:
         async with connected(listed.address) as connection:
-            await connection.send(b"".join(plain(*asked) for asked in FAST.values()) * 3)
+            await connection.send(b"".join(plain(*call) for call in FAST.values()) * 3)
             for _ in range(3 * len(FAST)):
                 assert (await connection.answer()).status == 200
 
-    @pytest.mark.parametrize("asked", FAST.values(), ids=FAST.keys())
-    async def test_a_request_in_two_pieces_is_answered(
-        self, listed: ServedAgent, asked: tuple[str, str, bytes]
-    ) -> None:
-        data = plain(*asked)
+    @pytest.mark.parametrize("call", FAST.values(), ids=FAST.keys())
+    async def test_a_request_in_two_pieces_is_answered(self, listed: ServedAgent, call: tuple[str, str, bytes]) -> None:
+        data = plain(*call)
         async with connected(listed.address) as connection:
             for cut in range(1, len(data), 7):
                 await connection.send(data[:cut])
@@ -206,8 +204,8 @@ async def test_our_plugin_uses_the_fast_path(listed: ServedAgent, seen_by_aiohtt
 
     def attach_and_detach() -> None:
         agent = PluginClient(Endpoint(str(listed.socket), "", 0))
-        asked: HttpExchange = agent.request_vm_config(MACHINE.name, MACHINE.uuid, 3.0, deadline)
-        assert agent.read_vm_config(asked) is not None
+        call: HttpExchange = agent.request_vm_config(VIRTUAL_MACHINE.name, VIRTUAL_MACHINE.uuid, 3.0, deadline)
+        assert agent.read_vm_config(call) is not None
         agent.confirm_plug(agent.request_plug([port_of(SAMPLE_VM, SAMPLE_VMI)], deadline))
         agent.unplug(SAMPLE_VM, "", CONTAINER, deadline)
         agent.unplug(SAMPLE_VM, SAMPLE_VMI, CONTAINER, deadline)

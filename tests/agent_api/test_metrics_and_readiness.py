@@ -60,7 +60,7 @@ async def test_requests_are_counted_by_method_route_and_status(served: ServedAge
     await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
     await served.tcp.post("/vm", json={})
     await served.tcp.get("/elsewhere")
-    await served.tcp.request("PATCH", "/made/up")
+    await served.tcp.request("PATCH", "/unknown/path")
     samples = await metrics(served)
     counted = {
         tuple(dict(labels)[key] for key in ("method", "route", "status")): count
@@ -84,7 +84,7 @@ async def test_virtual_machines_ports_and_waiting_requests_are_gauges(
     waiting = asyncio.create_task(served.tcp.get("/vm-cfg/k8s__default__nobody?wait=30"))
     await until(lambda: len(served.agent.virtual_machines.waiters))
     samples = await metrics(served)
-    assert value(samples, "contrail_agent_machines") == 2  # one is the marker of `settle`
+    assert value(samples, "contrail_agent_machines") == 2  # one is the marker of `wait_for_sync`
     assert value(samples, "contrail_agent_ports") == 1
     assert value(samples, "contrail_agent_waiting_requests") == 1
     waiting.cancel()

@@ -44,8 +44,8 @@ def resolved(document: Json, schema: Json) -> Json:
 async def test_it_describes_exactly_the_served_operations(document: Json, store: SqliteStore, tmp_path: Path) -> None:
     registry = CollectorRegistry()
     agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
-    pages = await asyncio.to_thread(status_routes, agent.readiness, registry)
-    routes = agent_application(agent, accept_writes=True, routes=pages).router.routes()
+    routes_of_process = await asyncio.to_thread(status_routes, agent.readiness, registry)
+    routes = agent_application(agent, accept_writes=True, routes=routes_of_process).router.routes()
     served = {(route.method.lower(), route.resource.canonical) for route in routes if route.resource is not None}
     described = {(method, path) for path, methods in document["paths"].items() for method in methods}
     assert described == {(method, path) for method, path in served if method != "head"}
@@ -91,8 +91,8 @@ async def test_the_response_of_an_unready_agent_is_as_described(
 ) -> None:
     registry = CollectorRegistry()
     agent = NodeAgent(store=store, node=NODE, ports_dir=str(tmp_path), registry=registry)
-    pages = await asyncio.to_thread(status_routes, agent.readiness, registry)
-    runner = agent_runner(agent_application(agent, accept_writes=True, routes=pages))
+    routes_of_process = await asyncio.to_thread(status_routes, agent.readiness, registry)
+    runner = agent_runner(agent_application(agent, accept_writes=True, routes=routes_of_process))
     await runner.setup()
     address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))
     answer = await exchanged(address, request("GET", "/readyz"))

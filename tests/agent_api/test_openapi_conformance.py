@@ -1,6 +1,6 @@
-"""schemathesis makes a thousand requests of what `/openapi.json` says, right and wrong ones, and compares the answers.
+"""Conformance: schemathesis derives valid and invalid requests from `/openapi.json` and checks the responses.
 
-What it looks at is in `schemathesis.toml`, and why it does not look at the rest.
+`schemathesis.toml` selects the checks and says why others are off.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ def test_responses_conform_to_the_document(tmp_path: Path) -> None:
                 *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGURATION)),
                 *("run", f"{agent.url}/openapi.json", "--no-color"),
             ],
-            cwd=tmp_path,  # it keeps a cache where it runs
+            cwd=tmp_path,  # it writes a cache to the working directory
             capture_output=True,
             text=True,
             timeout=50,

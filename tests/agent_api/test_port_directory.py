@@ -20,7 +20,7 @@ from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, SAMPLE_VN
 
 Load = Callable[[], list[Port]]
 
-MACHINE = "k8s__default__p1"
+VM_NAME = "k8s__default__p1"
 UPSTREAM_KEYS = [
     "vm-uuid",
     "vn-uuid",
@@ -49,8 +49,8 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def place(root: Path) -> Path:
     """Path of the sample's port file; its directory exists."""
-    (root / "vm" / MACHINE).mkdir(parents=True)
-    return root / "vm" / MACHINE / SAMPLE_VMI
+    (root / "vm" / VM_NAME).mkdir(parents=True)
+    return root / "vm" / VM_NAME / SAMPLE_VMI
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def files(root: Path) -> list[str]:
 async def test_a_plugged_port_is_a_file_in_upstreams_format(served: ServedAgent, root: Path) -> None:
     async with served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI)) as answer:
         assert answer.status == 200
-    assert files(root) == [f"vm/{MACHINE}/{SAMPLE_VMI}"]
-    text = (root / "vm" / MACHINE / SAMPLE_VMI).read_text()
+    assert files(root) == [f"vm/{VM_NAME}/{SAMPLE_VMI}"]
+    text = (root / "vm" / VM_NAME / SAMPLE_VMI).read_text()
     assert text.startswith('{\n\t"vm-uuid": "')
     content = json.loads(text)
     assert list(content) == UPSTREAM_KEYS
@@ -77,15 +77,15 @@ async def test_unplugging_removes_the_file_and_the_empty_directory(served: Serve
     other = str(uuid.uuid4())
     await served.tcp.post("/vm", json=[port_of(SAMPLE_VM, SAMPLE_VMI), port_of(SAMPLE_VM, other)])
     await served.tcp.delete(f"/vm/{SAMPLE_VM}/{SAMPLE_VMI}")
-    assert files(root) == [f"vm/{MACHINE}/{other}"]
+    assert files(root) == [f"vm/{VM_NAME}/{other}"]
     await served.tcp.delete(f"/vm/{SAMPLE_VM}")
     assert list((root / "vm").iterdir()) == []
 
 
 async def test_a_file_already_removed_by_the_plugin_is_no_error(served: ServedAgent, root: Path) -> None:
     await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
-    (root / "vm" / MACHINE / SAMPLE_VMI).unlink()
-    (root / "vm" / MACHINE).rmdir()
+    (root / "vm" / VM_NAME / SAMPLE_VMI).unlink()
+    (root / "vm" / VM_NAME).rmdir()
     async with served.tcp.delete(f"/vm/{SAMPLE_VM}") as answer:
         assert answer.status == 200
     assert not served.agent.is_plugged(SAMPLE_VM)
@@ -102,7 +102,7 @@ async def test_another_virtual_machine_of_the_same_name_replaces_the_file(served
     other = str(uuid.uuid4())
     await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))
     await served.tcp.post("/vm", json=port_of(other, SAMPLE_VMI))
-    assert json.loads((root / "vm" / MACHINE / SAMPLE_VMI).read_text())["vm-uuid"] == other
+    assert json.loads((root / "vm" / VM_NAME / SAMPLE_VMI).read_text())["vm-uuid"] == other
 
 
 async def test_ports_are_there_again_after_a_restart(start_agent: StartAgent, root: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_file_of_contrails_cni_plugin_is_loaded(place: Path, load: Load) -> No
     (port,) = load()
     assert isinstance(port, ContainerPort)
     assert (port.vm_uuid, port.vn_uuid, port.vmi_uuid) == (SAMPLE_VM, SAMPLE_VN, SAMPLE_VMI)
-    assert (port.vm_id, port.vm_name, port.host_ifname) == ("c" * 64, MACHINE, "tapeth0-aaaaaa")
+    assert (port.vm_id, port.vm_name, port.host_ifname) == ("c" * 64, VM_NAME, "tapeth0-aaaaaa")
 
 
 @pytest.mark.parametrize("length", [255, 256, 400, 512])
@@ -176,7 +176,7 @@ class TestInvalidFiles:
                 "vm-name: '../elsewhere' is not a valid virtual machine name",
             ),
             (contrail_plugin_file(vm_name="k8s__default__other").encode(), "belongs to vm/k8s__default__other"),
-            (contrail_plugin_file(vmi_uuid=SAMPLE_VN).encode(), f"belongs to vm/{MACHINE}/{SAMPLE_VN}"),
+            (contrail_plugin_file(vmi_uuid=SAMPLE_VN).encode(), f"belongs to vm/{VM_NAME}/{SAMPLE_VN}"),
             (contrail_plugin_file(vm_namespace="x" * 100_000).encode(), "truncated"),
         ],
     )
@@ -191,8 +191,8 @@ class TestInvalidFiles:
     ) -> None:
         place.write_bytes(content)
         assert load() == []
-        assert files(root) == [f"corrupt/{MACHINE}/{SAMPLE_VMI}.corrupt"]
-        assert (root / "corrupt" / MACHINE / f"{SAMPLE_VMI}.corrupt").read_bytes() == content
+        assert files(root) == [f"corrupt/{VM_NAME}/{SAMPLE_VMI}.corrupt"]
+        assert (root / "corrupt" / VM_NAME / f"{SAMPLE_VMI}.corrupt").read_bytes() == content
         assert not place.parent.exists()
         (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
         assert str(place) in record.getMessage()
@@ -208,7 +208,7 @@ class TestInvalidFiles:
             place.parent.mkdir(exist_ok=True)
             place.write_bytes(content)
             load()
-        assert (root / "corrupt" / MACHINE / f"{SAMPLE_VMI}.corrupt").read_bytes() == b"second"
+        assert (root / "corrupt" / VM_NAME / f"{SAMPLE_VMI}.corrupt").read_bytes() == b"second"
 
     def test_without_a_uuid_name_or_not_regular_are_ignored(
         self, place: Path, root: Path, load: Load, tmp_path: Path
@@ -227,7 +227,7 @@ class TestInvalidFiles:
         (root / "unfinished" / "ports").mkdir(parents=True)
         (root / "unfinished" / "ports" / SAMPLE_VN).write_text('{"vm-uu')
         assert [port.vmi_uuid for port in load()] == [SAMPLE_VMI]
-        assert files(root) == [f"vm/{MACHINE}/{SAMPLE_VMI}"]
+        assert files(root) == [f"vm/{VM_NAME}/{SAMPLE_VMI}"]
 
 
 def test_the_newest_file_of_a_port_is_loaded(place: Path, root: Path, load: Load) -> None:

@@ -113,7 +113,7 @@ class TestPost:
     """Values that mean none are normalized, and the latest POST wins."""
 
     @pytest.mark.parametrize(
-        ("posted", "attribute", "kept"),
+        ("posted", "attribute", "stored"),
         [
             ({"rx_vlan_id": -1, "tx_vlan_id": -1}, "rx_vlan_id", 65535),
             ({"rx_vlan_id": -1, "tx_vlan_id": 7}, "tx_vlan_id", 7),
@@ -133,11 +133,11 @@ class TestPost:
         ],
     )
     async def test_normalizes_values_that_mean_none(
-        self, served: ServedAgent, posted: dict[str, Any], attribute: str, kept: object
+        self, served: ServedAgent, posted: dict[str, Any], attribute: str, stored: object
     ) -> None:
         await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI, **posted))
         (port,) = instance_ports(served.agent.ports)
-        assert getattr(port, attribute) == kept
+        assert getattr(port, attribute) == stored
 
     async def test_optional_keys_have_defaults(self, served: ServedAgent) -> None:
         body = instance_port_of(SAMPLE_VM, SAMPLE_VMI)
@@ -174,11 +174,11 @@ class TestDelete:
     """Always 200; unplugs instance ports only."""
 
     async def test_unplugs_the_port_and_notifies(self, served: ServedAgent, virtual_machine: VirtualMachine) -> None:
-        freed: list[str] = []
-        served.agent.on_unplugged(freed.extend)
+        unplugged: list[str] = []
+        served.agent.on_unplugged(unplugged.extend)
         await plug(served, [instance_port_of(SAMPLE_VM, vmi_uuid) for vmi_uuid in (SAMPLE_VMI, OTHER_VMI)])
         await delete(served, SAMPLE_VMI)
-        assert freed == [SAMPLE_VMI]
+        assert unplugged == [SAMPLE_VMI]
         assert await get(served) is None
         assert served.agent.is_plugged(SAMPLE_VM)
 

@@ -26,11 +26,11 @@ class Acknowledged:
 
     def __init__(self) -> None:
         self.plugged: set[str] = set()
-        self.freed: set[str] = set()
+        self.unplugged: set[str] = set()
         self.enough = asyncio.Event()
 
     def count(self) -> None:
-        if len(self.plugged) + len(self.freed) >= ENOUGH:
+        if len(self.plugged) + len(self.unplugged) >= ENOUGH:
             self.enough.set()
 
 
@@ -46,38 +46,38 @@ def instance_ports(vm_uuid: str, vmi_uuids: list[str]) -> tuple[str, list[dict[s
     return "/port", ports, [f"/port/{vmi_uuid}" for vmi_uuid in vmi_uuids]
 
 
-async def plug_and_unplug(client: aiohttp.ClientSession, told: Acknowledged) -> None:
+async def plug_and_unplug(client: aiohttp.ClientSession, acknowledged: Acknowledged) -> None:
     """Plugs ports of both types, one VirtualMachine after the other, and unplugs some, until the agent is gone."""
     with contextlib.suppress(aiohttp.ClientError):
         for number in itertools.count():
             vm_uuid, *vmi_uuids = (str(uuid.uuid4()) for _ in range(4))
-            path, ports, frees = (container_ports if number % 2 else instance_ports)(vm_uuid, vmi_uuids)
+            path, ports, unplug_paths = (container_ports if number % 2 else instance_ports)(vm_uuid, vmi_uuids)
             async with client.post(path, json=ports) as answer:
                 assert answer.status == 200
-            told.plugged.update(vmi_uuids)
-            told.count()
+            acknowledged.plugged.update(vmi_uuids)
+            acknowledged.count()
             if number % 4 < 2:
-                told.plugged.difference_update(vmi_uuids)
-                for free in frees:
-                    async with client.delete(free) as answer:
+                acknowledged.plugged.difference_update(vmi_uuids)
+                for unplug_path in unplug_paths:
+                    async with client.delete(unplug_path) as answer:
                         assert answer.status == 200
-                told.freed.update(vmi_uuids)
+                acknowledged.unplugged.update(vmi_uuids)
 
 
 @pytest.mark.parametrize("round_", range(3))
 async def test_acknowledged_ports_survive_a_kill_under_load(tmp_path: Path, round_: int) -> None:
-    told = Acknowledged()
+    acknowledged = Acknowledged()
     with started(tmp_path) as agent:
         connector = aiohttp.UnixConnector(agent.socket, limit=CLIENTS)
         async with aiohttp.ClientSession("http://agent", connector=connector) as client:
-            clients = [asyncio.create_task(plug_and_unplug(client, told)) for _ in range(CLIENTS)]
+            clients = [asyncio.create_task(plug_and_unplug(client, acknowledged)) for _ in range(CLIENTS)]
             async with asyncio.timeout(30):
-                await told.enough.wait()
+                await acknowledged.enough.wait()
                 await asyncio.to_thread(agent.kill)
                 await asyncio.gather(*clients)
-    kept = {port.vmi_uuid for port in await asyncio.to_thread(PortDirectory(str(tmp_path / "ports")).load)}
-    assert told.plugged <= kept
-    assert not told.freed & kept
+    loaded = {port.vmi_uuid for port in await asyncio.to_thread(PortDirectory(str(tmp_path / "ports")).load)}
+    assert acknowledged.plugged <= loaded
+    assert not acknowledged.unplugged & loaded
     assert not (tmp_path / "ports" / "corrupt").exists()
 
 

@@ -20,12 +20,12 @@ from agent_api.ports.stale import StalePortCleaner
 from agent_api.ports.table import PortTable
 from tests.support.kept_ports import container_port, instance_port
 
-MACHINES = {f"aaaaaaaa-0000-4000-8000-00000000000{number}": f"k8s__default__p{number % 2}" for number in range(3)}
+VM_NAMES = {f"aaaaaaaa-0000-4000-8000-00000000000{number}": f"k8s__default__p{number % 2}" for number in range(3)}
 INTERFACES = [f"bbbbbbbb-0000-4000-8000-00000000000{number}" for number in range(4)]
 CONTAINERS = ["", "container-1", "container-2"]
 DEVICES = ["tap-there", "tap-gone"]
 
-a_vm = st.sampled_from(list(MACHINES))
+a_vm = st.sampled_from(list(VM_NAMES))
 an_interface = st.sampled_from(INTERFACES)
 some_interfaces = st.sets(an_interface, min_size=1)
 a_container = st.sampled_from(CONTAINERS)
@@ -61,7 +61,7 @@ class ModelOfPorts(RuleBasedStateMachine):
         self.plug(
             [
                 container_port(
-                    vmi_uuid, vm_uuid=vm_uuid, vm_id=container, vm_name=MACHINES[vm_uuid], host_ifname=device
+                    vmi_uuid, vm_uuid=vm_uuid, vm_id=container, vm_name=VM_NAMES[vm_uuid], host_ifname=device
                 )
                 for vmi_uuid in vmi_uuids
             ]
@@ -121,7 +121,7 @@ class ModelOfPorts(RuleBasedStateMachine):
     @invariant()
     def the_table_is_the_model(self) -> None:
         assert {port.vmi_uuid: port for port in self.table.all()} == self.model
-        for vm_uuid in MACHINES:
+        for vm_uuid in VM_NAMES:
             of_vm = {uuid: port for uuid, port in self.model.items() if port.vm_uuid == vm_uuid}
             assert self.table.by_virtual_machine(vm_uuid) == of_vm
 

@@ -102,8 +102,8 @@ async def test_concurrent_changes_are_serialized(served: ServedAgent) -> None:
         )
     ]
     await asyncio.gather(*rounds)
-    kept = await asyncio.to_thread(PortDirectory(str(served.socket.parent / "ports")).load)
-    assert {port.vmi_uuid: port.vm_id for port in kept if isinstance(port, ContainerPort)} == owners(served)
+    loaded = await asyncio.to_thread(PortDirectory(str(served.socket.parent / "ports")).load)
+    assert {port.vmi_uuid: port.vm_id for port in loaded if isinstance(port, ContainerPort)} == owners(served)
 
 
 class TestAddressHold:

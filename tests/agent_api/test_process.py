@@ -56,12 +56,12 @@ async def put_virtual_machine(server: FakeApiServer, name: str) -> None:
         await store.close()
 
 
-async def until_readiness_names(agent: AgentProcess, said: str) -> None:
+async def until_readiness_names(agent: AgentProcess, text: str) -> None:
     def named() -> bool:
         status, answer = agent.ask("/readyz")
-        return status == 503 and said in str(answer["reasons"])
+        return status == 503 and text in str(answer["reasons"])
 
-    await asyncio.to_thread(agent.wait_until, named, what=f"saying {said!r}")
+    await asyncio.to_thread(agent.wait_until, named, what=f"naming {text!r}")
 
 
 async def test_it_waits_for_the_server_then_for_the_crd_and_then_serves(
@@ -137,13 +137,12 @@ async def test_a_second_agent_on_the_same_socket_is_rejected(
     await put_virtual_machine(server, "web")
     await asyncio.to_thread(agent.start)
     second = AgentProcess(tmp_path / "second", kubeconfig, node=NODE, socket=str(agent.socket))
-    assert (
-        await asyncio.to_thread(_refusal, second) == f"cannot listen on {agent.socket}: another process listens on it"
-    )
+    message = f"cannot listen on {agent.socket}: another process listens on it"
+    assert await asyncio.to_thread(_start_error, second) == message
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "text"),
     [
         ({"listen": "192.0.2.1:9091"}, "cannot listen on 192.0.2.1:9091"),
         ({"metrics_listen": "192.0.2.1:9092"}, "cannot listen on 192.0.2.1:9092"),
@@ -152,13 +151,13 @@ async def test_a_second_agent_on_the_same_socket_is_rejected(
     ],
 )
 async def test_the_reason_of_a_failed_start_is_printed(
-    kubeconfig: Path, tmp_path: Path, settings: dict[str, Any], said: str
+    kubeconfig: Path, tmp_path: Path, settings: dict[str, Any], text: str
 ) -> None:
     agent = AgentProcess(tmp_path / "agent", kubeconfig, node=NODE, **settings)
-    assert said in await asyncio.to_thread(_refusal, agent)
+    assert text in await asyncio.to_thread(_start_error, agent)
 
 
-def _refusal(agent: AgentProcess) -> str:
+def _start_error(agent: AgentProcess) -> str:
     agent.launch()
     assert agent.ended() == 2
     last = agent.log.read_text().splitlines()[-1]

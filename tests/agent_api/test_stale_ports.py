@@ -57,11 +57,11 @@ class TestAfterTheStart:
     async def test_ports_without_device_are_unplugged_logged_and_notified(
         self, table: PortTable, directory: PortDirectory
     ) -> None:
-        told: list[str] = []
-        table.on_unplugged(lambda ports: told.extend(port.vmi_uuid for port in ports))
+        notified: list[str] = []
+        table.on_unplugged(lambda ports: notified.extend(port.vmi_uuid for port in ports))
         await cleaner(table, "tap-there").clean_after_start()
         assert plugged(table) == {THERE}
-        assert told == [GONE]
+        assert notified == [GONE]
         assert [port.vmi_uuid for port in await asyncio.to_thread(directory.load)] == [THERE]
 
     async def test_a_port_plugged_again_meanwhile_stays_even_without_device(self, table: PortTable) -> None:
@@ -105,9 +105,9 @@ class TestAfterSyncports:
 
     @pytest.mark.parametrize("kind", [0, 2])
     async def test_exactly_the_ports_not_posted_again_are_unplugged(self, table: PortTable, kind: int) -> None:
-        kept, forgotten = instance_port(OTHER, type=kind), instance_port(GONE, type=kind)
-        await table.plug([kept, forgotten])
-        await synced(table, kept)
+        reposted, stale = instance_port(OTHER, type=kind), instance_port(GONE, type=kind)
+        await table.plug([reposted, stale])
+        await synced(table, reposted)
         assert plugged(table) == {OTHER, THERE}
 
     async def test_a_port_posted_later_stays(self, table: PortTable) -> None:
@@ -190,5 +190,5 @@ def test_device_exists_looks_in_the_own_network_namespace(make_netns: Callable[[
     with node.inside():
         assert device_exists("tap-there")
         assert not device_exists("tap-gone")
-        assert not device_exists("a-name-that-no-device-can-bear")
+        assert not device_exists("a-name-too-long-for-a-device")
     assert not device_exists(f"tap{os.getpid()}")

@@ -28,7 +28,7 @@ UPSTREAM_SAMPLE = {
     "dns-server": "10.47.255.253",
     "gateway": "10.47.255.254",
     "v6-ip-address": "fd00::5",
-    "v6-plen": 64,  # ours: upstream has no prefix length here
+    "v6-plen": 64,  # our addition: the vrouter agent has no prefix length here
     "v6-dns-server": "fd00::2",
     "v6-gateway": "fd00::1",
 }

@@ -1,4 +1,4 @@
-"""An embedded node to each test, ended with it."""
+"""An embedded node per test, killed at its end."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`contrail-manager` starts as its command line and configuration say, or says in one line why not: exit status 2."""
+"""`contrail-manager`: starts as configured, or prints the reason in one line and exits with status 2."""
 
 import os
 import subprocess
@@ -10,11 +10,11 @@ from tests.support.embedded_process import COMMAND, EmbeddedProcess
 from tests.support.ports import free_port
 
 
-def _refused(*arguments: str) -> str:
-    ended = subprocess.run([str(COMMAND), *arguments], capture_output=True, text=True, timeout=20)
-    assert ended.returncode == 2, ended.stderr
-    assert ended.stdout == ""
-    return [line for line in ended.stderr.splitlines() if line.startswith("contrail-manager: ")][-1]
+def _error_of(*arguments: str) -> str:
+    completed = subprocess.run([str(COMMAND), *arguments], capture_output=True, text=True, timeout=20)
+    assert completed.returncode == 2, completed.stderr
+    assert completed.stdout == ""
+    return [line for line in completed.stderr.splitlines() if line.startswith("contrail-manager: ")][-1]
 
 
 def _embedded(work: Path, **given: str) -> list[str]:
@@ -27,24 +27,24 @@ def _embedded(work: Path, **given: str) -> list[str]:
     return ["--embedded", *(f"--{key}={value}" for key, value in (values | given).items())]
 
 
-def test_it_needs_to_be_told_what_to_be() -> None:
-    assert _refused() == "contrail-manager: --config FILE or --embedded is required"
+def test_it_requires_a_configuration_or_embedded() -> None:
+    assert _error_of() == "contrail-manager: --config FILE or --embedded is required"
 
 
-def test_embedded_options_go_with_embedded(tmp_path: Path) -> None:
+def test_embedded_options_require_embedded(tmp_path: Path) -> None:
     config = tmp_path / "manager.yaml"
     config.write_text("{}")
-    assert "--listen requires --embedded" in _refused("--config", str(config), "--listen", "127.0.0.1:1")
+    assert "--listen requires --embedded" in _error_of("--config", str(config), "--listen", "127.0.0.1:1")
 
 
 @pytest.mark.parametrize("missing", ["manifests", "data-dir"])
-def test_what_embedded_needs_is_named(tmp_path: Path, missing: str) -> None:
+def test_missing_options_of_embedded_are_named(tmp_path: Path, missing: str) -> None:
     arguments = [argument for argument in _embedded(tmp_path) if not argument.startswith(f"--{missing}")]
-    assert f"--{missing}" in _refused(*arguments)
+    assert f"--{missing}" in _error_of(*arguments)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"listen": "8083"}, "--listen: '8083' is not HOST:PORT"),
         ({"listen": "192.0.2.1:8083"}, "cannot listen on 192.0.2.1:8083"),
@@ -52,12 +52,12 @@ def test_what_embedded_needs_is_named(tmp_path: Path, missing: str) -> None:
         ({"data-dir": "/dev/null/data"}, "/dev/null/data"),
     ],
 )
-def test_an_option_that_cannot_be_is_named(tmp_path: Path, given: dict[str, str], said: str) -> None:
-    assert said in _refused(*_embedded(tmp_path, **given))
+def test_an_impossible_option_is_named(tmp_path: Path, given: dict[str, str], message: str) -> None:
+    assert message in _error_of(*_embedded(tmp_path, **given))
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("cluster-nam: x", "cluster-nam"),
         ("pod-network: {subnets: [10.0.0.0/8, 10.1.0.0/16]}", "pod-network.subnets"),
@@ -73,19 +73,19 @@ def test_an_option_that_cannot_be_is_named(tmp_path: Path, given: dict[str, str]
         ("listen: nowhere", "listen: 'nowhere' is not HOST:PORT"),
     ],
 )
-def test_a_wrong_configuration_is_named_with_file_and_key(tmp_path: Path, text: str, said: str) -> None:
+def test_a_configuration_error_names_file_and_key(tmp_path: Path, text: str, message: str) -> None:
     config = tmp_path / "manager.yaml"
     config.write_text(text)
-    message = _refused(*_embedded(tmp_path), "--config", str(config))
-    assert str(config) in message
-    assert said in message
-    assert not os.path.exists(tmp_path / "data"), "refused before anything was made"
+    error = _error_of(*_embedded(tmp_path), "--config", str(config))
+    assert str(config) in error
+    assert message in error
+    assert not os.path.exists(tmp_path / "data"), "rejected before anything was created"
 
 
-def test_a_second_process_on_the_same_data_is_refused(tmp_path: Path, node: EmbeddedProcess) -> None:
+def test_a_second_process_on_the_same_data_is_rejected(tmp_path: Path, node: EmbeddedProcess) -> None:
     node.start()
     assert node.process is not None
-    message = _refused(*_embedded(tmp_path))
+    message = _error_of(*_embedded(tmp_path))
     assert str(node.data) in message
     assert str(node.process.pid) in message
     assert node.get("/healthz")["healthy"]
@@ -93,11 +93,11 @@ def test_a_second_process_on_the_same_data_is_refused(tmp_path: Path, node: Embe
 
 def test_a_damaged_store_is_named(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "store.sqlite").write_bytes(b"this is no database, whatever its name says" * 100)
-    assert str(tmp_path / "data" / "store.sqlite") in _refused(*_embedded(tmp_path))
+    (tmp_path / "data" / "store.sqlite").write_bytes(b"this is not a database, despite its name " * 100)
+    assert str(tmp_path / "data" / "store.sqlite") in _error_of(*_embedded(tmp_path))
 
 
-def test_the_manager_runs_alone_by_its_configuration(tmp_path: Path) -> None:
+def test_the_manager_runs_alone_with_a_configuration(tmp_path: Path) -> None:
     (tmp_path / "manifests").mkdir()
     listen = f"127.0.0.1:{free_port()}"
     config = tmp_path / "manager.yaml"
@@ -111,5 +111,5 @@ def test_the_manager_runs_alone_by_its_configuration(tmp_path: Path) -> None:
         node.process = process
         node.wait_until(lambda: node.get("/readyz") is not None, what="ready")
         assert len(node.items("networks")) == 1
-        assert node.get("/vm-cfg/k8s__demo__web") is None, "no agent is served"
+        assert node.get("/vm-cfg/k8s__demo__web") is None, "there is no agent"
         assert node.stop() == 0

@@ -1,4 +1,4 @@
-"""The address of a pod that was deleted while its sandbox lives is held back until its ports are unplugged."""
+"""The addresses of a pod deleted while its sandbox lives stay allocated until its ports are unplugged."""
 
 import json
 import urllib.request
@@ -9,7 +9,7 @@ from tests.support.manifests import nad, pod, write
 
 
 def _plug(node: EmbeddedProcess, name: str, *, container: str) -> str:
-    """Plugs the interfaces of a pod as a plugin does and returns its machine's uuid."""
+    """Plugs the interfaces of a pod as a plugin does and returns its VirtualMachine's uuid."""
     items: list[dict[str, Any]] = node.get(f"/vm-cfg/k8s__demo__{name}")
     ports = [
         {
@@ -22,11 +22,11 @@ def _plug(node: EmbeddedProcess, name: str, *, container: str) -> str:
         }
         for index, item in enumerate(items)
     ]
-    _ask(node, "POST", "/vm", json.dumps(ports).encode())
+    _send(node, "POST", "/vm", json.dumps(ports).encode())
     return str(items[0]["vm-uuid"])
 
 
-def _ask(node: EmbeddedProcess, method: str, path: str, body: bytes | None = None) -> None:
+def _send(node: EmbeddedProcess, method: str, path: str, body: bytes | None = None) -> None:
     request = urllib.request.Request(f"http://{node.listen}{path}", data=body, method=method)
     with urllib.request.urlopen(request, timeout=10) as answer:
         assert json.load(answer) == {}
@@ -36,7 +36,7 @@ def test_the_next_pod_waits_for_the_sandbox_not_for_the_manifest(node: EmbeddedP
     write(node.manifests / "nads.yaml", nad("tiny", cidr="10.9.0.0/30"))
     write(node.manifests / "old.yaml", pod("old", networks="tiny"))
     node.start()
-    machine = _plug(node, "old", container="c1")
+    vm_uuid = _plug(node, "old", container="c1")
     write(node.manifests / "new.yaml", pod("new", networks="tiny"))
     node.wait_until(lambda: node.pod_states().get("demo/new") == "Waiting", what="waiting")
     (node.manifests / "old.yaml").unlink()
@@ -45,7 +45,7 @@ def test_the_next_pod_waits_for_the_sandbox_not_for_the_manifest(node: EmbeddedP
     assert event["reason"] == "AddressesExhausted"
     assert "k8s-tiny-pod-network" in event["message"]
 
-    _ask(node, "DELETE", f"/vm/{machine}?vm-id=c1")
+    _send(node, "DELETE", f"/vm/{vm_uuid}?vm-id=c1")
     node.wait_until(lambda: node.pod_states()["demo/new"] == "Ready", what="ready")
     (_, second) = node.get("/vm-cfg/k8s__demo__new")
     assert second["ip-address"] == "10.9.0.2"

@@ -1,4 +1,4 @@
-"""One address serves the manager's and the agent's pages; SIGTERM ends it all in time."""
+"""One address serves the manager's and the agent's API; SIGTERM stops everything in time."""
 
 import http.client
 import json
@@ -12,7 +12,7 @@ from tests.support.manifests import nad, pod, write
 from tests.support.ports import free_port
 
 
-def test_both_apis_are_on_one_address_and_the_agents_on_its_socket_too(node: EmbeddedProcess) -> None:
+def test_both_apis_share_an_address_and_the_agent_has_its_socket(node: EmbeddedProcess) -> None:
     write(node.manifests / "all.yaml", nad("blue", cidr="10.1.0.0/24"), pod("web", networks="blue"))
     node.start()
     assert node.pod_states() == {"demo/web": "Ready"}
@@ -22,7 +22,7 @@ def test_both_apis_are_on_one_address_and_the_agents_on_its_socket_too(node: Emb
     assert node.socket.stat().st_mode & 0o777 == 0o600
 
 
-def test_status_pages_are_where_a_scraper_reaches_them(tmp_path: Path) -> None:
+def test_status_endpoints_are_served_on_metrics_listen(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     config = tmp_path / "manager.yaml"
     config.write_text(f"metrics-listen: {address}\n")
@@ -49,7 +49,7 @@ def test_it_stops_in_time_while_clients_wait(node: EmbeddedProcess) -> None:
     assert time.monotonic() - began < 5
     for thread in waiting:
         thread.join(5)
-    assert len(answers) == 20, "each client got an answer or a closed connection"
+    assert len(answers) == 20, "each client got a response or a closed connection"
 
 
 def _metric(node: EmbeddedProcess, name: bytes) -> bytes:
@@ -60,9 +60,9 @@ def _metric(node: EmbeddedProcess, name: bytes) -> bytes:
 def _metrics(listen: str) -> bytes:
     connection = http.client.HTTPConnection(listen, timeout=5)
     connection.request("GET", "/metrics")
-    page = connection.getresponse().read()
+    body = connection.getresponse().read()
     connection.close()
-    return page
+    return body
 
 
 def _wait_for_a_pod(listen: str, answers: list[int]) -> None:
@@ -76,11 +76,11 @@ def _wait_for_a_pod(listen: str, answers: list[int]) -> None:
         connection.close()
 
 
-def _over_socket(path: Path, page: str) -> object:
+def _over_socket(path: Path, target: str) -> object:
     connection = http.client.HTTPConnection("localhost", timeout=5)
     connection.sock = socket.socket(socket.AF_UNIX)
     connection.sock.connect(str(path))
-    connection.request("GET", page)
+    connection.request("GET", target)
     answer = json.loads(connection.getresponse().read())
     connection.close()
     return answer

@@ -22,8 +22,8 @@ from tests.support.machines import NODE, make_machine
 
 Join = Callable[[str], AbstractAsyncContextManager["Joined"]]
 
-MACHINE = make_machine("web-0")
-(INTERFACE,) = MACHINE.interfaces
+VIRTUAL_MACHINE = make_machine("web-0")
+(INTERFACE,) = VIRTUAL_MACHINE.interfaces
 
 
 class Joined:
@@ -83,8 +83,8 @@ async def test_two_agents_of_one_node_report_a_conflict(server: FakeApiServer, j
             clock.advance(600.0)  # heartbeats
             await agent.reporter.report()
         found = await reported(server)
-        assert found.instance == one.reporter._instance
-        assert found.conflicts == (f"another agent reports for this node: {other.reporter._instance}",)
+        assert found.instance == one.reporter.instance
+        assert found.conflicts == (f"another agent reports for this node: {other.reporter.instance}",)
 
 
 async def test_a_restarted_agent_is_no_conflict(server: FakeApiServer, join: Join) -> None:
@@ -97,15 +97,15 @@ async def test_a_restarted_agent_is_no_conflict(server: FakeApiServer, join: Joi
 
 async def test_ports_of_a_killed_agent_are_reported_by_the_next_one(server: FakeApiServer, join: Join) -> None:
     async with join("one") as killed:
-        await killed.store.put_virtual_machine(MACHINE)
-        async with killed.served.unix.post("/vm", json=port_of(MACHINE.uuid, INTERFACE.uuid)) as answer:
+        await killed.store.put_virtual_machine(VIRTUAL_MACHINE)
+        async with killed.served.unix.post("/vm", json=port_of(VIRTUAL_MACHINE.uuid, INTERFACE.uuid)) as answer:
             assert answer.status == 200
     async with join("one") as agent:
-        await agent.store.delete_virtual_machine(MACHINE.uuid)
+        await agent.store.delete_virtual_machine(VIRTUAL_MACHINE.uuid)
         await agent.has_synced(0)
         await agent.reporter.report()
         assert (await reported(server)).pending_deletes == 1
-        async with agent.served.unix.delete(f"/vm/{MACHINE.uuid}") as answer:
+        async with agent.served.unix.delete(f"/vm/{VIRTUAL_MACHINE.uuid}") as answer:
             assert answer.status == 200
         await agent.reporter.report()
     found = await reported(server)
@@ -116,14 +116,14 @@ async def test_changes_during_an_outage_of_the_server_are_reported_afterwards(
     server: FakeApiServer, join: Join
 ) -> None:
     async with join("one") as agent:
-        await agent.store.put_virtual_machine(MACHINE)
-        async with agent.served.unix.post("/vm", json=port_of(MACHINE.uuid, INTERFACE.uuid)) as answer:
+        await agent.store.put_virtual_machine(VIRTUAL_MACHINE)
+        async with agent.served.unix.post("/vm", json=port_of(VIRTUAL_MACHINE.uuid, INTERFACE.uuid)) as answer:
             assert answer.status == 200
         await agent.has_synced(1)
-        await agent.store.delete_virtual_machine(MACHINE.uuid)
+        await agent.store.delete_virtual_machine(VIRTUAL_MACHINE.uuid)
         await agent.has_synced(0)
         await server.stop()
-        async with agent.served.unix.delete(f"/vm/{MACHINE.uuid}") as answer:
+        async with agent.served.unix.delete(f"/vm/{VIRTUAL_MACHINE.uuid}") as answer:
             assert answer.status == 200
         pause = await agent.reporter.report()
         assert pause >= 10.0

@@ -19,11 +19,11 @@ from tests.support.clock import FakeClock
 from tests.support.machines import make_machine, pod_interface
 
 UID = str(uuid.uuid4())
-MACHINE = make_machine("web-0", uid=UID, interfaces=tuple(pod_interface(UID, index) for index in range(2)))
-INTERFACES = [interface.uuid for interface in MACHINE.interfaces]
+VIRTUAL_MACHINE = make_machine("web-0", uid=UID, interfaces=tuple(pod_interface(UID, index) for index in range(2)))
+INTERFACES = [interface.uuid for interface in VIRTUAL_MACHINE.interfaces]
 
 
-async def plug(served: ServedAgent, virtual_machine: VirtualMachine = MACHINE) -> None:
+async def plug(served: ServedAgent, virtual_machine: VirtualMachine = VIRTUAL_MACHINE) -> None:
     ports = [port_of(virtual_machine.uuid, interface.uuid) for interface in virtual_machine.interfaces]
     async with served.unix.post("/vm", json=ports) as answer:
         assert answer.status == 200
@@ -39,7 +39,7 @@ async def plugged(
     store: SqliteStore, served: ServedAgent, wait_for_sync: WaitForSync, reporter: NodeReporter
 ) -> ServedAgent:
     """An agent with a reporter, and a pod with two plugged ports."""
-    await store.put_virtual_machine(MACHINE)
+    await store.put_virtual_machine(VIRTUAL_MACHINE)
     await wait_for_sync()
     await plug(served)
     return served
@@ -150,7 +150,7 @@ class TestRestartedAgent:
     async def test_finds_ports_that_outlived_their_virtual_machines_while_it_was_down(
         self, store: SqliteStore, tmp_path: Path, make_reporter: MakeReporter, reports: RecordedReports
     ) -> None:
-        await store.put_virtual_machine(MACHINE)
+        await store.put_virtual_machine(VIRTUAL_MACHINE)
         async with serve_agent(store, tmp_path) as killed:
             await plug(killed)  # and it never reports
         await store.delete_virtual_machine(UID)
