@@ -28,7 +28,7 @@ def test_a_requested_name_is_used_except_at_index_0() -> None:
     assert sandbox_names(served_list(vmis).interfaces, "eth0") == ["eth0", "eth1", "left"]
 
 
-@pytest.mark.parametrize("wished", ["eth0", "eth1"])
+@pytest.mark.parametrize("requested", ["eth0", "eth1"])
 def test_duplicate_names_are_rejected_with_both_interfaces(requested: str) -> None:
     vmis = make_vmis(3)
     vmis[2] = vmis[2].annotated(interface=requested)
