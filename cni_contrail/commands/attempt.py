@@ -10,7 +10,7 @@ from cni_contrail.commands.detach import detach, remove_record
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError, TryAgainError
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.link.netns import own_netns_id
+from cni_contrail.link.netns import own_netns_identity
 from cni_contrail.state.attempt_locks import attempt_lock
 from cni_contrail.state.records import Record
 
@@ -47,7 +47,7 @@ class Attempt:
             netns=request.call.netns,
             thick=request.is_thick,
             network=request.config.name,
-            host_netns=own_netns_id(),
+            host_netns=own_netns_identity(),
         )
         return StartedAttempt(record, previous_uuid)
 

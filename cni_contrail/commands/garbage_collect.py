@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from cni_contrail.commands.detach import detach
 from cni_contrail.commands.node import Node
 from cni_contrail.errors import PluginError, TryAgainError
-from cni_contrail.link.netns import own_netns_id
+from cni_contrail.link.netns import own_netns_identity
 from cni_contrail.protocol.netconf import NetworkConfig, valid_attachments
 from cni_contrail.state.files import file_name
 
@@ -47,7 +47,7 @@ def _collect_attachment(node: Node, network: str, container: str, ifname: str) -
     try:
         with node.attachments.lock(container, timeout=0):
             record = node.attachments.read(container, ifname)
-            if record is None or (record.network, record.host_netns) != (network, own_netns_id()):
+            if record is None or (record.network, record.host_netns) != (network, own_netns_identity()):
                 return
             if node.attachments.is_in_progress(record):
                 return

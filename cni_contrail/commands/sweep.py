@@ -16,7 +16,7 @@ from cni_contrail.commands.node import Node
 from cni_contrail.errors import PluginError
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.lookup import any_exists
-from cni_contrail.link.netns import is_netns, own_netns_id
+from cni_contrail.link.netns import is_netns, own_netns_identity
 from cni_contrail.link.netns_ids import netns_exists
 from cni_contrail.state.files import file_name
 from cni_contrail.state.records import Record
@@ -70,7 +70,7 @@ def _sweep_container(node: Node, container: str) -> int:
 
 def _is_orphaned(node: Node, record: Record) -> bool:
     return (
-        record.host_netns == own_netns_id()
+        record.host_netns == own_netns_identity()
         and not _has_links(record)
         and not _has_sandbox(node, record)
         and not node.attachments.is_in_progress(record)

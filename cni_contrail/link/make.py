@@ -29,7 +29,7 @@ from cni_contrail.link.links import LinkRef
 from cni_contrail.link.lookup import index_of, refresh_carrier
 from cni_contrail.link.message import Request
 from cni_contrail.link.netns import InNetns
-from cni_contrail.link.netns_ids import parse_id, request_id
+from cni_contrail.link.netns_ids import get_netns_id, parse_netns_id
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.remove import delete_links
 from cni_contrail.link.routes import add_route, packed_destination
@@ -121,7 +121,7 @@ def _finish_host_ends(host: RouteSocket, netns_fd: int, plans: Sequence[Interfac
     """Returns the namespace ID of the sandbox."""
     sysctls.configure_host_ends(plans)
     requests = [links.set_host_end(plan, ipv6=sysctls.supports_ipv6(plan)) for plan in plans]
-    return parse_id(host.execute_all_and_get(requests, request_id(netns_fd)))
+    return parse_netns_id(host.execute_all_and_get(requests, get_netns_id(netns_fd)))
 
 
 def _finish_sandbox_ends(host: RouteSocket, netns_fd: int, plans: Sequence[InterfacePlan], sysctls: Sysctls) -> None:

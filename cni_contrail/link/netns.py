@@ -117,7 +117,7 @@ def is_own_netns(fd: int) -> bool:
     return os.path.samestat(os.fstat(fd), os.stat(_OWN))
 
 
-def own_netns_id() -> str:
+def own_netns_identity() -> str:
     """Returns the device and inode of the calling thread's network namespace, unique among all that exist."""
     here = os.stat(_OWN)
     return f"{here.st_dev}:{here.st_ino}"

@@ -22,13 +22,13 @@ _FD = 3  # NETNSA_FD
 _SIGNED = struct.Struct("=i")
 
 
-def request_id(netns_fd: int) -> Request:
-    """Requests the namespace's ID; `parse_id` reads the answer."""
+def get_netns_id(netns_fd: int) -> Request:
+    """Requests the namespace's ID; `parse_netns_id` reads the answer."""
     return Request(_RTM_GETNSID, 0, _HEADER + message.number(_FD, netns_fd), "read the sandbox's namespace ID")
 
 
-def parse_id(body: bytes) -> int:
-    """Reads an answer to `request_id`: -1 if the namespace has no ID."""
+def parse_netns_id(body: bytes) -> int:
+    """Reads an answer to `get_netns_id`: -1 if the namespace has no ID."""
     return int(_SIGNED.unpack(message.attributes(body[len(_HEADER) :])[_NSID])[0])
 
 
