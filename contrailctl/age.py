@@ -12,6 +12,7 @@ def format_age(seconds: float) -> str:
     for (unit, size), (finer, finer_size) in itertools.pairwise(_UNITS):
         whole, left = divmod(rest, size)
         if whole:
+            # The smaller unit is omitted if it is zero: 2h rather than 2h0m.
             detail = f"{left // finer_size}{finer}" if whole < _EXACT_BELOW and left >= finer_size else ""
             return f"{whole}{unit}{detail}"
     return f"{rest}s"

@@ -20,6 +20,7 @@ from contrail_config.objects import (
 from contrailctl.endpoint import Endpoint
 from contrailctl.errors import NotFoundError, ResponseError
 
+# The agent serves these if there is no name server.
 _DNS_UNKNOWN = ("0.0.0.0", "::")
 
 
@@ -79,6 +80,7 @@ class AgentApi:
             raise ResponseError(f"{self._endpoint.url}/vm-cfg/{name}: no interfaces")
         first, item = annotated[0]
         return VirtualMachine(
+            # The agent does not serve the node; every other identity is in the first item.
             uuid=item.vm_uuid,
             name=name,
             cluster=self._cluster,
@@ -138,6 +140,7 @@ def _interface(item: _ConfiguredInterface, annotations: Mapping[str, str]) -> Vi
         config_name=annotations.get("config-name"),
         interface=annotations.get("interface"),
         attachment=annotations.get("attachment"),
+        # Values of other agents that are unknown here are ignored.
         default_gw=DefaultGateway(default_gw) if default_gw in set(DefaultGateway) else None,
     )
 

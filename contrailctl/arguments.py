@@ -15,6 +15,7 @@ _KINDS = {"networks": "network", "pods": "pod", "interfaces": "interface", "port
 
 def parse_arguments(argv: list[str], *, version: str) -> argparse.Namespace:
     """Returns the arguments, with defaults for those of other commands; exits with status 2 if they are invalid."""
+    # Options are suppressed by default (see _common_options), so defaults are set here.
     unset = {"manager": None, "agent": None, "output": "table", "timeout": None, "cluster_name": "k8s"}
     return _parser(version).parse_args(argv, argparse.Namespace(**unset))
 

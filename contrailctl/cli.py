@@ -42,10 +42,12 @@ def main(argv: list[str] | None = None) -> int:
     try:
         with sigterm_interrupts():
             output = _run(arguments, version)
+    # AttachmentError: --container-id, --ifname or --args is invalid.
     except (UsageError, AttachmentError) as error:
         return _fail(error, EXIT_USAGE)
     except (ContrailctlError, CniRuntimeError) as error:
         return _fail(error, EXIT_FAILED)
+    # SIGTERM raises it too, so that a running plugin is ended.
     except KeyboardInterrupt:
         return _fail("interrupted", EXIT_INTERRUPTED)
     _print(render(output, arguments.output))

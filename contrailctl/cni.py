@@ -98,6 +98,7 @@ def cni_status(arguments: argparse.Namespace) -> Output:
     runtime.check_versions(network)
     try:
         runtime.status(network)
+    # Errors before the STATUS call (missing plugin, version) are failures of the command.
     except PluginCallError as error:
         message = " ".join(str(error).split())
         not_ready = NetworkReadiness(network.name, network.version, ready=False, code=error.code, message=message)
@@ -125,6 +126,7 @@ def _network(arguments: argparse.Namespace) -> NetworkList:
 def _attachment(arguments: argparse.Namespace) -> Attachment:
     netns: str = arguments.netns
     path = os.path.abspath(netns) if "/" in netns else os.path.join(NETNS_DIR, netns)
+    # cnitool derives container IDs by the same formula.
     return Attachment(
         container_id=arguments.container_id or f"cnitool-{hashlib.sha512(path.encode()).hexdigest()[:20]}",
         netns=path,
@@ -159,6 +161,7 @@ def _as_added(runtime: Runtime, network: NetworkList, attachment: Attachment) ->
 def _view(cached: CachedAttachment) -> AttachmentView:
     """Returns the view, without addresses if the cached result is invalid: the attachment is listed all the same."""
     try:
+        # Cached results have the version of their network list.
         addresses = convert_result(cached.entry.result, versions.CURRENT).get("ips", ())
     except ResultError:
         addresses = ()

@@ -35,6 +35,7 @@ def add_cni(commands: "argparse._SubParsersAction[argparse.ArgumentParser]", com
 def _add_network(command: argparse.ArgumentParser) -> None:
     command.add_argument("network", metavar="NETWORK", help="a file, or a name in the configuration directory")
     command.add_argument("--conf-dir", metavar="DIR", default="/etc/cni/net.d", help="default: /etc/cni/net.d")
+    # As for cnitool; the option takes precedence.
     plugins = os.environ.get("CNI_PATH") or os.pathsep.join(_PLUGIN_DIRS)
     command.add_argument("--bin-dir", metavar="DIR:..", default=plugins, help="default: $CNI_PATH or %(default)s")
 

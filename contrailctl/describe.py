@@ -25,6 +25,7 @@ def describe_pod(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -
     if isinstance(source, AgentApi):
         return _of_agent(source, namespace, name)
     pod = source.pod(namespace, name)
+    # A NAD may have the same namespace and name.
     events = [event for event in source.events(namespace=namespace, name=name) if event.kind == "Pod"]
     lines = [*_head(pod), *_machine(pod.machine), *_events(events)]
     return Output("\n".join(lines), {"pod": pod, "events": events})

@@ -54,6 +54,7 @@ class Endpoint(NamedTuple):
             host, port = parts.hostname, parts.port
         except ValueError as error:
             raise UsageError(f"{self.url}: {error}") from error
+        # Unix sockets and TLS are not supported.
         if parts.scheme != "http" or not host:
             raise UsageError(f"{self.url}: must be http://HOST:PORT")
         return http.client.HTTPConnection(host, port, timeout=self.timeout)
@@ -63,9 +64,11 @@ def _exchange(connection: http.client.HTTPConnection, target: str, deadline: flo
     connection.connect()
     sock = connection.sock
     connection.request("GET", target, headers={"Accept": "application/json"})
+    # A socket timeout limits a single read, so it is shortened before each one.
     sock.settimeout(_remaining(deadline))
     response = connection.getresponse()
     body = bytearray()
+    # read1() returns what has arrived; read() would wait for a full chunk.
     while chunk := response.read1(_CHUNK):
         body += chunk
         sock.settimeout(_remaining(deadline))

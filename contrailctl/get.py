@@ -102,6 +102,7 @@ def _list_output(
 
 def _network_row(view: NetworkView) -> Sequence[str]:
     network = view.network
+    # A network without a NAD has its own name and no namespace.
     namespace, _, name = (network.nad or f"/{network.fq_name[2]}").rpartition("/")
     subnets = ",".join(subnet.cidr for subnet in network.subnets)
     return (namespace, name, subnets, str(network.vni), str(network.mtu), str(view.interfaces), network.name)

@@ -49,6 +49,7 @@ class ManagerApi:
         path = f"/v1/{kind}"
         body = self._endpoint.get(path, {"namespace": namespace, "name": name})
         try:
+            # Each item is decoded on its own, so that the error has the path within the item.
             items = msgspec.json.decode(body, type=_Items).items
             return [msgspec.json.decode(item, type=view) for item in items]
         except msgspec.DecodeError as error:

@@ -40,6 +40,7 @@ class _Health(msgspec.Struct):
 def status(manager: Endpoint, agent: Endpoint, *, own_version: str) -> Output:
     """Returns the state of both; the exit status is 1 unless both are ready."""
     components = [_component("manager", manager), _component("agent", agent)]
+    # An unreachable manager would time out once more for each list.
     counts = _counts(ManagerApi(manager)) if components[0].state != "Unreachable" else {}
     rows = [(c.name, c.url, c.state, c.version or "unknown", "; ".join(c.reasons)) for c in components]
     lines = [format_table(("COMPONENT", "URL", "STATE", "VERSION", "REASONS"), rows), ""]
@@ -52,6 +53,7 @@ def status(manager: Endpoint, agent: Endpoint, *, own_version: str) -> Output:
 
 def _component(name: str, endpoint: Endpoint) -> ComponentStatus:
     try:
+        # Not get(): a process that is not ready answers 503 with its reasons.
         _, body = endpoint.request("/readyz")
         readiness = msgspec.json.decode(body, type=_Readiness)
         version = _version(endpoint)

@@ -38,6 +38,7 @@ def api_routes(queries: ManagerQueries, *, unavailable: Callable[[], str] = _alw
 
 def _handler(query: Query, unavailable: Callable[[], str]) -> Handler:
     async def handle(request: web.Request) -> web.Response:
+        # Validated first, so that a mistyped key is an error on a standby too.
         item_filter = _item_filter(request)
         if reason := unavailable():
             raise web.HTTPServiceUnavailable(text=reason)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from manager.manifests.folder_scan import Signature
 
 _MAX_QUIET_PERIODS = 10
+# No file has a negative size.
 _UNKNOWN = Signature(0, 0, -1, 0, 0)
 _MIN_WAIT = 0.01  # seconds
 
@@ -42,6 +43,7 @@ class Debounce:
         """Returns the changed files that may be accepted now, None for removed ones; `files` are those on disk."""
         now = self._clock()
         changed = {path: files.get(path) for path in files.keys() | self._accepted.keys()}
+        # Rebuilt at each scan: a file that is back in its accepted state is no longer changing.
         self._changing = {
             path: self._sight(path, signature, now)
             for path, signature in changed.items()
@@ -69,6 +71,7 @@ class Debounce:
         """Returns the seconds until a file may be due; None if all are stable."""
         if self.is_stable:
             return None
+        # All files wait for the last one, since they become due together.
         newest = max(sighting.since for sighting in self._changing.values())
         return max(newest + self._quiet_period - self._clock(), _MIN_WAIT)
 

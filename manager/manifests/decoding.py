@@ -47,6 +47,7 @@ def decode_document(document: Any, *, path: str, position: int, node: str) -> It
     except InvalidManifestError as error:
         yield _unidentified(location, error)
         return
+    # The location names the item only within a list.
     if items is None:
         yield from _decode_object(document, location, node)
         return
@@ -105,6 +106,7 @@ def _kind(document: Any) -> tuple[str, _Kind | None]:
         raise InvalidManifestError("kind: a List must not contain a List")
     kind = _KINDS.get(name)
     group, slash, _ = version.partition("/")
+    # Other API groups have kinds of the same name, for example Pod of metrics.k8s.io.
     is_known = kind is not None and (not version or kind.group == (group if slash else ""))
     return name, kind if is_known else None
 

@@ -45,9 +45,11 @@ class DeliveredObjects:
         removed = {key: one for key, one in self._delivered.items() if key in missing}
         for key in removed:
             await self._forget(key)
+        # An incomplete state may lack objects of files that cannot be read.
         if state.complete:
             await self._forget_orphans(state)
         changed = await self._changed(state)
+        # For the consumer, another uid is a removal followed by an addition.
         replaced = {
             key: before
             for key, one in changed.items()
@@ -62,6 +64,7 @@ class DeliveredObjects:
 
     async def _changed(self, state: FolderState) -> dict[ObjectKey, Object]:
         declared = {key: found.object for key, found in state.objects.items()}
+        # Compared without uids, so that unchanged objects cost no access to the store.
         redeclared = {key: one for key, one in declared.items() if self._declared.get(key) != one}
         self._declared = declared
         identified = {key: await self._identify(key, one) for key, one in redeclared.items()}
@@ -75,6 +78,7 @@ class DeliveredObjects:
             await self._forget(key)
             return msgspec.structs.replace(declared, uid=pod_uuid(declared.uid))
         if key not in self._uids:
+            # A uid that was removed from the manifest is kept: the object is the same.
             uid = _uid(self._delivered.get(key)) or str(uuid.uuid4())
             await self._identities.remember_identity(*key, uid)
             self._uids[key] = uid

@@ -27,6 +27,7 @@ _JSON_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "f
 def parse_documents(content: bytes, *, is_json: bool) -> list[Any]:
     """Returns the documents of a file, None for empty ones. Raises InvalidManifestError, with a position if known."""
     try:
+        # Accepts a byte order mark, which some editors on Windows write.
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidManifestError(f"not UTF-8: invalid byte at offset {error.start}") from error
@@ -74,6 +75,7 @@ class _Loader(yaml.CSafeLoader):
         super().__init__(text)
         self._depth = 0
         self._values = 0
+        # The measurement is slow for large files, and only aliases need it.
         self._has_aliases = "*" in text
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002  # PyYAML's signature
@@ -108,6 +110,7 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _construct_number)
 def _measure(node: yaml.Node, known: dict[int, tuple[int, int]], *, depth: int = 1) -> tuple[int, int]:
     """Returns number of values and depth of the expanded node. Raises InvalidManifestError above the limits."""
     _check_limits(values=0, levels=depth)  # also ends the recursion for an alias of a node in itself
+    # Aliases share nodes, so each node is measured once.
     if id(node) not in known:
         parts = [_measure(child, known, depth=depth + 1) for child in _children(node)]
         known[id(node)] = 1 + sum(values for values, _ in parts), 1 + max((levels for _, levels in parts), default=0)

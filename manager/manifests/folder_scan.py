@@ -49,6 +49,7 @@ class Snapshot(NamedTuple):
 def scan(folder: str) -> Snapshot:
     """Lists the folder. Never raises: what cannot be read is part of the snapshot."""
     snapshot = Snapshot({}, {})
+    # Iterative, since folders may be nested deeper than the recursion limit.
     pending = [""]
     while pending:
         pending += _scan_folder(folder, pending.pop(), snapshot)
@@ -63,6 +64,7 @@ def read(folder: str, path: str, expected: Signature) -> bytes:
     with open(os.path.join(folder, path), "rb", opener=_open_nonblocking) as file:
         if _signature(os.fstat(file.fileno())) != expected:
             raise FileChangedError(f"{path} changed before it was read")
+        # One byte more shows that a file is too large without reading all of it.
         content = file.read(MAX_FILE_SIZE + 1)
         if _signature(os.fstat(file.fileno())) != expected:
             raise FileChangedError(f"{path} changed while it was read")
@@ -94,6 +96,7 @@ def _add_file(entry: os.DirEntry[str], path: str, snapshot: Snapshot) -> None:
     try:
         status = entry.stat()
     except OSError as error:
+        # A dangling link is a problem.
         if entry.is_symlink() or not isinstance(error, FileNotFoundError):  # a file may be removed during the scan
             snapshot.unreadable[path] = _reason(error)
         return

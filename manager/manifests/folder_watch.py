@@ -42,6 +42,7 @@ class FolderWatch:
     def wait(self, timeout: float, gather: float) -> None:
         """Returns after a change, at most `gather` seconds later, or after `timeout` seconds."""
         identity = self._identity()
+        # The path refers to another folder now, and inotify still watches the old one.
         if identity != self._watched:
             self._watch(identity)
         elif self._notify is None:

@@ -59,10 +59,12 @@ class Inventory:
         objects: dict[ObjectKey, ManifestObject] = {}
         problems = [problem for one in contents for problem in one.problems]
         for key, definitions in _by_key(each for one in contents for each in one.objects).items():
+            # A duplicate that is added later must not replace the delivered object.
             chosen = next((one for one in definitions if one.location.path == self._paths.get(key)), definitions[0])
             objects[key] = chosen
             problems += [_duplicate(one, chosen) for one in definitions if one is not chosen]
         for kept in (kept for one in contents for kept in one.kept):
+            # Objects that can be read take precedence over kept ones.
             objects.setdefault(kept.key, kept)
         self._paths = {key: one.location.path for key, one in objects.items()}
         return FolderState(objects, tuple(problems), complete=not any(one.problems for one in contents))

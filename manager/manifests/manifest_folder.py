@@ -48,6 +48,7 @@ class ManifestFolder:
         snapshot = scan(self._folder)
         due = self._debounce.due(self._files(snapshot))
         self.gather = max(self.gather, _PAUSE_PER_SCAN_TIME * (self._clock() - started))
+        # Before loading, which removes the objects of the old path.
         self._follow_renamed(due)
         for path, signature in due.items():
             self._load(path, signature)
@@ -64,6 +65,7 @@ class ManifestFolder:
 
     def _files(self, snapshot: Snapshot) -> dict[str, Signature]:
         """Returns the listed files, and files that cannot be checked in their last accepted state."""
+        # Otherwise a folder that cannot be read for a moment would remove its pods.
         hidden = {path: accepted for path, accepted in self._debounce.accepted.items() if snapshot.may_hide(path)}
         return hidden | snapshot.files
 

@@ -35,6 +35,7 @@ def convert(document: Any, wire: type[T]) -> T:
     try:
         return msgspec.convert(document, wire)
     except msgspec.ValidationError as error:
+        # msgspec appends the path: "Expected `str`, got `int` - at `$.metadata.uid`".
         problem, _, path = str(error).partition(" - at `$.")
         raise InvalidManifestError(f"{path.rstrip('`')}: {problem}" if path else problem) from error
 
@@ -60,6 +61,7 @@ def make_namespace(identity: Identity, document: Any) -> Namespace:
 
 def _resolve(identity: Identity, metadata: Metadata) -> ObjectMetadata:
     """Raises BadValueError."""
+    # Values are checked one by one, so that the error names the annotation.
     annotations = annotation_texts(metadata.annotations)
     return ObjectMetadata(identity.namespace, identity.name, metadata.uid or "", annotations)
 

@@ -50,6 +50,7 @@ class ManifestSource:
             try:
                 yield stream
             finally:
+                # Ends a wait in the thread; otherwise close() would have to wait for its timeout.
                 watch.stop()
                 await stream.aclose()
                 await in_thread(watch.close)
@@ -68,6 +69,7 @@ class ManifestSource:
             if state is not None:
                 for event in await delivered.events(state):
                     yield event
+                # A later incomplete state is no news: its problems are reported as events.
                 if listed is None or (state.complete and not listed.complete):
                     listed = Listed(complete=state.complete)
                     yield listed

@@ -11,6 +11,7 @@ from manager.source import Pod
 DEFAULT_NETWORK_KEY = "v1.multus-cni.io/default-network"
 DEFAULT_GATEWAY_KEY = "opencontrail.org/default-gw"
 
+# Every key that the mapping reads must be here: other annotations are dropped from the cache.
 _KEYS = (NETWORKS_KEY, DEFAULT_NETWORK_KEY, NETWORK_KEY, DEFAULT_GATEWAY_KEY)
 
 

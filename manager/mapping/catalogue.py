@@ -49,6 +49,7 @@ class Catalogue:
         if known is None:
             message = f"network attachment definition {key} not found"
             raise PodWaitsError(Reason.NETWORK_NOT_FOUND, message, nad_dependency(key))
+        # The pod waits rather than being refused: the NAD may be corrected.
         if isinstance(known, UnusableNad):
             message = f"network attachment definition {key} cannot be used: {known.problem}"
             raise PodWaitsError(Reason.NETWORK_UNUSABLE, message, nad_dependency(key))
@@ -61,6 +62,7 @@ class Catalogue:
             reason, problem = Reason.NETWORK_NOT_FOUND, "not found"
         elif network.retired:
             reason, problem = Reason.NETWORK_UNUSABLE, "has no NAD any more: deleted with its last interface"
+        # A network of another creator may have no subnets yet.
         elif not network.subnets:
             reason, problem = Reason.NETWORK_UNUSABLE, "has no subnet"
         else:

@@ -48,12 +48,13 @@ def choose_default_gateways(
     carrier = _requested_by_routes(pod, specs)
     without_default = foreign is not None or any(spec.default_route == () for spec in specs)
     conflict = None
-    if wanted := pod.annotations.get(DEFAULT_GATEWAY_KEY, "").strip():
-        index = _find(wanted, pod, specs)
+    if requested := pod.annotations.get(DEFAULT_GATEWAY_KEY, "").strip():
+        index = _find(requested, pod, specs)
         families = _gateway_families(specs[index])
+        # A family without a request in `default-route` is no conflict.
         if without_default or any(carrier.get(family, index) != index for family in families):
             other = _default_route_owners(specs, foreign)
-            conflict = f"{DEFAULT_GATEWAY_KEY}: {quoted(wanted)} takes precedence over the default-route of {other}"
+            conflict = f"{DEFAULT_GATEWAY_KEY}: {quoted(requested)} takes precedence over the default-route of {other}"
         carrier |= dict.fromkeys(families, index)
     if not carrier and not without_default:
         return GatewayChoice(specs, None)
@@ -76,7 +77,7 @@ def _requested_by_routes(pod: Pod, specs: Sequence[InterfaceSpec]) -> dict[int, 
     return carrier
 
 
-def _find(wanted: str, pod: Pod, specs: Sequence[InterfaceSpec]) -> int:
+def _find(requested: str, pod: Pod, specs: Sequence[InterfaceSpec]) -> int:
     """Returns the first index that matches as interface name, `eth<i>`, `net<k>`, `ns/name` or network name."""
     candidates: list[list[str | None]] = [
         [spec.interface for spec in specs],
@@ -87,14 +88,15 @@ def _find(wanted: str, pod: Pod, specs: Sequence[InterfaceSpec]) -> int:
         [spec.network.fq_name[2] for spec in specs],
     ]
     for names in candidates:
-        if wanted in names:
-            spec = specs[index := names.index(wanted)]
+        if requested in names:
+            spec = specs[index := names.index(requested)]
             if _gateway_families(spec):
                 return index
-            message = f"{DEFAULT_GATEWAY_KEY}: network {spec.network.name} of {quoted(wanted)} has no gateway"
+            message = f"{DEFAULT_GATEWAY_KEY}: network {spec.network.name} of {quoted(requested)} has no gateway"
             raise unsatisfiable(Reason.ANNOTATION_INVALID, message, spec, pod=pod)
+    # The hint omits network names, which mostly repeat the NADs.
     known = ", ".join(dict.fromkeys(name for names in candidates[:4] for name in names if name is not None))
-    problem = f"{quoted(wanted)} is neither an interface nor a network of the pod: use one of {known}"
+    problem = f"{quoted(requested)} is neither an interface nor a network of the pod: use one of {known}"
     raise _invalid(f"{DEFAULT_GATEWAY_KEY}: {problem}")
 
 
@@ -117,6 +119,7 @@ def _with_default_gw(
         default_gw: DefaultGateway | None = None
         if families:
             default_gw = DefaultGateway.BOTH if families == of_pod else _ONE_FAMILY[min(families)]
+        # On index 0, `none` means for the plugin: no default route without a request.
         elif spec.default_route == () or (index == 0 and (foreign is not None or not carrier)):
             default_gw = DefaultGateway.NONE
         result.append(msgspec.structs.replace(spec, default_gw=default_gw))

@@ -28,15 +28,16 @@ def reject_duplicate_names(
 
     Two elements that request the same name, and a request for `eth0`, were rejected when the annotation was parsed.
     """
-    taken: dict[str, str] = {}
+    owners: dict[str, str] = {}
     if meta_plugin.kind is MetaPlugin.MULTUS:
         own = meta_plugin.default_networks_of(namespace)
-        taken = {f"net{number}": f"default network {number} of Multus" for number in range(1, own + 1)}
+        owners = {f"net{number}": f"default network {number} of Multus" for number in range(1, own + 1)}
         names = attachment_names(selections, default_networks=own)
     else:
+        # Without a meta plugin a foreign NAD makes the pod wait, so all elements are interfaces of the Contrail plugin.
         names = [interface_name(index, selection.interface) for index, selection in enumerate(selections, 1)]
     for position, name in enumerate(names, 1):
-        holder = taken.setdefault(name, f"element {position}")
-        if holder != f"element {position}":
-            problem = f"element {position} would be named {name!r} like {holder}: request another interface name"
+        owner = owners.setdefault(name, f"element {position}")
+        if owner != f"element {position}":
+            problem = f"element {position} would be named {name!r} like {owner}: request another interface name"
             raise PodRefusedError(Reason.ANNOTATION_INVALID, f"{NETWORKS_KEY}: {problem}")

@@ -63,10 +63,12 @@ def _resolve_attachments(
         )
     except AnnotationError as error:
         raise PodRefusedError(Reason.ANNOTATION_INVALID, str(error)) from error
+    # Checks that need no NAD come first: an invalid request is refused even while NADs are missing.
     check_isolation(selections, pod=pod, configuration=configuration, key=NETWORKS_KEY)
     meta_plugin = configuration.meta_plugin
     reject_duplicate_names(selections, meta_plugin, namespace=pod.namespace)
     nads = find_nads(selections, catalogue, configuration)
+    # Names are numbered over all attachments before foreign ones are skipped, as Multus does.
     names = attachment_names(selections, default_networks=meta_plugin.default_networks_of(pod.namespace))
     specs: list[InterfaceSpec] = []
     foreign = None

@@ -37,6 +37,7 @@ def find_nads(
         try:
             found.append(_find(selection.key, catalogue, configuration))
         except PodWaitsError as error:
+            # A NAD that is referenced twice is reported once.
             missing.setdefault(selection.key, error)
     if missing:
         errors = list(missing.values())
@@ -49,6 +50,7 @@ def resolve_selection(
     selection: NetworkSelection, nad: ServedNad, *, catalogue: Catalogue, key: str, attachment: str | None = None
 ) -> InterfaceSpec:
     """Returns the spec of one interface; `key` is the annotation. Raises PodRefusedError and PodWaitsError."""
+    # Only here is it known that the network is served by the Contrail plugin.
     if selection.unsupported:
         raise PodRefusedError(Reason.ANNOTATION_INVALID, f"{key}, {selection.key}: {selection.unsupported[0]}")
     return InterfaceSpec(
@@ -79,5 +81,6 @@ def _require_network(key: str, nad: ServedNad, catalogue: Catalogue) -> None:
     try:
         catalogue.network(nad.network)
     except PodWaitsError as error:
+        # The pod also depends on the NAD: it may be changed to refer to another network.
         message = f"network attachment definition {key}: {error}"
         raise PodWaitsError(error.reason, message, nad_dependency(key), *error.dependencies) from error

@@ -13,6 +13,7 @@ from contrail_config.objects import Subnet, VirtualNetwork
 from manager.parsing.cidr_table import CidrTable
 from manager.parsing.quoting import summarized
 
+# Cache keys are subnets, or tuples of them: immutable, and shared by all pods of a network.
 bounds_of = lru_cache(maxsize=8192)(subnet_bounds)  # needed again for each pod
 
 _CACHED_NETWORKS = 1024
@@ -53,6 +54,7 @@ def gateway_problem(network: VirtualNetwork, address: str) -> str | None:
     subnet = _table(network.subnets).find(ipaddress.ip_address(address))
     if subnet is None:
         return _no_subnet(network)
+    # Without the gateway: the requested one replaces it for this interface.
     bare = bounds_of(Subnet(cidr=subnet.cidr, gateway=None))
     return bare.reserved.get(parse_address(address, family=family_of(address)))
 
@@ -88,6 +90,7 @@ def _gateway_families(subnets: tuple[Subnet, ...]) -> frozenset[int]:
 def _capacity(subnets: tuple[Subnet, ...], family: int, limit: int) -> int:
     counted = 0
     for subnet in subnets:
+        # A /64 alone exceeds any limit, and a network may have a thousand subnets.
         if family_of(subnet.cidr) == family and counted < limit:
             counted += bounds_of(subnet).capacity
     return counted

@@ -25,6 +25,7 @@ def overlaps(networks: Iterable[VirtualNetwork]) -> list[str]:
         last_ending: _Part | None = None
         for part in sorted(_parts(different, family), key=_start_then_length):
             if last_ending is not None and part.first <= last_ending.last:
+                # Subnets of one network never overlap, so these are two networks.
                 pair = (last_ending.network, part.network)
                 found.setdefault(pair, f"{pair[0]} {last_ending.cidr} and {pair[1]} {part.cidr}")
             if last_ending is None or part.last > last_ending.last:

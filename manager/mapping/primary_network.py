@@ -56,11 +56,13 @@ def _default_network(pod: Pod, catalogue: Catalogue, configuration: ManagerConfi
 
 def _parse_default_network(pod: Pod, configuration: ManagerConfiguration) -> tuple[NetworkSelection, ...]:
     text = pod.annotations.get(DEFAULT_NETWORK_KEY, "")
+    # Multus looks up a name without a namespace in its own namespace.
     under_multus = configuration.meta_plugin.kind is MetaPlugin.MULTUS
     namespace = configuration.meta_plugin.namespace if under_multus else pod.namespace
     try:
         selections = parse_networks(text, namespace=namespace, defer_unsupported=True)
     except AnnotationError as error:
+        # The parser puts its own annotation key first.
         raise _invalid(DEFAULT_NETWORK_KEY + str(error).removeprefix(NETWORKS_KEY)) from error
     if len(selections) > 1:
         raise _invalid(f"{DEFAULT_NETWORK_KEY}: {quoted(text)} names {len(selections)} networks: index 0 has one")
@@ -92,6 +94,7 @@ def _network_of_namespace(pod: Pod, catalogue: Catalogue) -> FqName | None:
     try:
         return None if text is None else parse_network_annotation(text)
     except AnnotationError as error:
+        # The pod itself is valid, so it waits for the namespace.
         message = f"namespace {pod.namespace}, {error}"
         raise PodWaitsError(Reason.ANNOTATION_INVALID, message, namespace_dependency(pod.namespace)) from error
 

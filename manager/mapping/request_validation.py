@@ -23,13 +23,13 @@ def validate_requests(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
 
 
 def _check_addresses(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
-    asked: dict[tuple[str, str], InterfaceSpec] = {}
+    requested: dict[tuple[str, str], InterfaceSpec] = {}
     for spec in specs:
         for address in spec.requested_addresses:
             message = f"{spec.nad}: address {address} cannot be allocated"
             if problem := address_problem(spec.network, address):
                 raise unsatisfiable(Reason.ADDRESS_UNAVAILABLE, f"{message}: {problem}", spec, pod=pod)
-            other = asked.setdefault((spec.network.uuid, address), spec)
+            other = requested.setdefault((spec.network.uuid, address), spec)
             if other is not spec:
                 message = f"{message}: two interfaces of the pod request it"
                 raise conflicting(Reason.ADDRESS_UNAVAILABLE, message, [other, spec], pod=pod)
@@ -40,6 +40,7 @@ def _check_duplicate_macs(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
         return
     by_mac = defaultdict[tuple[str, str], list[InterfaceSpec]](list)
     for index, spec in enumerate(specs):
+        # A requested MAC may equal the derived MAC of another interface.
         mac = spec.mac or interface_mac(interface_uuid(pod.uid, index))
         by_mac[spec.network.uuid, mac].append(spec)
     (_, mac), sharing = max(by_mac.items(), key=_count)

@@ -27,6 +27,7 @@ def unsatisfiable(reason: Reason, message: str, *specs: InterfaceSpec, pod: Pod)
 
 def conflicting(reason: Reason, message: str, specs: Sequence[InterfaceSpec], *, pod: Pod) -> MappingError:
     """Returns the error of specs that conflict in one network; specs of one NAD always share its network."""
+    # Specs of one NAD conflict in whatever network it refers to.
     if len({spec.nad for spec in specs}) == 1:
         return PodRefusedError(reason, message)
     return unsatisfiable(reason, message, *specs, pod=pod)

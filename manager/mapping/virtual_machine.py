@@ -34,6 +34,7 @@ def address_requests(pod_uid: str, specs: Sequence[InterfaceSpec]) -> list[Addre
         for index, spec in enumerate(specs)
         for family in families(spec.network)
     ]
+    # sorted() is stable, so requests otherwise keep the order of the interfaces.
     return sorted(requests, key=lambda request: request.address is None)
 
 
@@ -44,6 +45,7 @@ def build_virtual_machine(
 
     Raises PodWaitsError if a requested gateway does not fit the address.
     """
+    # The owner of an address is the uuid of its interface.
     addresses = defaultdict[str, list[InterfaceAddress]](list)
     for owner, address in allocated:
         addresses[owner].append(address)
@@ -101,11 +103,12 @@ def _family(address: InterfaceAddress) -> int:
 
 def _with_gateway(pod: Pod, spec: InterfaceSpec, address: InterfaceAddress) -> InterfaceAddress:
     """Returns the address with the requested gateway, which must be another address in the same subnet."""
-    asked = next((gateway for gateway in spec.default_route or () if family_of(gateway) == address.family), None)
-    if asked is None:
+    requested = next((gateway for gateway in spec.default_route or () if family_of(gateway) == address.family), None)
+    if requested is None:
         return address
-    if asked == address.address or not same_subnet(address.address, asked, prefix_length=address.prefix_length):
+    # The kernel rejects a gateway that is not on-link.
+    if requested == address.address or not same_subnet(address.address, requested, prefix_length=address.prefix_length):
         own = f"{address.address}/{address.prefix_length}"
-        message = f"default-route: {asked} cannot be the gateway of {spec.nad}, whose address is {own}"
+        message = f"default-route: {requested} cannot be the gateway of {spec.nad}, whose address is {own}"
         raise unsatisfiable(Reason.ANNOTATION_INVALID, message, spec, pod=pod)
-    return msgspec.structs.replace(address, gateway=asked)
+    return msgspec.structs.replace(address, gateway=requested)

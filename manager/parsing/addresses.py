@@ -9,6 +9,7 @@ from manager.parsing.quoting import quoted
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
+# Any overlap with these is rejected: 0.0.0.0/0, for example, contains the loopback range.
 _RESERVED = {
     ip_network("127.0.0.0/8"): "loopback",
     ip_network("224.0.0.0/4"): "multicast",
@@ -21,6 +22,7 @@ _RESERVED = {
 def parse_address(value: Any) -> Address:
     """Parses an address without prefix and without zone (`fe80::1%eth0`). Raises BadValueError."""
     try:
+        # ip_address() rejects leading zeros, which some tools read as octal, but accepts a zone.
         return ip_address(_text(value, without="%"))
     except ValueError as error:
         raise BadValueError(f"{quoted(value)} is not an IP address") from error
@@ -55,6 +57,7 @@ def split_cidr(value: Any) -> tuple[Address, Network]:
     """Returns address and network of a CIDR that may have host bits (`10.1.1.5/24`). Raises BadValueError."""
     try:
         address, _, prefix = _text(value, without="%").partition("/")
+        # An address without "/" has an empty prefix here and is rejected.
         return ip_address(address), ip_network((address, _prefix_length(prefix)), strict=False)
     except ValueError as error:
         raise BadValueError(f"{quoted(value)} is not a CIDR") from error

@@ -16,11 +16,13 @@ class CidrTable(Generic[V]):
     def add(self, network: Network, value: V) -> None:
         """Adds a CIDR."""
         of_length = self._values[network.version].setdefault(network.prefixlen, {})
+        # Host bits are shifted out, so all addresses of the CIDR have the same key.
         of_length.setdefault(int(network.network_address) >> network.max_prefixlen - network.prefixlen, value)
 
     def find(self, address: Address) -> V | None:
         """Returns the value of the widest CIDR that contains the address; None if there is none."""
         of_family = self._values[address.version]
+        # At most 129 lookups, however many CIDRs the table has.
         for length in sorted(of_family):
             prefix = int(address) >> address.max_prefixlen - length
             if prefix in of_family[length]:

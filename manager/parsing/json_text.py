@@ -15,6 +15,7 @@ from manager.parsing.quoting import quoted
 _MakeObject = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 
 _TYPOGRAPHIC_QUOTE = re.compile("[\u2018-\u201f\u2039\u203a\u00ab\u00bb\u2032\u2033]")
+# Text that was decoded from UTF-8 contains no lone surrogate, so only escapes need a check.
 _SURROGATE_ESCAPE = re.compile(r"\\ud[89a-f]", re.IGNORECASE)
 
 
@@ -31,8 +32,10 @@ def parse_json(text: str, *, make_object: _MakeObject | None = None) -> Any:
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise BadValueError(f"{quoted(text)} is not valid JSON: {where}{quote_hint(text, near=error.pos)}") from error
+    # The JSON parser recurses per level of nesting.
     except RecursionError as error:
         raise BadValueError(f"{quoted(text)} is nested too deeply") from error
+    # Raised by make_object, by UTF-8 encoding, or by int(), which limits the digits of a number.
     except ValueError as error:
         raise BadValueError(f"{quoted(text)} is not valid JSON: {error}") from error
     return value
@@ -43,6 +46,7 @@ def parse_literal(text: str) -> Any:
 
     Raises BadValueError.
     """
+    # With double quotes the text is JSON already, and an apostrophe is part of a string.
     return parse_json(text if '"' in text else text.replace("'", '"'))
 
 
@@ -62,6 +66,7 @@ def json_list(value: Any) -> list[Any]:
 
 def quote_hint(text: str, *, near: int = 0) -> str:
     """Returns a hint about a typographic quote in an invalid text, preferably the one at `near`; else an empty text."""
+    # The parser stops at the quote or just after the text before it.
     found = _TYPOGRAPHIC_QUOTE.match(text, near) or _TYPOGRAPHIC_QUOTE.search(text)
     if found is None:
         return ""

@@ -22,4 +22,5 @@ MAX_NETWORKS = 256
 def check_count(items: Sized, plural: str, *, limit: int = MAX_LIST_ITEMS) -> None:
     """Raises BadValueError if there are more items than the limit; `plural` is what the message calls them."""
     if len(items) > limit:
+        # The items are not quoted: any of them may be huge.
         raise BadValueError(f"{len(items)} {plural} are too many: at most {limit} are supported")

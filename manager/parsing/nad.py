@@ -32,12 +32,14 @@ def parse_nad(nad: Nad, *, default_mtu: int) -> NetworkDefinition | ForeignDefin
         config = parse_netconf(nad.config)
     except BadValueError as error:
         raise NadError(f"spec.config: {error}") from error
+    # Annotations of foreign NADs are not parsed: other plugins may use the same keys.
     if config.own is None:
         return ForeignDefinition(config_name=config.name or nad.name, plugin=config.first_plugin)
     return _parse_own(nad, config.name or nad.name, config.own, default_mtu)
 
 
 def _parse_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mtu: int) -> NetworkDefinition:
+    # Everything is parsed before the errors are raised, so that one event lists them all.
     errors = ValidationErrors()
     subnets, reference = parse_nad_network(errors, nad.annotations)
     settings = parse_nad_settings(errors, own, nad=nad.key, subnets=subnets, default_mtu=default_mtu)
@@ -58,6 +60,7 @@ def _parse_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mt
 
 def _parse_flag(errors: ValidationErrors, annotations: Mapping[str, str], key: str) -> bool:
     text = annotations.get(key, "false")
+    # An empty annotation is an error rather than false: it is likely a mistake.
     flag = _FLAGS.get(text.strip().lower())
     if flag is None:
         errors.add(key, f"{quoted(text)} is neither true nor false")

@@ -44,6 +44,7 @@ def _parse_own(errors: ValidationErrors, annotations: Mapping[str, str]) -> tupl
     cidrs = _parse_setting(errors, annotations, CIDR_KEY)
     gateways = _parse_setting(errors, annotations, GATEWAY_KEY)
     excluded = _parse_setting(errors, annotations, EXCLUDE_KEY)
+    # The lists have been reported already; their values are unknown.
     if cidrs is None or gateways is None or excluded is None:
         return ()
     if not cidrs.values:
@@ -71,6 +72,7 @@ def _parse_list(text: str) -> list[str]:
     stripped = text.strip()
     if not stripped:
         return []
+    # A literal rather than JSON, for compatibility: upstream accepts single quotes.
     values = parse_literal(stripped) if stripped.startswith("[") else stripped.split(",")
     if not all(isinstance(value, str) and value.strip() for value in values):
         raise BadValueError(f"{quoted(text)} is not a list of non-empty strings")

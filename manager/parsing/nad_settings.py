@@ -34,6 +34,7 @@ def parse_nad_settings(
     """Returns the settings in `own`, the Contrail plugin's part of the configuration; adds an error per bad value."""
     for key in ("ipam", "ipMasq"):
         errors.parse(f"{_CONFIG}, {key}", _reject_request, own.get(key))
+    # The section is the plugin's own, so its keys yield to CNI's keys of the same meaning.
     section = errors.parse(f"{_CONFIG}, contrail", json_object, own.get("contrail", {})) or {}
     if section.get("nad", nad) != nad:
         errors.add(f"{_CONFIG}, contrail.nad", f"{quoted(section['nad'])} does not match this NAD, {nad}")
@@ -66,6 +67,7 @@ def _route_list(value: Any) -> list[Any]:
 def _parse_mtu(errors: ValidationErrors, value: Any, subnets: Sequence[Subnet], default_mtu: int) -> int | None:
     location = f"{_CONFIG}, mtu"
     mtu = None if value is None else errors.parse(location, parse_mtu, value)
+    # The default MTU is checked too: it may be sufficient for IPv4 only.
     if any(":" in subnet.cidr for subnet in subnets):
         errors.parse(location, check_ipv6_mtu, default_mtu if mtu is None else mtu)
     return mtu

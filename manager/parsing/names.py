@@ -57,6 +57,7 @@ def interface_name(value: Any) -> str:
     if not all("!" <= character <= "~" for character in value) or not _FORBIDDEN_IN_INTERFACE_NAME.isdisjoint(value):
         form = f"use printable ASCII without spaces and {_FORBIDDEN_LISTED}"
         raise BadValueError(f"{quoted(value)} is not a valid interface name: {form}")
+    # "." and ".." would break paths such as /sys/class/net/NAME.
     if value in _RESERVED_INTERFACE_NAMES:
         raise BadValueError(f"{quoted(value)} is a reserved interface name: it {_RESERVED_INTERFACE_NAMES[value]}")
     return value

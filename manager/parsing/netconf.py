@@ -31,6 +31,7 @@ class NetConf(NamedTuple):
 def parse_netconf(text: str) -> NetConf:
     """Parses `spec.config`. Raises BadValueError if it is not a network configuration."""
     config = json_object(parse_json(text))
+    # `plugins: null` counts as absent, as for Go decoders.
     listed = config.get("plugins")
     plugins = [config] if listed is None else [json_object(plugin) for plugin in json_list(listed)]
     types = [_plugin_type(plugin) for plugin in plugins]
@@ -43,6 +44,7 @@ def parse_netconf(text: str) -> NetConf:
 
 def parse_mtu(value: Any) -> int:
     """Returns an MTU in bytes. Raises BadValueError."""
+    # bool is a subclass of int.
     if not isinstance(value, int) or isinstance(value, bool) or not _MIN_MTU <= value <= _MAX_MTU:
         raise BadValueError(f"{quoted(value)} is not a valid MTU: use a number from {_MIN_MTU} to {_MAX_MTU}")
     return value

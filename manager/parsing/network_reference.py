@@ -16,6 +16,7 @@ NETWORK_KEY = "opencontrail.org/network"
 def parse_network_annotation(text: str) -> FqName:
     """Returns the fq_name in a pod's or namespace's annotation. Raises AnnotationError, which names key and value."""
     try:
+        # The key is added here: a NAD reports it with its other errors.
         return parse_fq_name(text)
     except BadValueError as error:
         raise AnnotationError(f"{NETWORK_KEY}: {error}") from error

@@ -19,6 +19,7 @@ from manager.parsing.quoting import quoted
 
 T = TypeVar("T")
 
+# Keys of the standard that Contrail networks do not implement.
 _UNSUPPORTED = ("infiniband-guid", "bandwidth", "portMappings", "deviceID", "ipam-claim-reference")
 _MAC = re.compile(
     r"(?:[0-9a-f]{2}([:-]))(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}", re.IGNORECASE
@@ -51,6 +52,7 @@ class NetworkSelection(msgspec.Struct, frozen=True):
 def parse_selection(element: Any, *, namespace: str) -> NetworkSelection:
     """Parses one element; `namespace` is the pod's. Raises BadValueError, which names key and value."""
     items = json_object(element).items()
+    # Of keys that differ only in case, the last one counts.
     fields = {key.lower(): value for key, value in items if value is not None and value != ""}
     namespace_of_nad, name = _network(fields)
     arguments = _parse(fields, "cni-args", json_object)
@@ -59,6 +61,7 @@ def parse_selection(element: Any, *, namespace: str) -> NetworkSelection:
     return NetworkSelection(
         namespace=namespace_of_nad or namespace,
         name=name,
+        # Multus still accepts the deprecated key interfaceRequest.
         interface=_parse(fields, "interface", interface_name) or _parse(fields, "interfaceRequest", interface_name),
         mac=_requested(fields, arguments or {}, "mac", parse_mac, problems),
         ips=tuple(str(address) for address in ips),
@@ -76,6 +79,7 @@ def parse_mac(value: Any) -> str:
     if not isinstance(value, str) or not _MAC.fullmatch(value):
         raise BadValueError(f"{quoted(value)} is not a MAC address of 6 bytes")
     octets = bytes.fromhex(re.sub("[:.-]", "", value))
+    # The lowest bit of the first byte marks a group address.
     if octets[0] & 1 or not any(octets):
         raise BadValueError(f"{quoted(value)} is a group address or zero: use a unicast MAC address")
     return octets.hex(":")

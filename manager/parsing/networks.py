@@ -38,6 +38,7 @@ def parse_networks(text: str, *, namespace: str, defer_unsupported: bool = False
 def _elements(text: str) -> Sequence[Any]:
     if not text.strip():
         return ()
+    # None of these characters can occur in the short form.
     is_json = any(mark in text for mark in '[{"')
     try:
         elements = json_list(parse_json(text)) if is_json else text.split(",")
@@ -65,6 +66,7 @@ def _parse(element: Any, position: int, namespace: str) -> NetworkSelection:
 
 
 def _reject_duplicate_names(selections: Sequence[NetworkSelection]) -> None:
+    # Default names are not known here: they depend on the meta plugin (mapping.interface_names).
     first: dict[str, int] = {}
     for position, selection in enumerate(selections, 1):
         name = selection.interface
@@ -76,8 +78,8 @@ def _reject_second_default_route(selections: Sequence[NetworkSelection]) -> None
     """The standard allows the key in one element only (v1.3, 4.1)."""
     carriers = [position for position, selection in enumerate(selections, 1) if selection.default_route is not None]
     if len(carriers) > 1:
-        asked = quoted(list(selections[carriers[1] - 1].default_route or ()))
-        problem = f"default-route: {asked}: element {carriers[0]} already has this key, only one element may"
+        requested = quoted(list(selections[carriers[1] - 1].default_route or ()))
+        problem = f"default-route: {requested}: element {carriers[0]} already has this key, only one element may"
         raise _error(carriers[1], problem)
 
 

@@ -18,6 +18,7 @@ def quoted(value: object) -> str:
 
     Nested collections of short values can still be long, so the result is truncated as a whole too.
     """
+    # repr() escapes line breaks and control characters, so a value cannot forge a log line.
     text = _repr.repr(value)
     return text if len(text) <= _MAX_TOTAL else f"{text[: _MAX_TOTAL - 3]}..."
 

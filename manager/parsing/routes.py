@@ -48,6 +48,7 @@ class _RoutedNetwork:
         if problem := self._destinations.get(route.dst):
             raise BadValueError(f"dst {route.dst} {problem}")
         if route.gw is None:
+            # Routes are installed in order, so only later routes can use this one to reach a gateway.
             self._on_link.add(ip_network(route.dst), route.dst)
         elif self._has_subnets and not self._is_reachable(route.gw):
             problem = "is neither in a subnet of the network nor covered by an earlier on-link route"
@@ -57,6 +58,7 @@ class _RoutedNetwork:
 
     def _is_reachable(self, gateway: str) -> bool:
         address = ip_address(gateway)
+        # Link-local IPv6 addresses are always on-link.
         return self._on_link.find(address) is not None or (address.version == 6 and address.is_link_local)
 
 

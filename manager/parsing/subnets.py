@@ -60,6 +60,7 @@ def _parse_gateways(errors: ValidationErrors, gateways: Setting, networks: Seque
     def parse(text: str) -> None:
         address = parse_unicast(text)
         network = lookup.find(address, address, text)
+        # The bounds exclude the default gateway, which the listed one replaces.
         if unusable := subnet_bounds(Subnet(cidr=str(network), gateway=None)).reserved.get(int(address)):
             raise BadValueError(f"{quoted(text)} cannot be the gateway of {network}: {unusable}")
         if network in gateway_of:
@@ -79,6 +80,7 @@ def _parse_exclusions(
     def parse(text: str) -> list[Network]:
         first, last = _bounds(text)
         of_subnet = excluded_of[lookup.find(first, last, text)]
+        # One CIDR above the limit is enough: an IPv6 range could yield hundreds.
         covering: list[Network] = list(itertools.islice(summarize_address_range(first, last), remaining + 1))
         of_subnet += covering
         return covering
@@ -116,6 +118,7 @@ class _SubnetLookup:
 
     def find(self, first: Address, last: Address, text: str) -> Network:
         """Returns the subnet that contains both addresses. Raises BadValueError, which quotes `text`, if none does."""
+        # Subnets do not overlap, so the range is in this subnet or in none.
         network = self._table.find(first)
         if network is None or last not in network:
             raise BadValueError(f"{quoted(text)} is in none of the subnets {summarized(self._networks)}")
