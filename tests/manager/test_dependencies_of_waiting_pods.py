@@ -71,8 +71,8 @@ async def test_for_a_network_that_somebody_else_creates(running: RunningManager)
     await running.send_list(nad, pod)
     network = VirtualNetwork(fq_name=name, uuid=network_uuid(name), subnets=(Subnet("10.9.0.0/24", "10.9.0.1"),))
     await running.store.put_network(network)
-    machine = await running.wait_for_vm(pod)
-    assert machine.interfaces[1].addresses[0].address == "10.9.0.2"
+    vm = await running.wait_for_vm(pod)
+    assert vm.interfaces[1].addresses[0].address == "10.9.0.2"
     await running.idle()
     assert await running.reasons(nad) == ["NetworkNotFound"]
 
@@ -113,8 +113,8 @@ async def test_for_an_address_that_another_pod_has(running: RunningManager) -> N
     assert reason == "AddressUnavailable"
     assert "10.1.0.7" in message
     await running.remove(first)
-    machine = await running.wait_for_vm(second)
-    assert machine.interfaces[1].addresses[0].address == "10.1.0.7"
+    vm = await running.wait_for_vm(second)
+    assert vm.interfaces[1].addresses[0].address == "10.1.0.7"
 
 
 @pytest.mark.parametrize(
@@ -254,14 +254,14 @@ async def _last(running: RunningManager, pod: Pod) -> tuple[str, str]:
 
 async def _arrivals(running: RunningManager, number: int) -> list[str]:
     """The next pods whose virtual machines are written, in order."""
-    known = {machine.pod for machine in await running.store.virtual_machines()}
+    known = {vm.pod for vm in await running.store.virtual_machines()}
     names: list[str] = []
     async with running.store.watch_virtual_machines() as changes:
         async for change in changes:
-            machine = change.object
-            if machine is not None and change.type == "ADDED" and machine.pod not in known:
-                known.add(machine.pod)
-                names.append(machine.pod)
+            vm = change.object
+            if vm is not None and change.type == "ADDED" and vm.pod not in known:
+                known.add(vm.pod)
+                names.append(vm.pod)
             if len(names) == number:
                 break
     return names

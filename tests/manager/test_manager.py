@@ -85,17 +85,17 @@ class TestFailingStore:
         await running.send_list(NET_A)
         put, failures = running.store.put_virtual_machine, [StoreUnavailableError("the disk is full")] * 3
 
-        async def fail_at_first(machine: VirtualMachine) -> None:
+        async def fail_at_first(vm: VirtualMachine) -> None:
             if failures:
                 raise failures.pop()
-            await put(machine)
+            await put(vm)
 
         monkeypatch.setattr(running.store, "put_virtual_machine", fail_at_first)
         await running.apply(pod)
-        machine = await running.wait_for_vm(pod)
+        vm = await running.wait_for_vm(pod)
         await running.idle()
         assert await running.allocated_count() == 2
-        assert len(machine.interfaces) == 2
+        assert len(vm.interfaces) == 2
         assert failures == []
 
     async def test_a_pod_deleted_during_the_failure_leaves_no_address_behind(
@@ -182,7 +182,7 @@ class TestEnd:
             asyncio.get_running_loop().call_soon(go_on.set)
             await asyncio.wait([task])
         assert task.cancelled()
-        assert [machine.pod for machine in await store.virtual_machines()] == ["web-0"]
+        assert [vm.pod for vm in await store.virtual_machines()] == ["web-0"]
         assert [event.reason for event in await store.events()] == ["InterfacesAssigned"]
 
     async def test_an_error_of_the_source_ends_the_manager(self, start: Start, store: SqliteStore) -> None:
@@ -198,7 +198,7 @@ class TestEnd:
         running = RunningManager(store, ManagerConfiguration(), source=Broken())
         with pytest.raises(OSError, match="the folder is gone"):
             await asyncio.wait_for(running.manager.run(), DEADLINE)
-        assert [machine.pod for machine in await store.virtual_machines()] == ["web-0"]
+        assert [vm.pod for vm in await store.virtual_machines()] == ["web-0"]
 
     async def test_the_manager_ends_with_its_source(self, store: SqliteStore) -> None:
         class Short:

@@ -35,19 +35,19 @@ async def test_the_next_manager_assigns_all_pods_and_no_address_twice(tmp_path: 
     path = tmp_path / "config.db"
     await killed_after(path, written)
     store = await SqliteStore.open(path)
-    before = {machine.uuid: machine for machine in await store.virtual_machines()}
+    before = {vm.uuid: vm for vm in await store.virtual_machines()}
     assert len(before) >= written
     async with running_manager(store) as running:
         await running.send_list(*objects())
-        after = {machine.uuid: machine for machine in await store.virtual_machines()}
+        after = {vm.uuid: vm for vm in await store.virtual_machines()}
         pods = [each for each in objects() if isinstance(each, Pod)]
         assert after.keys() == {pod.uid for pod in pods}
         assert before.items() <= after.items()
         assert await running.allocated_count() == 3 * POD_COUNT
         addresses = [
             (interface.network_uuid, address.address)
-            for machine in after.values()
-            for interface in machine.interfaces
+            for vm in after.values()
+            for interface in vm.interfaces
             for address in interface.addresses
         ]
         assert len(set(addresses)) == len(addresses) == ADDRESSES * POD_COUNT

@@ -127,13 +127,13 @@ async def _check_that_all_can_go(running: RunningManager, world: World) -> None:
 
 
 async def _check_pods(running: RunningManager, pods: list[Pod]) -> None:
-    machines = {machine.uuid for machine in await running.store.virtual_machines()}
+    vms = {vm.uuid for vm in await running.store.virtual_machines()}
     assert {f"{pod.namespace}/{pod.name}" for pod in pods} == running.manager.pods.records.keys()
-    assert machines <= {pod.uid for pod in pods}
+    assert vms <= {pod.uid for pod in pods}
     for pod in pods:
         view = await running.view(pod)
         assert view.uid == pod.uid
-        assert (view.state is PodState.READY) == (pod.uid in machines)
+        assert (view.state is PodState.READY) == (pod.uid in vms)
         assert view.state is PodState.READY or _is_unsatisfiable(running, pod), view
 
 
@@ -146,7 +146,7 @@ def _is_unsatisfiable(running: RunningManager, pod: Pod) -> bool:
 
 
 async def _check_addresses(running: RunningManager) -> None:
-    interfaces = [interface for machine in await running.store.virtual_machines() for interface in machine.interfaces]
+    interfaces = [interface for vm in await running.store.virtual_machines() for interface in vm.interfaces]
     assert await running.store.address_owners() == {interface.uuid for interface in interfaces}
     addresses = [(each.network_uuid, address.address) for each in interfaces for address in each.addresses]
     assert len(set(addresses)) == len(addresses)
@@ -154,7 +154,7 @@ async def _check_addresses(running: RunningManager) -> None:
 
 async def _check_networks(running: RunningManager, nads: list[str]) -> None:
     networks = await running.store.networks()
-    used = {each.network_uuid for machine in await running.store.virtual_machines() for each in machine.interfaces}
+    used = {each.network_uuid for vm in await running.store.virtual_machines() for each in vm.interfaces}
     for network in networks:
         assert network.nad is None or network.nad in nads or network.retired, network
         assert not network.retired or network.uuid in used, network

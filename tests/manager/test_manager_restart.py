@@ -119,8 +119,8 @@ async def test_networks_whose_nad_was_deleted_in_the_meantime_go_with_their_last
 async def test_one_uid_under_another_name_is_another_pod(vms: list[VirtualMachine], running: RunningManager) -> None:
     renamed = make_pod("renamed", uid=PODS[0].uid)
     await running.send_list(NET_A, NET_B, renamed, *PODS[1:])
-    machine = await running.wait_for(lambda machine: machine.pod == "renamed")
-    assert machine.uuid == vms[0].uuid
+    vm = await running.wait_for(lambda vm: vm.pod == "renamed")
+    assert vm.uuid == vms[0].uuid
     await running.idle()
     assert len(await running.store.virtual_machines()) == 5
 
@@ -130,7 +130,7 @@ async def test_virtual_machines_of_another_cluster_are_left_alone(store: SqliteS
         await other.send_list(make_pod("theirs"))
     running = await start()
     await running.send_list(make_pod("ours"))
-    assert [machine.name for machine in await store.virtual_machines()] == ["k8s__blue__ours", "other__blue__theirs"]
+    assert [vm.name for vm in await store.virtual_machines()] == ["k8s__blue__ours", "other__blue__theirs"]
     assert await running.allocated_count() == 2
 
 
@@ -225,8 +225,8 @@ async def test_a_manager_killed_between_any_two_store_calls_is_followed_by_a_cor
     running = await start()
     await running.send_list(NET_A, NET_B, *PODS[1:])
     vms = await store.virtual_machines()
-    assert [machine.uuid for machine in vms] == [pod.uid for pod in PODS[1:]]
-    assert all(len(machine.interfaces) == 3 for machine in vms)
+    assert [vm.uuid for vm in vms] == [pod.uid for pod in PODS[1:]]
+    assert all(len(vm.interfaces) == 3 for vm in vms)
     assert await running.allocated_count() == 4 * 3
     _abandon(task)
 

@@ -58,11 +58,11 @@ async def test_pods_are_assigned_wait_and_are_released(
     write("net-a.yaml", NETWORK.format(name="net-a", cidr="10.1.0.0/16"))
     write("web.yaml", POD.format(name="web", networks="net-a,net-b") + "---" + POD.format(name="plain", networks=""))
     running = await start(source=source)
-    await running.wait_for(lambda machine: machine.pod == "plain")
+    await running.wait_for(lambda vm: vm.pod == "plain")
     write("net-b.yaml", NETWORK.format(name="net-b", cidr="10.2.0.0/16"))
-    machine = await running.wait_for(lambda machine: machine.pod == "web")
-    assert [interface.nad for interface in machine.interfaces] == [None, "blue/net-a", "blue/net-b"]
-    assert machine.node == "node-1"
+    vm = await running.wait_for(lambda vm: vm.pod == "web")
+    assert [interface.nad for interface in vm.interfaces] == [None, "blue/net-a", "blue/net-b"]
+    assert vm.node == "node-1"
     (folder / "web.yaml").unlink()
     await running.wait_until_deleted("web")
     events = await running.store.events(kind="Pod", name="web")
@@ -76,10 +76,10 @@ async def test_a_restart_finds_the_same_pods(
         "all.yaml", NETWORK.format(name="net-a", cidr="10.1.0.0/16") + "---" + POD.format(name="web", networks="net-a")
     )
     async with running_manager(store, source=source) as before:
-        written = await before.wait_for(lambda machine: machine.pod == "web")
+        written = await before.wait_for(lambda vm: vm.pod == "web")
     running = await start(source=source)
     write("more.yaml", POD.format(name="more", networks="net-a"))
-    await running.wait_for(lambda machine: machine.pod == "more")
+    await running.wait_for(lambda vm: vm.pod == "more")
     assert await store.virtual_machine(written.uuid) == written
     assert running.manager.readiness() == []
 
@@ -90,7 +90,7 @@ async def test_an_invalid_manifest_is_reported_and_the_others_are_read(
     write("broken.yaml", "kind: Pod\nmetadata: [")
     write("web.yaml", POD.format(name="web", networks=""))
     running = await start(source=source)
-    await running.wait_for(lambda machine: machine.pod == "web")
+    await running.wait_for(lambda vm: vm.pod == "web")
     await running.idle()
     (event,) = await running.store.events(kind="Manifest")
     assert event.name == "broken.yaml"

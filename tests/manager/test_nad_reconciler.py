@@ -29,8 +29,8 @@ async def kept(running: RunningManager, name: str = NAME) -> VirtualNetwork:
 
 async def addresses(running: RunningManager, name: str, *, index: int = 1) -> list[str]:
     """Addresses of an interface of the pod `name`."""
-    (machine,) = [each for each in await running.store.virtual_machines() if each.pod == name]
-    return [address.address for address in machine.interfaces[index].addresses]
+    (vm,) = [each for each in await running.store.virtual_machines() if each.pod == name]
+    return [address.address for address in vm.interfaces[index].addresses]
 
 
 @contextlib.asynccontextmanager
@@ -127,7 +127,7 @@ class TestChange:
     async def test_an_invalid_change_keeps_the_network_but_accepts_no_new_pods(self, running: RunningManager) -> None:
         await running.send_list(NET_A, make_pod("old", networks="net-a"))
         await running.apply(make_nad("net-a", cidr="nonsense"), make_pod("new", networks="net-a"))
-        assert [machine.pod for machine in await running.store.virtual_machines()] == ["old"]
+        assert [vm.pod for vm in await running.store.virtual_machines()] == ["old"]
         assert not (await kept(running)).retired
         await running.apply(NET_A)
         assert await addresses(running, "new") == ["10.1.0.3"]
@@ -245,8 +245,8 @@ class TestRecreation:
         assert await running.reasons(different) == ["NetworkStillInUse"]
         assert await running.reasons(new) == ["NetworkUnusable"]
         await running.remove(old)
-        machine = await running.wait_for_vm(new)
-        assert machine.interfaces[1].addresses[0].address == "10.77.0.2"
+        vm = await running.wait_for_vm(new)
+        assert vm.interfaces[1].addresses[0].address == "10.77.0.2"
         await running.idle()
         assert await running.reasons(different) == ["NetworkStillInUse", "NetworkCreated"]
 

@@ -20,9 +20,9 @@ NET_B = make_nad("net-b", namespace="other", cidr="10.2.0.0/24")
 async def test_a_pod_gets_its_whole_list_and_an_event(running: RunningManager) -> None:
     pod = make_pod(networks="net-a,other/net-b@left,net-a")
     await running.send_list(NET_A, NET_B, pod)
-    machine = await running.vm(pod)
-    assert [interface.nad for interface in machine.interfaces] == [None, "blue/net-a", "other/net-b", "blue/net-a"]
-    assert [[address.address for address in interface.addresses] for interface in machine.interfaces] == [
+    vm = await running.vm(pod)
+    assert [interface.nad for interface in vm.interfaces] == [None, "blue/net-a", "other/net-b", "blue/net-a"]
+    assert [[address.address for address in interface.addresses] for interface in vm.interfaces] == [
         ["10.32.0.2"],
         ["10.1.0.2", "fd00:1::2"],
         ["10.2.0.2"],
@@ -73,8 +73,8 @@ async def test_a_recreated_pod_replaces_its_predecessor(running: RunningManager)
     await running.apply(second)
     await running.remove(first)
     await running.apply(third)
-    (machine,) = await running.store.virtual_machines()
-    assert machine.uuid == third.uid
+    (vm,) = await running.store.virtual_machines()
+    assert vm.uuid == third.uid
     assert await running.allocated_count() == 2
 
 

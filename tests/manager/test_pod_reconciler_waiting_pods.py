@@ -37,8 +37,8 @@ async def test_addresses_of_an_unwritten_virtual_machine_do_not_block_its_networ
         await eventually(lambda: running.manager.pods.records["blue/web-0"].unconfirmed is not None)
         running.scripted.send(Gone(NET_A), Applied(make_nad("net-a", cidr="10.2.0.0/16", generation=2)))
         await running.scripted.taken()
-    machine = await running.wait_for_vm(pod)
-    assert machine.interfaces[1].addresses[0].address == "10.2.0.2"
+    vm = await running.wait_for_vm(pod)
+    assert vm.interfaces[1].addresses[0].address == "10.2.0.2"
 
 
 async def test_a_list_rejected_by_the_store_is_reported_once_and_retried(
@@ -47,8 +47,8 @@ async def test_a_list_rejected_by_the_store_is_reported_once_and_retried(
     pod = make_pod()
     tries = []
 
-    async def refuse(machine: VirtualMachine) -> None:
-        tries.append(machine)
+    async def refuse(vm: VirtualMachine) -> None:
+        tries.append(vm)
         raise StoreRejectedError("machine web-0: 403 Forbidden: exceeded quota")
 
     with monkeypatch.context() as broken:

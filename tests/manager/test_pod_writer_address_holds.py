@@ -106,9 +106,9 @@ class TestAPodOfTheSameUid:
         await self._unplug(running, renamed)
 
     async def _unplug(self, running: RunningManager, pod: Pod) -> None:
-        machine = await running.vm(pod)
-        assert machine.pod == pod.name
-        interfaces = {interface.uuid for interface in machine.interfaces}
+        vm = await running.vm(pod)
+        assert vm.pod == pod.name
+        interfaces = {interface.uuid for interface in vm.interfaces}
         running.manager.unplugged(interfaces)
         await running.idle()
         assert await running.store.address_owners() == interfaces

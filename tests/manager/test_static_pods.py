@@ -221,7 +221,7 @@ async def test_an_edited_manifest_of_the_same_name_is_another_pod(running: Runni
     await running.apply(edited)
     await running.wait_for_vm(edited)
     assert holds.seconds == [UNPLUGGED_HOLD]
-    assert [machine.uuid for machine in await running.store.virtual_machines()] == [edited.uid]
+    assert [vm.uuid for vm in await running.store.virtual_machines()] == [edited.uid]
 
 
 async def test_a_mirror_missing_from_a_list_is_waited_for_too(running: RunningManager, holds: Holds) -> None:
@@ -243,4 +243,4 @@ async def test_shutdown_does_not_wait_for_mirrors(running: RunningManager, holds
     await running.remove(POD)
     async with asyncio.timeout(1):
         await running.manager.pods.close()
-    assert [machine.uuid for machine in await running.store.virtual_machines()] == [POD.uid]
+    assert [vm.uuid for vm in await running.store.virtual_machines()] == [POD.uid]

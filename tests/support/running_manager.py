@@ -137,7 +137,7 @@ class RunningManager:
 
     async def wait_for_vm(self, pod: Pod) -> VirtualMachine:
         """The pod's virtual machine, once it is written."""
-        return await self.wait_for(lambda machine: machine.uuid == pod.uid)
+        return await self.wait_for(lambda vm: vm.uuid == pod.uid)
 
     async def wait_for(self, condition: Callable[[VirtualMachine], bool]) -> VirtualMachine:
         """The first virtual machine that fulfils the condition, once there is one."""
@@ -150,7 +150,7 @@ class RunningManager:
     async def wait_until_deleted(self, name: str) -> None:
         """Returns when no pod of this name has a virtual machine."""
         async with asyncio.timeout(DEADLINE), self.store.watch_virtual_machines(start=WatchStart.NOW) as changes:
-            if all(machine.pod != name for machine in await self.store.virtual_machines()):
+            if all(vm.pod != name for vm in await self.store.virtual_machines()):
                 return
             async for change in changes:
                 if change.object and change.object.pod == name and change.type is ChangeType.DELETED:

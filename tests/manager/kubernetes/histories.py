@@ -52,7 +52,7 @@ class ClusterHistory(RuleBasedStateMachine):
         """Returns a manager to be started."""
         raise NotImplementedError
 
-    async def machines(self) -> list[VirtualMachine]:
+    async def vms(self) -> list[VirtualMachine]:
         """The virtual machines in the store."""
         raise NotImplementedError
 
@@ -186,21 +186,21 @@ class ClusterHistory(RuleBasedStateMachine):
 
     async def difference(self) -> str:
         """A difference between store and cluster; empty if there is none."""
-        machines = {machine.uuid: machine for machine in await self.machines()}
+        vms = {vm.uuid: vm for vm in await self.vms()}
         live = {pod["metadata"]["uid"]: pod for pod in self.pods().values() if holds_interfaces(pod)}
-        if extra := machines.keys() - live.keys():
+        if extra := vms.keys() - live.keys():
             return f"virtual machines without pods: {extra}"
         for uid, pod in live.items():
             wanted = [None, *_wanted(pod)]
-            if uid not in machines:
+            if uid not in vms:
                 if self.nads().keys() >= {key.partition("/")[2] for key in wanted if key}:
                     return f"not assigned: {pod}"
-            elif problem := _mismatch(machines[uid], pod, wanted):
+            elif problem := _mismatch(vms[uid], pod, wanted):
                 return problem
-        return await self._check_addresses(machines)
+        return await self._check_addresses(vms)
 
-    async def _check_addresses(self, machines: dict[str, VirtualMachine]) -> str:
-        interfaces = [interface for machine in machines.values() for interface in machine.interfaces]
+    async def _check_addresses(self, vms: dict[str, VirtualMachine]) -> str:
+        interfaces = [interface for vm in vms.values() for interface in vm.interfaces]
         if (owners := await self.address_owners()) != {interface.uuid for interface in interfaces}:
             return f"addresses of {owners}, interfaces {interfaces}"
         addresses = [(one.network_uuid, address.address) for one in interfaces for address in one.addresses]
@@ -214,8 +214,8 @@ class ClusterHistory(RuleBasedStateMachine):
         return ""
 
     async def _check_assignments(self) -> None:
-        for machine in await self.machines():
-            assert self.assigned.setdefault(machine.uuid, machine) == machine
+        for vm in await self.vms():
+            assert self.assigned.setdefault(vm.uuid, vm) == vm
 
     async def _check_that_everything_is_released(self) -> None:
         self.server.faults.refusals.clear()
@@ -224,7 +224,7 @@ class ClusterHistory(RuleBasedStateMachine):
         for name in list(self.nads()):
             self.objects.remove_nad(name)
         await self.converge()
-        assert await self.machines() == []
+        assert await self.vms() == []
         assert await self.address_owners() == set()
         assert [network.nad for network in await self.networks()] == [None]
 
@@ -246,11 +246,11 @@ def _wanted(pod: Object) -> list[str]:
     return [f"blue/{name}" for name in pod["metadata"]["annotations"][NETWORKS_KEY].split(",") if name]
 
 
-def _mismatch(machine: VirtualMachine, pod: Object, wanted: list[str | None]) -> str:
-    if (found := [interface.nad for interface in machine.interfaces]) != wanted:
+def _mismatch(vm: VirtualMachine, pod: Object, wanted: list[str | None]) -> str:
+    if (found := [interface.nad for interface in vm.interfaces]) != wanted:
         return f"interfaces in {found}, not {wanted}"
     status = json.loads(pod["metadata"]["annotations"].get("k8s.v1.cni.cncf.io/network-status", "[]"))
-    addresses = [[address.address for address in interface.addresses] for interface in machine.interfaces]
+    addresses = [[address.address for address in interface.addresses] for interface in vm.interfaces]
     if [attachment["ips"] for attachment in status] != addresses:
-        return f"status {status} of {machine}"
+        return f"status {status} of {vm}"
     return ""

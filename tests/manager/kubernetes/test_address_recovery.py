@@ -16,11 +16,11 @@ async def served(objects: ClusterObjects, server: FakeApiServer, name: str) -> V
     return kept_machines(server)[uid]
 
 
-def addresses_of(machine: VirtualMachine) -> dict[tuple[str, str], str]:
+def addresses_of(vm: VirtualMachine) -> dict[tuple[str, str], str]:
     """Owners by network and address."""
     return {
         (interface.network_uuid, address.address): interface.uuid
-        for interface in machine.interfaces
+        for interface in vm.interfaces
         for address in interface.addresses
     }
 
@@ -35,15 +35,15 @@ async def test_deleted_allocations_are_recovered_from_the_virtual_machines(
 ) -> None:
     async with managed():
         objects.add_nad("net-a", cidr="10.1.0.0/24,fd00::/64")
-        machines = [await served(objects, server, f"web-{number}") for number in range(20)]
+        vms = [await served(objects, server, f"web-{number}") for number in range(20)]
     delete_blocks(server)
     objects.add_pod("new", networks="net-a")
     async with managed():
-        machines.append(await served(objects, server, "newer"))
+        vms.append(await served(objects, server, "newer"))
         given = given_addresses(server)
-        for machine in machines:
-            assert kept_machines(server)[machine.uuid] == machine
-            assert addresses_of(machine).items() <= given.items()
+        for vm in vms:
+            assert kept_machines(server)[vm.uuid] == vm
+            assert addresses_of(vm).items() <= given.items()
         assert len(given) == 21 * 5 + 3
 
 
@@ -52,11 +52,11 @@ async def test_a_network_deleted_too_does_not_prevent_the_start(
 ) -> None:
     async with managed():
         objects.add_nad("net-a")
-        machine = await served(objects, server, "web-0")
+        vm = await served(objects, server, "web-0")
     delete_blocks(server)
     (name,) = [name for (_, name), item in server.storage.objects(NETWORK_KIND).items() if "nad" in item["spec"]]
     server.remove(NETWORK_KIND, name, namespace="")
     objects.remove_nad("net-a")
     async with managed():
-        assert kept_machines(server)[machine.uuid] == machine
-        assert f"virtual machine {machine.name}: addresses not reallocated" in caplog.text
+        assert kept_machines(server)[vm.uuid] == vm
+        assert f"virtual machine {vm.name}: addresses not reallocated" in caplog.text

@@ -82,8 +82,8 @@ async def test_a_leader_assigns_pods_and_records_events(
         uid = objects.add_pod("web-0")
         await manager.wait_until_ready()
         await eventually(lambda: objects.status("web-0") is not None)
-        machine = await manager.store.virtual_machine(uid)
-        assert machine.interfaces[0].addresses[0].address in str(objects.status("web-0"))
+        vm = await manager.store.virtual_machine(uid)
+        assert vm.interfaces[0].addresses[0].address in str(objects.status("web-0"))
         await manager.manager.recorder.flush()
         (event,) = await manager.cluster.event_log.events(name="web-0")
         assert event.reason == "InterfacesAssigned"

@@ -38,9 +38,9 @@ async def served(objects: ClusterObjects, server: FakeApiServer, name: str) -> V
 
 async def wait_until_processed(objects: ClusterObjects, server: FakeApiServer) -> None:
     """Returns when all deletions until now are processed: another one after them has been."""
-    machine = await served(objects, server, "mark")
+    vm = await served(objects, server, "mark")
     server.remove(MACHINE_KIND, "mark", namespace="blue")
-    await eventually(lambda: machine.uuid in kept_machines(server))
+    await eventually(lambda: vm.uuid in kept_machines(server))
 
 
 MARK = Counter({"create virtualmachines": 2})
@@ -53,18 +53,18 @@ def requests_since(server: FakeApiServer, since: int) -> Counter[str]:
 
 def a_machine(name: str, *, cluster: str = "k8s", uuid: str | None = None) -> VirtualMachine:
     """A virtual machine in the namespace `blue`."""
-    machine = make_machine(name, uid=uuid)
+    vm = make_machine(name, uid=uuid)
     return msgspec.structs.replace(
-        machine, cluster=cluster, namespace="blue", name=virtual_machine_name(cluster, "blue", name), project="k8s-blue"
+        vm, cluster=cluster, namespace="blue", name=virtual_machine_name(cluster, "blue", name), project="k8s-blue"
     )
 
 
 async def written(client: KubeClient, name: str) -> VirtualMachine:
     """A virtual machine that is in the cluster."""
     await ensure_crds(client)
-    machine = a_machine(name)
-    await client.create(VIRTUAL_MACHINES, virtual_machine_object(machine), namespace="blue")
-    return machine
+    vm = a_machine(name)
+    await client.create(VIRTUAL_MACHINES, virtual_machine_object(vm), namespace="blue")
+    return vm
 
 
 @contextlib.asynccontextmanager
@@ -83,9 +83,9 @@ class TestNoRequest:
     async def test_for_a_deleted_pod(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
         async with managed():
             before = len(server.requests)
-            machine = await served(objects, server, "web-0")
+            vm = await served(objects, server, "web-0")
             objects.remove_pod("web-0")
-            await eventually(lambda: machine.uuid not in kept_machines(server))
+            await eventually(lambda: vm.uuid not in kept_machines(server))
             await wait_until_processed(objects, server)
             life = Counter(f"{verb} virtualmachines" for verb in ("create", "get", "delete"))
             assert requests_since(server, before) == life + MARK
@@ -95,18 +95,18 @@ class TestNoRequest:
             await served(objects, server, "web-0")
             before = len(server.requests)
             objects.remove_pod("web-0")
-            machine = await served(objects, server, "web-0")
+            vm = await served(objects, server, "web-0")
             await wait_until_processed(objects, server)
             succession = Counter(f"{verb} virtualmachines" for verb in ("get", "delete", "create"))
             assert requests_since(server, before) == succession + MARK
-            assert machine.uuid in kept_machines(server)
+            assert vm.uuid in kept_machines(server)
 
     async def test_for_a_virtual_machine_of_another_cluster(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, client: KubeClient
     ) -> None:
         await ensure_crds(client)
-        machine = a_machine("theirs", cluster="other")
-        await client.create(VIRTUAL_MACHINES, virtual_machine_object(machine), namespace="blue")
+        vm = a_machine("theirs", cluster="other")
+        await client.create(VIRTUAL_MACHINES, virtual_machine_object(vm), namespace="blue")
         async with managed():
             before = len(server.requests)
             server.remove(MACHINE_KIND, "theirs", namespace="blue")
@@ -124,7 +124,7 @@ async def test_virtual_machines_deleted_by_the_garbage_collector_are_not_restore
             objects.remove_pod(f"web-{number}")
             objects.collect_garbage()
         await wait_until_processed(objects, server)
-        await eventually(lambda: [machine.pod for machine in kept_machines(server).values()] == ["mark"])
+        await eventually(lambda: [vm.pod for vm in kept_machines(server).values()] == ["mark"])
 
 
 class TestPodsThatAreGone:
@@ -136,25 +136,25 @@ class TestPodsThatAreGone:
         assert not recorded.source.is_gone(a_machine("web-0"))
 
     async def test_a_pod_missing_from_the_list_is_gone(self, follow: Follow, objects: ClusterObjects) -> None:
-        machine = a_machine("web-0", uuid=objects.add_pod("web-0"))
+        vm = a_machine("web-0", uuid=objects.add_pod("web-0"))
         recorded = await follow()
         await recorded.until_listed()
-        assert not recorded.source.is_gone(machine)
+        assert not recorded.source.is_gone(vm)
         assert recorded.source.is_gone(a_machine("web-0"))
         objects.remove_pod("web-0")
         await recorded.until(lambda: "-pod web-0" in recorded.lines())
-        assert recorded.source.is_gone(machine)
+        assert recorded.source.is_gone(vm)
 
     async def test_a_pod_is_gone_while_its_namespace_is_being_deleted(
         self, follow: Follow, objects: ClusterObjects, server: FakeApiServer
     ) -> None:
-        machine = a_machine("web-0", uuid=objects.add_pod("web-0"))
+        vm = a_machine("web-0", uuid=objects.add_pod("web-0"))
         recorded = await follow()
         await recorded.until_listed()
         namespace = find(server.storage, NAMESPACES, "", "blue")
         metadata = {**namespace["metadata"], "deletionTimestamp": "2026-11-21T12:00:00Z"}
         server.storage.put(NAMESPACES, {**namespace, "metadata": metadata})
-        await eventually(recorded.source.is_gone, machine)
+        await eventually(recorded.source.is_gone, vm)
 
 
 @pytest.mark.usefixtures("objects")
@@ -162,10 +162,10 @@ class TestDeletions:
     """Deletions that the watch delivers."""
 
     async def test_a_deletion_has_the_last_state(self, client: KubeClient, server: FakeApiServer) -> None:
-        machine = await written(client, "web-0")
+        vm = await written(client, "web-0")
         async with deletions_of(client) as deletions:
             server.remove(MACHINE_KIND, "web-0", namespace="blue")
-            assert await anext(deletions) == Removed("blue/web-0", machine.uuid, machine)
+            assert await anext(deletions) == Removed("blue/web-0", vm.uuid, vm)
 
     async def test_virtual_machines_of_gone_pods_are_skipped(self, client: KubeClient, server: FakeApiServer) -> None:
         gone, there = await written(client, "web-0"), await written(client, "web-1")
@@ -177,36 +177,36 @@ class TestDeletions:
     async def test_an_undecodable_virtual_machine_is_sent_without_its_state(
         self, client: KubeClient, server: FakeApiServer, caplog: pytest.LogCaptureFixture
     ) -> None:
-        machine = await written(client, "web-0")
+        vm = await written(client, "web-0")
         kept = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
         server.storage.put(MACHINE_KIND, {**kept, "spec": {"uuid": 1}})
         async with deletions_of(client) as deletions:
             server.remove(MACHINE_KIND, "web-0", namespace="blue")
-            assert await anext(deletions) == Removed("blue/web-0", machine.uuid, None)
+            assert await anext(deletions) == Removed("blue/web-0", vm.uuid, None)
         assert "virtual machine blue/web-0: last state is undecodable" in caplog.text
 
     async def test_remaining_ones_are_sent_if_the_server_lost_its_history(
         self, client: KubeClient, server: FakeApiServer
     ) -> None:
-        machines = [await written(client, f"web-{number}") for number in range(3)]
+        vms = [await written(client, f"web-{number}") for number in range(3)]
         async with deletions_of(client) as deletions:
             server.remove(MACHINE_KIND, "web-0", namespace="blue")
             server.storage.compact()
-            assert await anext(deletions) == Remaining({f"blue/{one.pod}": one.uuid for one in machines[1:]})
+            assert await anext(deletions) == Remaining({f"blue/{one.pod}": one.uuid for one in vms[1:]})
 
     async def test_remaining_ones_are_sent_if_the_current_version_is_unknown(
         self, client: KubeClient, server: FakeApiServer, caplog: pytest.LogCaptureFixture
     ) -> None:
-        machine = await written(client, "web-0")
+        vm = await written(client, "web-0")
         server.faults.refuse(500, verb="list")
         async with deletions_of(client) as deletions:
-            assert await anext(deletions) == Remaining({"blue/web-0": machine.uuid})
+            assert await anext(deletions) == Remaining({"blue/web-0": vm.uuid})
         assert "listing all virtual machines" in caplog.text
 
     async def test_an_aborted_list_is_discarded(
         self, client: KubeClient, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        machines = [await written(client, f"web-{number}") for number in range(3)]
+        vms = [await written(client, f"web-{number}") for number in range(3)]
         pages = client.pages
 
         async def pages_that_end(*args: Any, length: int) -> AsyncGenerator[Any, None]:
@@ -219,14 +219,14 @@ class TestDeletions:
             server.remove(MACHINE_KIND, "web-1", namespace="blue")
             server.storage.compact()
             monkeypatch.setattr(client, "pages", pages_that_end)
-            assert await anext(deletions) == Remaining({"blue/web-2": machines[2].uuid})
+            assert await anext(deletions) == Remaining({"blue/web-2": vms[2].uuid})
 
     async def test_nothing_is_listed_otherwise(self, client: KubeClient, server: FakeApiServer) -> None:
-        machines = [await written(client, f"web-{number}") for number in range(3)]
+        vms = [await written(client, f"web-{number}") for number in range(3)]
         server.requests.clear()
         async with deletions_of(client) as deletions:
-            for machine in machines:
-                server.remove(MACHINE_KIND, machine.pod, namespace="blue")
-                assert await anext(deletions) == Removed(f"blue/{machine.pod}", machine.uuid, machine)
+            for vm in vms:
+                server.remove(MACHINE_KIND, vm.pod, namespace="blue")
+                assert await anext(deletions) == Removed(f"blue/{vm.pod}", vm.uuid, vm)
                 server.cut_watches()
         assert requests_since(server, 0) == {"list virtualmachines": 1, "watch virtualmachines": 3}

@@ -52,10 +52,10 @@ def put_another(server: FakeApiServer, **changes: object) -> None:
     create(server.storage, MACHINE_KIND, "blue", {**kept, "spec": {**kept["spec"], **changes}})
 
 
-def is_there(server: FakeApiServer, machine: VirtualMachine) -> bool:
+def is_there(server: FakeApiServer, vm: VirtualMachine) -> bool:
     """Whether the virtual machine exists; asserts that it is unchanged if it does."""
-    found = kept_machines(server).get(machine.uuid)
-    assert found in (None, machine)
+    found = kept_machines(server).get(vm.uuid)
+    assert found in (None, vm)
     return found is not None
 
 
@@ -66,11 +66,11 @@ def requests_since(server: FakeApiServer, since: int) -> Counter[str]:
 
 async def test_a_restore_takes_one_request(managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
     async with managed():
-        machine = await served(objects, server)
+        vm = await served(objects, server)
         given, before = given_addresses(server), len(server.requests)
         for _ in range(3):
             remove(server)
-            await eventually(is_there, server, machine)
+            await eventually(is_there, server, vm)
         await eventually(lambda: requests_since(server, before) == {"create virtualmachines": 3})
         assert given_addresses(server) == given
 
@@ -80,10 +80,10 @@ async def test_the_restored_object_is_complete(
 ) -> None:
     """Including the labels for agents and the owner references for the garbage collector."""
     async with managed():
-        machine = await served(objects, server)
+        vm = await served(objects, server)
         before = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
         remove(server)
-        await eventually(is_there, server, machine)
+        await eventually(is_there, server, vm)
         after = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
         for key in ("labels", "ownerReferences"):
             assert after["metadata"][key] == before["metadata"][key]
@@ -94,15 +94,15 @@ async def test_many_deleted_at_once_are_restored(
     managed: Managed, objects: ClusterObjects, server: FakeApiServer
 ) -> None:
     async with managed():
-        machines = [await served(objects, server)]
+        vms = [await served(objects, server)]
         for number in range(1, 300):
             objects.add_pod(f"web-{number}", networks="net-a,net-a")
         await eventually(lambda: len(kept_machines(server)) == 300)
-        machines = list(kept_machines(server).values())
-        for machine in machines:
-            remove(server, machine.pod)
+        vms = list(kept_machines(server).values())
+        for vm in vms:
+            remove(server, vm.pod)
         await eventually(lambda: len(kept_machines(server)) == 300)
-        assert all(is_there(server, machine) for machine in machines)
+        assert all(is_there(server, vm) for vm in vms)
 
 
 class TestRestoredUnchanged:
@@ -112,48 +112,48 @@ class TestRestoredUnchanged:
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
     ) -> None:
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
             objects.change_nad("net-a", {"spec": WITH_MTU})
             await eventually(lambda: 9000 in {network.mtu for network in kept_networks(server).values()})
             objects.add_pod("web-1", networks="net-a")
             await eventually(lambda: objects.status("web-1") is not None)
             remove(server)
-            await eventually(is_there, server, machine)
+            await eventually(is_there, server, vm)
             assert {one.interfaces[1].mtu for one in kept_machines(server).values()} == {1500, 9000}
 
     async def test_after_its_network_was_retired(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
     ) -> None:
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
             objects.remove_nad("net-a")
             await wait_until_processed(objects, server)
             remove(server)
-            await eventually(is_there, server, machine)
+            await eventually(is_there, server, vm)
 
     async def test_after_its_annotation_was_changed(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
     ) -> None:
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
             objects.change_pod("web-0", {"metadata": {"annotations": {NETWORKS_KEY: "net-b"}}})
             await wait_until_processed(objects, server)
             remove(server)
-            await eventually(is_there, server, machine)
+            await eventually(is_there, server, vm)
 
     async def test_after_its_addresses_were_deleted_too(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
     ) -> None:
         """The addresses of the new assignment are allocated."""
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
             for _, name in list(server.storage.objects(BLOCK_KIND)):
                 server.remove(BLOCK_KIND, name, namespace="")
             await wait_until_processed(objects, server)
             remove(server)
-            await eventually(lambda: machine.uuid in kept_machines(server))
-            made = kept_machines(server)[machine.uuid]
-            assert [one.uuid for one in made.interfaces] == [one.uuid for one in machine.interfaces]
+            await eventually(lambda: vm.uuid in kept_machines(server))
+            made = kept_machines(server)[vm.uuid]
+            assert [one.uuid for one in made.interfaces] == [one.uuid for one in vm.interfaces]
             addresses = {address.address for one in made.interfaces for address in one.addresses}
             assert addresses <= {address for _, address in given_addresses(server)}
             await eventually(lambda: all(address in (objects.status("web-0") or "") for address in addresses))
@@ -166,20 +166,20 @@ class TestReplaced:
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
     ) -> None:
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
             put_another(server, node="node-2")
-            await eventually(lambda: kept_machines(server)[machine.uuid] == machine)
+            await eventually(lambda: kept_machines(server)[vm.uuid] == vm)
 
     async def test_one_of_another_uuid_blocks_the_name_until_it_is_deleted(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
     ) -> None:
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
             before = len(server.requests)
             put_another(server, uuid="another")
             await eventually(lambda: requests_since(server, before)["create virtualmachines"] == 2)
             remove(server)
-            await eventually(is_there, server, machine)
+            await eventually(is_there, server, vm)
 
 
 class TestRestoredDespiteFaults:
@@ -187,61 +187,61 @@ class TestRestoredDespiteFaults:
 
     async def test_while_writes_fail(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
             server.faults.refuse(500, verb="create", times=3)
             remove(server)
-            await eventually(is_there, server, machine)
+            await eventually(is_there, server, vm)
 
     async def test_with_a_lost_answer(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
             server.faults.lost_answers_of = ["virtualmachines"]
             remove(server)
-            await eventually(is_there, server, machine)
+            await eventually(is_there, server, vm)
             await wait_until_processed(objects, server)
-            assert machine_history(server, machine.uuid)[-1] == machine
+            assert machine_history(server, vm.uuid)[-1] == vm
 
     async def test_while_the_watch_is_cut(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
     ) -> None:
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
             remove(server)
             server.cut_watches()
-            await eventually(is_there, server, machine)
+            await eventually(is_there, server, vm)
 
     async def test_after_the_server_lost_its_history(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
     ) -> None:
         """Virtual machines are then listed and compared with the expected ones."""
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
             await wait_until_processed(objects, server)
-            others = kept_machines(server).keys() - {machine.uuid}
+            others = kept_machines(server).keys() - {vm.uuid}
             remove(server)
             before = len(server.requests)
             server.forget_history()
-            await eventually(is_there, server, machine)
-            assert kept_machines(server).keys() == others | {machine.uuid}
+            await eventually(is_there, server, vm)
+            assert kept_machines(server).keys() == others | {vm.uuid}
             assert requests_since(server, before)["get virtualmachines"] == 1
 
     async def test_while_watching_is_denied(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, caplog: pytest.LogCaptureFixture
     ) -> None:
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
             server.faults.refuse(403, verb="watch", times=8)
             server.end_watches()
             await eventually(lambda: "GET /apis/opencontrail.org/v1alpha1/virtualmachines" in caplog.text)
             remove(server)
-            await eventually(is_there, server, machine)
+            await eventually(is_there, server, vm)
 
     async def test_if_deleted_while_a_manager_loads(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The watch begins at a version before the list."""
         async with managed():
-            machine = await served(objects, server)
+            vm = await served(objects, server)
         load = PodController.load
 
         async def load_and_delete(self: PodController) -> None:
@@ -251,5 +251,5 @@ class TestRestoredDespiteFaults:
         monkeypatch.setattr(PodController, "load", load_and_delete)
         before = len(server.requests)
         async with managed():
-            await eventually(is_there, server, machine)
+            await eventually(is_there, server, vm)
             assert requests_since(server, before)["create virtualmachines"] == 1

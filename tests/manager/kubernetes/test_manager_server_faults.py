@@ -44,10 +44,10 @@ class Load:
         assert self._auditor.findings == []
 
     def _is_converged(self) -> bool:
-        machines = kept_machines(self._server)
-        if machines.keys() != set(self.live.values()) or any(len(one.interfaces) != 4 for one in machines.values()):
+        vms = kept_machines(self._server)
+        if vms.keys() != set(self.live.values()) or any(len(one.interfaces) != 4 for one in vms.values()):
             return False
-        interfaces = {interface.uuid for machine in machines.values() for interface in machine.interfaces}
+        interfaces = {interface.uuid for vm in vms.values() for interface in vm.interfaces}
         return set(given_addresses(self._server).values()) == interfaces
 
 

@@ -131,6 +131,6 @@ def status(*interfaces: VirtualMachineInterface) -> list[dict[str, Any]]:
         msgspec.structs.replace(one, uuid=interface_uuid(UID, at), mac=interface_mac(interface_uuid(UID, at)))
         for at, one in enumerate(interfaces)
     ]
-    machine = VirtualMachine(UID, "k8s__blue__web-0", "k8s", "k8s-blue", "blue", "web-0", "node-1", tuple(named))
-    found: list[dict[str, Any]] = json.loads(network_status(machine))
+    vm = VirtualMachine(UID, "k8s__blue__web-0", "k8s", "k8s-blue", "blue", "web-0", "node-1", tuple(named))
+    found: list[dict[str, Any]] = json.loads(network_status(vm))
     return found

@@ -72,5 +72,5 @@ async def test_a_pod_deleted_before_its_allocation_is_answered_leaves_nothing(
     await eventually(lambda: given_addresses(server) == before)
     objects.add_pod("next")
     await eventually(lambda: objects.status("next"))
-    owners = {one.uuid for machine in kept_machines(server).values() for one in machine.interfaces}
+    owners = {one.uuid for vm in kept_machines(server).values() for one in vm.interfaces}
     assert set(given_addresses(server).values()) == owners

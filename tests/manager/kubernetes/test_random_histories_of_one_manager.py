@@ -26,7 +26,7 @@ class WithEmbeddedStore(ClusterHistory):
     def new_life(self) -> ManagerLife:
         return ManagerLife(self.server, self.store)
 
-    async def machines(self) -> list[VirtualMachine]:
+    async def vms(self) -> list[VirtualMachine]:
         return await self.store.virtual_machines()
 
     async def networks(self) -> list[VirtualNetwork]:

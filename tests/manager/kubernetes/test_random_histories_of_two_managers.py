@@ -40,7 +40,7 @@ class WithKubernetesStore(ClusterHistory):
     def new_life(self) -> ManagerLife:
         return ManagerLife(self.server)
 
-    async def machines(self) -> list[VirtualMachine]:
+    async def vms(self) -> list[VirtualMachine]:
         return list(kept_machines(self.server).values())
 
     async def networks(self) -> list[VirtualNetwork]:
@@ -71,11 +71,11 @@ class WithKubernetesStore(ClusterHistory):
     @rule(name=st.sampled_from(PODS_NAMED))
     def somebody_deletes_a_virtual_machine(self, name: str) -> None:
         """A manager that sees it in time restores it unchanged; otherwise a new one may be created."""
-        machine = next((one for one in kept_machines(self.server).values() if one.pod == name), None)
-        if machine is not None:
+        vm = next((one for one in kept_machines(self.server).values() if one.pod == name), None)
+        if vm is not None:
             self.server.remove(MACHINE_KIND, name, namespace="blue")
-            self.assigned.pop(machine.uuid, None)
-            self.auditor.forget(machine)
+            self.assigned.pop(vm.uuid, None)
+            self.auditor.forget(vm)
 
     @rule(times=st.integers(1, 3))
     def answers_are_lost(self, times: int) -> None:

@@ -43,14 +43,14 @@ async def test_a_static_pod_keeps_its_list_when_its_mirror_is_recreated(
     async with managed():
         objects.add_nad("net-a")
         uids = {add_mirror(objects)}
-        machine = await served(objects, server)
+        vm = await served(objects, server)
         for number in range(3):
             objects.remove_pod(NAME)
             await wait_until_processed(objects, server, f"other-{number}")
-            assert kept_machines(server)[UUID] == machine
+            assert kept_machines(server)[UUID] == vm
             uids.add(add_mirror(objects))
-            assert await served(objects, server) == machine
-        assert machine_history(server, UUID) == [machine]
+            assert await served(objects, server) == vm
+        assert machine_history(server, UUID) == [vm]
         assert len(uids) == 4
 
 
@@ -60,8 +60,8 @@ async def test_a_static_pod_is_identified_by_its_hash(
     async with managed():
         objects.add_nad("net-a")
         uid = add_mirror(objects)
-        machine = await served(objects, server)
-        assert machine.config_hash == HASH
+        vm = await served(objects, server)
+        assert vm.config_hash == HASH
         assert uid not in kept_machines(server)
 
 
@@ -82,14 +82,14 @@ async def test_the_next_manager_waits_for_the_mirror_too(
     async with managed():
         objects.add_nad("net-a")
         add_mirror(objects)
-        machine = await served(objects, server)
+        vm = await served(objects, server)
         objects.remove_pod(NAME)
     async with managed():
         await wait_until_processed(objects, server, "other-1")
-        assert kept_machines(server)[UUID] == machine
+        assert kept_machines(server)[UUID] == vm
         add_mirror(objects)
-        assert await served(objects, server) == machine
-        assert machine_history(server, UUID) == [machine]
+        assert await served(objects, server) == vm
+        assert machine_history(server, UUID) == [vm]
 
 
 async def test_only_a_report_that_began_after_the_deletion_releases_the_pod(
@@ -107,7 +107,7 @@ async def test_only_a_report_that_began_after_the_deletion_releases_the_pod(
     async with managed():
         objects.add_nad("net-a")
         add_mirror(objects)
-        machine = await served(objects, server)
+        vm = await served(objects, server)
         objects.add_pod("other", annotations=ANNOTATIONS)
         await eventually(lambda: objects.status("other") is not None)
         for name in (NAME, "other"):
@@ -115,12 +115,12 @@ async def test_only_a_report_that_began_after_the_deletion_releases_the_pod(
         await wait_until_processed(objects, server, "later")
         await node.write(report(UUID, other))
         await eventually(lambda: other not in kept_machines(server))
-        assert kept_machines(server)[UUID] == machine
+        assert kept_machines(server)[UUID] == vm
 
 
-def report(*machines: str) -> NodeReport:
+def report(*vms: str) -> NodeReport:
     """An agent's report that the first interfaces of these virtual machines are unplugged."""
-    unplugged = tuple(interface_uuid(uuid, 0) for uuid in machines)
+    unplugged = tuple(interface_uuid(uuid, 0) for uuid in vms)
     return NodeReport("2026-11-21T12:00:00Z", "node-1", unplugged=unplugged)
 
 

@@ -24,9 +24,9 @@ from tests.support.machines import make_machine
 
 @pytest.fixture
 async def writer(client: KubeClient, server: FakeApiServer) -> AsyncIterator[StatusWriter]:
-    def pod_of(machine: VirtualMachine) -> PodObject | None:
+    def pod_of(vm: VirtualMachine) -> PodObject | None:
         pods = (msgspec.convert(pod, PodObject) for pod in server.storage.objects(PODS).values())
-        return next((pod for pod in pods if identity(pod) == machine.uuid), None)
+        return next((pod for pod in pods if identity(pod) == vm.uuid), None)
 
     writer = StatusWriter(client, pod_of=pod_of)
     yield writer
@@ -57,7 +57,7 @@ async def test_a_newly_assigned_pod_gets_its_status_in_one_write(
 ) -> None:
     uid = objects.add_pod("web-0", annotations={"of/others": "stays"}, status={"phase": "Pending"})
     server.requests.clear()
-    writer.on_assigned(machine(uid), is_new=True)
+    writer.on_assigned(make_vm(uid), is_new=True)
     await writer.queue.idle()
     assert server.requests == ["patch pods"]
     annotations = objects.pod("web-0")["metadata"]["annotations"]
@@ -69,7 +69,7 @@ async def test_a_newly_assigned_pod_gets_its_status_in_one_write(
 
 async def test_a_status_set_by_the_user_is_overwritten(writer: StatusWriter, objects: ClusterObjects) -> None:
     uid = objects.add_pod("web-0", annotations={STATUS_KEY: "mine"})
-    writer.on_assigned(machine(uid), is_new=True)
+    writer.on_assigned(make_vm(uid), is_new=True)
     await writer.queue.idle()
     assert objects.status("web-0") != "mine"
 
@@ -79,8 +79,8 @@ async def test_after_a_restart_only_missing_statuses_are_written(
 ) -> None:
     there = objects.add_pod("web-0", annotations={STATUS_KEY: "[]"})
     missing = objects.add_pod("web-1")
-    writer.on_assigned(machine(there), is_new=False)
-    writer.on_assigned(machine(missing, pod="web-1"), is_new=False)
+    writer.on_assigned(make_vm(there), is_new=False)
+    writer.on_assigned(make_vm(missing, pod="web-1"), is_new=False)
     await writer.queue.idle()
     assert objects.status("web-0") == "[]"
     assert objects.status("web-1") not in (None, "[]")
@@ -94,7 +94,7 @@ async def test_a_failed_write_is_retried(
     monkeypatch.setattr(work_queue, "FIRST_RETRY", 0.001)
     uid = objects.add_pod("web-0")
     server.faults.refuse(code, verb="patch", times=5)
-    writer.on_assigned(machine(uid), is_new=True)
+    writer.on_assigned(make_vm(uid), is_new=True)
     async with asyncio.timeout(20):
         await eventually(lambda: objects.status("web-0") is not None)
     assert server.faults.refused == 5
@@ -106,8 +106,8 @@ async def test_a_deleted_or_replaced_pod_gets_no_status(
     first = objects.add_pod("web-0")
     objects.remove_pod("web-0")
     objects.add_pod("web-0")
-    writer.on_assigned(machine(first), is_new=True)
-    writer.on_assigned(machine(str(uuid.uuid4()), pod="gone"), is_new=True)
+    writer.on_assigned(make_vm(first), is_new=True)
+    writer.on_assigned(make_vm(str(uuid.uuid4()), pod="gone"), is_new=True)
     await writer.queue.idle()
     assert objects.status("web-0") is None
     assert server.requests == []
@@ -118,7 +118,7 @@ async def test_a_pod_deleted_or_replaced_during_the_write_gets_no_status(
 ) -> None:
     server.faults.refuse(500, verb="patch", times=2)
     for name in ("web-0", "web-1"):
-        writer.on_assigned(machine(objects.add_pod(name), pod=name), is_new=True)
+        writer.on_assigned(make_vm(objects.add_pod(name), pod=name), is_new=True)
     await writer.queue.idle()
     for name in ("web-0", "web-1"):
         objects.remove_pod(name)
@@ -129,7 +129,7 @@ async def test_a_pod_deleted_or_replaced_during_the_write_gets_no_status(
 
 async def test_a_recreated_mirror_gets_the_status_of_its_pod(writer: StatusWriter, objects: ClusterObjects) -> None:
     annotations = {"kubernetes.io/config.hash": "cafe", "kubernetes.io/config.mirror": "cafe"}
-    static = machine(static_pod_uuid("blue", "web-0", "cafe"))
+    static = make_vm(static_pod_uuid("blue", "web-0", "cafe"))
     for _ in range(2):
         objects.add_pod("web-0", annotations=annotations)
         writer.on_assigned(static, is_new=False)
@@ -141,7 +141,7 @@ async def test_a_recreated_mirror_gets_the_status_of_its_pod(writer: StatusWrite
 async def test_a_virtual_machine_queued_again_during_its_write_is_written_once(
     writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer, blocked: BlockedPatch
 ) -> None:
-    vm = machine(objects.add_pod("web-0"))
+    vm = make_vm(objects.add_pod("web-0"))
     writer.on_assigned(vm, is_new=True)
     await blocked.begun.wait()
     writer.on_assigned(vm, is_new=False)
@@ -154,7 +154,7 @@ async def test_a_virtual_machine_queued_again_during_its_write_is_written_once(
 async def test_a_virtual_machine_changed_during_its_write_is_written_again(
     writer: StatusWriter, objects: ClusterObjects, blocked: BlockedPatch
 ) -> None:
-    first = machine(objects.add_pod("web-0"))
+    first = make_vm(objects.add_pod("web-0"))
     second = msgspec.structs.replace(first, interfaces=first.interfaces[:1] * 2)
     writer.on_assigned(first, is_new=True)
     await blocked.begun.wait()
@@ -170,11 +170,11 @@ async def test_a_rejected_write_is_logged_and_not_retried(
 ) -> None:
     uid = objects.add_pod("web-0")
     server.faults.refuse(400, verb="patch")
-    writer.on_assigned(machine(uid), is_new=True)
+    writer.on_assigned(make_vm(uid), is_new=True)
     await writer.queue.idle()
     assert writer.queue.failing == 0
     assert "pod blue/web-0: network status not written: PATCH" in caplog.text
 
 
-def machine(uid: str, *, pod: str = "web-0") -> VirtualMachine:
+def make_vm(uid: str, *, pod: str = "web-0") -> VirtualMachine:
     return msgspec.structs.replace(make_machine(pod, uid=uid), namespace="blue")
