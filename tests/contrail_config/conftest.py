@@ -1,4 +1,4 @@
-"""Fixtures for the tests of config objects and stores, and of what stands on a fake API server."""
+"""Fixtures for the tests of config objects and stores: a clock, a fake API server with a client, and each store."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -46,7 +46,7 @@ def store_factory(request: pytest.FixtureRequest) -> StoreFactory:
 
 @pytest.fixture
 async def open_store(store_factory: StoreFactory, tmp_path: Path, clock: FakeClock) -> AsyncIterator[OpenStore]:
-    """Whatever it opens is closed after the test."""
+    """Opens stores and closes them after the test."""
     opened: list[Store] = []
 
     async def open_one() -> Store:

@@ -1,4 +1,4 @@
-"""What the state machines of these tests share: a store that is driven step by step, and opened again when they say."""
+"""Base of the stateful store tests: a Hypothesis state machine that drives a store and can reopen it."""
 
 import asyncio
 import tempfile
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Rules are plain functions: `run` waits for one awaitable in the machine's own event loop."""
+    """Rules are plain functions: `run` runs one awaitable in the event loop of the state machine."""
 
     factory: StoreFactory
 
@@ -50,7 +50,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 def check(machine: type[StoreMachine], factory: StoreFactory, *, examples: int, steps: int) -> None:
     """Runs a state machine on the stores that the factory opens."""
-    on_those_stores = type(machine.__name__, (machine,), {"factory": staticmethod(factory)})
+    on_these_stores = type(machine.__name__, (machine,), {"factory": staticmethod(factory)})
     run_state_machine_as_test(
-        on_those_stores, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+        on_these_stores, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
     )

@@ -1,7 +1,7 @@
-"""A state machine for watches: what each watcher saw, replayed, is what the store holds."""
+"""State machine for watches: replaying the changes that a watcher saw yields the content of the store."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AsyncExitStack
 
 import msgspec
 from hypothesis import strategies as st
@@ -20,17 +20,16 @@ VirtualMachines = dict[str, VirtualMachine]
 
 
 class Watched:
-    """A watcher, what it was told, and what it must have been told if it started without a list."""
+    """A watcher, its changes, and the changes that it must have seen if it started without a list."""
 
     def __init__(
         self,
-        context: AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]],
         *,
         node: str | None,
         start: WatchStart,
         present: VirtualMachines,
     ) -> None:
-        self.context = context
+        self.context = AsyncExitStack()  # of the watch
         self.node = node
         self.start = start
         self.seen: VirtualMachines = self.own(present) if start is WatchStart.NOW else {}
@@ -52,7 +51,7 @@ class Watched:
                 self.expected.append((here if uuid in new else ChangeType.DELETED, uuid))
 
     def take(self, change: Change[VirtualMachine]) -> None:
-        """Replays a change, which must fit what was seen before."""
+        """Replays a change, which must be consistent with the previous ones."""
         if change.object is None:
             assert change.type is ChangeType.SYNCED
             assert self.start is WatchStart.LIST
@@ -68,7 +67,7 @@ class Watched:
 
 
 class WatchMachine(StoreMachine):
-    """Machines are written while some watch them."""
+    """Writes virtual machines while watchers come, read and go."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,14 +97,14 @@ class WatchMachine(StoreMachine):
     @precondition(lambda self: len(self.watchers) < 6)
     @rule(start=st.sampled_from(WatchStart), node=st.sampled_from([None, *NODES]))
     def watch(self, start: WatchStart, node: str | None) -> None:
+        watched = Watched(start=start, node=node, present=self.virtual_machines)
         context = self.store.watch_virtual_machines(start=start, node=node)
-        watched = Watched(context, start=start, node=node, present=self.virtual_machines)
-        self.watchers.append((watched, self.run(context.__aenter__())))
+        self.watchers.append((watched, self.run(watched.context.enter_async_context(context))))
 
     @precondition(lambda self: self.watchers)
     @rule(data=st.data(), count=st.integers(1, 8))
     def read_some(self, data: st.DataObject, count: int) -> None:
-        """Reads from one watcher, as long as something is there for it for certain."""
+        """Reads from one watcher, as long as a change is certainly pending."""
         watched, changes = data.draw(st.sampled_from(self.watchers))
         for _ in range(count):
             if watched.seen == watched.own(self.virtual_machines):
@@ -117,7 +116,7 @@ class WatchMachine(StoreMachine):
     def stop_watching(self, data: st.DataObject) -> None:
         pair = data.draw(st.sampled_from(self.watchers))
         self.watchers.remove(pair)
-        self.run(pair[0].context.__aexit__(None, None, None))
+        self.run(pair[0].context.aclose())
 
     @rule()
     def read_all(self) -> None:
@@ -144,5 +143,5 @@ class WatchMachine(StoreMachine):
     def teardown(self) -> None:
         self.read_all()
         for watched, _ in self.watchers:
-            self.run(watched.context.__aexit__(None, None, None))
+            self.run(watched.context.aclose())
         super().teardown()

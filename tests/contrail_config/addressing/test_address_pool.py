@@ -1,4 +1,4 @@
-"""Which address comes next, and why a wished one cannot be given."""
+"""Address pool: the next free address, and why a requested one is unavailable."""
 
 import pytest
 
@@ -9,25 +9,25 @@ from contrail_config.objects import Subnet
 
 
 class Pool:
-    """A pool asked in text, with the default gateway in each subnet."""
+    """A pool with text instead of ints, and the default gateway in each subnet."""
 
     def __init__(self, *cidrs: str, excluded: tuple[str, ...] = ()) -> None:
         self.family = family_of(cidrs[0])
         subnets = [Subnet(cidr=cidr, gateway=default_gateway(cidr), excluded=excluded) for cidr in cidrs]
         self.pool = AddressPool(subnets, family=self.family)
 
-    def give(self, count: int) -> list[str]:
-        """The next addresses, taken; shorter than asked when no more are free."""
-        given: list[str] = []
-        while len(given) < count and (address := self.pool.next_free()) is not None:
+    def allocate(self, count: int) -> list[str]:
+        """Allocates the next `count` addresses, or as many as are free."""
+        allocated: list[str] = []
+        while len(allocated) < count and (address := self.pool.next_free()) is not None:
             self.pool.mark_allocated(address)
-            given.append(format_address(address, family=self.family))
-        return given
+            allocated.append(format_address(address, family=self.family))
+        return allocated
 
     def number(self, text: str) -> int:
         return parse_address(text, family=self.family)
 
-    def refusal(self, text: str) -> str | None:
+    def unavailable_reason(self, text: str) -> str | None:
         return self.pool.unavailable_reason(self.number(text))
 
 
@@ -44,7 +44,7 @@ class Pool:
     ],
 )
 def test_each_usable_address_is_allocated_once_and_then_none(cidr: str, addresses: list[str]) -> None:
-    assert Pool(cidr).give(9) == addresses
+    assert Pool(cidr).allocate(9) == addresses
 
 
 @pytest.mark.parametrize(
@@ -57,11 +57,11 @@ def test_each_usable_address_is_allocated_once_and_then_none(cidr: str, addresse
     ],
 )
 def test_a_large_subnet_works_like_a_small_one(cidr: str, addresses: list[str]) -> None:
-    assert Pool(cidr).give(2) == addresses
+    assert Pool(cidr).allocate(2) == addresses
 
 
 def test_excluded_addresses_are_skipped() -> None:
-    assert Pool("10.0.0.0/29", excluded=("10.0.0.3", "10.0.0.6")).give(9) == ["10.0.0.2", "10.0.0.4", "10.0.0.5"]
+    assert Pool("10.0.0.0/29", excluded=("10.0.0.3", "10.0.0.6")).allocate(9) == ["10.0.0.2", "10.0.0.4", "10.0.0.5"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_excluded_addresses_are_skipped() -> None:
     ],
 )
 def test_excluded_ranges_are_skipped(cidr: str, excluded: tuple[str, ...], addresses: list[str]) -> None:
-    assert Pool(cidr, excluded=excluded).give(max(2, len(addresses))) == addresses
+    assert Pool(cidr, excluded=excluded).allocate(max(2, len(addresses))) == addresses
 
 
 def test_a_subnet_without_a_gateway_allocates_its_first_usable_address() -> None:
@@ -85,39 +85,39 @@ def test_a_subnet_without_a_gateway_allocates_its_first_usable_address() -> None
 
 def test_a_released_address_is_reused_after_all_others() -> None:
     tested = Pool("10.0.0.0/29")
-    assert tested.give(2) == ["10.0.0.2", "10.0.0.3"]
+    assert tested.allocate(2) == ["10.0.0.2", "10.0.0.3"]
     tested.pool.mark_free(tested.number("10.0.0.2"))
-    assert tested.give(9) == ["10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.2"]
+    assert tested.allocate(9) == ["10.0.0.4", "10.0.0.5", "10.0.0.6", "10.0.0.2"]
 
 
 def test_the_search_continues_after_a_requested_address() -> None:
     tested = Pool("10.0.0.0/29")
     tested.pool.mark_allocated(tested.number("10.0.0.5"))
-    assert tested.give(9) == ["10.0.0.6", "10.0.0.2", "10.0.0.3", "10.0.0.4"]
+    assert tested.allocate(9) == ["10.0.0.6", "10.0.0.2", "10.0.0.3", "10.0.0.4"]
 
 
 def test_the_first_subnet_with_a_free_address_is_used() -> None:
     tested = Pool("10.2.0.0/30", "10.1.0.0/30", "fd00::/64")
-    assert tested.give(2) == ["10.2.0.2", "10.1.0.2"]
+    assert tested.allocate(2) == ["10.2.0.2", "10.1.0.2"]
     tested.pool.mark_free(tested.number("10.1.0.2"))
     tested.pool.mark_free(tested.number("10.2.0.2"))
-    assert tested.give(9) == ["10.2.0.2", "10.1.0.2"]
+    assert tested.allocate(9) == ["10.2.0.2", "10.1.0.2"]
 
 
 def test_a_held_address_is_not_allocated_until_it_is_free() -> None:
     tested = Pool("10.0.0.0/30")
-    (address,) = tested.give(1)
+    (address,) = tested.allocate(1)
     tested.pool.mark_held(tested.number(address))
-    assert tested.give(1) == []
+    assert tested.allocate(1) == []
     tested.pool.mark_free(tested.number(address))
-    assert tested.give(1) == [address]
+    assert tested.allocate(1) == [address]
 
 
 def test_a_held_address_can_become_allocated() -> None:
     tested = Pool("10.0.0.0/30")
     tested.pool.mark_held(tested.number("10.0.0.2"))
     tested.pool.mark_allocated(tested.number("10.0.0.2"))
-    assert tested.refusal("10.0.0.2") == "it is already allocated to another interface"
+    assert tested.unavailable_reason("10.0.0.2") == "it is already allocated to another interface"
 
 
 def test_the_pool_of_a_family_without_subnets_has_no_address() -> None:
@@ -127,7 +127,7 @@ def test_the_pool_of_a_family_without_subnets_has_no_address() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "reason"),
+    ("address", "reason"),
     [
         ("10.0.0.9", None),
         ("10.1.0.9", None),
@@ -140,19 +140,19 @@ def test_the_pool_of_a_family_without_subnets_has_no_address() -> None:
         ("10.0.0.3", "it is still held after its release"),
     ],
 )
-def test_a_requested_address_is_unavailable_for_a_reason(wish: str, reason: str | None) -> None:
+def test_a_requested_address_is_unavailable_for_a_reason(address: str, reason: str | None) -> None:
     tested = Pool("10.0.0.0/24", "10.1.0.0/24", excluded=("10.0.0.7",))
-    tested.give(2)
+    tested.allocate(2)
     tested.pool.mark_held(tested.number("10.0.0.3"))
-    assert tested.refusal(wish) == reason
+    assert tested.unavailable_reason(address) == reason
 
 
 def test_an_excluded_address_that_was_allocated_does_not_become_free() -> None:
     tested = Pool("10.0.0.0/30", excluded=("10.0.0.2",))
     tested.pool.mark_allocated(tested.number("10.0.0.2"))
     tested.pool.mark_free(tested.number("10.0.0.2"))
-    assert tested.refusal("10.0.0.2") == "it is excluded"
-    assert tested.give(1) == []
+    assert tested.unavailable_reason("10.0.0.2") == "it is excluded"
+    assert tested.allocate(1) == []
 
 
 def test_addresses_outside_the_subnets_are_ignored() -> None:
@@ -161,7 +161,7 @@ def test_addresses_outside_the_subnets_are_ignored() -> None:
     tested.pool.mark_allocated(outside)
     tested.pool.mark_held(outside)
     tested.pool.mark_free(outside)
-    assert tested.give(9) == ["10.0.0.2"]
+    assert tested.allocate(9) == ["10.0.0.2"]
     with pytest.raises(ValueError, match="in no subnet"):
         tested.pool.bounds(outside)
 

@@ -1,4 +1,4 @@
-"""The pool against a model: a dict of what each address is."""
+"""Address pool against a model: a dict with the state of each address."""
 
 import ipaddress
 
@@ -12,7 +12,7 @@ CIDRS = ["10.0.0.0/28", "10.0.0.64/27", "10.0.1.0/25", "10.0.2.4/31", "10.0.2.9/
 
 
 class PoolAgainstModel(RuleBasedStateMachine):
-    """`state` holds what was given ("taken") and what is held back ("held"); all else that is usable is free."""
+    """`state` maps addresses to "allocated" or "held"; all other usable addresses are free."""
 
     @initialize(cidrs=st.lists(st.sampled_from(CIDRS), min_size=1, unique=True), data=st.data())
     def make(self, cidrs: list[str], data: st.DataObject) -> None:
@@ -30,38 +30,38 @@ class PoolAgainstModel(RuleBasedStateMachine):
         self.last = [int(net.network_address) - 1 for net in self.networks]
 
     def expected(self) -> int | None:
-        """The first free address after the last given one, round the first subnet that has any."""
+        """The first free address after the last allocated one, cyclically, in the first subnet that has one."""
         for usable, last in zip(self.usable, self.last, strict=True):
             if free := sorted(usable - self.state.keys()):
                 return next((address for address in free if address > last), free[0])
         return None
 
-    def take(self, address: int) -> None:
+    def mark_allocated(self, address: int) -> None:
         self.pool.mark_allocated(address)
-        self.state[address] = "taken"
+        self.state[address] = "allocated"
         home = next(i for i, net in enumerate(self.networks) if ipaddress.IPv4Address(address) in net)
         self.last[home] = address
 
     @rule(count=st.integers(1, 40))
-    def give(self, count: int) -> None:
+    def allocate(self, count: int) -> None:
         for _ in range(count):
             address = self.pool.next_free()
             assert address == self.expected()
             if address is not None:
-                self.take(address)
+                self.mark_allocated(address)
 
     @rule(data=st.data())
-    def wish(self, data: st.DataObject) -> None:
+    def request(self, data: st.DataObject) -> None:
         network = data.draw(st.sampled_from(self.networks))
         address = int(data.draw(st.sampled_from(list(network))))
-        grantable = any(address in usable for usable in self.usable) and address not in self.state
-        assert (self.pool.unavailable_reason(address) is None) == grantable
-        if grantable:
-            self.take(address)
+        available = any(address in usable for usable in self.usable) and address not in self.state
+        assert (self.pool.unavailable_reason(address) is None) == available
+        if available:
+            self.mark_allocated(address)
 
     @precondition(lambda self: self.state)
     @rule(data=st.data(), held=st.booleans())
-    def let_go(self, data: st.DataObject, held: bool) -> None:
+    def release(self, data: st.DataObject, held: bool) -> None:
         address = data.draw(st.sampled_from(sorted(self.state)))
         if held:
             self.pool.mark_held(address)
@@ -71,9 +71,9 @@ class PoolAgainstModel(RuleBasedStateMachine):
             del self.state[address]
 
     @invariant()
-    def every_refusal_fits_the_state(self) -> None:
+    def every_reason_fits_the_state(self) -> None:
         reasons = {
-            "taken": "it is already allocated to another interface",
+            "allocated": "it is already allocated to another interface",
             "held": "it is still held after its release",
         }
         for address, state in getattr(self, "state", {}).items():

@@ -1,4 +1,4 @@
-"""A set of natural numbers that finds the next number that is not in it."""
+"""Integer set: membership, and the search for the next missing number."""
 
 from itertools import count
 
@@ -21,7 +21,7 @@ def with_numbers(numbers: range) -> IntegerSet:
 
 
 @pytest.mark.parametrize(
-    ("taken", "start", "expected"),
+    ("present", "start", "expected"),
     [
         (range(0), 0, 0),
         (range(0), 2**100, 2**100),
@@ -38,8 +38,8 @@ def with_numbers(numbers: range) -> IntegerSet:
         (range(64**3 + 5), 7, 64**3 + 5),
     ],
 )
-def test_the_search_ends_at_the_first_gap(taken: range, start: int, expected: int) -> None:
-    assert with_numbers(taken).first_missing(start) == expected
+def test_the_search_ends_at_the_first_gap(present: range, start: int, expected: int) -> None:
+    assert with_numbers(present).first_missing(start) == expected
 
 
 @pytest.mark.parametrize("gap", [0, 1, 63, 64, 4095, 4096, 64**3 - 1])
@@ -62,7 +62,7 @@ def test_membership_and_search_agree_with_a_plain_set(numbers: set[int], start: 
 
 
 class AgainstAPlainSet(RuleBasedStateMachine):
-    """Runs of numbers come and go, so that whole blocks of several levels fill and empty."""
+    """Adds and removes runs of numbers, so that whole blocks of several levels become full and empty."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class AgainstAPlainSet(RuleBasedStateMachine):
         assert self.tested.first_missing(start) == next(n for n in count(start) if n not in self.model)
 
     @invariant()
-    def nothing_is_kept_for_what_is_not_there(self) -> None:
+    def no_empty_block_is_stored(self) -> None:
         blocks = {number >> 6 for number in self.model}
         assert self.tested._levels[0].keys() == blocks
 

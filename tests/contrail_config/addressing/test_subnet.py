@@ -1,4 +1,4 @@
-"""Which addresses of a subnet can be given at all, and which one is its gateway unless it says otherwise."""
+"""Subnet bounds: which addresses can be allocated, and the default gateway. Also the notation of addresses."""
 
 import ipaddress
 
@@ -11,7 +11,7 @@ from contrail_config.addressing.subnet import default_gateway, subnet_bounds
 from contrail_config.objects import Subnet
 
 
-def unusable(cidr: str, *, gateway: str | None = None, excluded: tuple[str, ...] = ()) -> dict[str, str]:
+def reserved_addresses(cidr: str, *, gateway: str | None = None, excluded: tuple[str, ...] = ()) -> dict[str, str]:
     bounds = subnet_bounds(Subnet(cidr=cidr, gateway=gateway, excluded=excluded))
     return {
         format_address(address, family=family_of(cidr)): reason for address, reason in sorted(bounds.reserved.items())
@@ -51,16 +51,16 @@ def test_the_default_gateway_is_the_first_usable_address(cidr: str, gateway: str
     ],
 )
 def test_first_and_last_address_of_a_subnet_are_reserved_by_family(cidr: str, reserved: dict[str, str]) -> None:
-    assert unusable(cidr) == reserved
+    assert reserved_addresses(cidr) == reserved
 
 
 def test_gateway_and_excluded_addresses_are_reserved_with_a_reason() -> None:
-    reserved = unusable("10.0.0.8/31", gateway="10.0.0.8", excluded=("10.0.0.9",))
+    reserved = reserved_addresses("10.0.0.8/31", gateway="10.0.0.8", excluded=("10.0.0.9",))
     assert reserved == {"10.0.0.8": "it is the gateway", "10.0.0.9": "it is excluded"}
 
 
 @pytest.mark.parametrize(
-    ("cidr", "excluded", "ranges", "room"),
+    ("cidr", "excluded", "ranges", "capacity"),
     [
         ("10.0.0.0/24", (), [], 253),
         ("10.0.0.0/24", ("10.0.0.7",), [], 252),
@@ -73,12 +73,12 @@ def test_gateway_and_excluded_addresses_are_reserved_with_a_reason() -> None:
     ],
 )
 def test_excluded_ranges_are_clipped_to_the_subnet_and_merged(
-    cidr: str, excluded: tuple[str, ...], ranges: list[tuple[str, str]], room: int
+    cidr: str, excluded: tuple[str, ...], ranges: list[tuple[str, str]], capacity: int
 ) -> None:
     family = family_of(cidr)
     bounds = subnet_bounds(Subnet(cidr=cidr, gateway=default_gateway(cidr), excluded=excluded))
     assert [tuple(format_address(end, family=family) for end in each) for each in bounds.excluded] == ranges
-    assert bounds.capacity == room
+    assert bounds.capacity == capacity
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_an_address_that_is_never_allocated_has_a_reason(address: str, reason: s
 
 
 def test_a_gateway_outside_the_subnet_reserves_nothing() -> None:
-    assert unusable("fd00:1::4/127", gateway="fe80::1", excluded=("fd00:2::1",)) == {}
+    assert reserved_addresses("fd00:1::4/127", gateway="fe80::1", excluded=("fd00:2::1",)) == {}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
-"""Writes to a store as fast as it can until it is killed, and says on stdout what it was told is done.
+"""Process that writes to a store as fast as it can until it is killed, and prints each acknowledged operation.
 
-Lines: `opening`, `open`, `put UUID` after a machine is written, `going UUID` before it is deleted, `gone UUID` after.
+Lines: `opening`, `open`, `put UUID` after a virtual machine is written, `going UUID` before its deletion, `gone UUID`
+after.
 """
 
 import asyncio
@@ -17,39 +18,39 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualNetwork
 from tests.support.networks import make_network, start_pod
 
-LANES = 32
+CONCURRENCY = 32
 NETWORKS = [make_network("left", "10.1.0.0/16"), make_network("right", "10.1.0.0/16"), make_network("third")]
-PLACES = [NETWORKS[0], NETWORKS[1], NETWORKS[0]]
-"""Where each pod has its interfaces."""
+POD_NETWORKS = [NETWORKS[0], NETWORKS[1], NETWORKS[0]]
+"""Networks of the interfaces of each pod."""
 
 
-def say(line: str) -> None:
-    os.write(1, f"{line}\n".encode())  # unbuffered: what was said before the kill is in the pipe
+def report(line: str) -> None:
+    os.write(1, f"{line}\n".encode())  # unbuffered: lines written before the kill are in the pipe
 
 
 async def write(store: SqliteStore, networks: list[VirtualNetwork], numbers: "itertools.count[int]") -> None:
     for number in numbers:
         virtual_machine = await start_pod(store, networks, f"p{number}")
-        say(f"put {virtual_machine.uuid}")
+        report(f"put {virtual_machine.uuid}")
         if number % 3 == 0:
-            say(f"going {virtual_machine.uuid}")
+            report(f"going {virtual_machine.uuid}")
             await store.delete_virtual_machine(virtual_machine.uuid)
-            say(f"gone {virtual_machine.uuid}")
+            report(f"gone {virtual_machine.uuid}")
 
 
 async def main(path: str) -> None:
-    say("opening")
+    report("opening")
     store = await SqliteStore.open(path)
     for network in NETWORKS:
         await store.put_network(network)
-    say("open")
+    report("open")
     numbers = itertools.count()
-    await asyncio.gather(*(write(store, PLACES, numbers) for _ in range(LANES)))
+    await asyncio.gather(*(write(store, POD_NETWORKS, numbers) for _ in range(CONCURRENCY)))
 
 
 @contextlib.contextmanager
 def heavy_writer(path: Path) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
-    """Such a process with its stdout, killed at the end."""
+    """Starts the process and yields it with its stdout; kills it at the end."""
     command = [sys.executable, "-m", "tests.contrail_config.embedded.heavy_writer", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

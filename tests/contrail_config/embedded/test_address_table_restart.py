@@ -1,4 +1,4 @@
-"""A restart does not begin at the front again: the search for the next address goes on where it was."""
+"""The search for the next address continues after a restart where it was."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""One file has one order: also what is asked for at one moment is told in the order in which it was acknowledged."""
+"""Changes of concurrent writes are delivered in the order in which the writes were acknowledged."""
 
 import asyncio
 

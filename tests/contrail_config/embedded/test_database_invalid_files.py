@@ -1,4 +1,4 @@
-"""A file that cannot be a store is refused with one error that names it, and left as it is."""
+"""A file that is not a valid store is rejected with an error that names it, and is not changed."""
 
 import os
 import random
@@ -16,7 +16,7 @@ from contrail_config.errors import StoreError, StoreUnavailableError
 from tests.support.networks import make_network, start_pod
 
 
-async def assert_refused(path: Path, why: str) -> None:
+async def assert_rejected(path: Path, why: str) -> None:
     with pytest.raises(StoreUnavailableError, match=f"{re.escape(str(path))}.*{why}"):
         await SqliteStore.open(path)
 
@@ -38,13 +38,13 @@ def write(path: Path, data: bytes) -> None:
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
-    """A few stretches of at most 5000 bytes overwritten."""
-    spoilt = bytearray(data)
+    """Overwrites up to four ranges of at most 5000 bytes each."""
+    overwritten = bytearray(data)
     for _ in range(chance.randint(1, 4)):
         noise = chance.randbytes(chance.randint(1, 5000))
-        start = chance.randrange(len(spoilt))
-        spoilt[start : start + len(noise)] = noise
-    return bytes(spoilt)
+        start = chance.randrange(len(overwritten))
+        overwritten[start : start + len(noise)] = noise
+    return bytes(overwritten)
 
 
 def change(path: Path, statement: str) -> None:
@@ -65,39 +65,39 @@ async def test_a_new_file_is_readable_only_by_its_owner(tmp_path: Path) -> None:
 
 async def test_a_file_that_is_not_a_database(path: Path) -> None:
     write(path, b"store: {kind: embedded}\n" * 100)
-    await assert_refused(path, "not a database")
+    await assert_rejected(path, "not a database")
     assert content(path) == b"store: {kind: embedded}\n" * 100
 
 
 async def test_a_database_of_another_application(path: Path) -> None:
     change(path, "CREATE TABLE recipes (title TEXT)")
     before = content(path)
-    await assert_refused(path, "another application")
+    await assert_rejected(path, "another application")
     assert content(path) == before
 
 
 async def test_a_newer_schema(path: Path) -> None:
     await fill(path)
     change(path, f"PRAGMA user_version = {VERSION + 1}")
-    await assert_refused(path, f"schema version {VERSION + 1} is newer than this release supports")
+    await assert_rejected(path, f"schema version {VERSION + 1} is newer than this release supports")
 
 
 async def test_a_truncated_file(path: Path) -> None:
     await fill(path)
     whole = content(path)
     write(path, whole[: len(whole) // 2])
-    await assert_refused(path, "malformed|damaged")
+    await assert_rejected(path, "malformed|damaged")
 
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_a_file_with_overwritten_parts_is_rejected_or_works(path: Path, seed: int) -> None:
-    """Whatever was overwritten, nothing but the store's own errors comes out; damage to a page's structure is found."""
+    """Whatever is overwritten, only errors of the store are raised; damage to the structure of a page is detected."""
     await fill(path)
     write(path, damaged(content(path), random.Random(seed)))
     try:
         store = await SqliteStore.open(path)
     except StoreUnavailableError as error:
-        assert str(path) in str(error)  # noqa: PT017 - refused or not are both right
+        assert str(path) in str(error)  # noqa: PT017 - rejected or not, both are correct
         return
     try:
         await store.put_network(make_network("later"))
@@ -110,17 +110,17 @@ async def test_a_file_with_overwritten_parts_is_rejected_or_works(path: Path, se
 
 async def test_a_python_with_an_old_sqlite(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 34, 1))
-    await assert_refused(path, "is too old, 3.35 or later is required")
+    await assert_rejected(path, "is too old, 3.35 or later is required")
     assert os.listdir(path.parent) == []
 
 
 async def test_a_folder(tmp_path: Path) -> None:
-    await assert_refused(tmp_path, "Is a directory")
+    await assert_rejected(tmp_path, "Is a directory")
 
 
 async def test_a_path_below_a_file(path: Path) -> None:
     write(path, b"")
-    await assert_refused(path / "config.db", "Not a directory|File exists")
+    await assert_rejected(path / "config.db", "Not a directory|File exists")
 
 
 async def test_an_empty_file_is_a_new_store(path: Path) -> None:
@@ -132,6 +132,6 @@ async def test_an_empty_file_is_a_new_store(path: Path) -> None:
 
 async def test_a_rejected_file_is_not_left_locked(path: Path) -> None:
     write(path, b"no database" * 100)
-    await assert_refused(path, "not a database")
+    await assert_rejected(path, "not a database")
     write(path, b"")
     await (await SqliteStore.open(path)).close()

@@ -1,4 +1,4 @@
-"""What a loss of power leaves: the file as it was last flushed, and a beginning of the log, cut anywhere."""
+"""A power loss leaves the file as it was last flushed, and the log truncated anywhere."""
 
 import random
 import shutil
@@ -11,20 +11,20 @@ import pytest
 from contrail_config.embedded.store import SqliteStore
 from tests.support.networks import make_network, start_pod
 
-MACHINES = 40
+PODS = 40
 
 
 @pytest.fixture
 async def written(store: SqliteStore, path: Path) -> Path:
-    """A store in use, whose log holds many commits that are not in the file yet."""
+    """A store in use, whose log has many commits that are not in the file yet."""
     networks = [await store.put_network(make_network(name)) for name in ("left", "right")]
-    for number in range(MACHINES):
+    for number in range(PODS):
         await start_pod(store, networks, f"p{number}")
     return path
 
 
-def cut_copy(path: Path, copy: Path, chance: random.Random) -> Path:
-    """A copy of the file with a beginning of its log."""
+def truncated_copy(path: Path, copy: Path, chance: random.Random) -> Path:
+    """Copies the file and a prefix of its log."""
     shutil.copy(path, copy)
     log = Path(f"{path}-wal").read_bytes()
     Path(f"{copy}-wal").write_bytes(log[: chance.randint(0, len(log))])
@@ -35,11 +35,11 @@ def cut_copy(path: Path, copy: Path, chance: random.Random) -> Path:
 async def test_a_log_truncated_anywhere_leaves_complete_virtual_machines(
     written: Path, tmp_path: Path, seed: int
 ) -> None:
-    found = cut_copy(written, tmp_path / "found.db", random.Random(seed))
+    found = truncated_copy(written, tmp_path / "found.db", random.Random(seed))
     store = await SqliteStore.open(found)
     virtual_machines = await store.virtual_machines()
     owners = await store.address_owners()
-    assert len(virtual_machines) <= MACHINES
+    assert len(virtual_machines) <= PODS
     assert {
         interface.uuid for virtual_machine in virtual_machines for interface in virtual_machine.interfaces
     } <= owners

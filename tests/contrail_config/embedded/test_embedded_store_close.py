@@ -1,13 +1,17 @@
-"""Closing finishes what was begun; after it every call is refused."""
+"""Closing finishes pending operations; afterwards every call is rejected."""
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from contrail_config.embedded.engine import Engine
 from contrail_config.embedded.store import SqliteStore
+from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.objects import Event, EventType
 from tests.support.machines import make_machine
@@ -54,10 +58,10 @@ async def test_every_call_after_close_is_rejected(
 
 
 async def test_pending_operations_are_finished(store: SqliteStore, path: Path) -> None:
-    begun = [asyncio.ensure_future(store.put_virtual_machine(make_machine(f"p{n}"))) for n in range(100)]
+    pending = [asyncio.ensure_future(store.put_virtual_machine(make_machine(f"p{n}"))) for n in range(100)]
     await asyncio.sleep(0)
     await store.close()
-    assert await asyncio.gather(*begun) == [None] * 100
+    assert await asyncio.gather(*pending) == [None] * 100
     reopened = await SqliteStore.open(path)
     assert len(await reopened.virtual_machines()) == 100
     await reopened.close()
@@ -85,17 +89,22 @@ async def test_no_thread_is_left(store: SqliteStore) -> None:
         assert not worker.is_alive()
 
 
+async def open_with_worker(path: Path) -> tuple[SqliteStore, Worker]:
+    worker = Worker(partial(Engine, str(path), clock=time.time), name=f"store {path}")
+    return SqliteStore(worker, await worker.start()), worker
+
+
 def test_the_thread_finishes_although_the_loop_is_closed(path: Path) -> None:
-    """What was asked for last is done in the thread, though nobody is there any more to be told."""
+    """The thread performs the last operation although nobody waits for the result."""
     with asyncio.Runner() as runner:
-        store = runner.run(SqliteStore.open(path))
-        worker = next(thread for thread in threading.enumerate() if thread.name == f"store {path}")
+        store, worker = runner.run(open_with_worker(path))
+        thread = next(thread for thread in threading.enumerate() if thread.name == f"store {path}")
         writing = runner.get_loop().create_task(store.put_virtual_machine(make_machine()))
         runner.run(asyncio.sleep(0))
         writing.cancel()
-        store._worker.request_stop()
-    worker.join(5)
-    assert not worker.is_alive()
+        worker.request_stop()
+    thread.join(5)
+    assert not thread.is_alive()
     with asyncio.Runner() as runner:
         store = runner.run(SqliteStore.open(path))
         assert len(runner.run(store.virtual_machines())) == 1

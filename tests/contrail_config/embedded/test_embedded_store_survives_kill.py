@@ -1,4 +1,4 @@
-"""kill -9 in the middle of heavy writing: nothing acknowledged is lost, nothing is half there, no address is twice."""
+"""kill -9 during heavy writing: no acknowledged write is lost, none is partial, no address is allocated twice."""
 
 import contextlib
 import random
@@ -10,17 +10,17 @@ import pytest
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
-from tests.contrail_config.embedded.heavy_writer import NETWORKS, PLACES, heavy_writer
+from tests.contrail_config.embedded.heavy_writer import NETWORKS, POD_NETWORKS, heavy_writer
 from tests.support.networks import start_pod
 
 
 def write_until_killed(path: Path, *, after_lines: int) -> set[tuple[str, str]]:
-    """Kills the writer when it has said so many lines, and returns all that it said: pairs of word and uuid."""
+    """Kills the writer after so many lines, and returns all its lines as pairs of word and uuid."""
     with heavy_writer(path) as (process, stdout):
-        said = [stdout.readline() for _ in range(after_lines)]
+        printed = [stdout.readline() for _ in range(after_lines)]
         process.kill()
-        said += stdout.readlines()
-    return {(word, uuid) for word, _, uuid in (line.strip().partition(" ") for line in said)}
+        printed += stdout.readlines()
+    return {(word, uuid) for word, _, uuid in (line.strip().partition(" ") for line in printed)}
 
 
 def assert_sound(path: Path) -> None:
@@ -28,16 +28,18 @@ def assert_sound(path: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def given_addresses(path: Path) -> dict[tuple[str, str], str]:
-    """Owner of each address that is given, by network and address."""
+def allocated_addresses(path: Path) -> dict[tuple[str, str], str]:
+    """Owner of each allocated address, by network and address."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT network, address, owner FROM addresses WHERE held_until IS NULL")
         return {(network, address): owner for network, address, owner in rows}
 
 
-def assert_whole(virtual_machine: VirtualMachine, allocated: dict[tuple[str, str], str]) -> None:
-    """All its interfaces are there, each with the address that the store says it has."""
-    assert [interface.network_uuid for interface in virtual_machine.interfaces] == [network.uuid for network in PLACES]
+def assert_complete(virtual_machine: VirtualMachine, allocated: dict[tuple[str, str], str]) -> None:
+    """All its interfaces exist, each with its address in the store."""
+    assert [interface.network_uuid for interface in virtual_machine.interfaces] == [
+        network.uuid for network in POD_NETWORKS
+    ]
     for interface in virtual_machine.interfaces:
         (address,) = interface.addresses
         assert allocated[interface.network_uuid, address.address] == interface.uuid
@@ -45,24 +47,24 @@ def assert_whole(virtual_machine: VirtualMachine, allocated: dict[tuple[str, str
 
 @pytest.mark.parametrize("seed", range(6))
 async def test_at_a_random_moment(path: Path, seed: int) -> None:
-    said = write_until_killed(path, after_lines=random.Random(seed).randint(2, 1500))
+    printed = write_until_killed(path, after_lines=random.Random(seed).randint(2, 1500))
     assert_sound(path)
-    allocated = given_addresses(path)
+    allocated = allocated_addresses(path)
     store = await SqliteStore.open(path)
     virtual_machines = {virtual_machine.uuid: virtual_machine for virtual_machine in await store.virtual_machines()}
-    put, going, gone = ({uuid for word, uuid in said if word == wanted} for wanted in ("put", "going", "gone"))
+    put, going, gone = ({uuid for word, uuid in printed if word == wanted} for wanted in ("put", "going", "gone"))
     assert put - going <= virtual_machines.keys()
     assert not gone & virtual_machines.keys()
     for virtual_machine in virtual_machines.values():
-        assert_whole(virtual_machine, allocated)
+        assert_complete(virtual_machine, allocated)
     await assert_writable(store, list(virtual_machines.values()))
     await store.close()
     assert_sound(path)
 
 
 async def assert_writable(store: SqliteStore, virtual_machines: list[VirtualMachine]) -> None:
-    """New pods get addresses that nobody has."""
-    virtual_machines = virtual_machines + [await start_pod(store, PLACES, f"later-{n}") for n in range(50)]
+    """New pods get addresses that no other pod has."""
+    virtual_machines = virtual_machines + [await start_pod(store, POD_NETWORKS, f"later-{n}") for n in range(50)]
     uses = Counter(
         (interface.network_uuid, address.address)
         for virtual_machine in virtual_machines
@@ -86,18 +88,18 @@ async def test_repeatedly_on_one_file(path: Path) -> None:
     put: set[str] = set()
     going: set[str] = set()
     for seed in range(4):
-        make_room_for_the_names(path, f"round-{seed}")
-        said = write_until_killed(path, after_lines=random.Random(seed).randint(2, 400))
-        put |= {uuid for word, uuid in said if word == "put"}
-        going |= {uuid for word, uuid in said if word == "going"}
+        rename_existing_pods(path, f"round-{seed}")
+        printed = write_until_killed(path, after_lines=random.Random(seed).randint(2, 400))
+        put |= {uuid for word, uuid in printed if word == "put"}
+        going |= {uuid for word, uuid in printed if word == "going"}
     assert_sound(path)
     store = await SqliteStore.open(path)
     assert put - going <= {virtual_machine.uuid for virtual_machine in await store.virtual_machines()}
     await store.close()
 
 
-def make_room_for_the_names(path: Path, prefix: str) -> None:
-    """The writer names its pods alike each time, so those that are there get other names."""
+def rename_existing_pods(path: Path, prefix: str) -> None:
+    """The writer uses the same pod names each time, so existing pods get other names."""
     if path.exists():
         with contextlib.closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("UPDATE machines SET name = ? || name", (prefix,))

@@ -1,11 +1,14 @@
-"""Events: equal ones are counted, few are kept of each object, and none for more than a day."""
+"""Events: repeated ones are counted, at most 50 are kept of each object, and none for more than a day."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from contrail_config.embedded.engine import Engine
 from contrail_config.embedded.store import SqliteStore
+from contrail_config.embedded.worker import Worker
 from contrail_config.objects import Event, EventType
 from contrail_config.store import EventLog
 from tests.support.clock import FakeClock
@@ -126,10 +129,12 @@ async def test_events_expire_after_a_day(store: SqliteStore, clock: FakeClock) -
     assert [found.name for found in await store.events()] == ["seen again", "new"]
 
 
-async def test_expired_events_are_searched_once_an_hour(store: SqliteStore, clock: FakeClock) -> None:
+async def test_expired_events_are_searched_once_an_hour(
+    store: SqliteStore, worker: Worker, engine: Engine, clock: FakeClock
+) -> None:
     statements: list[str] = []
-    connection = store._engine.database.connection
-    await store._read(connection.set_trace_callback, statements.append)
+    trace = partial(engine.database.connection.set_trace_callback, statements.append)
+    await worker.run(trace, writes=False)
     for _ in range(240):
         clock.advance(60)
         await store.record_event(event_at(clock()))

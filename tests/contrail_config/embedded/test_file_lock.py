@@ -1,4 +1,4 @@
-"""A store that is open is nobody else's: not another process's, and not this one's a second time."""
+"""An open store is locked against other processes and against a second open in the same process."""
 
 import os
 from pathlib import Path

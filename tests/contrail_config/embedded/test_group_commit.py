@@ -1,11 +1,15 @@
-"""Many operations in one transaction: each whole by itself, whatever happens to its neighbours."""
+"""Group commit: many operations in one transaction, each atomic whatever happens to the others."""
 
 import asyncio
 import sqlite3
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
+from contrail_config.embedded.engine import Engine
 from contrail_config.embedded.store import SqliteStore
+from contrail_config.embedded.worker import Worker
 from contrail_config.errors import ConflictError, ExhaustedError, NotFoundError, StoreUnavailableError
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import ChangeType, WatchStart
@@ -14,18 +18,24 @@ from tests.support.networks import give, make_network, new_owner, request, start
 
 
 @pytest.fixture
-async def statements(store: SqliteStore) -> list[str]:
-    """What the connection runs, as it runs it."""
-    delivered: list[str] = []
-    await store._read(store._engine.database.connection.set_trace_callback, delivered.append)
-    return delivered
+async def statements(worker: Worker, engine: Engine) -> list[str]:
+    """Statements of the connection, in the order of execution."""
+    executed: list[str] = []
+    await worker.run(partial(engine.database.connection.set_trace_callback, executed.append), writes=False)
+    return executed
 
 
-async def run_sql(store: SqliteStore, statement: str) -> None:
-    def execute() -> None:
-        store._engine.database.connection.execute(statement).fetchall()
+RunSql = Callable[[str], Awaitable[None]]
 
-    await store._read(execute)
+
+@pytest.fixture
+def run_sql(worker: Worker, engine: Engine) -> RunSql:
+    """Executes a statement on the connection of the store."""
+
+    async def run(statement: str) -> None:
+        await worker.run(lambda: engine.database.connection.execute(statement).fetchall(), writes=False)
+
+    return run
 
 
 async def test_pending_writes_share_a_commit(store: SqliteStore, statements: list[str]) -> None:
@@ -56,11 +66,11 @@ async def test_a_rejected_operation_does_not_affect_the_others(store: SqliteStor
 
 
 @pytest.fixture
-async def doomed(store: SqliteStore) -> VirtualMachine:
+async def doomed(store: SqliteStore, run_sql: RunSql) -> VirtualMachine:
     """A machine whose deletion fails in its last step, when the retired network that only it is in is to go too."""
     network = await store.put_network(make_network("retired", retired=True))
     virtual_machine = await start_pod(store, [network], "doomed")
-    await run_sql(store, "CREATE TRIGGER no BEFORE DELETE ON networks BEGIN SELECT RAISE(ABORT, 'not today'); END")
+    await run_sql("CREATE TRIGGER no BEFORE DELETE ON networks BEGIN SELECT RAISE(ABORT, 'not today'); END")
     return virtual_machine
 
 
@@ -84,21 +94,22 @@ async def test_an_operation_that_fails_after_a_write_is_rolled_back_alone(
     assert [virtual_machine.pod for virtual_machine in await store.virtual_machines()] == ["after", "before", "doomed"]
 
 
-async def test_caches_match_the_rows_after_a_failure(store: SqliteStore, doomed: VirtualMachine) -> None:
+async def test_caches_match_the_rows_after_a_failure(
+    store: SqliteStore, doomed: VirtualMachine, run_sql: RunSql
+) -> None:
     network = (await store.networks())[0]
     with pytest.raises(StoreUnavailableError, match="not today"):
         await store.delete_virtual_machine(doomed.uuid, hold=0)
     assert await store.address_owners() == {doomed.interfaces[0].uuid}
     assert await give(store, network) == "10.1.0.3"
-    await run_sql(store, "DROP TRIGGER no")
+    await run_sql("DROP TRIGGER no")
     await store.delete_virtual_machine(doomed.uuid, hold=0)
     assert await store.virtual_machines() == []
     assert await give(store, network, address="10.1.0.2") == "10.1.0.2"
 
 
-async def test_an_operation_that_makes_sqlite_roll_back_fails_alone(store: SqliteStore) -> None:
+async def test_an_operation_that_makes_sqlite_roll_back_fails_alone(store: SqliteStore, run_sql: RunSql) -> None:
     await run_sql(
-        store,
         """CREATE TRIGGER no BEFORE INSERT ON machines WHEN new.name LIKE '%doomed'
         BEGIN SELECT RAISE(ROLLBACK, 'all gone'); END""",
     )
@@ -110,7 +121,7 @@ async def test_an_operation_that_makes_sqlite_roll_back_fails_alone(store: Sqlit
     assert [virtual_machine.pod for virtual_machine in await store.virtual_machines()] == ["one", "two"]
 
 
-async def test_a_failed_commit_changes_nothing(store: SqliteStore) -> None:
+async def test_a_failed_commit_changes_nothing(store: SqliteStore, worker: Worker, engine: Engine) -> None:
     network = await store.put_network(make_network(dns=("10.1.0.8",)))
     owner = new_owner()
 
@@ -118,8 +129,8 @@ async def test_a_failed_commit_changes_nothing(store: SqliteStore) -> None:
         denied = action == sqlite3.SQLITE_TRANSACTION and first == "COMMIT"
         return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK
 
-    connection = store._engine.database.connection
-    await store._read(connection.set_authorizer, deny_commit)
+    set_authorizer = engine.database.connection.set_authorizer
+    await worker.run(partial(set_authorizer, deny_commit), writes=False)
     async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         results = await asyncio.gather(
             store.put_network(make_network(dns=("10.1.0.9",))),
@@ -128,7 +139,7 @@ async def test_a_failed_commit_changes_nothing(store: SqliteStore) -> None:
             return_exceptions=True,
         )
         assert [type(result) for result in results] == [StoreUnavailableError] * 3
-        await store._read(connection.set_authorizer, None)
+        await worker.run(partial(set_authorizer, None), writes=False)
         assert await store.networks() == [network]
         assert await store.address_owners() == set()
         (allocated,) = await store.allocate([request(network, owner)])
@@ -140,25 +151,30 @@ async def test_a_failed_commit_changes_nothing(store: SqliteStore) -> None:
 
 
 @pytest.mark.parametrize("retired", [True, False])
-async def test_a_deleted_network_leaves_nothing_in_memory(store: SqliteStore, retired: bool) -> None:
+async def test_a_deleted_network_leaves_nothing_in_memory(
+    store: SqliteStore, worker: Worker, engine: Engine, statements: list[str], retired: bool
+) -> None:
     network = await store.put_network(make_network(retired=retired))
     owner = new_owner()
     await give(store, network, owner)
     await store.release([owner])
-    if not retired:  # a retired one went with its last address
+    if not retired:  # a retired one is deleted with its last address
         await store.delete_network(network.uuid)
-    assert not store._engine.pools._loaded
-    assert not store._engine.networks._cache
+    with pytest.raises(NotFoundError):
+        await worker.run(partial(engine.networks.get, network.uuid), writes=False)
+    statements.clear()
+    await worker.run(partial(engine.pools.get, network, family=4), writes=False)
+    assert any("FROM addresses WHERE network" in statement for statement in statements)  # the pools are loaded again
 
 
 @pytest.fixture
-async def full_store(store: SqliteStore) -> SqliteStore:
-    """A store whose file cannot grow any more."""
-    await run_sql(store, "PRAGMA max_page_count = 1")  # SQLite takes the present size for it
+async def full_store(store: SqliteStore, run_sql: RunSql) -> SqliteStore:
+    """A store whose file cannot grow."""
+    await run_sql("PRAGMA max_page_count = 1")  # SQLite raises it to the current size
     return store
 
 
-async def test_a_full_disk_fails_only_writes_that_need_space(full_store: SqliteStore) -> None:
+async def test_a_full_disk_fails_only_writes_that_need_space(full_store: SqliteStore, run_sql: RunSql) -> None:
     network = await full_store.put_network(make_network())
     owner = new_owner()
     assert await give(full_store, network, owner) == "10.1.0.2"
@@ -174,7 +190,7 @@ async def test_a_full_disk_fails_only_writes_that_need_space(full_store: SqliteS
         assert {change.object.uuid for change in seen if change.object} == {
             virtual_machine.uuid for virtual_machine in virtual_machines
         }
-    await run_sql(full_store, "PRAGMA max_page_count = 1000000")
+    await run_sql("PRAGMA max_page_count = 1000000")
     await start_pod(full_store, [network], "later")
     virtual_machines = await full_store.virtual_machines()
     allocated = [
@@ -196,8 +212,8 @@ async def test_a_change_is_delivered_only_after_its_commit(store: SqliteStore) -
             await writing
 
 
-async def test_a_broken_connection_fails_every_call(store: SqliteStore) -> None:
-    await store._read(store._engine.database.connection.close)
+async def test_a_broken_connection_fails_every_call(store: SqliteStore, worker: Worker, engine: Engine) -> None:
+    await worker.run(engine.database.connection.close, writes=False)
     for _ in range(2):
         with pytest.raises(StoreUnavailableError, match="closed database"):
             await store.put_virtual_machine(make_machine())

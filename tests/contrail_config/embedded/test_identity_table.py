@@ -1,4 +1,4 @@
-"""The uids that a source gave to objects whose manifests state none."""
+"""Identity table: the uids that a source assigned to objects whose manifests have none."""
 
 from pathlib import Path
 

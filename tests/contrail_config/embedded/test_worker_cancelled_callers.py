@@ -1,11 +1,17 @@
-"""A caller that stops waiting leaves the store whole: what it asked for is done or not, never in part."""
+"""A cancelled caller leaves the store consistent: its operation is performed completely or not at all."""
 
 import asyncio
 import contextlib
+import gc
 import random
+from functools import partial
 from pathlib import Path
 
+from contrail_config.embedded.engine import Engine
+from contrail_config.embedded.rows import Row, RowChange, Table
 from contrail_config.embedded.store import SqliteStore
+from contrail_config.embedded.watcher import Watcher
+from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.store import ChangeType, WatchStart
 from tests.support.machines import make_machine
@@ -52,10 +58,12 @@ async def test_a_cancelled_owner_gets_the_same_address_again(store: SqliteStore)
     assert await give(store, network) == "10.1.0.3"
 
 
-async def test_a_watch_cancelled_during_its_start_is_removed(store: SqliteStore) -> None:
+async def test_a_watch_cancelled_during_its_start_is_removed(
+    store: SqliteStore, worker: Worker, engine: Engine
+) -> None:
     async def watch() -> None:
         async with store.watch_virtual_machines():
-            raise AssertionError("it was cancelled before")
+            raise AssertionError("not cancelled")
 
     for _ in range(5):
         watching = asyncio.ensure_future(watch())
@@ -63,9 +71,12 @@ async def test_a_watch_cancelled_during_its_start_is_removed(store: SqliteStore)
         watching.cancel()
         await asyncio.wait([watching])
         assert watching.cancelled()
-    await store.virtual_machines()  # read after the watchers were forgotten, in the order of the queue
-    assert not store._engine.feed._deliver
-    assert not store._watchers
+        del watching  # and with it the frames of the watch
+    change = RowChange(Table.VIRTUAL_MACHINES, "uuid", old=None, new=Row(b"{}"))
+    route = partial(engine.feed.route, [change])  # runs after the watchers were removed, in the order of the queue
+    assert await worker.run(route, writes=False) == []
+    gc.collect()
+    assert not [item for item in gc.get_objects() if isinstance(item, Watcher)]
 
 
 async def test_a_cancelled_open_releases_the_file(path: Path) -> None:
@@ -78,7 +89,7 @@ async def test_a_cancelled_open_releases_the_file(path: Path) -> None:
 
 
 async def open_when_free(path: Path) -> SqliteStore:
-    """Tries until the cancelled one, which closes in its thread, has let go of the file."""
+    """Retries until the cancelled open, which closes in its thread, has released the file."""
     async with asyncio.timeout(10):
         while True:
             with contextlib.suppress(StoreUnavailableError):
