@@ -76,7 +76,7 @@ class WatchMachine(StoreMachine):
 
     @rule(pod=st.sampled_from(PODS), node=st.sampled_from(NODES), config_hash=st.sampled_from(["a", "b"]))
     def put(self, pod: str, node: str, config_hash: str) -> None:
-        """Makes the pod's machine, or changes it, or its node, or nothing."""
+        """Creates the pod's virtual machine, changes it or its node, or writes it unchanged."""
         old = next(
             (virtual_machine for virtual_machine in self.virtual_machines.values() if virtual_machine.pod == pod), None
         )
@@ -120,7 +120,7 @@ class WatchMachine(StoreMachine):
 
     @rule()
     def read_all(self) -> None:
-        """Marks the present moment by a machine on each node that comes, and reads up to it."""
+        """Marks the current position by a new virtual machine on each node, and reads up to it."""
         marks = {node: make_machine(f"mark-{node}", node=node) for node in NODES}
         for mark in marks.values():
             self.run(self.store.put_virtual_machine(mark))

@@ -67,7 +67,7 @@ async def test_a_rejected_operation_does_not_affect_the_others(store: SqliteStor
 
 @pytest.fixture
 async def doomed(store: SqliteStore, run_sql: RunSql) -> VirtualMachine:
-    """A machine whose deletion fails in its last step, when the retired network that only it is in is to go too."""
+    """A virtual machine whose deletion fails in its last step, the deletion of its retired network."""
     network = await store.put_network(make_network("retired", retired=True))
     virtual_machine = await start_pod(store, [network], "doomed")
     await run_sql("CREATE TRIGGER no BEFORE DELETE ON networks BEGIN SELECT RAISE(ABORT, 'not today'); END")
@@ -201,7 +201,7 @@ async def test_a_full_disk_fails_only_writes_that_need_space(full_store: SqliteS
 
 
 async def test_a_change_is_delivered_only_after_its_commit(store: SqliteStore) -> None:
-    """Reading on another connection, as an operator would, whoever hears of a machine finds it there."""
+    """A reader that receives the change finds the virtual machine in the store."""
     async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         for n in range(20):
             virtual_machine = make_machine(f"p{n}")

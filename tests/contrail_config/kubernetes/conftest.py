@@ -1,4 +1,4 @@
-"""Fixtures for the tests of the store of a cluster: managers, each with a store of its own."""
+"""Fixtures for the tests of the Kubernetes store: managers, each with a store of its own."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -14,7 +14,7 @@ from tests.support.clock import FakeClock
 
 @pytest.fixture
 async def open_manager(client: KubeClient, clock: FakeClock) -> AsyncIterator[OpenManager]:
-    """Gives stores that are closed after the test, each as a manager of its own has it."""
+    """Opens stores, each like the one of a separate manager, and closes them after the test."""
     await ensure_crds(client)
     async with AsyncExitStack() as opened:
 

@@ -1,4 +1,4 @@
-"""What the tests of several managers share: stores on one server, and a server on which writers meet each other."""
+"""Helpers for tests with several managers: stores on one server, and faults that make their writes conflict."""
 
 import asyncio
 import random
@@ -23,7 +23,7 @@ class OpenManager(Protocol):
 
 
 class Contention(Faults):
-    """Every other write, by chance, meets another one first."""
+    """Rejects half of the writes with a conflict, at random."""
 
     def __init__(self, chance: random.Random | None = None) -> None:
         super().__init__()
@@ -36,8 +36,8 @@ class Contention(Faults):
             raise StatusError(409, "Conflict", "the object has been modified, on purpose")
 
 
-class Dawdling(Contention):
-    """The same, and each write of addresses takes its time, by chance."""
+class SlowContention(Contention):
+    """Also delays each write of an address block, at random."""
 
     async def hold_up(self, verb: str, kind: Kind, name: str) -> None:
         await super().hold_up(verb, kind, name)
@@ -45,8 +45,8 @@ class Dawdling(Contention):
             await asyncio.sleep(self._chance.choice([0.0, 0.001, 0.01, 0.03]))
 
 
-class Mute(Dawdling):
-    """The same, and what was done to addresses is not answered, by chance, and mostly refused if it is repeated."""
+class LostResponses(SlowContention):
+    """Also loses responses to writes of address blocks, at random, and rejects most of their retries."""
 
     def lose_answer(self, request: web.Request, kind: Kind) -> None:
         if kind == BLOCK_KIND and self._chance.random() < 0.3:
@@ -57,5 +57,5 @@ class Mute(Dawdling):
 
 
 def writes(server: FakeApiServer) -> list[str]:
-    """The writes that came, as `verb plural`."""
+    """The write requests so far, as `verb plural`."""
     return [request for request in server.requests if request.split()[0] in (*_WRITES, "patch")]

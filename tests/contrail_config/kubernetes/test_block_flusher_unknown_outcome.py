@@ -1,4 +1,4 @@
-"""A block was written, but nobody answered: what it holds is found again, whoever asks next and whatever was heard."""
+"""Block flusher: a block was written without a response, and its content is found by the next operation."""
 
 import pytest
 from aiohttp import web
@@ -14,8 +14,8 @@ from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
 from tests.support.networks import give, make_network, new_owner
 
 
-class Unheard(Faults):
-    """The next write of addresses is done without being answered, and refused if it is repeated; no watch tells."""
+class LostResponse(Faults):
+    """Performs the next block write without a response and rejects its retry; watches report nothing."""
 
     def __init__(self, code: int = 403) -> None:
         super().__init__(silent=True, lost_answers_of=[BLOCK_KIND.plural])
@@ -23,7 +23,7 @@ class Unheard(Faults):
 
     def lose_answer(self, request: web.Request, kind: Kind) -> None:
         if kind.plural in self.lost_answers_of:
-            self.refuse(self._code, verb="update", times=4, retry_after=60)  # so that it is not awaited
+            self.refuse(self._code, verb="update", times=4, retry_after=60)  # longer than the client waits
         super().lose_answer(request, kind)
 
 
@@ -32,13 +32,13 @@ async def network(manager: KubernetesStore) -> VirtualNetwork:
     return await manager.put_network(make_network())
 
 
-async def give_unheard(
+async def allocate_without_response(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, faults: Faults | None = None
 ) -> str:
-    """Gives an address to an owner who is told that it could not be saved."""
+    """Allocates an address for an owner that gets an error although the block is written."""
     owner = new_owner()
-    server.faults.silent = True  # what watches already
-    server.faults = faults or Unheard()
+    server.faults.silent = True  # also of existing watches
+    server.faults = faults or LostResponse()
     with pytest.raises(StoreUnavailableError, match="address block"):
         await give(manager, network, owner)
     assert owner in given_addresses(server).values()
@@ -53,7 +53,7 @@ async def test_a_released_owner_has_no_address(
     if verb == "update":
         await give(manager, network)
     before = given_addresses(server)
-    owner = await give_unheard(manager, network, server)
+    owner = await allocate_without_response(manager, network, server)
     await manager.release([owner], hold=0.0)
     assert given_addresses(server) == before
 
@@ -63,7 +63,7 @@ async def test_a_throttled_retry_does_not_decide_the_first_attempt(
 ) -> None:
     await give(manager, network)
     before = given_addresses(server)
-    owner = await give_unheard(manager, network, server, Unheard(429))
+    owner = await allocate_without_response(manager, network, server, LostResponse(429))
     await manager.release([owner], hold=0.0)
     assert given_addresses(server) == before
 
@@ -72,7 +72,7 @@ async def test_a_retry_returns_the_written_address(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
 ) -> None:
     await give(manager, network)
-    owner = await give_unheard(manager, network, server)
+    owner = await allocate_without_response(manager, network, server)
     assert given_addresses(server)[network.uuid, await give(manager, network, owner)] == owner
     assert len(given_addresses(server)) == 2
 
@@ -80,15 +80,17 @@ async def test_a_retry_returns_the_written_address(
 async def test_address_owners_include_the_written_owner(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
 ) -> None:
-    owner = await give_unheard(manager, network, server)
+    owner = await allocate_without_response(manager, network, server)
     assert await manager.address_owners() == {owner}
 
 
 async def test_a_release_without_response_can_be_retried(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
 ) -> None:
-    held = await give_unheard(manager, network, server, Faults(silent=True, lost_answers_of=[BLOCK_KIND.plural]))
-    server.faults = Unheard()
+    held = await allocate_without_response(
+        manager, network, server, Faults(silent=True, lost_answers_of=[BLOCK_KIND.plural])
+    )
+    server.faults = LostResponse()
     with pytest.raises(StoreUnavailableError):
         await manager.release([held], hold=9.0)
     server.faults.refusals.clear()
@@ -99,7 +101,7 @@ async def test_a_release_without_response_can_be_retried(
 async def test_an_unreadable_block_fails_every_operation(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
 ) -> None:
-    owner = await give_unheard(manager, network, server)
+    owner = await allocate_without_response(manager, network, server)
     server.faults.refuse(403, verb="get")
     with pytest.raises(StoreUnavailableError, match="address block"):
         await manager.release([owner], hold=0.0)
@@ -109,7 +111,7 @@ async def test_an_unreadable_block_fails_every_operation(
 
 async def test_a_network_keeps_the_subnet_of_a_written_address(manager: KubernetesStore, server: FakeApiServer) -> None:
     network = await manager.put_network(make_network("left", "10.1.0.0/24", "10.2.0.0/24"))
-    owner = await give_unheard(manager, network, server)
+    owner = await allocate_without_response(manager, network, server)
     with pytest.raises(StoreError, match="the address is allocated"):
         await manager.put_network(make_network("left", "10.2.0.0/24"))
     await manager.release([owner], hold=0.0)
@@ -119,10 +121,10 @@ async def test_a_network_keeps_the_subnet_of_a_written_address(manager: Kubernet
 async def test_a_block_that_becomes_invalid_affects_no_other_block(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await give_unheard(manager, network, server)
+    await allocate_without_response(manager, network, server)
     ((_, name),) = server.storage.objects(BLOCK_KIND)
-    spoilt = {"network": network.uuid, "first": "10.1.0.0", "addresses": "nonsense o\n"}
-    server.put(BLOCK_KIND, name, namespace="", spec=spoilt)
+    invalid = {"network": network.uuid, "first": "10.1.0.0", "addresses": "nonsense o\n"}
+    server.put(BLOCK_KIND, name, namespace="", spec=invalid)
     other = await manager.put_network(make_network("other", "10.2.0.0/24"))
     assert await give(manager, other) == "10.2.0.2"
     assert "invalid content" in caplog.text

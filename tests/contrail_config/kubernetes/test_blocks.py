@@ -1,4 +1,4 @@
-"""What a block of addresses keeps: over restarts, over clocks that are wrong, and not for longer than it is needed."""
+"""Address blocks: encoding, holds with wrong clocks, content after a restart, and deletion of empty blocks."""
 
 import msgspec
 import pytest
@@ -26,8 +26,8 @@ def blocks(draw: st.DrawFn) -> Block:
     first = draw(st.integers(0, 2**width - 64)) // 64 * 64
     holds = st.none() | st.builds(Hold, times, times)
     entries = draw(st.dictionaries(st.integers(first, first + 63), st.builds(Entry, st.uuids().map(str), holds)))
-    last_given = draw(st.none() | st.tuples(st.integers(first, first + 63), times))
-    return Block(BlockKey(PoolKey(new_owner(), family), first), "7", entries, last_given)
+    last_allocated = draw(st.none() | st.tuples(st.integers(first, first + 63), times))
+    return Block(BlockKey(PoolKey(new_owner(), family), first), "7", entries, last_allocated)
 
 
 @given(blocks())
@@ -47,8 +47,8 @@ def test_names_of_blocks_are_valid_in_urls_and_unique(block: Block) -> None:
 
 @given(st.floats(0, 1e6), st.floats(0, 1e3))
 def test_a_hold_that_starts_in_the_future_starts_now_with_the_same_length(ahead: float, length: float) -> None:
-    began = 1_000_000.0 + ahead
-    block = Block(BlockKey(PoolKey("n", 4), 0), "7", {5: Entry("owner", Hold(began, began + length))})
+    start = 1_000_000.0 + ahead
+    block = Block(BlockKey(PoolKey("n", 4), 0), "7", {5: Entry("owner", Hold(start, start + length))})
     (entry,) = decode_block(block.to_object(), now=1_000_000.0).entries.values()
     assert entry.hold is not None
     assert entry.hold.since == 1_000_000.0
@@ -119,7 +119,7 @@ async def test_an_expired_hold_is_removed_with_the_next_write_of_its_block(
 async def test_an_invalid_block_is_ignored(open_manager: OpenManager, server: FakeApiServer) -> None:
     spec = {"network": "n", "first": "10.1.0.0", "addresses": "nonsense o\n"}
     manager = await open_manager()
-    server.storage.put(BLOCK_KIND, {"metadata": {"name": "spoilt", "uid": "u"}, "spec": spec})
+    server.storage.put(BLOCK_KIND, {"metadata": {"name": "invalid", "uid": "u"}, "spec": spec})
     network = await manager.put_network(make_network())
     assert await give(manager, network) == "10.1.0.2"
 
@@ -133,6 +133,6 @@ def test_a_block_has_allocations_if_an_entry_is_not_held(block: Block) -> None:
     "line", ["10.1.0.3", "10.1.0.3 o 1.0", "10.1.0.3 o 1.0 2.0 3.0", "10.1.0.3 o now then", "o 10.1.0.3"]
 )
 def test_an_invalid_line_raises_an_error(line: str) -> None:
-    metadata = FullMetadata(name="spoilt")
+    metadata = FullMetadata(name="invalid")
     with pytest.raises(ValueError):  # noqa: PT011 - of many kinds, and only logged
         decode_block(AddressBlockObject(metadata, BlockSpec("n", "10.1.0.0", f"10.1.0.2 o\n{line}\n")), now=0.0)

@@ -1,4 +1,4 @@
-"""What a pod costs the API server: its machine is one write, its addresses share theirs with other pods."""
+"""Committer: a pod costs the API server one write of its virtual machine; block writes are shared with other pods."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ async def test_a_hundred_pods_per_second_need_less_than_one_block_write_each(
             pods.create_task(start_pod(manager, networks, f"p{number}"))
             await asyncio.sleep(0.01)
     assert writes(server).count("create virtualmachines") == PODS
-    assert len(writes(server)) < 2.2 * PODS  # that is the pace of 100/s; a machine with more to do has larger rounds
+    assert len(writes(server)) < 2.2 * PODS  # at 100 pods/s; a slower host has larger batches
 
 
 async def test_concurrent_pods_share_their_block_writes(open_manager: OpenManager, server: FakeApiServer) -> None:
@@ -29,7 +29,7 @@ async def test_concurrent_pods_share_their_block_writes(open_manager: OpenManage
     networks = [await manager.put_network(make_network(name, cidr)) for name, cidr in CIDRS.items()]
     server.requests.clear()
     await asyncio.gather(*(start_pod(manager, networks, f"p{number}") for number in range(PODS)))
-    assert len(writes(server)) <= PODS + 3 * 4  # each network has two blocks, one of them in two rounds perhaps
+    assert len(writes(server)) <= PODS + 3 * 4  # each network has two blocks, one of them perhaps in two batches
 
 
 async def test_a_pod_needs_no_read(open_manager: OpenManager, server: FakeApiServer) -> None:

@@ -1,4 +1,4 @@
-"""Whatever two managers are asked at one moment, on a server that is slow and contended: all that was told is true."""
+"""Committer: random concurrent operations of two managers on a slow, contended server return only true results."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import AddressRequest
-from tests.contrail_config.kubernetes.managers import Dawdling, Mute
+from tests.contrail_config.kubernetes.managers import LostResponses, SlowContention
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
@@ -24,11 +24,11 @@ from tests.support.networks import make_network, new_owner
 from tests.support.patience import PATIENT
 
 NETWORKS = [make_network("small", "10.1.0.0/29"), make_network("wide", "10.2.0.0/24"), make_network("six", "fd00::/64")]
-WISHES = ["10.1.0.3", "10.2.0.3", "10.2.0.65", "fd00::3", "fd00::40"]
+REQUESTED = ["10.1.0.3", "10.2.0.3", "10.2.0.65", "fd00::3", "fd00::40"]
 
 
 class Step(NamedTuple):
-    """What one owner asks for: an address in the network, that one if it is wished, or none any more, nowhere."""
+    """One operation of an owner: an address in a network, perhaps a specific one; network None releases all."""
 
     network: int | None
     requested: str | None
@@ -38,14 +38,14 @@ class Step(NamedTuple):
 STEPS = st.builds(
     Step,
     st.none() | st.integers(0, len(NETWORKS) - 1),
-    st.none() | st.sampled_from(WISHES),
+    st.none() | st.sampled_from(REQUESTED),
     st.sampled_from([0.0, 0.0, 0.002, 0.02]),
 )
 SCRIPTS = st.lists(st.lists(STEPS, min_size=1, max_size=6), min_size=2, max_size=10)
 
 
 class Owner:
-    """Somebody who asks one manager for one thing after the other, and remembers what was told."""
+    """Runs operations on one manager, one after the other, and records the results."""
 
     def __init__(self, manager: KubernetesStore) -> None:
         self.uuid = new_owner()
@@ -59,7 +59,7 @@ class Owner:
                 pass
 
     async def _try(self, step: Step) -> bool:
-        """False if it has to be tried again."""
+        """Returns False if the operation has to be retried."""
         try:
             if step.network is None:
                 await self._manager.release([self.uuid], hold=0)
@@ -82,7 +82,7 @@ class Owner:
 
 
 class Leaver(Owner):
-    """One who wants nothing any more when it could not be served, as a pod that goes meanwhile."""
+    """An owner that releases everything after a failed operation, like a pod that is deleted meanwhile."""
 
     async def _try(self, step: Step) -> bool:
         return await super()._try(step) or (step.network is not None and await self._leave())
@@ -126,10 +126,10 @@ def check(faults: Faults, scripts: list[list[Step]], owner: type[Owner] = Owner)
 @settings(PATIENT, max_examples=30)
 @given(seed=st.integers(0, 2**32), scripts=SCRIPTS)
 def test_each_owner_has_what_it_was_told(seed: int, scripts: list[list[Step]]) -> None:
-    check(Dawdling(random.Random(seed)), scripts)
+    check(SlowContention(random.Random(seed)), scripts)
 
 
 @settings(PATIENT, max_examples=15)
 @given(seed=st.integers(0, 2**32), scripts=SCRIPTS)
 def test_an_owner_without_a_response_that_leaves_has_no_address(seed: int, scripts: list[list[Step]]) -> None:
-    check(Mute(random.Random(seed)), scripts, Leaver)
+    check(LostResponses(random.Random(seed)), scripts, Leaver)

@@ -1,4 +1,4 @@
-"""Why an address cannot be given is told, whatever else the server refuses at the moment."""
+"""Committer: the reason of a rejected operation is reported whatever other writes fail at the same time."""
 
 import asyncio
 
@@ -12,12 +12,12 @@ from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
 from tests.support.networks import give, make_network, new_owner
 
-FOR_EVER = 100_000
+ALWAYS = 100_000
 
 
 @pytest.fixture
 async def tiny(manager: KubernetesStore) -> VirtualNetwork:
-    """A network whose only address is given."""
+    """A network whose only address is allocated."""
     network = await manager.put_network(make_network("tiny", "10.1.0.0/30"))
     await give(manager, network)
     return network
@@ -25,7 +25,7 @@ async def tiny(manager: KubernetesStore) -> VirtualNetwork:
 
 @pytest.fixture
 async def emptied(manager: KubernetesStore, clock: FakeClock) -> VirtualNetwork:
-    """Another network, of which the server keeps a block with nothing in it."""
+    """Another network, with an empty block on the server."""
     network = await manager.put_network(make_network("emptied", "10.2.0.0/24"))
     owner = new_owner()
     await give(manager, network, owner)
@@ -38,7 +38,7 @@ async def emptied(manager: KubernetesStore, clock: FakeClock) -> VirtualNetwork:
 async def test_the_reason_is_reported_despite_an_undeletable_empty_block(
     manager: KubernetesStore, server: FakeApiServer, tiny: VirtualNetwork, emptied: VirtualNetwork, code: int
 ) -> None:
-    server.faults.refuse(code, verb="delete", times=FOR_EVER)
+    server.faults.refuse(code, verb="delete", times=ALWAYS)
     with pytest.raises(ExhaustedError):
         await give(manager, tiny)
     with pytest.raises(AddressUnavailableError):
@@ -48,12 +48,12 @@ async def test_the_reason_is_reported_despite_an_undeletable_empty_block(
 async def test_the_reason_is_reported_despite_unwritable_addresses(
     manager: KubernetesStore, server: FakeApiServer, tiny: VirtualNetwork, emptied: VirtualNetwork
 ) -> None:
-    server.faults.refuse(403, verb="update", times=FOR_EVER)
-    asked = [give(manager, network) for network in (emptied, tiny, emptied)]
-    caught, exhausted, refused_too = await asyncio.gather(*asked, return_exceptions=True)
-    assert isinstance(caught, StoreUnavailableError)
+    server.faults.refuse(403, verb="update", times=ALWAYS)
+    pending = [give(manager, network) for network in (emptied, tiny, emptied)]
+    first, exhausted, last = await asyncio.gather(*pending, return_exceptions=True)
+    assert isinstance(first, StoreUnavailableError)
     assert isinstance(exhausted, ExhaustedError)
-    assert isinstance(refused_too, StoreUnavailableError)
+    assert isinstance(last, StoreUnavailableError)
 
 
 async def test_the_reason_is_reported_despite_permanent_conflicts(
@@ -65,8 +65,8 @@ async def test_the_reason_is_reported_despite_permanent_conflicts(
 ) -> None:
     monkeypatch.setattr("contrail_config.kubernetes.committer._ATTEMPTS", 3)
     server.faults.conflicts = True
-    asked = [give(manager, network) for network in (emptied, tiny)]
-    contended, exhausted = await asyncio.gather(*asked, return_exceptions=True)
+    pending = [give(manager, network) for network in (emptied, tiny)]
+    contended, exhausted = await asyncio.gather(*pending, return_exceptions=True)
     assert isinstance(contended, StoreUnavailableError)
     assert "changed by other writers" in str(contended)
     assert isinstance(exhausted, ExhaustedError)
@@ -96,7 +96,7 @@ async def test_an_undeletable_empty_block_is_retried_after_a_minute(
 async def test_addresses_are_allocated_in_an_undeletable_empty_block(
     manager: KubernetesStore, server: FakeApiServer, emptied: VirtualNetwork
 ) -> None:
-    server.faults.refuse(403, verb="delete", times=FOR_EVER)
+    server.faults.refuse(403, verb="delete", times=ALWAYS)
     await manager.release([new_owner()])
     owner = new_owner()
     assert given_addresses(server) == {}

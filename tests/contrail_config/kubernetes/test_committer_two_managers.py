@@ -1,4 +1,4 @@
-"""Several stores write to one server at the same moment, as managers do when two of them lead."""
+"""Committer: two managers write to one server concurrently, as when both believe to be the leader."""
 
 import asyncio
 import random
@@ -73,7 +73,7 @@ async def test_a_requested_address_is_allocated_once(managers: list[KubernetesSt
 async def test_an_allocation_is_atomic(
     managers: list[KubernetesStore], network: VirtualNetwork, server: FakeApiServer
 ) -> None:
-    """The second wish is lost to the other manager when the first one is saved already."""
+    """The second address goes to the other manager when the first one is already written."""
     calls = [
         manager.allocate([request(network, address=f"10.1.0.{first}"), request(network, address="10.1.0.200")])
         for manager, first in zip(managers, (10, 80), strict=True)
@@ -95,7 +95,7 @@ async def test_an_owner_requested_by_both_has_one_address(
 async def test_a_manager_does_not_replace_a_virtual_machine_that_it_never_read(
     managers: list[KubernetesStore], network: VirtualNetwork
 ) -> None:
-    """What the pod uses stays given too, though the other manager takes back all that it gave."""
+    """The addresses of the pod stay allocated although the other manager releases what it allocated."""
     first, second = managers
     running = await start_pod(first, [network])
     (interface,) = running.interfaces

@@ -1,4 +1,4 @@
-"""The custom resource definitions: what the files say is what the types are, and none that is there is altered."""
+"""CustomResourceDefinitions: the files match the types, and an existing definition is never changed."""
 
 import asyncio
 from pathlib import Path
@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parents[3] / "deploy" / "crds"
 
 
 def test_the_files_match_the_types() -> None:
-    """To be written anew by `python -m contrail_config.kubernetes deploy/crds`."""
+    """Run `python -m contrail_config.kubernetes deploy/crds` to update the files."""
     found = [yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))]
     assert found == sorted(crds().values(), key=lambda each: str(each["metadata"]["name"]))
 
@@ -31,7 +31,7 @@ def test_each_kind_has_a_definition() -> None:
 
 
 def schemas(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    """A schema and all within it."""
+    """A schema and all its nested schemas."""
     parts = [*schema.get("properties", {}).values()]
     parts += [schema[key] for key in ("items", "additionalProperties") if key in schema]
     return [schema, *(each for part in parts for each in schemas(part))]
@@ -39,7 +39,7 @@ def schemas(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
 def test_schemas_are_structural(kind: Any) -> None:
-    """Each part has one type, and says nothing but what a structural schema may."""
+    """Each part has one type and only keywords that a structural schema may have."""
     allowed = {"type", "description", "properties", "additionalProperties", "items", "required", "nullable", "enum"}
     for schema in schemas(structural_schema(kind.type)):
         assert isinstance(schema["type"], str)
@@ -56,7 +56,7 @@ def test_the_schema_prunes_no_written_field(item: Any) -> None:
 
 
 def pruned(value: Any, schema: dict[str, Any]) -> Any:
-    """The value as a server keeps it that drops what its schema does not tell of."""
+    """The value without fields that are not in the schema, as a server prunes it."""
     match schema:
         case {"properties": properties} if isinstance(value, dict):
             return {key: pruned(each, properties[key]) for key, each in value.items() if key in properties}

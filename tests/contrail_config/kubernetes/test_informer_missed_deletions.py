@@ -1,4 +1,4 @@
-"""Somebody removes what we wrote a moment ago, before a watch told of it: the next list does not tell its end."""
+"""Informers: an object is deleted before the watch has reported its creation, so the next list misses its deletion."""
 
 import msgspec
 import pytest
@@ -15,26 +15,26 @@ from tests.support.networks import give, make_network, new_owner
 
 @pytest.fixture
 async def network(manager: KubernetesStore, server: FakeApiServer) -> VirtualNetwork:
-    """A network with an address that is given; watches have told of both, and fall silent."""
+    """A network with an allocated address. The watches have reported both, and report nothing further."""
     network = await manager.put_network(make_network())
     await give(manager, network)
     await eventually(lambda: len(server.watches) == 2)
-    await until_told(server)
+    await until_reported(server)
     server.faults.silent = True
     return network
 
 
-async def until_told(server: FakeApiServer) -> None:
-    """Returns when watches have told all that there is to tell."""
+async def until_reported(server: FakeApiServer) -> None:
+    """Waits until the watches have reported all changes."""
     server.faults.silent = False
     server.storage.notify()
     kinds = (NETWORK_KIND, BLOCK_KIND)
-    untold = [(watch, kind) for watch in server.watches for kind in kinds if watch.is_of(kind)]
-    await eventually(lambda: not any(server.storage.since(watch.told, kind) for watch, kind in untold))
+    pending = [(watch, kind) for watch in server.watches for kind in kinds if watch.is_of(kind)]
+    await eventually(lambda: not any(server.storage.since(watch.told, kind) for watch, kind in pending))
 
 
 async def until_listed_again(server: FakeApiServer, kind: Kind) -> None:
-    """Returns when all that is there was told anew."""
+    """Waits until all objects are listed again."""
     watches = server.requests.count(f"watch {kind.plural}")
     server.faults.silent = False
     server.forget_history()
@@ -45,12 +45,12 @@ async def test_uncertain_networks_are_read_before_an_allocation(
     manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
 ) -> None:
     stays = await manager.put_network(make_network("stays", "10.2.0.0/24"))
-    made = await manager.put_network(make_network("made", "10.3.0.0/24"))
+    created = await manager.put_network(make_network("created", "10.3.0.0/24"))
     changed = await manager.put_network(msgspec.structs.replace(network, mtu=1400))
-    for gone in (made, changed):
+    for gone in (created, changed):
         server.remove(NETWORK_KIND, gone.uuid, namespace="")
     await until_listed_again(server, NETWORK_KIND)
-    for gone in (made, changed):
+    for gone in (created, changed):
         with pytest.raises(NotFoundError):
             await give(manager, gone)
     assert await give(manager, stays) == "10.2.0.2"
@@ -70,9 +70,9 @@ async def test_a_recreated_network_outlives_the_late_deletion_event_of_its_prede
 ) -> None:
     await manager.release(list(await manager.address_owners()), hold=0.0)
     await manager.delete_network(network.uuid)
-    anew = await manager.put_network(network)
-    await until_told(server)
-    await give(manager, anew)
+    recreated = await manager.put_network(network)
+    await until_reported(server)
+    await give(manager, recreated)
 
 
 async def test_addresses_in_a_deleted_block_have_no_owner(
@@ -95,5 +95,5 @@ async def test_a_recreated_block_outlives_the_late_deletion_event_of_its_predece
     assert not server.storage.objects(BLOCK_KIND)
     owner = new_owner()
     await give(manager, network, owner)
-    await until_told(server)
+    await until_reported(server)
     assert await manager.address_owners() == {owner}

@@ -1,4 +1,4 @@
-"""A store that is closed, or a caller that is cancelled, before the first list has come: nothing is left."""
+"""Closing the store, or cancelling a caller, before the first list has arrived: no task is left."""
 
 import asyncio
 
@@ -17,24 +17,24 @@ from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import eventually
 from tests.support.networks import give, make_network
 
-SOON = 4.0  # seconds: a first list is awaited for a minute
+SOON = 4.0  # seconds; the timeout of the first list is a minute
 
 
 @pytest.fixture
 async def network(open_manager: OpenManager) -> VirtualNetwork:
-    """Made by another manager."""
+    """A network of another manager."""
     return await (await open_manager()).put_network(make_network())
 
 
 @pytest.fixture
 async def idle(network: VirtualNetwork, open_manager: OpenManager, monkeypatch: pytest.MonkeyPatch) -> KubernetesStore:
-    """A manager that has read nothing yet, and does not wait long for what is told at last."""
+    """A manager that has read nothing yet, with a short timeout of the last list."""
     monkeypatch.setattr("contrail_config.kubernetes.watcher._DRAIN_DEADLINE", 0.05)
     return await open_manager()
 
 
 def followers() -> set[object]:
-    """Tasks that follow some kind."""
+    """Tasks that follow a kind."""
     names = ("Watcher._run", "Informer._run")
     return {task for task in asyncio.all_tasks() if any(name in repr(task.get_coro()) for name in names)}
 

@@ -1,4 +1,4 @@
-"""A server that cannot be reached, refuses or has too much to do: one kind of error, which may pass, with its cause."""
+"""An unreachable, rejecting or overloaded server: StoreUnavailableError with its cause, and a retry succeeds."""
 
 import msgspec
 import pytest
@@ -56,7 +56,7 @@ async def test_a_rejected_object_has_an_error_of_its_own(
 async def test_an_owner_gets_the_address_that_another_manager_wrote(
     open_manager: OpenManager, server: FakeApiServer
 ) -> None:
-    """The block was written, but the manager was told that it failed: it meets its own write, and keeps it."""
+    """The owner already has an address in a block that the second manager changed."""
     manager = await open_manager()
     network = await manager.put_network(make_network())
     await give(manager, network)
@@ -76,7 +76,7 @@ async def test_an_unreachable_server_is_a_temporary_error(manager: KubernetesSto
 
 
 async def test_a_deleted_namespace_is_not_found(manager: KubernetesStore, server: FakeApiServer) -> None:
-    """It is told at once, as what it is: nobody changed anything, and it does not come back by itself."""
+    """The error is raised at once, without a retry: the namespace does not come back by itself."""
     virtual_machine = msgspec.structs.replace(make_machine(), namespace="gone", name="k8s__gone__p1")
     with pytest.raises(NotFoundError, match=f'{virtual_machine.name}: POST .*namespaces "gone" not found'):
         await manager.put_virtual_machine(virtual_machine)

@@ -1,4 +1,4 @@
-"""A bug in our own code must not let anybody wait for ever: whoever waits is told, and the next one is served."""
+"""An unexpected error must not block anybody: pending callers get an error, and the next call succeeds."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.support.networks import give, make_network
 
 
 class BugError(Exception):
-    """Nobody expects it."""
+    """An unexpected error."""
 
 
 def fail(*_args: object, **_kwargs: object) -> None:

@@ -1,6 +1,6 @@
-"""Each node's agent writes one object, whatever became of it meanwhile, and hears of another agent of its node.
+"""Node reports: each agent writes one object, whatever happened to it, and detects another agent of its node.
 
-On each API server, but for what only the fake one can be made to do.
+Runs on each API server, except for faults that only the fake one can simulate.
 """
 
 import uuid
@@ -26,7 +26,7 @@ OTHER = msgspec.structs.replace(REPORT, instance="worker_2")
 
 
 class WrittenNode(msgspec.Struct):
-    """A report as it stands at the server, nothing filled in."""
+    """A report as stored on the server, without defaults."""
 
     metadata: FullMetadata
     status: dict[str, Any]
@@ -43,13 +43,13 @@ AS_WRITTEN = Resource(
 
 
 def columns(resource: Resource[Any]) -> list[dict[str, Any]]:
-    """What `kubectl get` shows of a kind."""
+    """Columns of a kind in `kubectl get`."""
     (version,) = crds()[f"{resource.plural}.{resource.group}"]["spec"]["versions"]
     return [*version["additionalPrinterColumns"]]
 
 
 class TestOnEachServer:
-    """What every API server does alike."""
+    """Behaviour on every API server."""
 
     @pytest.fixture(params=API_SERVERS)
     async def client(self, request: pytest.FixtureRequest) -> AsyncIterator[KubeClient]:
@@ -76,7 +76,7 @@ class TestOnEachServer:
         assert {path: written.status.get(path.removeprefix(".status.")) for path in numbers} == dict.fromkeys(
             numbers, 0
         )
-        assert sorted(written.status) == ["instance", "pendingDeletes", "reportedAt"], "and no more is written"
+        assert sorted(written.status) == ["instance", "pendingDeletes", "reportedAt"], "no other field is written"
 
     async def test_an_earlier_reporter_is_a_predecessor(self, client: KubeClient, node: str) -> None:
         await NodeReports(client, node).write(OTHER)
@@ -107,11 +107,11 @@ class TestOnEachServer:
         assert (await client.get(CONTRAIL_NODES, node)).status == LATER
 
 
-class TestAServerThatDoesNotDoItsWork:
-    """Nothing is lost but time."""
+class TestFailingServer:
+    """Reports survive failures of the server."""
 
     @pytest.fixture(autouse=True)
-    async def made_definitions(self, client: KubeClient) -> None:
+    async def definitions(self, client: KubeClient) -> None:
         await ensure_crds(client)
 
     @pytest.fixture

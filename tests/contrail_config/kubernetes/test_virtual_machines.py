@@ -1,4 +1,4 @@
-"""Machines as `kubectl` and the garbage collector meet them."""
+"""Virtual machines as objects: metadata, garbage collection, the cache of locations, and watches."""
 
 import msgspec
 import pytest
@@ -63,7 +63,7 @@ async def test_a_garbage_collected_virtual_machine_still_releases_its_addresses(
 
 
 async def test_deleting_a_virtual_machine_does_not_delete_its_successor(open_manager: OpenManager) -> None:
-    """Another manager deleted the old one and wrote the new one of the same name already."""
+    """Another manager has already deleted the old one and written a new one with the same name."""
     first, second = await open_manager(), await open_manager()
     old, new = make_machine("web"), make_machine("web")
     await first.put_virtual_machine(old)
@@ -86,10 +86,10 @@ async def test_a_retried_delete_releases_the_addresses(manager: KubernetesStore,
 async def test_an_unwritten_virtual_machine_is_cached_until_its_addresses_are_released(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
-    """What is known must not grow with the pods that come and go while the server takes no machine."""
+    """The cache must not grow with the pods that come and go while the server rejects virtual machines."""
     network = await manager.put_network(make_network())
     await give(manager, network, stored := new_owner())
-    server.faults.refuse(403, verb="create")  # of the machine: the block is there
+    server.faults.refuse(403, verb="create")  # of the virtual machine: the block exists
     with pytest.raises(StoreUnavailableError):
         await start_pod(manager, [network, network], uid=(uid := new_owner()))
     owners = [interface_uuid(uid, 0), interface_uuid(uid, 1)]

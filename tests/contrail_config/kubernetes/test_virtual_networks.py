@@ -1,4 +1,4 @@
-"""Networks that several managers make at the same moment: each with a number and a name of its own."""
+"""Virtual networks created by several managers concurrently: each has a unique vni and name."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ from tests.support.networks import give, make_network, new_owner
 
 
 def proposal(name: str, *, vni: int) -> dict[str, Any]:
-    """What a manager left that was killed while it made a network."""
+    """The proposal of a manager that was killed during the creation of a network."""
     item = virtual_network_object(make_network(name, vni=vni))
     metadata = msgspec.structs.replace(item.metadata, annotations={PROPOSED: "true"}, uid=new_owner())
     body: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(item, metadata=metadata))

@@ -1,4 +1,4 @@
-"""Addresses: given once, with what their subnet says, to the same owner the same again, all that were asked or none."""
+"""Allocation: addresses are unique and have the settings of their subnet; calls are idempotent and atomic."""
 
 import asyncio
 

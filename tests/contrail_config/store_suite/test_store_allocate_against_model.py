@@ -1,4 +1,4 @@
-"""Whatever is asked, freed and waited for: no address is given twice, and a refusal is always true."""
+"""Allocation against a model: no address is allocated twice, and every rejection is correct."""
 
 import ipaddress
 from dataclasses import dataclass, field
@@ -27,29 +27,29 @@ def requests(wishes: st.SearchStrategy[str | None]) -> st.SearchStrategy[list[Ad
 
 @dataclass
 class Model:
-    """Addresses that are not free, by (network, address): their owner, and until when they are held if they are."""
+    """Addresses that are not free, by (network, address): the owner, and the end of the hold of a held one."""
 
-    taken: dict[tuple[str, str], tuple[str, float | None]] = field(default_factory=dict)
+    used: dict[tuple[str, str], tuple[str, float | None]] = field(default_factory=dict)
 
     def owned(self, request: AddressRequest) -> str | None:
-        for (network, address), (owner, held_until) in self.taken.items():
+        for (network, address), (owner, held_until) in self.used.items():
             family = 6 if ":" in address else 4
             if (network, owner, held_until, family) == (request.network_uuid, request.owner, None, request.family):
                 return address
         return None
 
     def free(self, network: VirtualNetwork, family: int, now: float) -> set[str]:
-        self.taken = {key: value for key, value in self.taken.items() if value[1] is None or value[1] > now}
+        self.used = {key: value for key, value in self.used.items() if value[1] is None or value[1] > now}
         usable: set[str] = set()
         for subnet in network.subnets:
             cidr = ipaddress.ip_network(subnet.cidr)
             if cidr.version == family:
                 usable |= {str(a) for a in (cidr if cidr.num_addresses == 2 else cidr.hosts())} - {subnet.gateway or ""}
-        return {address for address in usable if (network.uuid, address) not in self.taken}
+        return {address for address in usable if (network.uuid, address) not in self.used}
 
 
 class AddressMachine(StoreMachine):
-    """Addresses are given, freed and held back, as the model says."""
+    """Allocates and releases addresses and compares the results with the model."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,13 +62,13 @@ class AddressMachine(StoreMachine):
 
     @rule(requests=requests(st.none()) | requests(st.sampled_from(ADDRESSES)))
     def allocate(self, requests: list[AddressRequest]) -> None:
-        planned = Model(dict(self.model.taken))
+        planned = Model(dict(self.model.used))
         allocated = self.run(self.answer(requests))
         if isinstance(allocated, StoreError):
-            assert any(self.cannot_be(planned, request, allocated) for request in requests)
+            assert any(self.must_fail(planned, request, allocated) for request in requests)
             return
         for request, address in zip(requests, allocated, strict=True):
-            self.take(planned, request, address.address)
+            self.record(planned, request, address.address)
         self.model = planned
 
     async def answer(self, requests: list[AddressRequest]) -> list[InterfaceAddress] | StoreError:
@@ -77,7 +77,7 @@ class AddressMachine(StoreMachine):
         except (ExhaustedError, AddressUnavailableError) as error:
             return error
 
-    def take(self, model: Model, request: AddressRequest, address: str) -> None:
+    def record(self, model: Model, request: AddressRequest, address: str) -> None:
         network = next(network for network in NETWORKS if network.uuid == request.network_uuid)
         assert request.address in (None, address)
         owned = model.owned(request)
@@ -85,42 +85,42 @@ class AddressMachine(StoreMachine):
             assert owned is None or request.address is not None
             assert address in model.free(network, request.family, self.clock())
             if owned is not None:
-                model.taken[network.uuid, owned] = (request.owner, self.clock() + DEFAULT_HOLD)
-        model.taken[network.uuid, address] = (request.owner, None)
+                model.used[network.uuid, owned] = (request.owner, self.clock() + DEFAULT_HOLD)
+        model.used[network.uuid, address] = (request.owner, None)
 
-    def cannot_be(self, model: Model, request: AddressRequest, error: Exception) -> bool:
-        """Walks the requests as the store does, and tells whether this one is where it had to stop.
+    def must_fail(self, model: Model, request: AddressRequest, error: Exception) -> bool:
+        """Processes the requests like the store, and returns whether this one had to fail.
 
-        Which address a request without a wish gets is the store's choice, so a call has wishes in all requests or in
-        none: else it could not be known which wish comes too late.
+        The store selects the address of a request that names none. So either all requests of a call name an address or
+        none does: otherwise the model could not know which requested address is already allocated.
         """
         network = next(network for network in NETWORKS if network.uuid == request.network_uuid)
         owned, free = model.owned(request), model.free(network, request.family, self.clock())
         if request.address is not None:
             if request.address != owned and request.address not in free:
                 return isinstance(error, AddressUnavailableError) and error.address == request.address
-            self.take(model, request, request.address)
+            self.record(model, request, request.address)
             return False
         if owned is None and not free:
             return isinstance(error, ExhaustedError) and error.network == network.name
         if owned is None:
-            self.take(model, request, min(free))
+            self.record(model, request, min(free))
         return False
 
     @rule(owners=st.lists(st.sampled_from(OWNERS), max_size=5), hold=st.sampled_from([0.0, 1.0, 10.0, 300.0]))
     def release(self, owners: list[str], hold: float) -> None:
         self.run(self.store.release(owners, hold=hold))
-        for key, (owner, held_until) in self.model.taken.items():
+        for key, (owner, held_until) in self.model.used.items():
             if owner in owners:
                 until = self.clock() + hold
-                self.model.taken[key] = (owner, until if held_until is None else min(held_until, until))
+                self.model.used[key] = (owner, until if held_until is None else min(held_until, until))
 
     @rule(owners=st.lists(st.sampled_from(OWNERS), max_size=5), hold=st.sampled_from([0.0, 1.0, 10.0, 300.0]))
     def shorten_holds(self, owners: list[str], hold: float) -> None:
         self.run(self.store.shorten_holds(owners, hold=hold))
-        for key, (owner, held_until) in self.model.taken.items():
+        for key, (owner, held_until) in self.model.used.items():
             if owner in owners and held_until is not None:
-                self.model.taken[key] = (owner, min(held_until, self.clock() + hold))
+                self.model.used[key] = (owner, min(held_until, self.clock() + hold))
 
     @rule(seconds=st.sampled_from([0.5, 1.0, 10.0, 290.0]))
     def wait(self, seconds: float) -> None:
@@ -132,7 +132,7 @@ class AddressMachine(StoreMachine):
 
     @invariant()
     def owners_are_those_of_the_model(self) -> None:
-        expected = {owner for owner, held_until in self.model.taken.values() if held_until is None}
+        expected = {owner for owner, held_until in self.model.used.values() if held_until is None}
         assert self.run(self.store.address_owners()) == expected
 
 

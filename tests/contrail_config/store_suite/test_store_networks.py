@@ -1,4 +1,4 @@
-"""Networks: one for each uuid and for each name, each with a number (vni) of its own."""
+"""Networks: unique by uuid, name and vni; subnets with allocated addresses are protected."""
 
 import msgspec
 import pytest

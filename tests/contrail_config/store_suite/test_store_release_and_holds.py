@@ -1,4 +1,4 @@
-"""An address that was freed is not given again at once; whoever asks too early is told how long to wait."""
+"""Release and holds: a released address is held, and an early request returns the time to wait."""
 
 import pytest
 
@@ -12,11 +12,11 @@ from tests.support.stores import OpenStore
 
 @pytest.fixture
 async def network(store: Store) -> VirtualNetwork:
-    """A network with a single address to give."""
+    """A network with a single usable address."""
     return await store.put_network(make_network("tiny", "10.1.0.0/30"))
 
 
-async def wait_told(store: Store, network: VirtualNetwork) -> float | None:
+async def time_to_wait(store: Store, network: VirtualNetwork) -> float | None:
     with pytest.raises(ExhaustedError) as caught:
         await give(store, network)
     return caught.value.next_free_in
@@ -28,9 +28,9 @@ async def test_an_address_is_free_when_its_hold_expires(
     owner = new_owner()
     address = await give(store, network, owner)
     await store.release([owner])
-    assert await wait_told(store, network) == DEFAULT_HOLD
+    assert await time_to_wait(store, network) == DEFAULT_HOLD
     clock.advance(DEFAULT_HOLD - 1)
-    assert await wait_told(store, network) == 1
+    assert await time_to_wait(store, network) == 1
     clock.advance(1)
     assert await give(store, network) == address
 
@@ -57,7 +57,7 @@ async def test_a_deleted_virtual_machine_holds_its_addresses_as_requested(
 ) -> None:
     virtual_machine = await start_pod(store, [network])
     await store.delete_virtual_machine(virtual_machine.uuid, hold=UNPLUGGED_HOLD)
-    assert await wait_told(store, network) == UNPLUGGED_HOLD
+    assert await time_to_wait(store, network) == UNPLUGGED_HOLD
     assert await store.address_owners() == set()
 
 
@@ -68,9 +68,9 @@ async def test_a_hold_can_be_shortened_but_not_extended(
     owners = [interface.uuid for interface in virtual_machine.interfaces]
     await store.delete_virtual_machine(virtual_machine.uuid, hold=UNPLUGGED_HOLD)
     await store.release(owners, hold=DEFAULT_HOLD)
-    assert await wait_told(store, network) == DEFAULT_HOLD
+    assert await time_to_wait(store, network) == DEFAULT_HOLD
     await store.release(owners, hold=UNPLUGGED_HOLD)
-    assert await wait_told(store, network) == DEFAULT_HOLD
+    assert await time_to_wait(store, network) == DEFAULT_HOLD
     await store.release(owners, hold=0)
     await give(store, network)
 
@@ -98,9 +98,9 @@ async def test_a_hold_survives_a_restart(
     await store.close()
     clock.advance(20)
     reopened = await open_store()
-    assert await wait_told(reopened, network) == 40
+    assert await time_to_wait(reopened, network) == 40
     await reopened.release([owner], hold=5)
-    assert await wait_told(reopened, network) == 5
+    assert await time_to_wait(reopened, network) == 5
     clock.advance(5)
     assert await give(reopened, network) == address
 
@@ -110,7 +110,7 @@ async def test_a_hold_survives_its_network(store: Store, network: VirtualNetwork
     await store.delete_virtual_machine(virtual_machine.uuid)
     await store.delete_network(network.uuid)
     network = await store.put_network(make_network("tiny", "10.1.0.0/30"))
-    assert await wait_told(store, network) == DEFAULT_HOLD
+    assert await time_to_wait(store, network) == DEFAULT_HOLD
     clock.advance(DEFAULT_HOLD)
     await give(store, network)
 
@@ -129,10 +129,10 @@ async def test_the_time_to_wait_is_the_earliest_hold_of_network_and_family(store
     for hold, owner in owners.items():
         await store.release([owner], hold=hold)
     await store.release([foreign, sixth], hold=1)
-    assert await wait_told(store, crowded) == 20
+    assert await time_to_wait(store, crowded) == 20
     clock.advance(20)
     await give(store, crowded)
-    assert await wait_told(store, crowded) == 30
+    assert await time_to_wait(store, crowded) == 30
 
 
 async def test_releasing_an_owner_without_addresses_is_no_error(store: Store, network: VirtualNetwork) -> None:

@@ -1,4 +1,4 @@
-"""A wished address is given, or refused with the reason."""
+"""Requested addresses: allocated, or rejected with the reason."""
 
 import pytest
 

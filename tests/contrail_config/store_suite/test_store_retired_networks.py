@@ -1,4 +1,4 @@
-"""A network whose NAD is gone stays until its last interface goes, and goes then by itself."""
+"""Retired networks: a network whose NAD was deleted is deleted together with its last interface."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Machines: one for each uuid and for each name, read back as they were written."""
+"""Virtual machines: unique by uuid and by name, stored completely."""
 
 import msgspec
 import pytest

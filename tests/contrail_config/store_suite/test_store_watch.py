@@ -1,4 +1,4 @@
-"""Watchers: every change once and in order, from the list that they begin with or from now on."""
+"""Watches: every change once and in order, after a list or from now on."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,7 @@ async def listed(changes: VirtualMachines) -> list[VirtualMachine | None]:
 
 
 async def delivered(changes: VirtualMachines, count: int) -> list[tuple[str, str]]:
-    """The next changes, as their type and their pod."""
+    """The next changes, as pairs of type and pod."""
     seen = [await anext(changes) for _ in range(count)]
     return [(change.type.value, change.object.pod) for change in seen if change.object is not None]
 
@@ -122,7 +122,7 @@ async def test_a_virtual_machine_that_changes_its_node_is_deleted_there_and_adde
 
 
 async def test_a_write_acknowledged_before_another_one_started_is_delivered_first(store: Store) -> None:
-    """Of what is asked for at one moment an engine that is shared with others promises no order."""
+    """An engine that is shared with other processes guarantees no order of concurrent writes."""
     acknowledged: list[str] = []
     before: dict[str, list[str]] = {}
 
@@ -141,7 +141,7 @@ async def test_a_write_acknowledged_before_another_one_started_is_delivered_firs
 
 
 async def test_changes_during_the_list_are_neither_missed_nor_duplicated(store: Store) -> None:
-    """The list is longer than any page; meanwhile machines come, change and go on both sides of where it has got to."""
+    """The list is longer than a page; objects are added, changed and deleted before and after its current position."""
     virtual_machines = {
         virtual_machine.uuid: virtual_machine for virtual_machine in (make_machine(f"p{n}") for n in range(1200))
     }
@@ -166,7 +166,7 @@ async def test_changes_during_the_list_are_neither_missed_nor_duplicated(store: 
 
 
 async def churn(store: Store, virtual_machines: dict[str, VirtualMachine], *, round_: int) -> None:
-    """Adds ten machines, changes ten and deletes ten, at evenly spread uuids."""
+    """Adds ten virtual machines, changes ten and deletes ten, at evenly spread uuids."""
     some = sorted(virtual_machines)[round_ :: len(virtual_machines) // 20]
     for uuid in some[:10]:
         virtual_machines[uuid] = msgspec.structs.replace(virtual_machines[uuid], config_hash=f"round {round_}")

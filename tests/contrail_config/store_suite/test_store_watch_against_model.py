@@ -1,4 +1,4 @@
-"""Watchers that begin at any moment, read at any pace, and see what is there and every change of it."""
+"""Watches against a model: watchers that start at any time and read at any speed see the content and every change."""
 
 from tests.contrail_config.store_machine import check
 from tests.contrail_config.watch_machine import WatchMachine
