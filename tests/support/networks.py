@@ -46,7 +46,7 @@ def request(
     return AddressRequest(network_uuid=network.uuid, family=family, owner=owner or new_owner(), address=address)
 
 
-async def give(store: Store, network: VirtualNetwork, owner: str | None = None, **fields: Any) -> str:
+async def allocate_one(store: Store, network: VirtualNetwork, owner: str | None = None, **fields: Any) -> str:
     """Allocates one address and returns it as text."""
     (address,) = await store.allocate([request(network, owner, **fields)])
     return address.address

@@ -14,7 +14,7 @@ from contrail_config.errors import ConflictError, ExhaustedError, NotFoundError,
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import ChangeType, WatchStart
 from tests.support.machines import make_machine
-from tests.support.networks import give, make_network, new_owner, request, start_pod
+from tests.support.networks import allocate_one, make_network, new_owner, request, start_pod
 
 
 @pytest.fixture
@@ -81,9 +81,9 @@ async def test_an_operation_that_fails_after_a_write_is_rolled_back_alone(
     async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         results = await asyncio.gather(
             store.put_virtual_machine(make_machine("before")),
-            give(store, network),
+            allocate_one(store, network),
             store.delete_virtual_machine(doomed.uuid),
-            give(store, network),
+            allocate_one(store, network),
             store.put_virtual_machine(make_machine("after")),
             return_exceptions=True,
         )
@@ -101,11 +101,11 @@ async def test_caches_match_the_rows_after_a_failure(
     with pytest.raises(StoreUnavailableError, match="not today"):
         await store.delete_virtual_machine(doomed.uuid, hold=0)
     assert await store.address_owners() == {doomed.interfaces[0].uuid}
-    assert await give(store, network) == "10.1.0.3"
+    assert await allocate_one(store, network) == "10.1.0.3"
     await run_sql("DROP TRIGGER no")
     await store.delete_virtual_machine(doomed.uuid, hold=0)
     assert await store.virtual_machines() == []
-    assert await give(store, network, address="10.1.0.2") == "10.1.0.2"
+    assert await allocate_one(store, network, address="10.1.0.2") == "10.1.0.2"
 
 
 async def test_an_operation_that_makes_sqlite_roll_back_fails_alone(store: SqliteStore, run_sql: RunSql) -> None:
@@ -134,7 +134,7 @@ async def test_a_failed_commit_changes_nothing(store: SqliteStore, worker: Worke
     async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         results = await asyncio.gather(
             store.put_network(make_network(dns=("10.1.0.9",))),
-            give(store, network, owner),
+            allocate_one(store, network, owner),
             store.put_virtual_machine(make_machine("lost")),
             return_exceptions=True,
         )
@@ -156,7 +156,7 @@ async def test_a_deleted_network_leaves_nothing_in_memory(
 ) -> None:
     network = await store.put_network(make_network(retired=retired))
     owner = new_owner()
-    await give(store, network, owner)
+    await allocate_one(store, network, owner)
     await store.release([owner])
     if not retired:  # a retired one is deleted with its last address
         await store.delete_network(network.uuid)
@@ -177,7 +177,7 @@ async def full_store(store: SqliteStore, run_sql: RunSql) -> SqliteStore:
 async def test_a_full_disk_fails_only_writes_that_need_space(full_store: SqliteStore, run_sql: RunSql) -> None:
     network = await full_store.put_network(make_network())
     owner = new_owner()
-    assert await give(full_store, network, owner) == "10.1.0.2"
+    assert await allocate_one(full_store, network, owner) == "10.1.0.2"
     async with full_store.watch_virtual_machines() as changes:
         results = await asyncio.gather(
             *(start_pod(full_store, [network], f"p{n}") for n in range(50)), return_exceptions=True
@@ -197,7 +197,7 @@ async def test_a_full_disk_fails_only_writes_that_need_space(full_store: SqliteS
         address.address for m in virtual_machines for interface in m.interfaces for address in interface.addresses
     ]
     assert len(allocated) == len(set(allocated))
-    assert await give(full_store, network, owner) == "10.1.0.2"
+    assert await allocate_one(full_store, network, owner) == "10.1.0.2"
 
 
 async def test_a_change_is_delivered_only_after_its_commit(store: SqliteStore) -> None:

@@ -15,7 +15,7 @@ from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.store import ChangeType, WatchStart
 from tests.support.machines import make_machine
-from tests.support.networks import give, make_network, new_owner, start_pod
+from tests.support.networks import allocate_one, make_network, new_owner, start_pod
 
 
 async def test_callers_cancelled_at_random_leave_no_address_behind(store: SqliteStore) -> None:
@@ -36,7 +36,7 @@ async def test_callers_cancelled_at_random_leave_no_address_behind(store: Sqlite
             await store.delete_virtual_machine(virtual_machine.uuid, hold=0)
         await store.release(list(allocated - owners), hold=0)
     assert await store.address_owners() == set()
-    assert len({await give(store, networks[0]) for _ in range(253)}) == 253
+    assert len({await allocate_one(store, networks[0]) for _ in range(253)}) == 253
 
 
 async def test_a_cancelled_write_is_finished_before_the_next_operation(store: SqliteStore) -> None:
@@ -50,12 +50,12 @@ async def test_a_cancelled_write_is_finished_before_the_next_operation(store: Sq
 async def test_a_cancelled_owner_gets_the_same_address_again(store: SqliteStore) -> None:
     network = await store.put_network(make_network())
     owner = new_owner()
-    asking = asyncio.ensure_future(give(store, network, owner))
+    asking = asyncio.ensure_future(allocate_one(store, network, owner))
     await asyncio.sleep(0)
     asking.cancel()
     await asyncio.wait([asking])
-    assert await give(store, network, owner) == "10.1.0.2"
-    assert await give(store, network) == "10.1.0.3"
+    assert await allocate_one(store, network, owner) == "10.1.0.2"
+    assert await allocate_one(store, network) == "10.1.0.3"
 
 
 def live_watchers() -> int:

@@ -11,7 +11,7 @@ from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
-from tests.support.networks import give, make_network, new_owner
+from tests.support.networks import allocate_one, make_network, new_owner
 
 
 class LostResponse(Faults):
@@ -40,7 +40,7 @@ async def allocate_without_response(
     server.faults.silent = True  # also of existing watches
     server.faults = faults or LostResponse()
     with pytest.raises(StoreUnavailableError, match="address block"):
-        await give(manager, network, owner)
+        await allocate_one(manager, network, owner)
     assert owner in given_addresses(server).values()
     server.faults.refusals.clear()
     return owner
@@ -51,7 +51,7 @@ async def test_a_released_owner_has_no_address(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer, verb: str
 ) -> None:
     if verb == "update":
-        await give(manager, network)
+        await allocate_one(manager, network)
     before = given_addresses(server)
     owner = await allocate_without_response(manager, network, server)
     await manager.release([owner], hold=0.0)
@@ -61,7 +61,7 @@ async def test_a_released_owner_has_no_address(
 async def test_a_throttled_retry_does_not_decide_the_first_attempt(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
 ) -> None:
-    await give(manager, network)
+    await allocate_one(manager, network)
     before = given_addresses(server)
     owner = await allocate_without_response(manager, network, server, LostResponse(429))
     await manager.release([owner], hold=0.0)
@@ -71,9 +71,9 @@ async def test_a_throttled_retry_does_not_decide_the_first_attempt(
 async def test_a_retry_returns_the_written_address(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
 ) -> None:
-    await give(manager, network)
+    await allocate_one(manager, network)
     owner = await allocate_without_response(manager, network, server)
-    assert given_addresses(server)[network.uuid, await give(manager, network, owner)] == owner
+    assert given_addresses(server)[network.uuid, await allocate_one(manager, network, owner)] == owner
     assert len(given_addresses(server)) == 2
 
 
@@ -126,7 +126,7 @@ async def test_a_block_that_becomes_invalid_affects_no_other_block(
     invalid = {"network": network.uuid, "first": "10.1.0.0", "addresses": "nonsense o\n"}
     server.put(BLOCK_KIND, name, namespace="", spec=invalid)
     other = await manager.put_network(make_network("other", "10.2.0.0/24"))
-    assert await give(manager, other) == "10.2.0.2"
+    assert await allocate_one(manager, other) == "10.2.0.2"
     assert "invalid content" in caplog.text
 
 
@@ -137,7 +137,7 @@ async def test_an_unexpected_error_during_a_write_loses_no_address(
     with monkeypatch.context() as broken:
         broken.setattr(AllocationCache, "mark_written", _fail)
         with pytest.raises(StoreUnavailableError, match="commit failed"):
-            await give(manager, network, owner)
+            await allocate_one(manager, network, owner)
     server.faults.silent = True
     await manager.release([owner], hold=0.0)
     assert given_addresses(server) == {}

@@ -15,7 +15,7 @@ from tests.support.blocks_on_the_wire import taken
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
-from tests.support.networks import give, make_network, new_owner
+from tests.support.networks import allocate_one, make_network, new_owner
 
 times = st.floats(min_value=0, max_value=2e9)
 
@@ -59,12 +59,12 @@ async def test_a_manager_with_a_late_clock_extends_no_hold(open_manager: OpenMan
     first = await open_manager()
     network = await first.put_network(make_network("tiny", "10.1.0.0/30"))
     owner = new_owner()
-    await give(first, network, owner)
+    await allocate_one(first, network, owner)
     await first.release([owner])
     clock.advance(-86_400)
     second = await open_manager()
     with pytest.raises(ExhaustedError) as caught:
-        await give(second, network)
+        await allocate_one(second, network)
     assert caught.value.next_free_in == DEFAULT_HOLD
 
 
@@ -80,23 +80,23 @@ async def test_the_search_continues_after_the_last_allocated_address_after_a_res
 ) -> None:
     first = await open_manager()
     network = await first.put_network(make_network("wide", "10.1.0.0/16"))
-    await give(first, network, address="10.1.9.9")
+    await allocate_one(first, network, address="10.1.9.9")
     clock.advance(1)
     owner = new_owner()
-    await give(first, network, owner, address="10.1.5.5")
+    await allocate_one(first, network, owner, address="10.1.5.5")
     await first.release([owner], hold=5)
-    assert await give(await open_manager(), network) == "10.1.5.6"
+    assert await allocate_one(await open_manager(), network) == "10.1.5.6"
 
 
 async def test_an_empty_block_is_deleted(open_manager: OpenManager, clock: FakeClock, server: FakeApiServer) -> None:
     manager = await open_manager()
     network = await manager.put_network(make_network("wide", "10.1.0.0/16"))
     owner = new_owner()
-    await give(manager, network, owner, address="10.1.5.5")
+    await allocate_one(manager, network, owner, address="10.1.5.5")
     await manager.release([owner], hold=5)
     assert len(server.storage.objects(BLOCK_KIND)) == 1
     clock.advance(5)
-    await give(manager, network, address="10.1.7.7")
+    await allocate_one(manager, network, address="10.1.7.7")
     assert {address for _, address in given_addresses(server)} == {"10.1.7.7"}
     assert len(server.storage.objects(BLOCK_KIND)) == 1
 
@@ -107,10 +107,10 @@ async def test_an_expired_hold_is_removed_with_the_next_write_of_its_block(
     manager = await open_manager()
     network = await manager.put_network(make_network())
     owner = new_owner()
-    await give(manager, network, owner)
+    await allocate_one(manager, network, owner)
     await manager.release([owner], hold=5)
     clock.advance(5)
-    await give(manager, network)
+    await allocate_one(manager, network)
     (block,) = server.storage.objects(BLOCK_KIND).values()
     assert [one.address for one in taken([block])] == ["10.1.0.3"]
     assert block["status"] == {"given": 1, "held": 0}
@@ -121,7 +121,7 @@ async def test_an_invalid_block_is_ignored(open_manager: OpenManager, server: Fa
     manager = await open_manager()
     server.storage.put(BLOCK_KIND, {"metadata": {"name": "invalid", "uid": "u"}, "spec": spec})
     network = await manager.put_network(make_network())
-    assert await give(manager, network) == "10.1.0.2"
+    assert await allocate_one(manager, network) == "10.1.0.2"
 
 
 @given(blocks())

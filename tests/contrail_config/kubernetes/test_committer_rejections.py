@@ -10,7 +10,7 @@ from contrail_config.objects import VirtualNetwork
 from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
-from tests.support.networks import give, make_network, new_owner
+from tests.support.networks import allocate_one, make_network, new_owner
 
 ALWAYS = 100_000
 
@@ -19,7 +19,7 @@ ALWAYS = 100_000
 async def tiny(manager: KubernetesStore) -> VirtualNetwork:
     """A network whose only address is allocated."""
     network = await manager.put_network(make_network("tiny", "10.1.0.0/30"))
-    await give(manager, network)
+    await allocate_one(manager, network)
     return network
 
 
@@ -28,7 +28,7 @@ async def emptied(manager: KubernetesStore, clock: FakeClock) -> VirtualNetwork:
     """Another network, with an empty block on the server."""
     network = await manager.put_network(make_network("emptied", "10.2.0.0/24"))
     owner = new_owner()
-    await give(manager, network, owner)
+    await allocate_one(manager, network, owner)
     await manager.release([owner], hold=1.0)
     clock.advance(5)
     return network
@@ -40,16 +40,16 @@ async def test_the_reason_is_reported_despite_an_undeletable_empty_block(
 ) -> None:
     server.faults.refuse(code, verb="delete", times=ALWAYS)
     with pytest.raises(ExhaustedError):
-        await give(manager, tiny)
+        await allocate_one(manager, tiny)
     with pytest.raises(AddressUnavailableError):
-        await give(manager, tiny, address="10.1.0.2")
+        await allocate_one(manager, tiny, address="10.1.0.2")
 
 
 async def test_the_reason_is_reported_despite_unwritable_addresses(
     manager: KubernetesStore, server: FakeApiServer, tiny: VirtualNetwork, emptied: VirtualNetwork
 ) -> None:
     server.faults.refuse(403, verb="update", times=ALWAYS)
-    pending = [give(manager, network) for network in (emptied, tiny, emptied)]
+    pending = [allocate_one(manager, network) for network in (emptied, tiny, emptied)]
     first, exhausted, last = await asyncio.gather(*pending, return_exceptions=True)
     assert isinstance(first, StoreUnavailableError)
     assert isinstance(exhausted, ExhaustedError)
@@ -65,7 +65,7 @@ async def test_the_reason_is_reported_despite_permanent_conflicts(
 ) -> None:
     monkeypatch.setattr("contrail_config.kubernetes.committer._ATTEMPTS", 3)
     server.faults.conflicts = True
-    pending = [give(manager, network) for network in (emptied, tiny)]
+    pending = [allocate_one(manager, network) for network in (emptied, tiny)]
     contended, exhausted = await asyncio.gather(*pending, return_exceptions=True)
     assert isinstance(contended, StoreUnavailableError)
     assert "changed by other writers" in str(contended)
@@ -100,5 +100,5 @@ async def test_addresses_are_allocated_in_an_undeletable_empty_block(
     await manager.release([new_owner()])
     owner = new_owner()
     assert given_addresses(server) == {}
-    address = await give(manager, emptied, owner)
+    address = await allocate_one(manager, emptied, owner)
     assert given_addresses(server) == {(emptied.uuid, address): owner}

@@ -12,7 +12,7 @@ from tests.contrail_config.kubernetes.managers import Contention, OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import given_addresses
 from tests.support.machines import make_machine
-from tests.support.networks import give, interface_in, make_network, new_owner, request, start_pod
+from tests.support.networks import allocate_one, interface_in, make_network, new_owner, request, start_pod
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def test_no_address_is_allocated_twice(
     if contended:
         server.faults = Contention()
     owners = [new_owner() for _ in range(120)]
-    allocated = await asyncio.gather(*(give(random.choice(managers), network, owner) for owner in owners))
+    allocated = await asyncio.gather(*(allocate_one(random.choice(managers), network, owner) for owner in owners))
     assert len(set(allocated)) == len(owners)
     expected = {(network.uuid, address): owner for address, owner in zip(allocated, owners, strict=True)}
     assert given_addresses(server) == expected
@@ -48,7 +48,7 @@ async def test_no_address_is_allocated_twice_during_releases(
         for _ in range(8):
             goes, stays = new_owner(), new_owner()
             await manager.allocate([request(network, goes), request(network, goes, family=6)])
-            stored[stays] = await give(manager, network, stays)
+            stored[stays] = await allocate_one(manager, network, stays)
             await manager.release([goes], hold=0)
 
     await asyncio.gather(*(churn(manager) for manager in managers * 3))
@@ -58,14 +58,14 @@ async def test_no_address_is_allocated_twice_during_releases(
 
 async def test_all_of_the_last_addresses_are_allocated(managers: list[KubernetesStore], server: FakeApiServer) -> None:
     small = await managers[0].put_network(make_network("small", "10.2.0.0/27"))
-    asked = [give(manager, small) for manager in managers for _ in range(20)]
+    asked = [allocate_one(manager, small) for manager in managers for _ in range(20)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert len({answer for answer in answers if isinstance(answer, str)}) == len(given_addresses(server)) == 29
     assert sum(isinstance(answer, ExhaustedError) for answer in answers) == 11
 
 
 async def test_a_requested_address_is_allocated_once(managers: list[KubernetesStore], network: VirtualNetwork) -> None:
-    asked = [give(manager, network, address="10.1.0.77") for manager in managers]
+    asked = [allocate_one(manager, network, address="10.1.0.77") for manager in managers]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert sorted(isinstance(answer, str) for answer in answers) == [False, True]
 
@@ -87,7 +87,9 @@ async def test_an_owner_requested_by_both_has_one_address(
     managers: list[KubernetesStore], network: VirtualNetwork, server: FakeApiServer
 ) -> None:
     owners = [new_owner() for _ in range(20)]
-    answers = [await asyncio.gather(*(give(manager, network, owner) for manager in managers)) for owner in owners]
+    answers = [
+        await asyncio.gather(*(allocate_one(manager, network, owner) for manager in managers)) for owner in owners
+    ]
     assert all(one == other for one, other in answers)
     assert len(given_addresses(server)) == len(owners)
 

@@ -10,14 +10,14 @@ from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import eventually
 from tests.support.kept_in_cluster import BLOCK_KIND, NETWORK_KIND, given_addresses
-from tests.support.networks import give, make_network, new_owner
+from tests.support.networks import allocate_one, make_network, new_owner
 
 
 @pytest.fixture
 async def network(manager: KubernetesStore, server: FakeApiServer) -> VirtualNetwork:
     """A network with an allocated address. The watches have reported both, and report nothing further."""
     network = await manager.put_network(make_network())
-    await give(manager, network)
+    await allocate_one(manager, network)
     await eventually(lambda: len(server.watches) == 2)
     await until_reported(server)
     server.faults.silent = True
@@ -52,8 +52,8 @@ async def test_uncertain_networks_are_read_before_an_allocation(
     await until_listed_again(server, NETWORK_KIND)
     for gone in (created, changed):
         with pytest.raises(NotFoundError):
-            await give(manager, gone)
-    assert await give(manager, stays) == "10.2.0.2"
+            await allocate_one(manager, gone)
+    assert await allocate_one(manager, stays) == "10.2.0.2"
 
 
 async def test_networks_known_from_the_watch_are_not_read(
@@ -61,7 +61,7 @@ async def test_networks_known_from_the_watch_are_not_read(
 ) -> None:
     await until_listed_again(server, NETWORK_KIND)
     server.requests.clear()
-    await give(manager, network)
+    await allocate_one(manager, network)
     assert "get virtualnetworks" not in server.requests
 
 
@@ -72,19 +72,19 @@ async def test_a_recreated_network_outlives_the_late_deletion_event_of_its_prede
     await manager.delete_network(network.uuid)
     recreated = await manager.put_network(network)
     await until_reported(server)
-    await give(manager, recreated)
+    await allocate_one(manager, recreated)
 
 
 async def test_addresses_in_a_deleted_block_have_no_owner(
     manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
 ) -> None:
-    await give(manager, network)
+    await allocate_one(manager, network)
     ((_, name),) = server.storage.objects(BLOCK_KIND)
     server.remove(BLOCK_KIND, name, namespace="")
     await until_listed_again(server, BLOCK_KIND)
     assert await manager.address_owners() == set()
     owner = new_owner()
-    await give(manager, network, owner)
+    await allocate_one(manager, network, owner)
     assert list(given_addresses(server).values()) == [owner]
 
 
@@ -94,6 +94,6 @@ async def test_a_recreated_block_outlives_the_late_deletion_event_of_its_predece
     await manager.release(list(await manager.address_owners()), hold=0.0)
     assert not server.storage.objects(BLOCK_KIND)
     owner = new_owner()
-    await give(manager, network, owner)
+    await allocate_one(manager, network, owner)
     await until_reported(server)
     assert await manager.address_owners() == {owner}

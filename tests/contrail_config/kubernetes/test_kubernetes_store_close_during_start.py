@@ -15,7 +15,7 @@ from contrail_config.store import WatchStart
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.following import eventually
-from tests.support.networks import give, make_network
+from tests.support.networks import allocate_one, make_network
 
 SOON = 4.0  # seconds; the timeout of the first list is a minute
 
@@ -90,7 +90,7 @@ async def test_a_pending_allocation_fails_when_the_store_is_closed(
     before = followers()
     server.requests.clear()
     server.faults.hung = True
-    asked = asyncio.create_task(give(idle, network))
+    asked = asyncio.create_task(allocate_one(idle, network))
     await until_listing(server)
     await idle.close()
     async with asyncio.timeout(SOON):
@@ -113,7 +113,7 @@ async def test_a_pending_allocation_reads_nothing_after_close(
     monkeypatch.setattr(VirtualNetworkClient, "apply", apply_and_note)
     idle = await open_manager()
     before = followers()
-    asked = asyncio.create_task(give(idle, network))
+    asked = asyncio.create_task(allocate_one(idle, network))
     await listed.wait()
     closing = asyncio.create_task(idle.close())
     await asyncio.wait([asked, closing], timeout=SOON)

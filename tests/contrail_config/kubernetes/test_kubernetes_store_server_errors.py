@@ -10,7 +10,7 @@ from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import given_addresses, kept_machines
 from tests.support.machines import make_machine
-from tests.support.networks import give, make_network, new_owner, start_pod
+from tests.support.networks import allocate_one, make_network, new_owner, start_pod
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ async def test_addresses_that_could_not_be_written_are_allocated_to_the_next_own
 ) -> None:
     network = await manager.put_network(make_network("tiny", "10.1.0.0/29"))
     if verb == "update":
-        await give(manager, network)
+        await allocate_one(manager, network)
     server.faults.refuse(403, verb=verb)
     with pytest.raises(StoreUnavailableError, match="address block"):
-        await give(manager, network)
+        await allocate_one(manager, network)
     stored = given_addresses(server)
     for _ in range(5 - len(stored)):
-        await give(manager, network)
+        await allocate_one(manager, network)
     assert len(given_addresses(server)) == 5
 
 
@@ -59,10 +59,10 @@ async def test_an_owner_gets_the_address_that_another_manager_wrote(
     """The owner already has an address in a block that the second manager changed."""
     manager = await open_manager()
     network = await manager.put_network(make_network())
-    await give(manager, network)
+    await allocate_one(manager, network)
     other, owner = await open_manager(), new_owner()
-    written = await give(other, network, owner)
-    assert await give(manager, network, owner) == written
+    written = await allocate_one(other, network, owner)
+    assert await allocate_one(manager, network, owner) == written
 
 
 async def test_an_unreachable_server_is_a_temporary_error(manager: KubernetesStore, server: FakeApiServer) -> None:

@@ -8,7 +8,7 @@ from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.kubernetes.watcher import Watcher
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.machines import make_machine
-from tests.support.networks import give, make_network
+from tests.support.networks import allocate_one, make_network
 
 
 class BugError(Exception):
@@ -26,8 +26,8 @@ async def test_a_failed_commit_fails_the_pending_allocation(
     with monkeypatch.context() as broken:
         broken.setattr(AllocationCache, "blocks_to_write", fail)
         with pytest.raises(StoreUnavailableError, match="commit failed"):
-            await give(manager, network)
-    assert await give(manager, network) == "10.1.0.3"
+            await allocate_one(manager, network)
+    assert await allocate_one(manager, network) == "10.1.0.3"
 
 
 async def test_a_failed_plan_fails_its_allocation(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,8 +35,8 @@ async def test_a_failed_plan_fails_its_allocation(manager: KubernetesStore, monk
     with monkeypatch.context() as broken:
         broken.setattr(AllocationCache, "allocated", fail)
         with pytest.raises(BugError):
-            await give(manager, network)
-    await give(manager, network)
+            await allocate_one(manager, network)
+    await allocate_one(manager, network)
 
 
 async def test_a_failed_watch_raises_an_error(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,11 +53,11 @@ async def test_a_failed_informer_is_restarted(
 ) -> None:
     first, second = await open_manager(), await open_manager()
     network = await first.put_network(make_network())
-    await give(first, network)
+    await allocate_one(first, network)
     monkeypatch.setattr("contrail_config.kubernetes.informer.DEADLINE", 0.2)
     with monkeypatch.context() as broken:
         broken.setattr(AllocationCache, "apply_update", fail)
         with pytest.raises(StoreUnavailableError):
-            await give(second, network)
+            await allocate_one(second, network)
     assert "informer of addressblocks: unexpected error" in caplog.text
-    assert await give(second, network) == "10.1.0.3"
+    assert await allocate_one(second, network) == "10.1.0.3"

@@ -12,7 +12,7 @@ from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses
 from tests.support.machines import make_machine
-from tests.support.networks import give, make_network, new_owner, start_pod
+from tests.support.networks import allocate_one, make_network, new_owner, start_pod
 
 
 async def caches(manager: KubernetesStore, server: FakeApiServer, uuid: str, interfaces: list[str]) -> bool:
@@ -88,7 +88,7 @@ async def test_an_unwritten_virtual_machine_is_cached_until_its_addresses_are_re
 ) -> None:
     """The cache must not grow with the pods that come and go while the server rejects virtual machines."""
     network = await manager.put_network(make_network())
-    await give(manager, network, stored := new_owner())
+    await allocate_one(manager, network, stored := new_owner())
     server.faults.refuse(403, verb="create")  # of the virtual machine: the block exists
     with pytest.raises(StoreUnavailableError):
         await start_pod(manager, [network, network], uid=(uid := new_owner()))

@@ -13,7 +13,7 @@ from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.kubernetes.managers import Contention, OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.kept_in_cluster import NETWORK_KIND
-from tests.support.networks import give, make_network, new_owner
+from tests.support.networks import allocate_one, make_network, new_owner
 
 
 def proposal(name: str, *, vni: int) -> dict[str, Any]:
@@ -84,4 +84,4 @@ async def test_a_network_of_another_manager_is_usable_at_once(open_manager: Open
     first, second = await open_manager(), await open_manager()
     assert await second.address_owners() == set()
     network = await first.put_network(make_network())
-    assert await give(second, network) == "10.1.0.2"
+    assert await allocate_one(second, network) == "10.1.0.2"

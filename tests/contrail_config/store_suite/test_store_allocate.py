@@ -7,7 +7,7 @@ import pytest
 from contrail_config.errors import AddressUnavailableError, ExhaustedError, NotFoundError
 from contrail_config.objects import InterfaceAddress
 from contrail_config.store import Store
-from tests.support.networks import give, make_network, new_owner, request, start_pod
+from tests.support.networks import allocate_one, make_network, new_owner, request, start_pod
 from tests.support.stores import OpenStore
 
 
@@ -29,7 +29,7 @@ async def test_addresses_are_returned_in_the_order_of_the_requests(store: Store)
 async def test_overlapping_networks_allocate_independently(store: Store) -> None:
     left = await store.put_network(make_network("left", "10.1.0.0/24"))
     right = await store.put_network(make_network("right", "10.1.0.0/24"))
-    assert await give(store, left) == await give(store, right) == "10.1.0.2"
+    assert await allocate_one(store, left) == await allocate_one(store, right) == "10.1.0.2"
 
 
 async def test_an_owner_keeps_its_address(store: Store, open_store: OpenStore) -> None:
@@ -40,7 +40,7 @@ async def test_an_owner_keeps_its_address(store: Store, open_store: OpenStore) -
     await store.close()
     reopened = await open_store()
     assert await reopened.allocate([asked]) == first
-    assert await give(reopened, network) == "10.1.0.3"
+    assert await allocate_one(reopened, network) == "10.1.0.3"
 
 
 async def test_an_owner_has_one_address_for_each_network_and_family(store: Store) -> None:
@@ -56,22 +56,22 @@ async def test_an_owner_has_one_address_for_each_network_and_family(store: Store
 async def test_the_next_address_follows_the_last_allocated_one(store: Store) -> None:
     network = await store.put_network(make_network())
     owner = new_owner()
-    assert await give(store, network, owner) == "10.1.0.2"
-    assert await give(store, network) == "10.1.0.3"
+    assert await allocate_one(store, network, owner) == "10.1.0.2"
+    assert await allocate_one(store, network) == "10.1.0.3"
     await store.release([owner], hold=0)
-    assert await give(store, network) == "10.1.0.4"
+    assert await allocate_one(store, network) == "10.1.0.4"
 
 
 async def test_subnets_are_used_in_order(store: Store) -> None:
     network = await store.put_network(make_network("left", "10.9.0.0/30", "10.1.0.0/30"))
-    assert [await give(store, network), await give(store, network)] == ["10.9.0.2", "10.1.0.2"]
+    assert [await allocate_one(store, network), await allocate_one(store, network)] == ["10.9.0.2", "10.1.0.2"]
 
 
 async def test_a_full_network_raises_exhausted(store: Store) -> None:
     network = await store.put_network(make_network("left", "10.1.0.0/30"))
-    await give(store, network)
+    await allocate_one(store, network)
     with pytest.raises(ExhaustedError, match=f"network {network.name}: no free IPv4 address") as caught:
-        await give(store, network)
+        await allocate_one(store, network)
     assert (caught.value.network, caught.value.family) == (network.name, 4)
     assert caught.value.next_free_in is None
 
@@ -79,12 +79,12 @@ async def test_a_full_network_raises_exhausted(store: Store) -> None:
 async def test_a_network_without_a_subnet_of_the_family_has_no_address_of_it(store: Store) -> None:
     network = await store.put_network(make_network())
     with pytest.raises(ExhaustedError, match="IPv6"):
-        await give(store, network, family=6)
+        await allocate_one(store, network, family=6)
 
 
 async def test_a_missing_network_is_not_found(store: Store) -> None:
     with pytest.raises(NotFoundError, match=make_network().uuid):
-        await give(store, make_network())
+        await allocate_one(store, make_network())
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ async def test_a_missing_network_is_not_found(store: Store) -> None:
 async def test_an_allocation_of_several_addresses_is_atomic(store: Store, last: object, error: type[Exception]) -> None:
     large = await store.put_network(make_network("large", "10.1.0.0/28"))
     tiny = await store.put_network(make_network("tiny", "10.2.0.5/32"))
-    await give(store, tiny)
+    await allocate_one(store, tiny)
     owners = await store.address_owners()
     with pytest.raises(error):
         await store.allocate([request(large), request(large, address="10.1.0.9"), last])  # type: ignore[list-item]  # it is one
     assert await store.address_owners() == owners
-    assert {await give(store, large) for _ in range(13)} == {f"10.1.0.{host}" for host in range(2, 15)}
+    assert {await allocate_one(store, large) for _ in range(13)} == {f"10.1.0.{host}" for host in range(2, 15)}
 
 
 async def test_a_hundred_concurrent_callers_get_different_addresses(store: Store) -> None:
@@ -124,7 +124,7 @@ async def test_a_hundred_concurrent_callers_get_different_addresses(store: Store
 
 async def test_a_hundred_concurrent_callers_exhaust_a_network(store: Store) -> None:
     network = await store.put_network(make_network("left", "10.1.0.0/26"))
-    allocated = await asyncio.gather(*(give(store, network) for _ in range(100)), return_exceptions=True)
+    allocated = await asyncio.gather(*(allocate_one(store, network) for _ in range(100)), return_exceptions=True)
     addresses = [each for each in allocated if isinstance(each, str)]
     assert len(addresses) == len(set(addresses)) == 61
     assert all(isinstance(each, ExhaustedError) for each in allocated if not isinstance(each, str))
@@ -133,7 +133,7 @@ async def test_a_hundred_concurrent_callers_exhaust_a_network(store: Store) -> N
 async def test_a_hundred_equal_concurrent_calls_return_one_address(store: Store) -> None:
     network = await store.put_network(make_network())
     owner = new_owner()
-    assert set(await asyncio.gather(*(give(store, network, owner) for _ in range(100)))) == {"10.1.0.2"}
+    assert set(await asyncio.gather(*(allocate_one(store, network, owner) for _ in range(100)))) == {"10.1.0.2"}
     assert await store.address_owners() == {owner}
 
 

@@ -6,7 +6,7 @@ import pytest
 from contrail_config.errors import ConflictError, InUseError, NotFoundError, StoreError
 from contrail_config.objects import Route, Subnet
 from contrail_config.store import Store
-from tests.support.networks import give, make_network, new_owner, request, start_pod
+from tests.support.networks import allocate_one, make_network, new_owner, request, start_pod
 from tests.support.stores import OpenStore
 
 
@@ -96,44 +96,44 @@ async def test_a_network_with_interfaces_cannot_be_deleted(store: Store) -> None
 async def test_a_deleted_network_has_no_addresses(store: Store) -> None:
     network = await store.put_network(make_network())
     owner = new_owner()
-    await give(store, network, owner)
+    await allocate_one(store, network, owner)
     await store.release([owner])
     await store.delete_network(network.uuid)
     with pytest.raises(NotFoundError, match=network.uuid):
-        await give(store, network)
+        await allocate_one(store, network)
 
 
 async def test_the_subnet_of_an_allocated_address_cannot_be_removed(store: Store) -> None:
     stored = await store.put_network(make_network("a", "10.1.0.0/24", "10.2.0.0/24"))
-    await give(store, stored, address="10.2.0.9")
+    await allocate_one(store, stored, address="10.2.0.9")
     with pytest.raises(ConflictError, match=r"cannot remove the subnet of 10\.2\.0\.9"):
         await store.put_network(make_network("a", "10.1.0.0/24"))
     assert await store.networks() == [stored]
-    assert await give(store, stored) == "10.1.0.2"
+    assert await allocate_one(store, stored) == "10.1.0.2"
 
 
 async def test_a_subnet_without_allocated_addresses_can_be_removed(store: Store) -> None:
     stored = await store.put_network(make_network("a", "10.1.0.0/24", "10.2.0.0/24"))
     owner = new_owner()
-    await give(store, stored, owner, address="10.1.0.9")
+    await allocate_one(store, stored, owner, address="10.1.0.9")
     await store.release([owner])
     await store.put_network(make_network("a", "10.2.0.0/24"))
-    assert await give(store, stored) == "10.2.0.2"
+    assert await allocate_one(store, stored) == "10.2.0.2"
 
 
 async def test_a_network_can_grow_around_its_allocated_addresses(store: Store) -> None:
     stored = await store.put_network(make_network("a", "10.1.0.0/30"))
     owner = new_owner()
-    assert await give(store, stored, owner) == "10.1.0.2"
+    assert await allocate_one(store, stored, owner) == "10.1.0.2"
     await store.put_network(make_network("a", "10.1.0.0/16"))
     (again,) = await store.allocate([request(stored, owner)])
     assert (again.address, again.prefix_length) == ("10.1.0.2", 16)
-    assert await give(store, stored) == "10.1.0.3"
+    assert await allocate_one(store, stored) == "10.1.0.3"
 
 
 async def test_an_allocated_address_cannot_become_the_gateway(store: Store) -> None:
     stored = await store.put_network(make_network("a"))
-    address = await give(store, stored)
+    address = await allocate_one(store, stored)
     moved = Subnet(cidr="10.1.0.0/24", gateway=address)
     with pytest.raises(ConflictError, match=f"gateway {address} is already allocated"):
         await store.put_network(make_network("a", subnets=(moved,)))
@@ -142,11 +142,11 @@ async def test_an_allocated_address_cannot_become_the_gateway(store: Store) -> N
 async def test_an_allocated_address_can_be_excluded(store: Store) -> None:
     stored = await store.put_network(make_network("a", "10.1.0.0/29"))
     owner = new_owner()
-    address = await give(store, stored, owner)
+    address = await allocate_one(store, stored, owner)
     await store.put_network(make_network("a", "10.1.0.0/29", excluded=(address,)))
-    assert await give(store, stored, owner) == address
+    assert await allocate_one(store, stored, owner) == address
     await store.release([owner], hold=0)
-    assert address not in [await give(store, stored) for _ in range(4)]
+    assert address not in [await allocate_one(store, stored) for _ in range(4)]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from contrail_config.errors import AddressUnavailableError, ExhaustedError
 from contrail_config.objects import VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, Store
 from tests.support.clock import FakeClock
-from tests.support.networks import give, make_network, new_owner, start_pod
+from tests.support.networks import allocate_one, make_network, new_owner, start_pod
 from tests.support.stores import OpenStore
 
 
@@ -18,7 +18,7 @@ async def network(store: Store) -> VirtualNetwork:
 
 async def time_to_wait(store: Store, network: VirtualNetwork) -> float | None:
     with pytest.raises(ExhaustedError) as caught:
-        await give(store, network)
+        await allocate_one(store, network)
     return caught.value.next_free_in
 
 
@@ -26,30 +26,30 @@ async def test_an_address_is_free_when_its_hold_expires(
     store: Store, network: VirtualNetwork, clock: FakeClock
 ) -> None:
     owner = new_owner()
-    address = await give(store, network, owner)
+    address = await allocate_one(store, network, owner)
     await store.release([owner])
     assert await time_to_wait(store, network) == DEFAULT_HOLD
     clock.advance(DEFAULT_HOLD - 1)
     assert await time_to_wait(store, network) == 1
     clock.advance(1)
-    assert await give(store, network) == address
+    assert await allocate_one(store, network) == address
 
 
 async def test_an_address_without_a_hold_is_free_at_once(store: Store, network: VirtualNetwork) -> None:
     owner = new_owner()
-    address = await give(store, network, owner)
+    address = await allocate_one(store, network, owner)
     await store.release([owner], hold=0)
-    assert await give(store, network) == address
+    assert await allocate_one(store, network) == address
 
 
 async def test_the_previous_owner_has_to_wait_too(store: Store, network: VirtualNetwork) -> None:
     owner = new_owner()
-    address = await give(store, network, owner)
+    address = await allocate_one(store, network, owner)
     await store.release([owner])
     with pytest.raises(ExhaustedError):
-        await give(store, network, owner)
+        await allocate_one(store, network, owner)
     with pytest.raises(AddressUnavailableError, match="still held"):
-        await give(store, network, owner, address=address)
+        await allocate_one(store, network, owner, address=address)
 
 
 async def test_a_deleted_virtual_machine_holds_its_addresses_as_requested(
@@ -72,28 +72,28 @@ async def test_a_hold_can_be_shortened_but_not_extended(
     await store.release(owners, hold=UNPLUGGED_HOLD)
     assert await time_to_wait(store, network) == DEFAULT_HOLD
     await store.release(owners, hold=0)
-    await give(store, network)
+    await allocate_one(store, network)
 
 
 async def test_shortening_holds_keeps_allocated_addresses(store: Store) -> None:
     network = await store.put_network(make_network("two", "10.1.0.0/29"))
     owner = new_owner()
-    had = await give(store, network, owner)
+    had = await allocate_one(store, network, owner)
     await store.release([owner], hold=UNPLUGGED_HOLD)
-    has = await give(store, network, owner)
+    has = await allocate_one(store, network, owner)
     await store.shorten_holds([owner], hold=UNPLUGGED_HOLD + 1)
     with pytest.raises(AddressUnavailableError, match="still held"):
-        await give(store, network, address=had)
+        await allocate_one(store, network, address=had)
     await store.shorten_holds([owner], hold=0)
-    assert await give(store, network, address=had) == had
-    assert await give(store, network, owner) == has
+    assert await allocate_one(store, network, address=had) == had
+    assert await allocate_one(store, network, owner) == has
 
 
 async def test_a_hold_survives_a_restart(
     store: Store, network: VirtualNetwork, clock: FakeClock, open_store: OpenStore
 ) -> None:
     owner = new_owner()
-    address = await give(store, network, owner)
+    address = await allocate_one(store, network, owner)
     await store.release([owner], hold=60)
     await store.close()
     clock.advance(20)
@@ -102,7 +102,7 @@ async def test_a_hold_survives_a_restart(
     await reopened.release([owner], hold=5)
     assert await time_to_wait(reopened, network) == 5
     clock.advance(5)
-    assert await give(reopened, network) == address
+    assert await allocate_one(reopened, network) == address
 
 
 async def test_a_hold_survives_its_network(store: Store, network: VirtualNetwork, clock: FakeClock) -> None:
@@ -112,7 +112,7 @@ async def test_a_hold_survives_its_network(store: Store, network: VirtualNetwork
     network = await store.put_network(make_network("tiny", "10.1.0.0/30"))
     assert await time_to_wait(store, network) == DEFAULT_HOLD
     clock.advance(DEFAULT_HOLD)
-    await give(store, network)
+    await allocate_one(store, network)
 
 
 async def test_the_time_to_wait_is_the_earliest_hold_of_network_and_family(store: Store, clock: FakeClock) -> None:
@@ -120,18 +120,18 @@ async def test_the_time_to_wait_is_the_earliest_hold_of_network_and_family(store
     other = await store.put_network(make_network("other"))
     owners = {hold: new_owner() for hold in (50, 20, 90)}
     for owner in owners.values():
-        await give(store, crowded, owner)
+        await allocate_one(store, crowded, owner)
     foreign, sixth = new_owner(), new_owner()
-    await give(store, other, foreign)
-    await give(store, crowded, sixth, family=6)
+    await allocate_one(store, other, foreign)
+    await allocate_one(store, crowded, sixth, family=6)
     for _ in range(2):
-        await give(store, crowded)
+        await allocate_one(store, crowded)
     for hold, owner in owners.items():
         await store.release([owner], hold=hold)
     await store.release([foreign, sixth], hold=1)
     assert await time_to_wait(store, crowded) == 20
     clock.advance(20)
-    await give(store, crowded)
+    await allocate_one(store, crowded)
     assert await time_to_wait(store, crowded) == 30
 
 
@@ -144,9 +144,9 @@ async def test_one_release_covers_all_addresses_of_all_its_owners(store: Store, 
     dual = await store.put_network(make_network("dual", "10.2.0.0/24", "fd00::/64"))
     one, other = new_owner(), new_owner()
     for family in (4, 6):
-        await give(store, dual, one, family=family)
-    await give(store, network, one)
-    await give(store, dual, other)
+        await allocate_one(store, dual, one, family=family)
+    await allocate_one(store, network, one)
+    await allocate_one(store, dual, other)
     await store.release([one, other])
     assert await store.address_owners() == set()
 
@@ -169,7 +169,7 @@ async def test_held_owners_are_listed_until_the_hold_expires(
 async def test_an_owner_with_a_new_address_is_not_a_held_owner(store: Store) -> None:
     network = await store.put_network(make_network("small", "10.1.0.0/29"))
     owner = new_owner()
-    await give(store, network, owner)
+    await allocate_one(store, network, owner)
     await store.release([owner])
-    await give(store, network, owner)
+    await allocate_one(store, network, owner)
     assert await store.held_owners() == {}

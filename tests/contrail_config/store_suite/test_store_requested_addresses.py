@@ -6,7 +6,7 @@ from contrail_config.errors import AddressUnavailableError
 from contrail_config.objects import VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, Store
 from tests.support.clock import FakeClock
-from tests.support.networks import give, make_network, new_owner, request
+from tests.support.networks import allocate_one, make_network, new_owner, request
 
 
 @pytest.fixture
@@ -18,14 +18,14 @@ async def rejection(
     store: Store, network: VirtualNetwork, requested: str, *, family: int = 4
 ) -> AddressUnavailableError:
     with pytest.raises(AddressUnavailableError) as caught:
-        await give(store, network, address=requested, family=family)
+        await allocate_one(store, network, address=requested, family=family)
     assert (caught.value.address, caught.value.network) == (requested, network.name)
     return caught.value
 
 
 async def test_a_free_address_is_allocated(store: Store, network: VirtualNetwork) -> None:
-    assert await give(store, network, address="10.1.0.77") == "10.1.0.77"
-    assert await give(store, network, address="fd00:1:0:0::77", family=6) == "fd00:1::77"
+    assert await allocate_one(store, network, address="10.1.0.77") == "10.1.0.77"
+    assert await allocate_one(store, network, address="fd00:1:0:0::77", family=6) == "fd00:1::77"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ async def test_an_address_that_is_never_available_is_rejected(
 
 
 async def test_an_allocated_address_is_rejected(store: Store, network: VirtualNetwork) -> None:
-    await give(store, network, address="10.1.0.7")
+    await allocate_one(store, network, address="10.1.0.7")
     caught = await rejection(store, network, "10.1.0.7")
     assert (caught.reason, caught.free_in) == ("it is already allocated to another interface", None)
 
@@ -60,13 +60,13 @@ async def test_a_held_address_is_rejected_with_the_time_to_wait(
     store: Store, network: VirtualNetwork, clock: FakeClock
 ) -> None:
     owner = new_owner()
-    await give(store, network, owner, address="10.1.0.7")
+    await allocate_one(store, network, owner, address="10.1.0.7")
     await store.release([owner], hold=30)
     clock.advance(12)
     caught = await rejection(store, network, "10.1.0.7")
     assert (caught.reason, caught.free_in) == ("it is still held after its release", 18)
     clock.advance(18)
-    assert await give(store, network, address="10.1.0.7") == "10.1.0.7"
+    assert await allocate_one(store, network, address="10.1.0.7") == "10.1.0.7"
 
 
 async def test_two_requests_for_one_address_in_a_call_are_both_rejected(store: Store, network: VirtualNetwork) -> None:
@@ -79,27 +79,27 @@ async def test_two_requests_for_one_address_in_a_call_are_both_rejected(store: S
 async def test_an_owner_that_requests_its_own_address_keeps_it(store: Store, network: VirtualNetwork) -> None:
     owner = new_owner()
     for _ in range(2):
-        assert await give(store, network, owner, address="10.1.0.7") == "10.1.0.7"
-    assert await give(store, network, owner) == "10.1.0.7"
+        assert await allocate_one(store, network, owner, address="10.1.0.7") == "10.1.0.7"
+    assert await allocate_one(store, network, owner) == "10.1.0.7"
 
 
 async def test_an_owner_that_requests_another_address_releases_the_old_one(
     store: Store, network: VirtualNetwork, clock: FakeClock
 ) -> None:
     owner = new_owner()
-    assert await give(store, network, owner) == "10.1.0.2"
-    assert await give(store, network, owner, address="10.1.0.7") == "10.1.0.7"
-    assert await give(store, network, owner) == "10.1.0.7"
+    assert await allocate_one(store, network, owner) == "10.1.0.2"
+    assert await allocate_one(store, network, owner, address="10.1.0.7") == "10.1.0.7"
+    assert await allocate_one(store, network, owner) == "10.1.0.7"
     assert (await rejection(store, network, "10.1.0.2")).free_in == DEFAULT_HOLD
     clock.advance(DEFAULT_HOLD)
-    assert await give(store, network, address="10.1.0.2") == "10.1.0.2"
+    assert await allocate_one(store, network, address="10.1.0.2") == "10.1.0.2"
 
 
 async def test_an_owner_whose_new_request_is_rejected_keeps_its_address(store: Store, network: VirtualNetwork) -> None:
     owner = new_owner()
-    await give(store, network, address="10.1.0.7")
-    assert await give(store, network, owner) == "10.1.0.8"
+    await allocate_one(store, network, address="10.1.0.7")
+    assert await allocate_one(store, network, owner) == "10.1.0.8"
     with pytest.raises(AddressUnavailableError):
-        await give(store, network, owner, address="10.1.0.7")
-    assert await give(store, network, owner) == "10.1.0.8"
+        await allocate_one(store, network, owner, address="10.1.0.7")
+    assert await allocate_one(store, network, owner) == "10.1.0.8"
     assert (await rejection(store, network, "10.1.0.8")).reason == "it is already allocated to another interface"

@@ -5,7 +5,7 @@ import pytest
 
 from contrail_config.objects import VirtualNetwork
 from contrail_config.store import Change, ChangeType, Store, WatchStart
-from tests.support.networks import give, make_network, new_owner, request, start_pod
+from tests.support.networks import allocate_one, make_network, new_owner, request, start_pod
 
 
 async def retire(store: Store, network: VirtualNetwork) -> VirtualNetwork:
@@ -73,4 +73,4 @@ async def test_vni_and_addresses_of_a_deleted_network_are_free(store: Store) -> 
     await store.delete_virtual_machine(virtual_machine.uuid, hold=0)
     assert (await store.put_network(make_network("b"))).vni == network.vni
     await store.put_network(make_network("a", "10.5.0.0/24"))
-    assert await give(store, network) == "10.5.0.2"
+    assert await allocate_one(store, network) == "10.5.0.2"
