@@ -37,6 +37,7 @@ def agent_application(
 
     Unless `accept_writes`, requests that write are answered with 403.
     """
+    # Outermost first: metrics see every status, including those that the error middlewares produce.
     policy = [] if accept_writes else [reject_writes]
     application = web.Application(middlewares=[agent.metrics.middleware(), errors_as_json, translate_errors, *policy])
     operations = agent_operations(agent, body_reader or RequestBodyReader())
@@ -45,6 +46,7 @@ def agent_application(
     application.add_routes(routes)
     application[_FAST_PATH] = FastPath(agent, accept_writes=accept_writes)
     application.on_response_prepare.append(add_json_charset)
+    # Waiting requests would otherwise delay the shutdown of a listener by up to their wait time.
     application.on_shutdown.append(lambda _application: _stop_waiters(agent))
     return application
 
@@ -69,6 +71,7 @@ def _openapi_operation(described: list[Operation]) -> Operation:
     async def get_document(_request: web.Request) -> web.Response:
         return json_bytes_response(document)
 
+    # The document also describes the endpoint that serves it, hence the order.
     operation = Operation("GET", "/openapi.json", "This document.", get_document, response=dict[str, Any])
     document = openapi_document([*described, operation])
     return operation

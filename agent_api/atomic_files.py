@@ -55,8 +55,10 @@ class AtomicFileWriter:
         Writes precede removals, so that a kill in between leaves too much and never too little. Removing a missing file
         is not an error. Raises OSError; nothing was changed then.
         """
+        # A port may be rewritten at the path of the port that it replaces: the write wins.
         superfluous = [path for path in remove if path not in write]
         with contextlib.ExitStack() as undo:
+            # The undo steps run in reverse order, so directories are removed after the files in them.
             for directory in {os.path.dirname(path) for path in write}:
                 undo.callback(remove_if_empty, directory)
                 _create_directory(directory)
@@ -76,7 +78,7 @@ class AtomicFileWriter:
 
     def _stage(self, path: str, content: bytes, undo: contextlib.ExitStack) -> None:
         staged = self._staging_path(path)
-        undo.callback(_discard, staged)
+        undo.callback(_discard, staged)  # registered first: a failed write may leave a partial file
         try:
             _write(staged, content)
         except FileNotFoundError:  # somebody removed the staging directory
@@ -135,6 +137,7 @@ def quarantine(path: str, destination: str, *, reason: str) -> None:
 
 def remove_if_empty(directory: str) -> None:
     """Removes a directory if it is empty; a missing directory is not an error."""
+    # rmdir itself checks for emptiness, so a file that appears meanwhile is never lost.
     with contextlib.suppress(OSError):
         os.rmdir(directory)
 
@@ -151,6 +154,7 @@ def _create_directory(path: str) -> None:
 
 
 def _read(path: str) -> bytes:
+    # Unbuffered: one read is enough for any valid file, and a larger one is cut and then fails to decode.
     with open(path, "rb", buffering=0) as file:
         return file.read(_MAX_FILE_SIZE)
 
@@ -158,7 +162,7 @@ def _read(path: str) -> bytes:
 def _write(path: str, content: bytes) -> None:
     try:
         with open(path, "wb", buffering=0) as file:
-            while content:
+            while content:  # an unbuffered write may be short, for example on a full disk
                 content = content[file.write(content) :]
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from error  # the error of a failed write names no file

@@ -75,10 +75,11 @@ def _check(configuration: AgentConfiguration, *, origin: str) -> None:
     listen = parse_listen(configuration.listen, key=f"{origin}: listen")
     if configuration.metrics_listen is not None:
         metrics = parse_listen(configuration.metrics_listen, key=f"{origin}: metrics-listen")
-        if metrics == listen and listen.port:
+        if metrics == listen and listen.port:  # port 0 yields two different ports
             raise ConfigurationError(f"{origin}: metrics-listen: {metrics} is already used by listen")
     if not configuration.node.strip():
         raise ConfigurationError(f"{origin}: node: must not be empty")
+    # Other stores keep the node name as it is; only in a cluster it becomes a label.
     if isinstance(configuration.store, KubernetesStoreSettings) and not _NODE_NAME.fullmatch(configuration.node):
         rule = "use at most 253 letters, digits, '-', '_' and '.', starting and ending with a letter or digit"
         raise ConfigurationError(f"{origin}: node: {configuration.node!r} is not a valid node name; {rule}")

@@ -26,6 +26,7 @@ from agent_api.request_bodies import SMALL_BODY_SIZE
 
 _TEXT = r"[\w.-]{1,512}"  # characters that need no quoting in a URL
 _HOST = r" HTTP/1\.1\r\nHost: [\w.-]+(?::\d{1,5})?"
+# Anchored by fullmatch: any deviation from the plugin's exact bytes goes to aiohttp, which parses HTTP properly.
 _SHOW = re.compile(rf"GET /vm-cfg/(\w{_TEXT})\?wait=\d{{1,9}}(?:\.\d{{1,9}})?(?:&uid=({_TEXT}))?{_HOST}", re.ASCII)
 _PLUG = re.compile(rf"POST /vm{_HOST}\r\nContent-Type: application/json\r\nContent-Length: (\d{{1,5}})", re.ASCII)
 _UNPLUG = re.compile(rf"DELETE /vm/({UUID_PATTERN})(?:/({UUID_PATTERN}))?\?vm-id=({_TEXT}){_HOST}", re.ASCII)
@@ -51,12 +52,12 @@ class FastPath:
         """Returns whether `data` was one whole request that succeeded; its response was written then."""
         begin = time.perf_counter()
         head, _, body = data.partition(b"\r\n\r\n")
-        request = head.decode("latin-1")
+        request = head.decode("latin-1")  # decodes any bytes; non-ASCII ones match no pattern
         method = request.partition(" ")[0]
         try:
             result = self._execute(method, request, body)
         except AgentError:
-            return False
+            return False  # nothing was changed; the handler fails in the same way, and answers and logs the error
         if result is None:
             return False
         write(_response(result.body))
@@ -80,6 +81,7 @@ class FastPath:
 
     def _plug(self, head: str, body: bytes) -> _Result | None:
         match = _PLUG.fullmatch(head)
+        # An incomplete body and pipelined requests fail the comparison of the length.
         if match is None or int(match[1]) != len(body) or len(body) > SMALL_BODY_SIZE:
             return None
         return _Result("/vm") if self._ports.plug_nowait(parse_container_ports(body)) else None
@@ -94,6 +96,7 @@ class FastPath:
 
 
 def _response(body: bytes) -> bytes:
+    # The headers and their order are those of an aiohttp response.
     head = (
         f"HTTP/1.1 200 OK\r\nContent-Type: {JSON_CONTENT_TYPE}\r\nContent-Length: {len(body)}\r\n"
         f"Date: {rfc822_formatted_time()}\r\nServer: {SERVER_SOFTWARE}\r\n\r\n"

@@ -23,6 +23,7 @@ AUTHOR = "contrail-agent"
 """Value of the key `author` in port files and responses."""
 
 _UUID = re.compile(UUID_PATTERN)
+# As dev_valid_name() of the kernel, and without control characters, which would corrupt logs.
 _DEVICE_NAME = re.compile(r"[^/:\s\x00-\x1f\x7f]+")
 _MAC = re.compile(r"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5}")
 _NO_MAC = "00:00:00:00:00:00"
@@ -99,7 +100,7 @@ def _is_ipv4(text: str) -> bool:
 
 def _is_ipv6(text: str) -> bool:
     try:
-        return ipaddress.IPv6Address(text).scope_id is None
+        return ipaddress.IPv6Address(text).scope_id is None  # fe80::1%eth0 is valid for Python only
     except ValueError:
         return False
 
@@ -187,6 +188,7 @@ def _validation_errors(struct: msgspec.Struct, prefix: str) -> Iterator[str]:
 
 @cache
 def _fields(struct: type[msgspec.Struct]) -> list[_Field]:
+    # Cached: resolving annotations is slow, and every POST of the plugin needs the fields.
     hints = get_type_hints(struct, include_extras=True)
     return [
         _Field(each.name, each.encode_name, _text_type_of(hints[each.name])) for each in msgspec.structs.fields(struct)

@@ -66,12 +66,12 @@ class Metrics:
         @web.middleware
         async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
             begin = time.perf_counter()
-            _waited.set(0.0)
+            _waited.set(0.0)  # a context variable: each request runs in a task of its own
             status: int | str = _DISCONNECTED
             try:
                 response = await handler(request)
                 status = response.status
-            finally:
+            finally:  # also reached by the cancellation of a disconnected client's request
                 resource = request.match_info.route.resource
                 method, route = (request.method, resource.canonical) if resource else (_UNKNOWN, _UNKNOWN)
                 self.record(method, route, status, time.perf_counter() - begin - _waited.get())

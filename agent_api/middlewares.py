@@ -20,6 +20,7 @@ _WRITE_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 @web.middleware
 async def translate_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answers AgentErrors with their status, and unknown paths and methods with the vrouter agent's 404."""
+    # aiohttp resolves an unknown path or method to a handler that raises 404 or 405; the vrouter agent knows only 404.
     if request.match_info.http_exception is not None:
         raise web.HTTPNotFound(text="Unknown Request")
     try:

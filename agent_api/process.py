@@ -36,6 +36,7 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
         store = KubernetesStore(client)
         stack.push_async_callback(store.close)
         agent = NodeAgent(store=store, node=configuration.node, ports_dir=configuration.ports_dir, registry=registry)
+        # Before any listener opens: no client is to see an agent that does not know its ports.
         await load_ports(agent, key="ports-dir")
         status = status_routes(lambda: agent.readiness() + store.problems(), registry)
         await _serve(stack, configuration, agent, status)
@@ -72,6 +73,7 @@ async def _connect(stack: AsyncExitStack, settings: KubernetesStoreSettings) -> 
 
 
 async def _serve(stack: AsyncExitStack, configuration: AgentConfiguration, agent: NodeAgent, status: Routes) -> None:
+    # Two applications, because only the Unix socket accepts writes regardless of the configuration.
     await serve_socket(stack, agent, configuration.socket, routes=status)
     application = agent_application(agent, accept_writes=configuration.tcp_writes, routes=status)
     await serve_api(stack, agent_runner(application), parse_listen(configuration.listen, key="listen"))

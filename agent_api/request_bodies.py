@@ -44,6 +44,7 @@ class RequestBodyReader:
         """
         body = bytearray()
         with contextlib.ExitStack() as slot:
+            # A slot is taken only once the body proves to be large, so slow small bodies cannot occupy slots.
             async with self._time_limit():
                 await _read_until(request, body, size=SMALL_BODY_SIZE)
                 if len(body) > SMALL_BODY_SIZE:
@@ -76,5 +77,6 @@ class RequestBodyReader:
 
 async def _read_until(request: web.Request, body: bytearray, *, size: int) -> None:
     """Reads until the body ends or is larger than `size` bytes."""
+    # What is not read here stays with the client: aiohttp pauses the transport above `read_bufsize` (`connections`).
     while len(body) <= size and (chunk := await request.content.readany()):
         body += chunk

@@ -31,6 +31,7 @@ _NO_DNS = {4: "0.0.0.0", 6: "::"}
 _FORBIDDEN_IN_ANNOTATION = re.compile(r'[:{}"\\\x00-\x1f\x7f]')
 
 
+# The order of the fields is the order of the keys on the wire.
 class ConfiguredInterface(msgspec.Struct, kw_only=True, rename="kebab"):
     """One interface as configured; `mtu` is in bytes, a route without `gw` is on-link."""
 
@@ -170,7 +171,7 @@ def _instance_keys(port: Port) -> dict[str, Any]:
 
 
 def _address_keys(interface: VirtualMachineInterface) -> dict[str, Any]:
-    keys: dict[str, Any] = {}
+    keys: dict[str, Any] = {}  # unset fields are omitted from the response
     for address in interface.addresses:
         keys |= _keys_of(address)
     return keys

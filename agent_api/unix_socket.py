@@ -29,6 +29,7 @@ async def serve_unix(runner: web.AppRunner, path: str) -> AsyncIterator[None]:
     except OSError as error:
         raise ListenError(f"cannot listen on {path}: {error.strerror or error}") from error
     own = await asyncio.to_thread(os.stat, path)  # to leave the socket of a successor alone at the end
+    # The listener is bound already; aiohttp's UnixSite would bind the path itself, without mode and replacement.
     await web.SockSite(runner, listener, backlog=_BACKLOG).start()
     try:
         yield
@@ -39,7 +40,7 @@ async def serve_unix(runner: web.AppRunner, path: str) -> AsyncIterator[None]:
 def _listen(path: str) -> socket.socket:
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     _check_unused(path)
-    temporary = f"{path}.new"
+    temporary = f"{path}.new"  # in the same directory, as rename cannot cross file systems
     with contextlib.suppress(FileNotFoundError):
         os.unlink(temporary)
     listener = socket.socket(socket.AF_UNIX)
@@ -75,5 +76,6 @@ def _check_unused(path: str) -> None:
 
 def _remove(path: str, own: os.stat_result) -> None:
     with contextlib.suppress(FileNotFoundError):
+        # A successor may have replaced the socket while this process was stopping.
         if os.path.samestat(os.lstat(path), own):
             os.unlink(path)

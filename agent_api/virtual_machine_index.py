@@ -26,6 +26,7 @@ _MAX_PRE_ENCODED = 1024  # more than a node of a cluster has
 class ServedVirtualMachine:
     """A VirtualMachine and its `/vm-cfg` response, encoded once and cached until it changes."""
 
+    # Slots and one encoded response per VirtualMachine: a node has hundreds of them.
     __slots__ = ("_response", "virtual_machine")
 
     def __init__(self, virtual_machine: VirtualMachine) -> None:
@@ -100,6 +101,7 @@ class VirtualMachineIndex:
         return None
 
     def _put(self, virtual_machine: VirtualMachine) -> None:
+        # The name of a VirtualMachine may change in the store; the entry under the old name must go.
         before = self._by_uuid.get(virtual_machine.uuid)
         if before is not None and before.virtual_machine.name != virtual_machine.name:
             self._remove(virtual_machine.uuid)
@@ -110,6 +112,7 @@ class VirtualMachineIndex:
         # Assigning to an existing key keeps its position, so a change of an old VirtualMachine does not make it newest.
         self._by_name.setdefault(virtual_machine.name, {})[virtual_machine.uuid] = served
         self.waiters.wake(virtual_machine.name)
+        # Encoding ahead takes the cost off the path of ADD; beyond the limit memory matters more.
         if len(self) <= _MAX_PRE_ENCODED:
             served.encode()
 
@@ -123,7 +126,7 @@ class VirtualMachineIndex:
             del self._by_name[served.virtual_machine.name]
 
     def _end_list(self) -> None:
-        if self._listed is None:
+        if self._listed is None:  # without a list in progress its end proves nothing
             return
         for uuid in self._by_uuid.keys() - self._listed:
             self._remove(uuid)

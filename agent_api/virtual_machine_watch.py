@@ -67,6 +67,7 @@ class VirtualMachineWatch:
                     self._on_synced()
 
     def _on_synced(self) -> None:
+        # Only a complete list counts as a success: a store that fails during each list must be backed off from.
         self.problem = None
         self._backoff.reset()
         log.info("node %s: %d virtual machines listed", self._node, len(self._index))

@@ -39,6 +39,7 @@ def _service(options: argparse.Namespace) -> Callable[[], Coroutine[None, None, 
     if not options.embedded:
         _check_standalone(options)
     configuration = load_manager_configuration(options.config)
+    # A manifest source implies the embedded store: with --embedded there is an agent too, else the manager runs alone.
     if not isinstance(configuration.source, KubernetesSourceSettings):
         return _node(configuration, options)
     if options.embedded:

@@ -30,6 +30,7 @@ async def run_node(settings: NodeSettings) -> None:
     registry = CollectorRegistry()
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(_open_store(settings.store))
+        # The agent loads its ports first: the manager asks for plugged ports as soon as it runs.
         agent = await _agent(settings, store, registry)
         manager = _manager(settings, store, agent, registry)
         await _serve(stack, settings, manager, agent, registry)
@@ -83,6 +84,7 @@ async def _run(manager: Manager, agent: NodeAgent | None) -> None:
             tasks.create_task(manager.run())
             if agent:
                 tasks.create_task(agent.run())
+    # Only an error of the manifest directory is the user's; any other is a bug and keeps its traceback.
     except* FolderError as group:
         raise DataError(str(group.exceptions[0])) from group
 
@@ -97,6 +99,7 @@ async def _serve(
     """Serves all endpoints until the stack is closed."""
     status = status_routes(lambda: manager.readiness() + (agent.readiness() if agent else []), registry)
     routes = [*status, *api_routes(manager.queries)]
+    # With an agent, its application also serves the manager's routes: both APIs share one address.
     if agent and settings.agent:
         await serve_socket(stack, agent, settings.agent.socket, routes=status)
         runner = agent_runner(agent_application(agent, accept_writes=True, routes=routes))

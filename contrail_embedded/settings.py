@@ -60,7 +60,7 @@ def _manifests(configuration: ManagerConfiguration, given: str | None) -> str:
 def _store(configuration: ManagerConfiguration, data_dir: str | None) -> str:
     store = configuration.store
     configured = store.path if isinstance(store, EmbeddedStoreSettings) else None
-    if data_dir is not None:
+    if data_dir is not None:  # --data-dir overrides store.path, so that all state is in one directory
         return os.path.join(data_dir, "store.sqlite")
     if configured is None:
         raise ConfigurationError("store.path in the configuration, or --data-dir with --embedded, is required")

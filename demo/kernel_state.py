@@ -46,7 +46,7 @@ def read_routes(namespace: str) -> list[KernelRoute]:
         KernelRoute(family, _destination(route["dst"], family), route.get("gateway"), route["dev"])
         for family in (4, 6)
         for route in _ip(namespace, f"-{family}", "route", "show")
-        if route.get("protocol") != "kernel"
+        if route.get("protocol") != "kernel"  # added by the kernel along with an address
     ]
 
 

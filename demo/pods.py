@@ -33,6 +33,7 @@ class DemoPods:
     def bring_up(self) -> list[str]:
         """Attaches all pods, prints the kernel state, compares it with the manager, and runs CHECK."""
         findings = list(self._unserved())
+        # A runtime continues with other pods if one fails, and so does each step here.
         findings += self._step("ADD", self._attempt(self._runtime.attach))
         self._show(f"\n{sandbox_table(self.sandboxes)}\n")
         findings += self._step("kernel against manager", self._compare)

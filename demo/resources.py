@@ -96,6 +96,7 @@ class DemoResources(NamedTuple):
         """
         with socket.socket(socket.AF_UNIX) as lock:
             try:
+                # Bound but never listened on: the name alone is the lock.
                 lock.bind(f"\0{self.name}")
             except OSError as error:
                 raise DemoError(f"run {self.name}: already in progress") from error

@@ -43,7 +43,7 @@ class GatewayTable:
         """Adds or replaces gateways, all or none. Raises StorageError, NotReadyError."""
 
         async def add() -> None:
-            await asyncio.to_thread(self._change, write=gateways)
+            await asyncio.to_thread(self._change, write=gateways)  # first the files, then the table
             self._gateways |= {gateway.interface: gateway for gateway in gateways}
             log.info("gateways added: %s", ", ".join(gateway.interface for gateway in gateways))
 

@@ -66,6 +66,7 @@ class Operation(NamedTuple):
         """Returns the aiohttp route."""
         path = _IN_BRACES.sub(lambda match: f"{{{match[1]}:{PATH_PARAMETERS[match[1]].pattern}}}", self.path)
         if self.method == "GET":
+            # HEAD is an unknown request (404), as any other method without an operation.
             return web.get(path, self.handler, allow_head=False)
         return web.route(self.method, path, self.handler)
 

@@ -54,6 +54,7 @@ class VmCfgHandlers:
         wait = _wait_seconds(request)
         served = self._virtual_machines.find(name, uid=uid)
         if served is None and wait:
+            # The fast path has no wait: a request that must wait always comes here.
             with exclude_wait_time():
                 served = await self._virtual_machines.wait_for(name, uid=uid, seconds=min(wait, MAX_WAIT))
         if served is None:

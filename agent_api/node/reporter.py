@@ -94,6 +94,7 @@ class NodeReporter:
     async def run(self) -> None:
         """Reports until cancelled."""
         with record_errors(self.errors):
+            # Agents that start together must not report together.
             delay = random.uniform(0.0, self._intervals.interval)  # noqa: S311 - jitter needs no secrecy
             while True:
                 await asyncio.sleep(delay)
@@ -125,7 +126,7 @@ class NodeReporter:
 
     async def _write(self, report: NodeReport) -> None:
         other = await self._writer.write(report)
-        self._last = report
+        self._last = report  # only after success: a failed report is written again
         self._next_heartbeat = self._clock() + _jittered(self._intervals.heartbeat)
         if other is not None:
             log.warning("node report: another agent reports for this node: %s (this agent: %s)", other, self.instance)

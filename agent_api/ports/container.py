@@ -58,6 +58,7 @@ def parse_container_ports(body: bytes) -> list[ContainerPort]:
 
 
 def _check_names(requests: list[ContainerPortRequest]) -> None:
+    # The name is the directory of the file: two names of one VirtualMachine would scatter its ports.
     names: dict[str, str] = {}
     for position, request in enumerate(requests):
         name = names.setdefault(request.vm_uuid, request.vm_name)

@@ -53,6 +53,7 @@ class PortDirectory:
         with storage_errors():
             os.makedirs(self._vm_root, exist_ok=True)
             self._files.clear()
+            # An interface has two files if a kill interrupted its move, since writes precede removals.
             found = sorted(self._load_all(), key=lambda item: item[0])
             newest = {port.vmi_uuid: port for _, port in found}
             for _, port in found:
@@ -84,7 +85,7 @@ class PortDirectory:
 
     def _load_from(self, directory: str, read: _Read) -> Iterator[tuple[int, Port]]:
         for file in regular_files(directory):
-            if is_uuid(file.name):
+            if is_uuid(file.name):  # other files belong to tools or editors and are left alone
                 port = read(file.path)
                 if isinstance(port, str):
                     self._quarantine(file.path, reason=port)
@@ -94,6 +95,7 @@ class PortDirectory:
                     yield file.stat().st_mtime_ns, port
 
     def _quarantine(self, path: str, *, reason: str) -> None:
+        # Without "vm/", so that the quarantined file keeps the name of its VirtualMachine.
         relative = os.path.relpath(path, self._root).removeprefix("vm/")
         quarantine(path, os.path.join(self._root, "corrupt", f"{relative}.corrupt"), reason=reason)
 
@@ -124,5 +126,6 @@ def _directory_name(vm_name: str) -> str:
     name = vm_name.encode()
     if len(name) <= _NAME_MAX:
         return vm_name
+    # Truncation may cut a multi-byte character, which is then dropped; the hash keeps the names distinct.
     digest = hashlib.sha256(name).hexdigest()[:32]
     return f"{name[: _NAME_MAX - 33].decode(errors='ignore')}~{digest}"

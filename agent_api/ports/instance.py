@@ -90,6 +90,7 @@ def normalize(port: InstancePort) -> InstancePort:
         project_uuid=port.project_uuid or NIL_UUID,
         rx_vlan_id=_vlan(port.rx_vlan_id),
         tx_vlan_id=_vlan(port.tx_vlan_id),
+        # A remote port is down until it is enabled, as in the vrouter agent.
         link_state=(port.link_state or 0) if port.kind == REMOTE else UNSET,
     )
 
@@ -99,6 +100,7 @@ def _contradiction(port: InstancePortRequest) -> str | None:
         return "vn-id: Invalid VN uuid: a port of type 0 needs a network"
     if port.kind != REMOTE and not is_device_name(port.host_ifname):
         return f"system-name: {port.host_ifname[:80]!r} is not a valid device name"
+    # The texts of the VN and VLAN errors begin as those of the Contrail vrouter agent.
     if _vlan(port.rx_vlan_id) != NO_VLAN == _vlan(port.tx_vlan_id):
         return "tx-vlan-id: Invalid request. RX (isolated) vlan set, but TX vlan not set"
     return None

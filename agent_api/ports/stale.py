@@ -61,16 +61,18 @@ class StalePortCleaner:
         Further syncs during the timeout are handled together in the next round, so each gets the full timeout.
         """
         await self._synced.wait()
-        self._synced.clear()
+        self._synced.clear()  # before the timeout: a sync during it starts another round
         await self._clean(self._generation, self._was_not_posted_again)
 
     async def _clean(self, generation: int, is_stale: Callable[[Port], bool]) -> None:
         await asyncio.sleep(self._timeout)
         older = self._table.older_than(generation)
+        # In a thread: a host has hundreds of ports, and each check of a device is a system call.
         stale = await asyncio.to_thread(lambda: [port for port in older if is_stale(port)])
         if stale:
             log.warning("unplugging stale ports of devices %s", ", ".join(sorted(port.host_ifname for port in stale)))
         with contextlib.suppress(StorageError):  # logged by the table; harmless until the next clean-up
+            # The table checks the generation once more: a port may have been plugged during the check of devices.
             await self._table.unplug_older(stale, older_than=generation)
 
     def _has_lost_device(self, port: Port) -> bool:

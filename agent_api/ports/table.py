@@ -66,6 +66,7 @@ class PortTable:
 
     async def load(self) -> None:
         """Loads the ports that an earlier process persisted, without a check of their devices. Raises StorageError."""
+        # Loaded ports belong to generation 0, so they are older than that of the first clean-up.
         self._add(await asyncio.to_thread(self._directory.load))
         self.executor.loaded = True
         log.info("%d ports loaded", len(self._ports))
@@ -154,7 +155,7 @@ class PortTable:
 
     async def _change(self, decide: Callable[[], _Change]) -> None:
         async def make() -> None:
-            change = decide()
+            change = decide()  # inside the executor: earlier changes are visible
             if any(change):
                 await self._apply_in_thread(change)
 
@@ -166,6 +167,7 @@ class PortTable:
         change = decide()
         if any(change):
             replaced = self._replaced_by(change)
+            # A StorageError is not logged here: the caller falls back to the other path, which logs it.
             self._disk.measure(lambda: self._persist(change, replaced))
             self._commit(change, replaced)
         return True
@@ -186,9 +188,11 @@ class PortTable:
         self._directory.change(write=[*change.plug, *change.update], remove=[*change.unplug, *replaced])
 
     def _commit(self, change: _Change, replaced: Sequence[Port]) -> None:
+        # Runs without a suspension point after the files are written, so no request sees a partial change.
         self._remove([*change.unplug, *replaced])
         self._add(change.plug)
         self._put(change.update)
+        # Replaced ports are not notified: their interface stays plugged.
         asyncio.get_running_loop().call_later(_LOG_DELAY, _log, change)
         if change.unplug:
             for callback in self._callbacks:
