@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from agent_api.handlers import vm_cfg
 from contrail_config.embedded.store import SqliteStore
-from tests.support.agent import DEADLINE, serve_agent
-from tests.support.machines import SAMPLE_VM, left_interface, make_machine, sample_interface
+from tests.support.served_agent import DEADLINE, serve_agent
+from tests.support.virtual_machines import SAMPLE_VM, left_interface, make_machine, sample_interface
 
 
 class AgentProcess(NamedTuple):

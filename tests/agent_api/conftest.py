@@ -13,9 +13,9 @@ from blockbuster import BlockBuster
 from agent_api.serial_executor import SerialExecutor
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
-from tests.support.agent import ServedAgent, serve_agent, until
-from tests.support.blocking import blocking_calls_rejected
-from tests.support.machines import SAMPLE_VM, left_interface, make_machine, sample_interface
+from tests.support.blocking_calls import blocking_calls_rejected
+from tests.support.served_agent import ServedAgent, serve_agent, until
+from tests.support.virtual_machines import SAMPLE_VM, left_interface, make_machine, sample_interface
 
 StartAgent = Callable[..., Awaitable[ServedAgent]]
 WaitForSync = Callable[[], Awaitable[None]]

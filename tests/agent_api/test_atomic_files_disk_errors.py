@@ -12,9 +12,9 @@ import pytest
 from agent_api.errors import StorageError
 from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
-from tests.support.agent import ServedAgent, port_of
-from tests.support.kept_ports import container_ports
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, SAMPLE_VN
+from tests.support.served_agent import ServedAgent, port_of
+from tests.support.stored_ports import container_ports
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, SAMPLE_VN
 
 PAGE = 4096  # bytes of a tmpfs that the smallest file needs
 

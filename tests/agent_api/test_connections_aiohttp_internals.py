@@ -14,8 +14,8 @@ from aiohttp import web
 from aiohttp.web_runner import BaseRunner
 
 from tests.agent_api.conftest import StartAgent
-from tests.support.agent import until
 from tests.support.raw_http import connected, request
+from tests.support.served_agent import until
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 WAITING = request("GET", "/vm-cfg/k8s__default__nobody?wait=30")

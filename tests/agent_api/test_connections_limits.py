@@ -11,9 +11,9 @@ import pytest
 from agent_api.connections import MAX_CONNECTIONS, connection_limit
 from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import StartAgent
-from tests.support.agent import ServedAgent, port_of, until
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, make_machine
 from tests.support.raw_http import DEADLINE, RawConnection, connected, exchanged, request
+from tests.support.served_agent import ServedAgent, port_of, until
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_machine
 
 HEAD_TIMEOUT = 0.1  # seconds to receive a head and to read a response
 INCOMPLETE_HEAD = b"GET /vm-cfg/k8s__default__p1 HTTP/1.1\r\nHost: age"

@@ -9,9 +9,9 @@ from aiohttp.http_parser import HttpRequestParser, HttpRequestParserPy
 
 from agent_api.request_bodies import RequestBodyReader
 from tests.agent_api.conftest import StartAgent
-from tests.support.agent import ServedAgent
-from tests.support.machines import SAMPLE_VM
 from tests.support.raw_http import connected, exchanged, request
+from tests.support.served_agent import ServedAgent
+from tests.support.virtual_machines import SAMPLE_VM
 
 END = b"\r\n\r\n"
 HOST = b"\r\nHost: agent"

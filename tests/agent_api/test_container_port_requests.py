@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from agent_api.errors import BadRequestError
 from agent_api.ports.container import ContainerPort, parse_container_ports
 from agent_api.request_bodies import MAX_BODY_SIZE
-from tests.support.agent import ServedAgent, port_of
-from tests.support.kept_ports import container_ports
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
+from tests.support.served_agent import ServedAgent, port_of
+from tests.support.stored_ports import container_ports
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI
 
 REQUIRED = ["vm-uuid", "vn-uuid", "vmi-uuid", "vm-name", "host-ifname"]
 GOOD = port_of(SAMPLE_VM, SAMPLE_VMI)

@@ -8,11 +8,11 @@ import pytest
 
 from agent_api.ports.directory import PortDirectory
 from tests.agent_api.conftest import StartAgent
-from tests.support.agent import ServedAgent, until
-from tests.support.kept_ports import instance_ports
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, left_interface
 from tests.support.raw_http import exchanged
+from tests.support.served_agent import ServedAgent, until
+from tests.support.stored_ports import instance_ports
 from tests.support.upstream_clients import Asker, GatewayScript, PortControl, VcenterManager
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, left_interface
 
 OTHER_VMI = left_interface(SAMPLE_VM, 1).uuid
 VRF = "default-domain:admin:vn1:vn1"

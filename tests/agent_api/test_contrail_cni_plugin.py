@@ -11,10 +11,10 @@ import pytest
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualMachineInterface
 from tests.agent_api.conftest import WaitForSync
-from tests.support.agent import ServedAgent, serve_agent, until
-from tests.support.machines import SAMPLE_VM, left_interface, make_machine, sample_interface
 from tests.support.netns import Netns
+from tests.support.served_agent import ServedAgent, serve_agent, until
 from tests.support.upstream_plugin import PluginError, Sandbox, UpstreamPlugin
+from tests.support.virtual_machines import SAMPLE_VM, left_interface, make_machine, sample_interface
 
 NAMES = ["eth0", "left", "eth2", "eth3"]
 

@@ -11,9 +11,9 @@ from agent_api.ports.directory import PortDirectory
 from agent_api.ports.disk_latency import DiskLatency
 from agent_api.ports.table import PortTable
 from tests.agent_api.conftest import change_in_progress
-from tests.support.agent import until
-from tests.support.kept_ports import container_port, container_ports
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
+from tests.support.served_agent import until
+from tests.support.stored_ports import container_port, container_ports
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI
 
 
 class Clock:

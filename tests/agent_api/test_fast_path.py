@@ -15,9 +15,9 @@ from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.deadline import Deadline
 from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import StartAgent, WaitForSync
-from tests.support.agent import ServedAgent, port_of, until
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, make_machine
 from tests.support.raw_http import Answer, connected, exchanged
+from tests.support.served_agent import ServedAgent, port_of, until
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_machine
 
 VIRTUAL_MACHINE = make_machine("p1")
 CONTAINER = "c" * 64

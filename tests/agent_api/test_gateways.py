@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent_api.gateways.table import GatewayTable
-from tests.support.agent import ServedAgent
+from tests.support.served_agent import ServedAgent
 
 
 def gateway(interface: str = "vgw1", **other: Any) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from agent_api.metrics import BUCKETS
 from agent_api.node_agent import NodeAgent
 from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import WaitForSync
-from tests.support.agent import ServedAgent, port_of, running, until
-from tests.support.machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_machine
+from tests.support.served_agent import ServedAgent, port_of, running, until
+from tests.support.virtual_machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_machine
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
 

@@ -4,9 +4,9 @@ import pytest
 
 from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import WaitForSync
-from tests.support.agent import ServedAgent
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, make_machine
 from tests.support.raw_http import exchanged, request
+from tests.support.served_agent import ServedAgent
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_machine
 
 UNKNOWN = [
     ("GET", "/"),

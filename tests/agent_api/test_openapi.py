@@ -14,9 +14,9 @@ from contrail_service.listen import ListenAddress
 from contrail_service.pages import status_routes
 from contrail_service.serving import serve_tcp
 from tests.agent_api.conftest import WaitForSync
-from tests.support.agent import ServedAgent, instance_port_of, port_of
-from tests.support.machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_machine, sample_interface
 from tests.support.raw_http import exchanged, request
+from tests.support.served_agent import ServedAgent, instance_port_of, port_of
+from tests.support.virtual_machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_machine, sample_interface
 
 Json = dict[str, Any]
 

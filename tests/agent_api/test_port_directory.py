@@ -15,8 +15,8 @@ from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.port import Port
 from tests.agent_api.conftest import StartAgent
-from tests.support.agent import ServedAgent, port_of
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, SAMPLE_VN
+from tests.support.served_agent import ServedAgent, port_of
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, SAMPLE_VN
 
 Load = Callable[[], list[Port]]
 

@@ -12,9 +12,9 @@ from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.instance import InstancePort
 from agent_api.ports.port import Port
-from tests.support.agent import ServedAgent, instance_port_of, port_of
-from tests.support.kept_ports import container_port, instance_port
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, SAMPLE_VN
+from tests.support.served_agent import ServedAgent, instance_port_of, port_of
+from tests.support.stored_ports import container_port, instance_port
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, SAMPLE_VN
 
 UPSTREAM_KEYS = [
     "id",

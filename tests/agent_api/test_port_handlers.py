@@ -8,9 +8,9 @@ import pytest
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import WaitForSync
-from tests.support.agent import ServedAgent, instance_port_of, port_of
-from tests.support.kept_ports import instance_ports
-from tests.support.machines import (
+from tests.support.served_agent import ServedAgent, instance_port_of, port_of
+from tests.support.stored_ports import instance_ports
+from tests.support.virtual_machines import (
     SAMPLE_VM,
     SAMPLE_VMI,
     SAMPLE_VN,

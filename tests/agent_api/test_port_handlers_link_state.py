@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent_api.ports.directory import PortDirectory
-from tests.support.agent import ServedAgent, instance_port_of, port_of
-from tests.support.kept_ports import instance_ports
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
+from tests.support.served_agent import ServedAgent, instance_port_of, port_of
+from tests.support.stored_ports import instance_ports
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI
 
 
 async def post(served: ServedAgent, **other: object) -> None:

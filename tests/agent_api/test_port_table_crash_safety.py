@@ -12,8 +12,8 @@ import pytest
 
 from agent_api.ports.directory import PortDirectory
 from tests.agent_api.agent_process import AgentProcess, started
-from tests.support.agent import instance_port_of, port_of
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, left_interface
+from tests.support.served_agent import instance_port_of, port_of
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, left_interface
 
 CLIENTS = 8
 ENOUGH = 100  # acknowledgements before the kill

@@ -18,7 +18,7 @@ from agent_api.ports.instance import NAMESPACE, REMOTE, InstancePort
 from agent_api.ports.port import Port
 from agent_api.ports.stale import StalePortCleaner
 from agent_api.ports.table import PortTable
-from tests.support.kept_ports import container_port, instance_port
+from tests.support.stored_ports import container_port, instance_port
 
 VM_NAMES = {f"aaaaaaaa-0000-4000-8000-00000000000{number}": f"k8s__default__p{number % 2}" for number in range(3)}
 INTERFACES = [f"bbbbbbbb-0000-4000-8000-00000000000{number}" for number in range(4)]

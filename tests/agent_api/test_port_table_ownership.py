@@ -11,9 +11,9 @@ from agent_api.ports.container import ContainerPort
 from agent_api.ports.directory import PortDirectory
 from agent_api.ports.table import PortTable
 from tests.agent_api.conftest import StartAgent, change_in_progress
-from tests.support.agent import ServedAgent, port_of, until
-from tests.support.kept_ports import container_ports
-from tests.support.machines import SAMPLE_VM
+from tests.support.served_agent import ServedAgent, port_of, until
+from tests.support.stored_ports import container_ports
+from tests.support.virtual_machines import SAMPLE_VM
 
 ETH0, ETH1 = "159b591c-e57e-11f1-b951-02fc00000001", "159b591c-e57e-11f1-b951-02fc00000002"
 OLD, NEW = "container-1", "container-2"

@@ -16,8 +16,8 @@ from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.support.cluster_processes import AgentProcess, plain_kubeconfig
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.machines import NODE, make_machine
-from tests.support.ports import free_port
+from tests.support.free_port import free_port
+from tests.support.virtual_machines import NODE, make_machine
 
 SIGTERM_GRACE = 5.0
 

@@ -9,9 +9,9 @@ import pytest
 
 from agent_api.request_bodies import MAX_BODY_SIZE, SMALL_BODY_SIZE, RequestBodyReader
 from tests.agent_api.conftest import StartAgent, change_in_progress
-from tests.support.agent import ServedAgent, instance_port_of, port_of, until
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
 from tests.support.raw_http import connected, exchanged, request
+from tests.support.served_agent import ServedAgent, instance_port_of, port_of, until
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI
 
 SUBNET = {"ip-address": "10.1.0.0", "prefix-len": 16}
 

@@ -12,9 +12,9 @@ from agent_api.errors import UnservableVirtualMachineError
 from agent_api.responses import interface_annotations
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import DefaultGateway, VirtualMachine, VirtualMachineInterface
-from tests.support.agent import ServedAgent
-from tests.support.machines import make_machine, sample_interface
+from tests.support.served_agent import ServedAgent
 from tests.support.upstream_plugin import read_annotations
+from tests.support.virtual_machines import make_machine, sample_interface
 
 NAMES = st.text(string.ascii_lowercase + string.digits + "-.", min_size=1, max_size=20)
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(list(':{}"\\\n\x7f'))

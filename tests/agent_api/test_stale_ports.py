@@ -13,10 +13,10 @@ from agent_api.ports.port import Port
 from agent_api.ports.stale import StalePortCleaner, device_exists
 from agent_api.ports.table import PortTable
 from tests.agent_api.conftest import StartAgent
-from tests.support.agent import instance_port_of, port_of, until
-from tests.support.kept_ports import container_port, instance_port
-from tests.support.machines import SAMPLE_VM
 from tests.support.netns import Netns
+from tests.support.served_agent import instance_port_of, port_of, until
+from tests.support.stored_ports import container_port, instance_port
+from tests.support.virtual_machines import SAMPLE_VM
 
 GONE, THERE, OTHER = (f"159b591c-e57e-11f1-b951-02fc0000000{number}" for number in (1, 2, 3))
 

@@ -21,8 +21,8 @@ from contrail_service.errors import ListenError
 from contrail_service.listen import ListenAddress
 from contrail_service.serving import serve_tcp
 from tests.agent_api.conftest import StartAgent
-from tests.support.agent import DEADLINE, ServedAgent, port_of, until
-from tests.support.machines import NODE, SAMPLE_VM, SAMPLE_VMI
+from tests.support.served_agent import DEADLINE, ServedAgent, port_of, until
+from tests.support.virtual_machines import NODE, SAMPLE_VM, SAMPLE_VMI
 
 WRITES = [
     ("POST", "/vm"),

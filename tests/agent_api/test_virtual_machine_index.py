@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from agent_api.virtual_machine_index import VirtualMachineIndex
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Change, ChangeType
-from tests.support.machines import make_machine
+from tests.support.virtual_machines import make_machine
 
 
 def apply(index: VirtualMachineIndex, kind: ChangeType, virtual_machine: VirtualMachine | None = None) -> None:

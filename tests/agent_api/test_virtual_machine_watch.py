@@ -14,8 +14,8 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Change, ChangeType
-from tests.support.agent import DEADLINE, serve_agent, until
-from tests.support.machines import NODE, make_machine
+from tests.support.served_agent import DEADLINE, serve_agent, until
+from tests.support.virtual_machines import NODE, make_machine
 
 MachineChange = Change[VirtualMachine]
 

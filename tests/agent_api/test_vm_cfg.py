@@ -7,8 +7,8 @@ import msgspec
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import DefaultGateway, InterfaceAddress, Route, VirtualMachine
 from tests.agent_api.conftest import WaitForSync
-from tests.support.agent import ServedAgent
-from tests.support.machines import (
+from tests.support.served_agent import ServedAgent
+from tests.support.virtual_machines import (
     SAMPLE_VM,
     SAMPLE_VMI,
     SAMPLE_VN,

@@ -10,8 +10,8 @@ from agent_api.field_types import format_vrouter_time
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import WaitForSync
-from tests.support.agent import ServedAgent, port_of
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI, make_machine
+from tests.support.served_agent import ServedAgent, port_of
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_machine
 
 UPSTREAM_SAMPLE = {
     "id": "159b591c-e57e-11f1-b951-02fc00000001",

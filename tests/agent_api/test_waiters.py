@@ -10,8 +10,8 @@ from agent_api.handlers import vm_cfg
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import StartAgent
-from tests.support.agent import ServedAgent, until
-from tests.support.machines import SAMPLE_VMI, make_machine
+from tests.support.served_agent import ServedAgent, until
+from tests.support.virtual_machines import SAMPLE_VMI, make_machine
 
 Answer = tuple[int, object]
 Ask = Callable[..., Awaitable["asyncio.Task[Answer]"]]

@@ -21,7 +21,7 @@ from contrail_config.objects import VirtualMachine
 from contrail_service.listen import ListenAddress
 from contrail_service.serving import serve_tcp
 from tests.bench.agent_vm_cfg import INTERFACES, PODS, resident_kib
-from tests.support.machines import NODE, make_machine, pod_interface
+from tests.support.virtual_machines import NODE, make_machine, pod_interface
 
 
 def pod(name: str) -> VirtualMachine:

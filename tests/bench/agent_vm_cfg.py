@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.bench.spawn import summary
-from tests.support.agent import port_of
+from tests.support.served_agent import port_of
 
 RATE = 1000  # requests per second
 ROUNDS = 5  # of a second each

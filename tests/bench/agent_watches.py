@@ -32,8 +32,8 @@ from manager.kubernetes.wire import PODS
 from tests.bench.agent_vm_cfg import processor_seconds
 from tests.bench.built_apiserver import built_apiserver
 from tests.bench.spawn import summary
-from tests.support.machines import make_machine, pod_interface
 from tests.support.real_apiserver.server import ApiServer
+from tests.support.virtual_machines import make_machine, pod_interface
 
 RATE = 100  # machines a second
 SECONDS = 10.0  # of a round

@@ -10,10 +10,10 @@ import pytest
 
 from cni_contrail.agent.connections import idle_connections
 from cni_contrail.deadline import Deadline
-from tests.support.agents import OurAgent, ScriptedAgent, ServePod, StockAgent, Vmi, make_vmis
-from tests.support.callers import ShimAndDaemon
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin_callers import ShimAndDaemon
+from tests.support.scripted_agents import OurAgent, ScriptedAgent, ServePod, StockAgent, Vmi, make_vmis
 
 SMALL_DISK = 64 * 1024
 ENTRY_POINT = "entry point"

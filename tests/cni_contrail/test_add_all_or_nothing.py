@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import Reply, ScriptedAgent, Seen, ServePod, Subnet
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod, Subnet
 
 
 @pytest.fixture

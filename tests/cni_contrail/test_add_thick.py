@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import ScriptedAgent, ServePod, Subnet, Vmi
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod, Subnet, Vmi
 
 
 def addresses(sandbox: Netns, link: str) -> list[str]:
@@ -225,7 +225,7 @@ def test_requests_and_answers_go_over_tcp_too(
 def test_two_pods_of_one_node_do_not_meet(
     agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns], serve_pod: ServePod, pod: PodSandbox
 ) -> None:
-    from tests.support.agents import make_vmis
+    from tests.support.scripted_agents import make_vmis
 
     other = PodSandbox(make_netns("pod").path, name="web-1")
     serve_pod(agent, 2)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import ScriptedAgent, ServePod, Vmi
 from tests.support.kernel_state import link
 from tests.support.netns import Netns
 from tests.support.plugin import Outcome, Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod, Vmi
 
 Damage = Callable[[Netns, Netns], object]
 

@@ -7,9 +7,9 @@ import pytest
 
 from cni_contrail.errors import Code
 from cni_contrail.protocol.versions import SUPPORTED
-from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.documentation import table
 from tests.support.plugin import Outcome, Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod
 
 
 def test_every_error_code_has_a_row_with_cause_and_cure_in_order() -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from cni_contrail.link.errors import KernelError
 from cni_contrail.plugin import respond
-from tests.support.agents import ScriptedAgent, ServePod, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod, make_vmis
 
 
 @pytest.fixture

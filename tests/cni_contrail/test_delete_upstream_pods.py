@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agents import ScriptedAgent
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent
 
 
 def upstream_attaches(plugin: Plugin, pod: PodSandbox, sandbox: Netns, ifname: str) -> Path:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.cni_contrail.conftest import Attach, until
-from tests.support.agents import ScriptedAgent, Seen, ServePod, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, Seen, ServePod, make_vmis
 
 
 def links_of(plugin: Plugin, *pods: PodSandbox) -> list[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cni_contrail.conftest import by_entry_point
-from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod
 
 BARE = set(
     subprocess.run(
@@ -101,7 +101,7 @@ def modules(plugin: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     report = tmp_path / "modules"
     root = str(Path(__file__).parents[2])
     program = PROGRAM.format(root=root, report=str(report))
-    monkeypatch.setattr("tests.support.callers.COMMAND", [sys.executable, "-I", "-S", "-c", program])
+    monkeypatch.setattr("tests.support.plugin_callers.COMMAND", [sys.executable, "-I", "-S", "-c", program])
 
     def modules(command: str, pod: PodSandbox) -> set[str]:
         process = plugin.start_with(plugin.environment(command, pod), json.dumps(plugin.config(version="1.1.0")))

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.names import alias, host_name, sandbox_names
 from cni_contrail.pod import Pod
-from tests.support.agents import ScriptedAgent, ServePod, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-from tests.support.served import served_list
+from tests.support.scripted_agents import ScriptedAgent, ServePod, make_vmis
+from tests.support.served_interfaces import served_list
 
 
 def test_index_0_has_the_runtimes_name_and_others_are_numbered() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from cni_contrail.log import LEVELS, Log
 from tests.cni_contrail.conftest import SMALL_DISK
-from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from cni_contrail.agent.http import Endpoint
 from cni_contrail.agent.notifications import Notification, PendingNotifications
 from cni_contrail.errors import TryAgainError
 from cni_contrail.log import Log
-from tests.support.agents import OurAgent, Reply, ScriptedAgent
+from tests.support.scripted_agents import OurAgent, Reply, ScriptedAgent
 
 MACHINE = "5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10"
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from cni_contrail.interfaces.planning import assign_default_routes
-from tests.support.agents import ScriptedAgent, ServePod, Subnet, Vmi, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-from tests.support.served import served_list, stock_list
+from tests.support.scripted_agents import ScriptedAgent, ServePod, Subnet, Vmi, make_vmis
+from tests.support.served_interfaces import served_list, stock_list
 
 DELEGATED = {"mode": "delegated"}
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from tests.cni_contrail.conftest import by_entry_point
-from tests.support.agents import Reply, ScriptedAgent, Seen, Subnet, Vmi, make_vmis
 from tests.support.kernel_state import address_texts, routes
 from tests.support.netns import Netns
 from tests.support.plugin import COMMAND, PATIENT, Outcome, Plugin, PodSandbox
+from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, Subnet, Vmi, make_vmis
 
 DELEGATED = {"mode": "delegated"}
 IPV6 = (Subnet("fd00:9::5", 64, "fd00:9::1", "fd00:9::2"),)
@@ -145,7 +145,7 @@ def test_09_who_starts_the_plugin_tells_nothing(
     script = tmp_path / parent
     script.write_text('#!/bin/sh\n"$@"\n')
     script.chmod(0o755)
-    monkeypatch.setattr("tests.support.callers.COMMAND", [str(script), *COMMAND])
+    monkeypatch.setattr("tests.support.plugin_callers.COMMAND", [str(script), *COMMAND])
 
     def add(ifname: str, name: str) -> Outcome:
         config = json.dumps(stock.plugin.config(name=name, settings=DELEGATED))

@@ -20,10 +20,10 @@ from cni_contrail.link.errors import KernelError
 from cni_contrail.plugin import respond
 from cni_contrail.settings import Settings
 from tests.cni_contrail.conftest import Attach, until
-from tests.support.agents import OurAgent, ScriptedAgent, Seen, ServePod, StockAgent, Vmi, make_vmis
 from tests.support.kernel_state import address_texts, defaults, link
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import OurAgent, ScriptedAgent, Seen, ServePod, StockAgent, Vmi, make_vmis
 
 DELEGATED = {"mode": "delegated"}
 

@@ -8,10 +8,10 @@ import pytest
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
-from tests.support.agent import ServedAgent, serve_agent
-from tests.support.machines import left_interface, make_machine, pod_interface
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.served_agent import ServedAgent, serve_agent
+from tests.support.virtual_machines import left_interface, make_machine, pod_interface
 
 
 @pytest.fixture

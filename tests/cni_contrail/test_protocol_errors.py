@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.cni_contrail.conftest import DAEMON, ENTRY_POINT
-from tests.support.callers import ShimAndDaemon, shim
 from tests.support.netns import Netns
 from tests.support.plugin import COMMAND, Outcome, Plugin, PodSandbox
+from tests.support.plugin_callers import ShimAndDaemon, shim
 
 LOOPBACK = "/usr/lib/cni/loopback"
 COMPLETE = {

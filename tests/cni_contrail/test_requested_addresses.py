@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import ScriptedAgent, ServePod, Vmi
 from tests.support.plugin import Outcome, Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod, Vmi
 
 FOREIGN_MAC = "02:00:00:aa:bb:cc"
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.support.agents import ScriptedAgent, ServePod, Subnet
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod, Subnet
 
 LISTS = ["0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"]
 WITH_FAMILY = LISTS[:3]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.selection import select_interface
 from cni_contrail.settings import Settings
-from tests.support.agents import ScriptedAgent, ServePod, Vmi, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import DEFAULT_NETWORK, Plugin, PodSandbox
-from tests.support.served import served_list, stock_list
+from tests.support.scripted_agents import ScriptedAgent, ServePod, Vmi, make_vmis
+from tests.support.served_interfaces import served_list, stock_list
 
 
 def vmis_in(*nads: str) -> list[Vmi]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cni_contrail.conftest import SMALL_DISK
-from tests.support.agents import Reply, ScriptedAgent
 from tests.support.plugin import Plugin
+from tests.support.scripted_agents import Reply, ScriptedAgent
 
 
 def unready(*reasons: str) -> Reply:

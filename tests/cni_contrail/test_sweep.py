@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.cni_contrail.conftest import Attach, until
-from tests.support.agents import ScriptedAgent, ServePod, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Outcome, Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod, make_vmis
 
 NextCall = Callable[[], Outcome]
 

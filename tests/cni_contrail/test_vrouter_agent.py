@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.agents import Reply, ScriptedAgent, Seen, ServePod, Subnet, Vmi, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import PATIENT, Plugin, PodSandbox
+from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod, Subnet, Vmi, make_vmis
 
 DELEGATED = {"mode": "delegated"}
 

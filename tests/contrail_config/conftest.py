@@ -9,9 +9,9 @@ from blockbuster import BlockBuster
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.store import Store
-from tests.support.blocking import blocking_calls_rejected
-from tests.support.clock import FakeClock
+from tests.support.blocking_calls import blocking_calls_rejected
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
+from tests.support.fake_clock import FakeClock
 from tests.support.stores import STORES, OpenStore, StoreFactory
 
 

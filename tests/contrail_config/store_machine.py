@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from contrail_config.store import Store
-from tests.support.clock import FakeClock
+from tests.support.fake_clock import FakeClock
 from tests.support.stores import StoreFactory
 
 T = TypeVar("T")

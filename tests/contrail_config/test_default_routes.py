@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from contrail_config.default_routes import DefaultRoute, default_routes
 from contrail_config.objects import DefaultGateway, InterfaceAddress, VirtualMachineInterface, interface_name
-from tests.support.patience import PATIENT
+from tests.support.hypothesis_settings import PATIENT
 
 V4 = InterfaceAddress("10.0.0.2", 24, "10.0.0.1")
 V6 = InterfaceAddress("fd00::2", 64, "fd00::1")

@@ -10,7 +10,7 @@ from hypothesis.stateful import precondition, rule
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Change, ChangeType, WatchStart
 from tests.contrail_config.store_machine import StoreMachine
-from tests.support.machines import make_machine
+from tests.support.virtual_machines import make_machine
 
 NODES = ["n1", "n2"]
 PODS = [f"p{n}" for n in range(12)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.embedded_process import COMMAND, EmbeddedProcess
-from tests.support.ports import free_port
+from tests.support.free_port import free_port
 
 
 def _error_of(*arguments: str) -> str:

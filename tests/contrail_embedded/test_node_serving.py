@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 from tests.support.embedded_process import EmbeddedProcess
+from tests.support.free_port import free_port
 from tests.support.manifests import nad, pod, write
-from tests.support.ports import free_port
 
 
 def test_both_apis_share_an_address_and_the_agent_has_its_socket(node: EmbeddedProcess) -> None:

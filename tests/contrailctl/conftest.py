@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cni_bench import CniBench
-from tests.support.command import Ended, Run, run_contrailctl
+from tests.support.cni_directories import CniBench
+from tests.support.contrailctl_command import Ended, Run, run_contrailctl
 from tests.support.fake_apis import AgentProcess, ManagerProcess, served
 from tests.support.scripted_plugins import added
 

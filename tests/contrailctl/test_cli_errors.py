@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from tests.support.command import Ended, Run
+from tests.support.contrailctl_command import Ended, Run
 from tests.support.fake_apis import Handler, served
 
 Bytes = Callable[[asyncio.StreamWriter], None]

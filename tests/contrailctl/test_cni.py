@@ -14,8 +14,8 @@ import pytest
 
 from cni_contrail.runtime.sandbox import inside
 from contrailctl.cli import main
-from tests.support.cni_bench import CniBench
-from tests.support.command import Run
+from tests.support.cni_directories import CniBench
+from tests.support.contrailctl_command import Run
 from tests.support.netns import Netns
 from tests.support.scripted_plugins import Answer, result
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cni_bench import CniBench
-from tests.support.command import Run
+from tests.support.cni_directories import CniBench
+from tests.support.contrailctl_command import Run
 from tests.support.netns import Netns
 from tests.support.scripted_plugins import Answer, added, result
 

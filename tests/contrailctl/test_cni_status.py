@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.support.cni_bench import CniBench
-from tests.support.command import Run
+from tests.support.cni_directories import CniBench
+from tests.support.contrailctl_command import Run
 from tests.support.scripted_plugins import Answer
 
 

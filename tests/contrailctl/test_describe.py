@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from manager.api.types import PodView
-from tests.support import views
-from tests.support.command import Run
+from tests.support import api_views
+from tests.support.contrailctl_command import Run
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -33,7 +33,7 @@ async def test_an_agent_adds_the_host_interfaces(contrailctl: Run, agent: str) -
 async def test_json_has_the_pod_and_its_events(contrailctl: Run, manager: str) -> None:
     ended = await contrailctl("--manager", manager, "describe", "pod", "shop/waiting", "-o", "json")
     document = json.loads(ended.out)
-    assert msgspec.convert(document["pod"], PodView) == views.PODS[2]
+    assert msgspec.convert(document["pod"], PodView) == api_views.PODS[2]
     assert [event["reason"] for event in document["events"]] == ["NetworkMissing"]
 
 

@@ -9,8 +9,8 @@ import yaml
 from aiohttp import web
 
 from manager.api.types import InterfaceView, NetworkView, PodView
-from tests.support import views
-from tests.support.command import Run
+from tests.support import api_views
+from tests.support.contrailctl_command import Run
 from tests.support.fake_apis import ManagerProcess, served
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -78,17 +78,17 @@ class TestOtherFormats:
     async def test_json_has_the_items_of_the_manager(self, contrailctl: Run, manager: str) -> None:
         ended = await contrailctl("--manager", manager, "get", "networks", "-o", "json")
         items = json.loads(ended.out)["items"]
-        assert msgspec.convert(items, list[NetworkView]) == views.NETWORKS
+        assert msgspec.convert(items, list[NetworkView]) == api_views.NETWORKS
         assert ended.out == json.dumps(json.loads(ended.out), indent=2) + "\n"
 
     async def test_yaml_has_the_same_items(self, contrailctl: Run, manager: str) -> None:
         ended = await contrailctl("-o", "yaml", "--manager", manager, "get", "pods")
-        assert msgspec.convert(yaml.safe_load(ended.out)["items"], list[PodView]) == views.PODS
+        assert msgspec.convert(yaml.safe_load(ended.out)["items"], list[PodView]) == api_views.PODS
 
     async def test_json_has_only_the_filtered_items(self, contrailctl: Run, manager: str) -> None:
         ended = await contrailctl("--manager", manager, "get", "interfaces", "router", "-n", "shop", "-o", "json")
         items = msgspec.convert(json.loads(ended.out)["items"], list[InterfaceView])
-        assert items == views.INTERFACE_VIEWS
+        assert items == api_views.INTERFACE_VIEWS
 
 
 class TestAgentAsSource:

@@ -8,10 +8,10 @@ from aiohttp import web
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
-from tests.support.agent import serve_agent
-from tests.support.command import Run
+from tests.support.contrailctl_command import Run
 from tests.support.fake_apis import served
-from tests.support.machines import make_machine
+from tests.support.served_agent import serve_agent
+from tests.support.virtual_machines import make_machine
 
 VM = "aaaaaaaa-0000-4000-8000-000000000001"
 VMIS = ("159b591c-e57e-11f1-b951-02fc00000001", "159b591c-e57e-11f1-b951-02fc00000002")

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from contrailctl.status import NO_DATAPATH
-from tests.support.command import Ended, Run
+from tests.support.contrailctl_command import Ended, Run
 from tests.support.fake_apis import AgentProcess, ManagerProcess, served
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from demo.comparison import differences, result_differences
 from demo.kernel_state import KernelRoute, Link
-from tests.support.views import INTERFACES
+from tests.support.api_views import INTERFACES
 
 LINKS = [
     Link("eth0", "02:00:00:00:00:00", 1500, ("10.32.0.2/12",)),

@@ -13,8 +13,8 @@ from contrailctl.agent import AgentApi
 from contrailctl.endpoint import Endpoint
 from demo.leftovers import leftovers
 from demo.resources import DemoResources
+from tests.support.api_views import PODS
 from tests.support.fake_apis import AgentProcess, served
-from tests.support.views import PODS
 
 UNUSED_AGENT = AgentApi(Endpoint("http://127.0.0.1:1", 1), cluster="k8s")
 """Not queried as long as there are no pods."""

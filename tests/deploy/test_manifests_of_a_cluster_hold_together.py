@@ -19,7 +19,7 @@ from manager.configuration import (
     ManagerConfiguration,
     load_manager_configuration,
 )
-from tests.support.applied import MANIFESTS, documents
+from tests.support.applied_manifests import MANIFESTS, documents
 
 CONFLIST = MANIFESTS.parent / "cni" / "10-contrail.conflist"
 OBJECTS = {(item["kind"], item["metadata"]["name"]): item for item in documents(MANIFESTS)}

@@ -10,7 +10,7 @@ from blockbuster import BlockBuster
 from contrail_config.embedded.store import SqliteStore
 from manager.configuration import ManagerConfiguration
 from manager.source import Source
-from tests.support.blocking import blocking_calls_rejected
+from tests.support.blocking_calls import blocking_calls_rejected
 from tests.support.running_manager import RunningManager, running_manager
 
 Start = Callable[..., Awaitable[RunningManager]]

@@ -16,8 +16,8 @@ from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
 from manager.source import Applied, Gone, Listed, Problem, SourceEvent
 from tests.manager.conftest import Start
-from tests.support.following import eventually
 from tests.support.pods import make_nad, make_pod
+from tests.support.recorded_reflector import eventually
 from tests.support.running_manager import DEADLINE, RunningManager
 
 NET_A = make_nad("net-a")

@@ -8,8 +8,8 @@ from contrail_config.errors import StoreRejectedError, StoreUnavailableError
 from contrail_config.objects import VirtualMachine
 from manager.api.types import PodState
 from manager.source import Applied, Gone, Pod
-from tests.support.following import eventually
 from tests.support.pods import make_nad, make_namespace, make_pod, reference
+from tests.support.recorded_reflector import eventually
 from tests.support.running_manager import RunningManager
 
 NET_A = make_nad("net-a")

@@ -13,7 +13,7 @@ from manager.controller import static_pods
 from manager.kubernetes.node_report_watch import REPEAT_INTERVAL
 from manager.source import Listed, Pod
 from tests.manager.conftest import Start
-from tests.support.clock import FakeClock
+from tests.support.fake_clock import FakeClock
 from tests.support.pods import make_nad, make_pod, uid_of
 from tests.support.running_manager import RunningManager
 

@@ -5,7 +5,7 @@ from tests.support.cluster_objects import holds_interfaces
 from tests.support.fake_apiserver.kinds import PODS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Record
-from tests.support.kept_in_cluster import BLOCK_KIND, MACHINE_KIND, given_addresses, kept_machines
+from tests.support.stored_objects import BLOCK_KIND, MACHINE_KIND, given_addresses, kept_machines
 
 
 class AddressAuditor:

@@ -7,8 +7,8 @@ from tests.support.fake_apiserver.kinds import CRDS, NAMESPACES, PODS, Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
 from tests.support.fake_apiserver.writes import create, delete, find, merge
-from tests.support.kept_in_cluster import MACHINE_KIND
 from tests.support.pods import OWN_CONFIG
+from tests.support.stored_objects import MACHINE_KIND
 
 NADS = Kind(
     "k8s.cni.cncf.io",

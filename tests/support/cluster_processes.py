@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.ports import free_port
+from tests.support.free_port import free_port
 from tests.support.served_process import ServedProcess
 
 BINARIES = Path(sys.executable).parent

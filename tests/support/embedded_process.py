@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.ports import free_port
+from tests.support.free_port import free_port
 from tests.support.served_process import ServedProcess
 
 COMMAND = Path(sys.executable).parent / "contrail-manager"

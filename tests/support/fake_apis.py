@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestServer
 
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachineInterface
 from manager.api.types import InterfaceView, NetworkView
-from tests.support import views
+from tests.support import api_views
 
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
@@ -38,13 +38,13 @@ class ManagerProcess(Process):
 
     def __init__(self) -> None:
         super().__init__()
-        self.events: list[Event] = views.events()
+        self.events: list[Event] = api_views.events()
 
     def routes(self) -> list[web.RouteDef]:
         kinds: dict[str, Callable[[], Iterable[Any]]] = {
-            "networks": lambda: views.NETWORKS,
-            "pods": lambda: views.PODS,
-            "interfaces": lambda: views.INTERFACE_VIEWS,
+            "networks": lambda: api_views.NETWORKS,
+            "pods": lambda: api_views.PODS,
+            "interfaces": lambda: api_views.INTERFACE_VIEWS,
             "events": lambda: self.events,
         }
         return [*super().routes(), *(web.get(f"/v1/{kind}", _list(items)) for kind, items in kinds.items())]
@@ -57,17 +57,17 @@ class AgentProcess(Process):
         return [
             *super().routes(),
             web.get("/vm-cfg/{name}", self._vm_cfg),
-            web.get(f"/vm/{views.ROUTER_UID}/{views.INTERFACES[0].uuid}", self._vm),
+            web.get(f"/vm/{api_views.ROUTER_UID}/{api_views.INTERFACES[0].uuid}", self._vm),
         ]
 
     async def _vm_cfg(self, request: web.Request) -> web.Response:
-        if request.match_info["name"] != views.ROUTER.name:
+        if request.match_info["name"] != api_views.ROUTER.name:
             return web.json_response({"error": "{ Not Found }"}, status=404)
-        items = [_configured_item(interface, index) for index, interface in enumerate(views.INTERFACES)]
+        items = [_configured_item(interface, index) for index, interface in enumerate(api_views.INTERFACES)]
         return web.json_response(items[::-1])
 
     async def _vm(self, _request: web.Request) -> web.Response:
-        return web.json_response([{"id": views.INTERFACES[0].uuid, "system-name": "tapabcdefghijkl"}])
+        return web.json_response([{"id": api_views.INTERFACES[0].uuid, "system-name": "tapabcdefghijkl"}])
 
 
 @asynccontextmanager
@@ -108,7 +108,7 @@ def _configured_item(interface: VirtualMachineInterface, index: int) -> dict[str
     """An item of `/vm-cfg` as our agent serves it."""
     pairs = {
         "project": "k8s-shop",
-        "index": f"{index}/{len(views.INTERFACES)}",
+        "index": f"{index}/{len(api_views.INTERFACES)}",
         "interface": interface.interface,
         "nad": interface.nad,
         "config-name": interface.config_name,
@@ -117,7 +117,7 @@ def _configured_item(interface: VirtualMachineInterface, index: int) -> dict[str
     }
     item: dict[str, Any] = {
         "id": interface.uuid,
-        "vm-uuid": views.ROUTER_UID,
+        "vm-uuid": api_views.ROUTER_UID,
         "vn-id": interface.network_uuid,
         "vn-name": ":".join(interface.network),
         "mac-address": interface.mac,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.callers import COMMAND, Caller, EntryPoint
 from tests.support.netns import Netns
+from tests.support.plugin_callers import COMMAND, Caller, EntryPoint
 
 __all__ = ["COMMAND", "DEFAULT_NETWORK", "PATIENT", "Outcome", "Plugin", "PodSandbox"]
 

@@ -9,7 +9,7 @@ from contrail_config.kube.client import KubeClient
 from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.source import KubernetesSource
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, SourceEvent
-from tests.support.following import DEADLINE, QUICK, News
+from tests.support.recorded_reflector import DEADLINE, QUICK, News
 
 T = TypeVar("T", Pod, Nad, Namespace)
 

@@ -15,7 +15,7 @@ from manager.api.types import PodView
 from manager.configuration import ManagerConfiguration
 from manager.manager import Manager
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Source, SourceEvent
-from tests.support.following import eventually
+from tests.support.recorded_reflector import eventually
 
 MARK = ("default-domain", "marks", "mark")
 """Name of a network that tests write to the store to see when the manager's watch has delivered it."""

@@ -13,8 +13,8 @@ from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import GROUP
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import Store
-from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_clock import FakeClock
 from tests.support.real_apiserver.server import BINARIES
 from tests.support.real_apiserver.shared import shared_apiserver
 

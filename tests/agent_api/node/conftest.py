@@ -7,8 +7,8 @@ import pytest
 from agent_api.node.reporter import NodeReporter
 from contrail_config.errors import StoreError
 from contrail_config.kubernetes.kinds import NodeReport
-from tests.support.agent import ServedAgent
-from tests.support.clock import FakeClock
+from tests.support.fake_clock import FakeClock
+from tests.support.served_agent import ServedAgent
 
 VERSIONS = {"agent": "1.2.3"}
 

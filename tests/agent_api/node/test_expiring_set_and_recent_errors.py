@@ -8,7 +8,7 @@ from agent_api.node.expiring_set import ExpiringSet
 from agent_api.node.reporter import NodeReporter, record_errors
 from tests.agent_api.conftest import WaitForSync
 from tests.agent_api.node.conftest import RecordedReports
-from tests.support.clock import FakeClock
+from tests.support.fake_clock import FakeClock
 
 
 @pytest.fixture

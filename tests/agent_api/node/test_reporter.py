@@ -11,9 +11,9 @@ from agent_api.node.reporter import NodeReporter, ReportIntervals
 from contrail_config.errors import StoreUnavailableError
 from tests.agent_api.conftest import WaitForSync
 from tests.agent_api.node.conftest import VERSIONS, RecordedReports
-from tests.support.agent import DEADLINE, ServedAgent
-from tests.support.clock import FakeClock
-from tests.support.following import eventually
+from tests.support.fake_clock import FakeClock
+from tests.support.recorded_reflector import eventually
+from tests.support.served_agent import DEADLINE, ServedAgent
 
 INTERVALS = ReportIntervals()
 

@@ -15,10 +15,10 @@ from contrail_config.kubernetes.kinds import CONTRAIL_NODES, NodeReport
 from contrail_config.kubernetes.node_reports import NodeReports
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.agent_api.node.conftest import VERSIONS
-from tests.support.agent import ServedAgent, port_of, serve_agent, until
-from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
-from tests.support.machines import NODE, make_machine
+from tests.support.fake_clock import FakeClock
+from tests.support.served_agent import ServedAgent, port_of, serve_agent, until
+from tests.support.virtual_machines import NODE, make_machine
 
 Join = Callable[[str], AbstractAsyncContextManager["Joined"]]
 

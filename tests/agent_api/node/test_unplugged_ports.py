@@ -14,9 +14,9 @@ from contrail_config.objects import VirtualMachine, static_pod_uuid
 from contrail_config.store import UNPLUGGED_HOLD
 from tests.agent_api.conftest import WaitForSync
 from tests.agent_api.node.conftest import MakeReporter, RecordedReports
-from tests.support.agent import ServedAgent, instance_port_of, port_of, serve_agent, until
-from tests.support.clock import FakeClock
-from tests.support.machines import make_machine, pod_interface
+from tests.support.fake_clock import FakeClock
+from tests.support.served_agent import ServedAgent, instance_port_of, port_of, serve_agent, until
+from tests.support.virtual_machines import make_machine, pod_interface
 
 UID = str(uuid.uuid4())
 VIRTUAL_MACHINE = make_machine("web-0", uid=UID, interfaces=tuple(pod_interface(UID, index) for index in range(2)))

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from tests.bench.spawn import Program
+from tests.support.free_port import free_port
 from tests.support.netns import Netns
-from tests.support.ports import free_port
 from tests.support.shim import build_shim
 
 BIN = Path(sys.executable).parent

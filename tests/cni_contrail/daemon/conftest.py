@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.callers import ShimAndDaemon
 from tests.support.daemon_client import Answered, DaemonClient
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin_callers import ShimAndDaemon
 
 Ask = Callable[..., DaemonClient]
 """Sends a call: `ask("ADD", pod, **config)`; the rest of the conversation is the test's."""

@@ -10,10 +10,10 @@ import pytest
 
 from tests.cni_contrail.conftest import until
 from tests.cni_contrail.daemon.conftest import Ask, error
-from tests.support.agents import Reply, ScriptedAgent, Seen, ServePod
-from tests.support.callers import ShimAndDaemon
 from tests.support.netns import Netns
 from tests.support.plugin import PATIENT, Plugin, PodSandbox
+from tests.support.plugin_callers import ShimAndDaemon
+from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod
 
 WAITING = {"poll-timeout": 3, "poll-retries": 20}
 

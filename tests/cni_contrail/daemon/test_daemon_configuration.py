@@ -11,9 +11,9 @@ import pytest
 from cni_contrail.daemon.configuration import DEFAULT_SOCKET, DaemonConfiguration, load_daemon_configuration
 from cni_contrail.daemon.errors import DaemonConfigurationError
 from contrail_service.listen import ListenAddress
-from tests.support.agents import ScriptedAgent, ServePod
-from tests.support.callers import ShimAndDaemon
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin_callers import ShimAndDaemon
+from tests.support.scripted_agents import ScriptedAgent, ServePod
 
 
 def load(tmp_path: Path, text: str) -> DaemonConfiguration:

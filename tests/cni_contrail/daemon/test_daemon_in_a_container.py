@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from tests.cni_contrail.conftest import until
-from tests.support.agents import ScriptedAgent, make_vmis
-from tests.support.callers import await_listener, shim
 from tests.support.netns import Netns
 from tests.support.plugin import Outcome, Plugin, PodSandbox
+from tests.support.plugin_callers import await_listener, shim
+from tests.support.scripted_agents import ScriptedAgent, make_vmis
 
 CONTAINER = """
 mount --make-rprivate /

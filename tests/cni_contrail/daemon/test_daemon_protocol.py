@@ -10,8 +10,8 @@ import pytest
 
 from tests.cni_contrail.conftest import until
 from tests.cni_contrail.daemon.conftest import error
-from tests.support.callers import ShimAndDaemon
 from tests.support.daemon_client import Answered, DaemonClient, request
+from tests.support.plugin_callers import ShimAndDaemon
 
 STATUS = {"CNI_COMMAND": "STATUS", "CNI_PATH": "/opt/cni/bin"}
 

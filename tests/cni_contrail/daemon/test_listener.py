@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.callers import await_listener
+from tests.support.plugin_callers import await_listener
 
 COMMAND = [str(Path(sys.executable).parent / "contrail-cnid")]
 

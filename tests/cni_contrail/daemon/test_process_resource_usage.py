@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.cni_contrail.conftest import until
-from tests.support.agents import ScriptedAgent, ServePod
-from tests.support.callers import ShimAndDaemon
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin_callers import ShimAndDaemon
+from tests.support.scripted_agents import ScriptedAgent, ServePod
 
 PAIRS = 100
 WARM = 30

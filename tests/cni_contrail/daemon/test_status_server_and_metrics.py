@@ -15,9 +15,9 @@ from typing import NamedTuple
 import pytest
 
 from tests.cni_contrail.conftest import Attach, until
-from tests.support.agents import ScriptedAgent, ServePod
-from tests.support.callers import ShimAndDaemon
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin_callers import ShimAndDaemon
+from tests.support.scripted_agents import ScriptedAgent, ServePod
 
 Get = Callable[[str], "Page"]
 

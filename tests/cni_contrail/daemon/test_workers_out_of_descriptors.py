@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cni_contrail.conftest import until
-from tests.support.agents import ScriptedAgent
-from tests.support.callers import ShimAndDaemon
 from tests.support.daemon_client import DaemonClient
 from tests.support.plugin import Plugin
+from tests.support.plugin_callers import ShimAndDaemon
+from tests.support.scripted_agents import ScriptedAgent
 
 SPARE = 24
 

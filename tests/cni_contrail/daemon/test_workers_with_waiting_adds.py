@@ -8,11 +8,11 @@ import pytest
 
 from tests.cni_contrail.conftest import until
 from tests.cni_contrail.daemon.conftest import Ask, error
-from tests.support.agents import ScriptedAgent, make_vmis
-from tests.support.callers import ShimAndDaemon
 from tests.support.daemon_client import DaemonClient
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.plugin_callers import ShimAndDaemon
+from tests.support.scripted_agents import ScriptedAgent, make_vmis
 
 ADDS = 100
 

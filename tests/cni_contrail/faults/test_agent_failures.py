@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import Reply, ScriptedAgent, Seen, ServePod, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import PATIENT, Plugin, PodSandbox
+from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod, make_vmis
 
 
 def nothing_was_made(plugin: Plugin, sandbox: Netns) -> bool:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tests.support.agents import ScriptedAgent, Vmi, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Outcome, Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, Vmi, make_vmis
 
 PODS = 50
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod
 
 Damage = Callable[[Netns, Netns], object]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.cni_contrail.conftest import until
-from tests.support.agents import ScriptedAgent, Seen, ServePod
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, Seen, ServePod
 
 NothingIsLeft = Callable[[], None]
 

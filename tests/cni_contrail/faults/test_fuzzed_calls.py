@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.agents import Reply, ScriptedAgent, Seen, ServePod, Vmi, make_vmis, our_item, stock_item
 from tests.support.netns import Netns
 from tests.support.plugin import Outcome, Plugin, PodSandbox
+from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod, Vmi, make_vmis, our_item, stock_item
 
 BUG = 999
 COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"]

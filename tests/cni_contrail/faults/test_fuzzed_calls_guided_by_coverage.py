@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import make_vmis, our_item, stock_item
 from tests.support.netns import Netns
+from tests.support.scripted_agents import make_vmis, our_item, stock_item
 
 SECONDS = int(os.environ.get("FUZZ_SECONDS", "1"))
 FUZZER = Path(__file__).parents[2] / "support" / "coverage_fuzzer.py"

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.cni_contrail.conftest import until
-from tests.support.agents import Reply, ScriptedAgent, Seen, ServePod, Vmi
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod, Vmi
 
 Kill = Callable[[str], None]
 

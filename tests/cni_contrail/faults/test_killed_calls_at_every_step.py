@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.agents import OurAgent, ScriptedAgent, StockAgent, Vmi, make_vmis
 from tests.support.kernel_state import everything
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import OurAgent, ScriptedAgent, StockAgent, Vmi, make_vmis
 
 MIN_STEPS = 8  # detects a harness that stopped counting
 

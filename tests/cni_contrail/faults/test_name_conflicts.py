@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.agents import ScriptedAgent, ServePod
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod
 
 
 def test_an_existing_link_in_the_sandbox_is_kept_and_named(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.cni_contrail.conftest import Attach
-from tests.support.agents import ScriptedAgent, ServePod, make_vmis
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
+from tests.support.scripted_agents import ScriptedAgent, ServePod, make_vmis
 
 DAMAGED = [b"", b"{", b"[]", b"{}", b"null", b"\xff", b"\0" * 4096, b"[" * 100000, b'{"version": 99}']
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from cni_contrail.runtime.attachment import Attachment, AttachmentKey, parse_args, parse_key
 from cni_contrail.runtime.calls import attachment_variables
 from cni_contrail.runtime.errors import AttachmentError
-from tests.support.patience import PATIENT
+from tests.support.hypothesis_settings import PATIENT
 
 
 @pytest.mark.parametrize("container_id", ["a", "A9", "cnitool-0f", "default-c1", "a.b_c-d", "c" * 64])

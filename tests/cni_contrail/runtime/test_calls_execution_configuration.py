@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cni_contrail.runtime.attachment import Attachment
 from cni_contrail.runtime.calls import execution_configuration
 from cni_contrail.runtime.chain import Runtime
-from tests.support.patience import PATIENT
+from tests.support.hypothesis_settings import PATIENT
 from tests.support.scripted_plugins import POD, Plugins, added, network, result
 
 WORDS = st.text(max_size=8)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cni_contrail.runtime.configuration import load_file, parse_list, parse_single
 from cni_contrail.runtime.errors import NetworkConfigurationError
 from cni_contrail.runtime.versions import SUPPORTED
-from tests.support.patience import PATIENT
+from tests.support.hypothesis_settings import PATIENT
 
 GOOD: dict[str, Any] = {"cniVersion": "1.0.0", "name": "net", "plugins": [{"type": "bridge"}]}
 

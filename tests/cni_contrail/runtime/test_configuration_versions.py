@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cni_contrail.runtime.configuration import NetworkList, parse_list, parse_single
 from cni_contrail.runtime.errors import NetworkConfigurationError
 from cni_contrail.runtime.versions import SUPPORTED
-from tests.support.patience import PATIENT
+from tests.support.hypothesis_settings import PATIENT
 
 FUTURE = ("1.2.0", "2.0.0", "10.0.0")
 

@@ -11,7 +11,7 @@ from cni_contrail.runtime.errors import ResultError
 from cni_contrail.runtime.result_validation import result_problem
 from cni_contrail.runtime.versions import SUPPORTED
 from tests.support.cni_results import results
-from tests.support.patience import PATIENT
+from tests.support.hypothesis_settings import PATIENT
 from tests.support.scripted_plugins import POD, Plugins, added, network, result
 
 ADDRESS = "must be an address with its prefix length"

@@ -14,7 +14,7 @@ from cni_contrail.runtime.errors import ResultError
 from cni_contrail.runtime.results import convert_result
 from cni_contrail.runtime.versions import SUPPORTED
 from tests.support.cni_results import INTERFACE_EXTRAS, ROUTE_EXTRAS, results
-from tests.support.patience import PATIENT
+from tests.support.hypothesis_settings import PATIENT
 
 FLAT = ("0.1.0", "0.2.0")
 LISTED = ("0.3.0", "0.3.1", "0.4.0")

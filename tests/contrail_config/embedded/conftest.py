@@ -9,7 +9,7 @@ import pytest
 from contrail_config.embedded.engine import Engine
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.embedded.worker import Worker
-from tests.support.clock import FakeClock
+from tests.support.fake_clock import FakeClock
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import IO
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualNetwork
-from tests.support.networks import make_network, start_pod
+from tests.support.virtual_networks import make_network, start_pod
 
 CONCURRENCY = 32
 NETWORKS = [make_network("left", "10.1.0.0/16"), make_network("right", "10.1.0.0/16"), make_network("third")]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualNetwork
-from tests.support.networks import allocate_one, make_network, new_owner
+from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 
 async def next_after_restart(store: SqliteStore, path: Path, network: VirtualNetwork) -> str:

@@ -4,7 +4,7 @@ import asyncio
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.store import WatchStart
-from tests.support.machines import make_machine
+from tests.support.virtual_machines import make_machine
 
 
 async def test_concurrent_changes_are_delivered_in_the_order_of_acknowledgement(store: SqliteStore) -> None:

@@ -13,7 +13,7 @@ import pytest
 from contrail_config.embedded.schema import VERSION
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreError, StoreUnavailableError
-from tests.support.networks import make_network, start_pod
+from tests.support.virtual_networks import make_network, start_pod
 
 
 async def assert_rejected(path: Path, why: str) -> None:

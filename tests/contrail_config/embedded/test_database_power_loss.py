@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from contrail_config.embedded.store import SqliteStore
-from tests.support.networks import make_network, start_pod
+from tests.support.virtual_networks import make_network, start_pod
 
 PODS = 40
 

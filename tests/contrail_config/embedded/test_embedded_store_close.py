@@ -14,8 +14,8 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.objects import Event, EventType
-from tests.support.machines import make_machine
-from tests.support.networks import make_network, request
+from tests.support.virtual_machines import make_machine
+from tests.support.virtual_networks import make_network, request
 
 EVENT = Event("Pod", "default", "web", "uid-1", EventType.NORMAL, "Ready", "ready", 1, 0.0, 0.0)
 

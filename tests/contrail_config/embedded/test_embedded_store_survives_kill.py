@@ -11,7 +11,7 @@ import pytest
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.contrail_config.embedded.heavy_writer import NETWORKS, POD_NETWORKS, heavy_writer
-from tests.support.networks import start_pod
+from tests.support.virtual_networks import start_pod
 
 
 def write_until_killed(path: Path, *, after_lines: int) -> set[tuple[str, str]]:

@@ -11,7 +11,7 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.embedded.worker import Worker
 from contrail_config.objects import Event, EventType
 from contrail_config.store import EventLog
-from tests.support.clock import FakeClock
+from tests.support.fake_clock import FakeClock
 
 HOUR = 3600.0
 

@@ -13,8 +13,8 @@ from contrail_config.embedded.worker import Worker
 from contrail_config.errors import ConflictError, ExhaustedError, NotFoundError, StoreUnavailableError
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import ChangeType, WatchStart
-from tests.support.machines import make_machine
-from tests.support.networks import allocate_one, make_network, new_owner, request, start_pod
+from tests.support.virtual_machines import make_machine
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, request, start_pod
 
 
 @pytest.fixture

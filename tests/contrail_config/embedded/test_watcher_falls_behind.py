@@ -12,8 +12,8 @@ from contrail_config.errors import StoreUnavailableError
 from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.store_machine import check
 from tests.contrail_config.watch_machine import WatchMachine
-from tests.support.machines import make_machine
 from tests.support.stores import open_embedded
+from tests.support.virtual_machines import make_machine
 
 
 async def test_a_stuck_watcher_ends_with_an_error(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:

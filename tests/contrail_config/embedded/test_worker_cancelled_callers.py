@@ -14,8 +14,8 @@ from contrail_config.embedded.watcher import Watcher
 from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.store import ChangeType, WatchStart
-from tests.support.machines import make_machine
-from tests.support.networks import allocate_one, make_network, new_owner, start_pod
+from tests.support.virtual_machines import make_machine
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
 
 async def test_callers_cancelled_at_random_leave_no_address_behind(store: SqliteStore) -> None:

@@ -10,7 +10,7 @@ from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.errors import KubeForbiddenError
 from manager.kubernetes.wire import PODS
 from tests.support.fake_apiserver.server import serve_fake_apiserver
-from tests.support.fast_loop import run_fast
+from tests.support.fast_event_loop import run_fast
 
 LIST = 'User "system:serviceaccount:contrail:manager" cannot list resource "pods" in API group "" at the cluster scope'
 CREATE = 'User "m" cannot create resource "virtualmachines" in API group "opencontrail.org" in the namespace "{}"'

@@ -12,7 +12,7 @@ from tests.support.custom_kinds import definition_of, new_gadgets
 from tests.support.fake_apiserver.kinds import CRDS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.writes import create
-from tests.support.following import eventually
+from tests.support.recorded_reflector import eventually
 
 DEFINITION = definition_of(new_gadgets())
 NAME = DEFINITION["metadata"]["name"]

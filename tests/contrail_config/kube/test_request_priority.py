@@ -10,7 +10,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kube.request_priority import BUSY, RequestPriority
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
+from tests.support.recorded_reflector import eventually
 
 
 class Requests:

@@ -8,7 +8,7 @@ from contrail_config.kube.client_config import Anonymous, ClientCertificate, Cli
 from tests.contrail_config.kube.tls import path, server_context
 from tests.support.config_maps import ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
-from tests.support.fast_loop import run_fast
+from tests.support.fast_event_loop import run_fast
 
 ALLOWED = 10.0
 LATE = 4.0

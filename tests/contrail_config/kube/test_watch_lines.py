@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrail_config.kube.watch import split_lines
-from tests.support.patience import PATIENT
+from tests.support.hypothesis_settings import PATIENT
 
 
 async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:

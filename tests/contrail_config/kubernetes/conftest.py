@@ -9,7 +9,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.contrail_config.kubernetes.managers import OpenManager
-from tests.support.clock import FakeClock
+from tests.support.fake_clock import FakeClock
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Protocol
 from aiohttp import web
 
 from contrail_config.kubernetes.store import KubernetesStore
-from tests.support.fake_apiserver.failures import StatusError
 from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.kept_in_cluster import BLOCK_KIND
+from tests.support.fake_apiserver.status_errors import StatusError
+from tests.support.stored_objects import BLOCK_KIND
 
 _WRITES = ("create", "update", "delete")
 

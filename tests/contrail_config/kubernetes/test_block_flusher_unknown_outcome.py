@@ -10,8 +10,8 @@ from contrail_config.objects import VirtualNetwork
 from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
-from tests.support.networks import allocate_one, make_network, new_owner
+from tests.support.stored_objects import BLOCK_KIND, given_addresses
+from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 
 class LostResponse(Faults):

@@ -11,11 +11,11 @@ from contrail_config.kubernetes.kinds import AddressBlockObject, BlockSpec, Full
 from contrail_config.kubernetes.store import SteadyClock
 from contrail_config.store import DEFAULT_HOLD
 from tests.contrail_config.kubernetes.managers import OpenManager
-from tests.support.blocks_on_the_wire import taken
-from tests.support.clock import FakeClock
+from tests.support.address_blocks import taken
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
-from tests.support.networks import allocate_one, make_network, new_owner
+from tests.support.fake_clock import FakeClock
+from tests.support.stored_objects import BLOCK_KIND, given_addresses
+from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 times = st.floats(min_value=0, max_value=2e9)
 

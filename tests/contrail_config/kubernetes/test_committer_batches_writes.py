@@ -5,7 +5,7 @@ import asyncio
 from contrail_config.kubernetes.committer import FLUSH_INTERVAL
 from tests.contrail_config.kubernetes.managers import OpenManager, writes
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.networks import make_network, start_pod
+from tests.support.virtual_networks import make_network, start_pod
 
 PODS = 100
 

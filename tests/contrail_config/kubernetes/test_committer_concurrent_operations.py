@@ -16,12 +16,12 @@ from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import AddressRequest
 from tests.contrail_config.kubernetes.managers import LostResponses, SlowContention
-from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
-from tests.support.kept_in_cluster import given_addresses
-from tests.support.networks import make_network, new_owner
-from tests.support.patience import PATIENT
+from tests.support.fake_clock import FakeClock
+from tests.support.hypothesis_settings import PATIENT
+from tests.support.stored_objects import given_addresses
+from tests.support.virtual_networks import make_network, new_owner
 
 NETWORKS = [make_network("small", "10.1.0.0/29"), make_network("wide", "10.2.0.0/24"), make_network("six", "fd00::/64")]
 REQUESTED = ["10.1.0.3", "10.2.0.3", "10.2.0.65", "fd00::3", "fd00::40"]

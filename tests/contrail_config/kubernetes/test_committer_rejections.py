@@ -7,10 +7,10 @@ import pytest
 from contrail_config.errors import AddressUnavailableError, ExhaustedError, StoreUnavailableError
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
-from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses
-from tests.support.networks import allocate_one, make_network, new_owner
+from tests.support.fake_clock import FakeClock
+from tests.support.stored_objects import BLOCK_KIND, given_addresses
+from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 ALWAYS = 100_000
 

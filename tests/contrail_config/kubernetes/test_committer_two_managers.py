@@ -10,9 +10,9 @@ from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
 from tests.contrail_config.kubernetes.managers import Contention, OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.kept_in_cluster import given_addresses
-from tests.support.machines import make_machine
-from tests.support.networks import allocate_one, interface_in, make_network, new_owner, request, start_pod
+from tests.support.stored_objects import given_addresses
+from tests.support.virtual_machines import make_machine
+from tests.support.virtual_networks import allocate_one, interface_in, make_network, new_owner, request, start_pod
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from contrail_config.kubernetes.crds import crds, ensure_crds, structural_schema
 from contrail_config.kubernetes.kinds import KINDS, virtual_machine_object, virtual_network_object
 from tests.support.fake_apiserver.kinds import CRDS
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.machines import make_machine
-from tests.support.networks import make_network
+from tests.support.virtual_machines import make_machine
+from tests.support.virtual_networks import make_network
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "crds"
 

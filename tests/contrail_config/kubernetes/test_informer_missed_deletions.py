@@ -8,9 +8,9 @@ from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
-from tests.support.kept_in_cluster import BLOCK_KIND, NETWORK_KIND, given_addresses
-from tests.support.networks import allocate_one, make_network, new_owner
+from tests.support.recorded_reflector import eventually
+from tests.support.stored_objects import BLOCK_KIND, NETWORK_KIND, given_addresses
+from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 
 @pytest.fixture

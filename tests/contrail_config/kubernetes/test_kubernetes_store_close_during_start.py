@@ -14,8 +14,8 @@ from contrail_config.objects import VirtualNetwork
 from contrail_config.store import WatchStart
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
-from tests.support.networks import allocate_one, make_network
+from tests.support.recorded_reflector import eventually
+from tests.support.virtual_networks import allocate_one, make_network
 
 SOON = 4.0  # seconds; the timeout of the first list is a minute
 

@@ -8,9 +8,9 @@ from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeThrot
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.kept_in_cluster import given_addresses, kept_machines
-from tests.support.machines import make_machine
-from tests.support.networks import allocate_one, make_network, new_owner, start_pod
+from tests.support.stored_objects import given_addresses, kept_machines
+from tests.support.virtual_machines import make_machine
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
 
 @pytest.mark.parametrize(

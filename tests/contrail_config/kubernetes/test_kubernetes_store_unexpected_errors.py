@@ -7,8 +7,8 @@ from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.kubernetes.watcher import Watcher
 from tests.contrail_config.kubernetes.managers import OpenManager
-from tests.support.machines import make_machine
-from tests.support.networks import allocate_one, make_network
+from tests.support.virtual_machines import make_machine
+from tests.support.virtual_networks import allocate_one, make_network
 
 
 class BugError(Exception):

@@ -6,7 +6,7 @@ import pytest
 from contrail_config.kube.object_cache import Added, Deleted, Listed, Modified
 from contrail_config.kubernetes.kinds import FullMetadata, VirtualNetworkObject
 from contrail_config.kubernetes.network_cache import NetworkCache
-from tests.support.networks import make_network
+from tests.support.virtual_networks import make_network
 
 NETWORK = make_network(vni=1)
 

@@ -10,9 +10,9 @@ from contrail_config.objects import interface_uuid, virtual_machine_name
 from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses
-from tests.support.machines import make_machine
-from tests.support.networks import allocate_one, make_network, new_owner, start_pod
+from tests.support.stored_objects import MACHINE_KIND, given_addresses
+from tests.support.virtual_machines import make_machine
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
 
 async def caches(manager: KubernetesStore, server: FakeApiServer, uuid: str, interfaces: list[str]) -> bool:

@@ -12,8 +12,8 @@ from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.kubernetes.managers import Contention, OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.kept_in_cluster import NETWORK_KIND
-from tests.support.networks import allocate_one, make_network, new_owner
+from tests.support.stored_objects import NETWORK_KIND
+from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 
 def proposal(name: str, *, vni: int) -> dict[str, Any]:

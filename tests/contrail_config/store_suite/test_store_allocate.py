@@ -7,8 +7,8 @@ import pytest
 from contrail_config.errors import AddressUnavailableError, ExhaustedError, NotFoundError
 from contrail_config.objects import InterfaceAddress
 from contrail_config.store import Store
-from tests.support.networks import allocate_one, make_network, new_owner, request, start_pod
 from tests.support.stores import OpenStore
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, request, start_pod
 
 
 async def test_an_address_has_prefix_length_gateway_and_dns_of_its_family(store: Store) -> None:

@@ -10,8 +10,8 @@ from contrail_config.errors import AddressUnavailableError, ExhaustedError, Stor
 from contrail_config.objects import InterfaceAddress, VirtualNetwork, interface_uuid
 from contrail_config.store import DEFAULT_HOLD, AddressRequest
 from tests.contrail_config.store_machine import StoreMachine, check
-from tests.support.networks import make_network
 from tests.support.stores import StoreFactory
+from tests.support.virtual_networks import make_network
 
 OWNERS = [interface_uuid("pod", index) for index in range(9)]
 NETWORKS = [make_network("small", "10.1.0.0/29", "fd00:1::/126"), make_network("two", "10.2.0.0/30", "10.2.9.0/31")]

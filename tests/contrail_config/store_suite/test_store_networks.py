@@ -6,8 +6,8 @@ import pytest
 from contrail_config.errors import ConflictError, InUseError, NotFoundError, StoreError
 from contrail_config.objects import Route, Subnet
 from contrail_config.store import Store
-from tests.support.networks import allocate_one, make_network, new_owner, request, start_pod
 from tests.support.stores import OpenStore
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, request, start_pod
 
 
 async def test_a_network_is_stored_completely(store: Store, open_store: OpenStore) -> None:

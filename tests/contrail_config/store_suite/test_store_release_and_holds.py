@@ -5,9 +5,9 @@ import pytest
 from contrail_config.errors import AddressUnavailableError, ExhaustedError
 from contrail_config.objects import VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, Store
-from tests.support.clock import FakeClock
-from tests.support.networks import allocate_one, make_network, new_owner, start_pod
+from tests.support.fake_clock import FakeClock
 from tests.support.stores import OpenStore
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
 
 @pytest.fixture

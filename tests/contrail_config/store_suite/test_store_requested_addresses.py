@@ -5,8 +5,8 @@ import pytest
 from contrail_config.errors import AddressUnavailableError
 from contrail_config.objects import VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, Store
-from tests.support.clock import FakeClock
-from tests.support.networks import allocate_one, make_network, new_owner, request
+from tests.support.fake_clock import FakeClock
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, request
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 
 from contrail_config.objects import VirtualNetwork
 from contrail_config.store import Change, ChangeType, Store, WatchStart
-from tests.support.networks import allocate_one, make_network, new_owner, request, start_pod
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, request, start_pod
 
 
 async def retire(store: Store, network: VirtualNetwork) -> VirtualNetwork:

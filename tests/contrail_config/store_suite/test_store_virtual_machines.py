@@ -6,9 +6,9 @@ import pytest
 from contrail_config.errors import ConflictError, NotFoundError
 from contrail_config.objects import DefaultGateway, InterfaceAddress, Route
 from contrail_config.store import Store
-from tests.support.machines import make_machine
-from tests.support.networks import interface_in, make_network, new_owner
 from tests.support.stores import OpenStore
+from tests.support.virtual_machines import make_machine
+from tests.support.virtual_networks import interface_in, make_network, new_owner
 
 
 async def test_a_virtual_machine_is_stored_completely(store: Store, open_store: OpenStore) -> None:

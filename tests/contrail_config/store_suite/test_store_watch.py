@@ -8,9 +8,9 @@ import pytest
 
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Change, ChangeType, Store, WatchStart
-from tests.support.machines import make_machine
-from tests.support.networks import make_network
 from tests.support.stores import OpenStore
+from tests.support.virtual_machines import make_machine
+from tests.support.virtual_networks import make_network
 
 VirtualMachines = AsyncIterator[Change[VirtualMachine]]
 SYNCED: Change[VirtualMachine] = Change(ChangeType.SYNCED, None)

@@ -22,8 +22,8 @@ from manager.decoding import Condition, ConditionStatus, ConditionType
 from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.wire import NADS, PODS, STATUS_KEY, Presence
 from tests.e2e.kubernetes.users import Users
-from tests.support.following import QUICK, follow
 from tests.support.real_apiserver.server import ApiServer
+from tests.support.recorded_reflector import QUICK, follow
 
 DEADLINE = 30.0
 RULES = "rbac.authorization.k8s.io/v1"

@@ -3,9 +3,9 @@
 from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
-from tests.support.blocks_on_the_wire import taken
-from tests.support.networks import make_network, start_pod
+from tests.support.address_blocks import taken
 from tests.support.real_apiserver.server import ApiServer
+from tests.support.virtual_networks import make_network, start_pod
 
 
 async def test_a_block_that_was_changed_has_no_managed_fields(api_server: ApiServer, client: KubeClient) -> None:

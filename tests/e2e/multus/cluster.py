@@ -16,7 +16,7 @@ from contrail_config.objects import VirtualMachineInterface
 from manager.kubernetes.wire import STATUS_KEY
 from manager.parsing.nad_network import CIDR_KEY
 from manager.parsing.networks import NETWORKS_KEY
-from tests.support.blocks_on_the_wire import taken
+from tests.support.address_blocks import taken
 from tests.support.cluster_processes import ManagerProcess
 from tests.support.real_apiserver.server import ApiServer
 

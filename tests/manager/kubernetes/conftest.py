@@ -17,7 +17,7 @@ from manager.kubernetes import process
 from manager.kubernetes.cluster import join_cluster
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
-from tests.support.following import DEADLINE, eventually
+from tests.support.recorded_reflector import DEADLINE, eventually
 from tests.support.recorded_source import RecordedSource, follow_source
 
 Follow = Callable[..., Awaitable[RecordedSource]]

@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from contrail_config.objects import VirtualMachine, VirtualNetwork
 from tests.support.cluster_objects import NADS, NETWORKS_KEY, ClusterObjects, holds_interfaces
+from tests.support.crashable_manager import ManagerLife
 from tests.support.fake_apiserver.kinds import PODS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
-from tests.support.manager_life import ManagerLife
 
 PODS_NAMED = ["p0", "p1", "p2", "p3"]
 NADS_NAMED = {"net-a": "10.1.0.0/16", "net-b": "10.2.0.0/24,fd00:2::/64", "tiny": "10.3.0.0/28"}

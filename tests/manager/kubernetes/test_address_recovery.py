@@ -6,8 +6,8 @@ from contrail_config.objects import VirtualMachine
 from tests.manager.kubernetes.conftest import Managed
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
-from tests.support.kept_in_cluster import BLOCK_KIND, NETWORK_KIND, given_addresses, kept_machines
+from tests.support.recorded_reflector import eventually
+from tests.support.stored_objects import BLOCK_KIND, NETWORK_KIND, given_addresses, kept_machines
 
 
 async def served(objects: ClusterObjects, server: FakeApiServer, name: str) -> VirtualMachine:

@@ -21,7 +21,7 @@ from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.kinds import BUILT_IN
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.writes import merge
-from tests.support.following import DEADLINE, eventually
+from tests.support.recorded_reflector import DEADLINE, eventually
 
 LEASES = next(kind for kind in BUILT_IN if kind.plural == "leases")
 WRITES = ("create", "update", "patch", "delete")

@@ -14,7 +14,7 @@ from manager.configuration import ManagerConfiguration
 from manager.kubernetes.cluster import Cluster, join_cluster
 from manager.kubernetes.wire import PODS
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
-from tests.support.fast_loop import run_fast
+from tests.support.fast_event_loop import run_fast
 
 MAY_NOT = 'User "manager" cannot patch resource "pods/status" in API group "" in the namespace "blue"'
 STARTING = "pods are not tried yet"

@@ -21,9 +21,9 @@ from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.kinds import NAMESPACES
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.writes import find
-from tests.support.following import DEADLINE, QUICK, eventually
-from tests.support.kept_in_cluster import MACHINE_KIND, kept_machines
-from tests.support.machines import make_machine
+from tests.support.recorded_reflector import DEADLINE, QUICK, eventually
+from tests.support.stored_objects import MACHINE_KIND, kept_machines
+from tests.support.virtual_machines import make_machine
 
 QUIET = ("leases", "customresourcedefinitions", "events", "addressblocks", "pods")
 """Repeated requests, and those that follow from pods alone."""

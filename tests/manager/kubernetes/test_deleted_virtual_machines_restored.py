@@ -10,8 +10,8 @@ from tests.manager.kubernetes.conftest import Managed
 from tests.support.cluster_objects import NETWORKS_KEY, ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.writes import create
-from tests.support.following import eventually
-from tests.support.kept_in_cluster import (
+from tests.support.recorded_reflector import eventually
+from tests.support.stored_objects import (
     BLOCK_KIND,
     MACHINE_KIND,
     given_addresses,

@@ -12,10 +12,10 @@ from contrail_config.objects import Event, EventType
 from manager.events import about_pod
 from manager.kubernetes.event_log import KubernetesEventLog
 from manager.kubernetes.token_bucket import TokenBucket
-from tests.support.clock import FakeClock
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.kinds import BUILT_IN
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_clock import FakeClock
 from tests.support.pods import make_pod
 
 EVENTS = next(kind for kind in BUILT_IN if kind.plural == "events")

@@ -11,11 +11,11 @@ from contrail_config.kubernetes.node_reports import NodeReports
 from contrail_config.objects import interface_uuid
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
 from tests.manager.kubernetes.conftest import Managed
-from tests.support import blocks_on_the_wire
+from tests.support import address_blocks
 from tests.support.cluster_objects import NO_SANDBOX, ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
-from tests.support.kept_in_cluster import BLOCK_KIND, MACHINE_KIND, given_addresses, kept_machines
+from tests.support.recorded_reflector import eventually
+from tests.support.stored_objects import BLOCK_KIND, MACHINE_KIND, given_addresses, kept_machines
 
 LONG, SHORT = pytest.approx(UNPLUGGED_HOLD, abs=5), pytest.approx(DEFAULT_HOLD, abs=5)
 
@@ -32,7 +32,7 @@ async def unplugged(node: NodeReports, uid: str) -> None:
 
 def hold(server: FakeApiServer, uid: str) -> float | None:
     """Seconds from its release for which the address of the pod's only interface is held; None if it is not."""
-    return blocks_on_the_wire.hold(server.storage.objects(BLOCK_KIND).values(), interface_uuid(uid, 0))
+    return address_blocks.hold(server.storage.objects(BLOCK_KIND).values(), interface_uuid(uid, 0))
 
 
 async def started(objects: ClusterObjects, server: FakeApiServer, name: str = "web-0") -> str:

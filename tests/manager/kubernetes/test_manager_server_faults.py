@@ -11,11 +11,11 @@ import pytest
 from contrail_config.kube.configuration.load import load_client_config
 from tests.support.address_auditor import AddressAuditor
 from tests.support.cluster_objects import ClusterObjects
+from tests.support.crashable_manager import ManagerLife
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
-from tests.support.following import eventually
-from tests.support.kept_in_cluster import given_addresses, kept_machines
-from tests.support.manager_life import ManagerLife
+from tests.support.recorded_reflector import eventually
+from tests.support.stored_objects import given_addresses, kept_machines
 
 LARGE = "x" * 2_000_000
 NETWORKS = "net-a,net-b,net-a"

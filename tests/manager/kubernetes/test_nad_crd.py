@@ -14,7 +14,7 @@ from tests.support.fake_apiserver.kinds import CRDS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
 from tests.support.fake_apiserver.writes import create, delete
-from tests.support.following import eventually
+from tests.support.recorded_reflector import eventually
 
 ESTABLISHED = {"conditions": [{"type": "Established", "status": "True"}]}
 

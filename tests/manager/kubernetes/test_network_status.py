@@ -19,7 +19,7 @@ from contrail_config.objects import (
     interface_uuid,
 )
 from manager.kubernetes.network_status import network_status
-from tests.support.patience import PATIENT
+from tests.support.hypothesis_settings import PATIENT
 
 NETWORK = ("default-domain", "k8s-default", "k8s-default-pod-network")
 UID = "0e5f1bb4-7a41-4d8e-b0d5-9c1c3f2a6d94"

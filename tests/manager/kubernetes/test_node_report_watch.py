@@ -11,10 +11,10 @@ from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import CONTRAIL_NODES, GROUP, VERSION, NodeReport
 from contrail_config.kubernetes.node_reports import NodeReports
 from manager.kubernetes.node_report_watch import STALE_AFTER, NodeReportWatch
-from tests.support.clock import FakeClock
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import DEADLINE, QUICK, News, eventually
+from tests.support.fake_clock import FakeClock
+from tests.support.recorded_reflector import DEADLINE, QUICK, News, eventually
 
 NODE_KIND = Kind(
     GROUP, VERSION, CONTRAIL_NODES.kind, CONTRAIL_NODES.plural, namespaced=False, custom=True, blind_updates=False

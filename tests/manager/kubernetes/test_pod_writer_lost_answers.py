@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.cluster_objects import ClusterObjects
+from tests.support.crashable_manager import ManagerLife
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
-from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses, kept_machines, kept_networks, machine_history
-from tests.support.manager_life import ManagerLife
+from tests.support.recorded_reflector import eventually
+from tests.support.stored_objects import MACHINE_KIND, given_addresses, kept_machines, kept_networks, machine_history
 
 
 @pytest.fixture

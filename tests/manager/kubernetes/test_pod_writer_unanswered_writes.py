@@ -9,14 +9,14 @@ from aiohttp import web
 
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.client_config import ClientConfig
-from tests.support import manager_life
+from tests.support import crashable_manager
 from tests.support.cluster_objects import ClusterObjects
-from tests.support.fake_apiserver.places import Place
+from tests.support.crashable_manager import ManagerLife
+from tests.support.fake_apiserver.request_targets import Place
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
-from tests.support.following import eventually
-from tests.support.kept_in_cluster import BLOCK_KIND, given_addresses, kept_machines
-from tests.support.manager_life import ManagerLife
+from tests.support.recorded_reflector import eventually
+from tests.support.stored_objects import BLOCK_KIND, given_addresses, kept_machines
 
 
 class Hanging(FakeApiServer):
@@ -47,7 +47,7 @@ async def life(server: Hanging, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     def connect_with_short_deadline(access: ClientConfig) -> contextlib.AbstractAsyncContextManager[KubeClient]:
         return connect(access, deadline=0.5)
 
-    monkeypatch.setattr(manager_life, "connect", connect_with_short_deadline)
+    monkeypatch.setattr(crashable_manager, "connect", connect_with_short_deadline)
     life = ManagerLife(server)
     await life.start()
     await eventually(lambda: not life.manager.readiness())

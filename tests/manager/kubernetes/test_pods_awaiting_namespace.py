@@ -5,13 +5,13 @@ import pytest
 from manager.source import Applied, Gone, Namespace, Pod, SourceEvent
 from tests.manager.kubernetes.conftest import Follow, Managed
 from tests.support.cluster_objects import ClusterObjects
-from tests.support.fake_apiserver.failures import StatusError
 from tests.support.fake_apiserver.kinds import NAMESPACES, Kind
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
-from tests.support.kept_in_cluster import kept_machines
+from tests.support.fake_apiserver.status_errors import StatusError
 from tests.support.pods import reference
+from tests.support.recorded_reflector import eventually
 from tests.support.recorded_source import RecordedSource
+from tests.support.stored_objects import kept_machines
 
 NETWORK_KEY = "opencontrail.org/network"
 LABEL = {"metadata": {"annotations": {"k8s.v1.cni.cncf.io/networks": "net-a"}}}

@@ -11,7 +11,7 @@ from tests.support.cluster_objects import ClusterObjects
 from tests.support.cluster_processes import ManagerProcess, plain_kubeconfig
 from tests.support.fake_apiserver.kinds import BUILT_IN
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
+from tests.support.recorded_reflector import eventually
 
 LEASES = next(kind for kind in BUILT_IN if kind.plural == "leases")
 SIGTERM_GRACE = 5.0

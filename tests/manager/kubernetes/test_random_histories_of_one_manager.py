@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine, VirtualNetwork
 from tests.manager.kubernetes.histories import ClusterHistory
-from tests.support.manager_life import ManagerLife
+from tests.support.crashable_manager import ManagerLife
 
 
 class WithEmbeddedStore(ClusterHistory):

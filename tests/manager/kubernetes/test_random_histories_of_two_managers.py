@@ -13,9 +13,9 @@ from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 from contrail_config.objects import VirtualMachine, VirtualNetwork
 from tests.manager.kubernetes.histories import PODS_NAMED, TURNS, ClusterHistory
 from tests.support.address_auditor import AddressAuditor
-from tests.support.fast_loop import FastLoop
-from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses, kept_machines, kept_networks
-from tests.support.manager_life import ManagerLife
+from tests.support.crashable_manager import ManagerLife
+from tests.support.fast_event_loop import FastLoop
+from tests.support.stored_objects import MACHINE_KIND, given_addresses, kept_machines, kept_networks
 
 
 class WithKubernetesStore(ClusterHistory):

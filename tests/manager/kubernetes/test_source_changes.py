@@ -6,7 +6,7 @@ from tests.manager.kubernetes.conftest import Follow
 from tests.support.cluster_objects import CIDR_KEY, ClusterObjects
 from tests.support.fake_apiserver.kinds import PODS
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
+from tests.support.recorded_reflector import eventually
 from tests.support.recorded_source import RecordedSource
 
 

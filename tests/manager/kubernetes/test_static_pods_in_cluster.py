@@ -11,8 +11,8 @@ from manager.controller import static_pods
 from tests.manager.kubernetes.conftest import Managed
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
-from tests.support.kept_in_cluster import MACHINE_KIND, given_addresses, kept_machines, machine_history
+from tests.support.recorded_reflector import eventually
+from tests.support.stored_objects import MACHINE_KIND, given_addresses, kept_machines, machine_history
 
 HASH = "0123456789abcdef0123456789abcdef"
 ANNOTATIONS = {"kubernetes.io/config.hash": HASH, "kubernetes.io/config.mirror": HASH}

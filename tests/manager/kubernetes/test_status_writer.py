@@ -18,8 +18,8 @@ from manager.kubernetes.wire import PodObject
 from tests.support.cluster_objects import STATUS_KEY, ClusterObjects
 from tests.support.fake_apiserver.kinds import PODS, Kind
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
-from tests.support.machines import make_machine
+from tests.support.recorded_reflector import eventually
+from tests.support.virtual_machines import make_machine
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Token bucket: a rate limit that permits bursts."""
 
 from manager.kubernetes.token_bucket import TokenBucket
-from tests.support.clock import FakeClock
+from tests.support.fake_clock import FakeClock
 
 
 def test_a_burst_is_permitted_then_the_rate_applies() -> None:

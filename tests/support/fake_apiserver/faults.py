@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from tests.support.fake_apiserver.failures import StatusError, conflict
 from tests.support.fake_apiserver.kinds import Kind
+from tests.support.fake_apiserver.status_errors import StatusError, conflict
 
 _CHANGES = ("update", "patch", "delete")
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tests.support.fake_apiserver.failures import bad_request
+from tests.support.fake_apiserver.status_errors import bad_request
 
 Object = dict[str, Any]
 Matches = Callable[[Object], bool]

@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from tests.support.fake_apiserver.answers import answer
-from tests.support.fake_apiserver.failures import StatusError, UnknownPathError, bad_request, expired
 from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.kinds import CRDS, NAMESPACES, Kind, kinds_of
-from tests.support.fake_apiserver.places import Place, find_place, find_verb
-from tests.support.fake_apiserver.reads import Lists
+from tests.support.fake_apiserver.lists import Lists
+from tests.support.fake_apiserver.request_targets import Place, find_place, find_verb
+from tests.support.fake_apiserver.responses import answer
 from tests.support.fake_apiserver.selectors import Matches, selector
+from tests.support.fake_apiserver.status_errors import StatusError, UnknownPathError, bad_request, expired
 from tests.support.fake_apiserver.storage import Object, Storage
-from tests.support.fake_apiserver.watching import Watch, WatchRequest
+from tests.support.fake_apiserver.watches import Watch, WatchRequest
 from tests.support.fake_apiserver.writes import create, delete, find, patch, replace
 
 _LARGEST_BODY = 16 * 1024 * 1024

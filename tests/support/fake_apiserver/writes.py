@@ -5,8 +5,8 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.support.fake_apiserver.failures import already_exists, bad_request, conflict, invalid, not_found
 from tests.support.fake_apiserver.kinds import NAMESPACES, PODS, Kind
+from tests.support.fake_apiserver.status_errors import already_exists, bad_request, conflict, invalid, not_found
 from tests.support.fake_apiserver.storage import Object, Storage
 
 _GRACE = 30

@@ -7,7 +7,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.support.ports import free_port
+from tests.support.free_port import free_port
 from tests.support.real_apiserver.process import ServerProcess
 
 _ALL = "/registry/"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.support.ports import free_port
+from tests.support.free_port import free_port
 from tests.support.real_apiserver.etcd import Etcd
 from tests.support.real_apiserver.process import ServerProcess
 

@@ -7,7 +7,7 @@ import msgspec
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.leader_election import LEASES, LeaderElection, LeaseTimings
 from contrail_config.kube.resource import Metadata, Resource
-from tests.support.following import eventually
+from tests.support.recorded_reflector import eventually
 
 QUICK = LeaseTimings(duration=3.0, renew_deadline=2.0, retry_period=0.1)
 

@@ -6,7 +6,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
-from tests.support.following import follow
+from tests.support.recorded_reflector import follow
 
 
 async def test_existing_objects_and_changes_are_yielded(client: KubeClient, config_maps: ConfigMaps) -> None:

@@ -15,7 +15,7 @@ from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig
 from tests.contrail_config.kube.tls import server_context
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import DEADLINE, eventually
+from tests.support.recorded_reflector import DEADLINE, eventually
 
 
 async def watch_for_a_moment(client: KubeClient) -> None:

@@ -14,7 +14,7 @@ from contrail_config.kube.reflector import Reflector
 from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig, ask_by
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import QUICK, eventually, follow
+from tests.support.recorded_reflector import QUICK, eventually, follow
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig, a
 from tests.contrail_config.kube.tls import data, path, text
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
+from tests.support.recorded_reflector import eventually
 
 
 async def test_the_token_is_sent(

@@ -27,7 +27,7 @@ from tests.contrail_config.kube.configuration.commands import (
 )
 from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import eventually
+from tests.support.recorded_reflector import eventually
 
 IMPATIENT = LeaseTimings(duration=3.0, renew_deadline=0.4, retry_period=0.05)
 

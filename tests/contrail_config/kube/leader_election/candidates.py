@@ -12,7 +12,7 @@ from contrail_config.kube.leader_election import LeaderElection, Leadership
 from tests.support.fake_apiserver.kinds import LEASES
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.fake_apiserver.storage import Object
-from tests.support.fast_loop import run_fast
+from tests.support.fast_event_loop import run_fast
 
 NAME = "manager"
 DEADLINE = 60.0

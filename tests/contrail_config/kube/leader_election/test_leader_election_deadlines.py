@@ -14,7 +14,7 @@ from tests.contrail_config.kube.leader_election.candidates import NAME, Setup, m
 from tests.support.config_maps import ConfigMaps
 from tests.support.fake_apiserver.kinds import LEASES
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
-from tests.support.fast_loop import jump, run_fast
+from tests.support.fast_event_loop import jump, run_fast
 
 RENEW_DEADLINE = 10.0
 RETRY = 2.0

@@ -7,10 +7,10 @@ import pytest
 from aiohttp import web
 
 from tests.contrail_config.kube.leader_election.candidates import DEADLINE, Setup, with_setup, within
-from tests.support.fake_apiserver.places import Place
+from tests.support.fake_apiserver.request_targets import Place
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
-from tests.support.fast_loop import run_fast
+from tests.support.fast_event_loop import run_fast
 
 RETRY = 2.0
 

@@ -7,7 +7,7 @@ import pytest
 
 from contrail_config.kube.rate_limited_warning import INTERVAL, RateLimitedWarning
 from tests.contrail_config.kube.leader_election.candidates import Setup, with_setup, within
-from tests.support.fast_loop import run_fast
+from tests.support.fast_event_loop import run_fast
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from contrail_config.kube.object_cache import ObjectCache
 from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kube.watch import WatchEvent, WatchType
 from tests.support.config_maps import ConfigMap, LabelledMetadata
-from tests.support.following import Replay
-from tests.support.patience import PATIENT
+from tests.support.hypothesis_settings import PATIENT
+from tests.support.recorded_reflector import Replay
 
 Event = WatchEvent[ConfigMap]
 

@@ -10,8 +10,8 @@ from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
-from tests.support.fast_loop import run_fast
-from tests.support.following import eventually, follow
+from tests.support.fast_event_loop import run_fast
+from tests.support.recorded_reflector import eventually, follow
 
 FIRST = 0.01
 TIMINGS = ReflectorTimings(first_pause=FIRST)

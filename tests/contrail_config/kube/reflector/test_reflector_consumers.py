@@ -6,7 +6,7 @@ from contrail_config.kube.reflector import Reflector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import QUICK, follow
+from tests.support.recorded_reflector import QUICK, follow
 
 
 async def read_one_by_one(reflector: Reflector[ConfigMap], count: int) -> list[Change[ConfigMap]]:

@@ -7,7 +7,7 @@ from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import Followed, eventually, follow
+from tests.support.recorded_reflector import Followed, eventually, follow
 
 AT_ONCE = ReflectorTimings(first_pause=0.0, longest_pause=0.0, short_watch=0.0)
 TOLD = [("Added", "a"), ("Modified", "a"), ("Deleted", "a")]

@@ -8,9 +8,9 @@ from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.custom_kinds import DEFINITIONS, definition_of, new_gadgets
 from tests.support.fake_apiserver import kinds
-from tests.support.fake_apiserver.failures import StatusError
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import QUICK, eventually, follow
+from tests.support.fake_apiserver.status_errors import StatusError
+from tests.support.recorded_reflector import QUICK, eventually, follow
 
 
 @pytest.mark.parametrize("as_status", [False, True])

@@ -11,7 +11,7 @@ from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import QUICK, eventually, follow
+from tests.support.recorded_reflector import QUICK, eventually, follow
 
 
 async def test_all_objects_are_yielded_and_then_listed(client: KubeClient, config_maps: ConfigMaps) -> None:

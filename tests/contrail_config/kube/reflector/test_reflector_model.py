@@ -19,9 +19,9 @@ from contrail_config.kube.object_cache import Key
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver import kinds
-from tests.support.fake_apiserver.failures import StatusError
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import Followed, eventually, follow
+from tests.support.fake_apiserver.status_errors import StatusError
+from tests.support.recorded_reflector import Followed, eventually, follow
 
 DEADLINE = 20.0
 TIMINGS = ReflectorTimings(first_pause=0.001, longest_pause=0.01, silence=0.1, short_watch=0.0, page_length=3)

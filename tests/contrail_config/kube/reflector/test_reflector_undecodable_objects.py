@@ -7,7 +7,7 @@ from contrail_config.kube.reflector import Reflector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import QUICK, eventually, follow
+from tests.support.recorded_reflector import QUICK, eventually, follow
 
 WRONG = {"key": ["no", "text"]}
 

@@ -11,7 +11,7 @@ from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.following import QUICK, eventually, follow
+from tests.support.recorded_reflector import QUICK, eventually, follow
 
 
 async def test_changes_are_yielded_as_they_arrive(client: KubeClient, config_maps: ConfigMaps) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
-from tests.support.applied import MANIFESTS, apply, documents
+from tests.support.applied_manifests import MANIFESTS, apply, documents
 from tests.support.pods import OWN_CONFIG
 from tests.support.real_apiserver.server import ApiServer
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.e2e.kubernetes.deployed.cluster import NAMESPACE, Cluster, Tenant, until
-from tests.support.applied import MANIFESTS, apply, documents
+from tests.support.applied_manifests import MANIFESTS, apply, documents
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
 from tests.support.served_process import ServedProcess
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.kubernetes.deployed.cluster import Cluster
-from tests.support.applied import MANIFESTS, apply, collection, documents
+from tests.support.applied_manifests import MANIFESTS, apply, collection, documents
 
 DOCUMENTS = documents(MANIFESTS)
 

@@ -9,7 +9,7 @@ import pytest
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD
 from tests.e2e.kubernetes.deployed.cluster import GROUP, Cluster, Object, Tenant, until
 from tests.e2e.kubernetes.deployed.runtime import Runtime
-from tests.support import blocks_on_the_wire
+from tests.support import address_blocks
 from tests.support.cluster_processes import AgentProcess
 from tests.support.netns import Netns
 from tests.support.plugin import PodSandbox
@@ -24,7 +24,7 @@ def reports(cluster: Cluster) -> dict[str, Object]:
 
 def hold(cluster: Cluster, interface: str) -> float | None:
     """For how many seconds an interface's address is held back, since its end or since that became known."""
-    return blocks_on_the_wire.hold(cluster.items(f"{GROUP}/addressblocks"), interface)
+    return address_blocks.hold(cluster.items(f"{GROUP}/addressblocks"), interface)
 
 
 def test_each_agent_says_who_it_is(cluster: Cluster, agents: Agents) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.e2e.kubernetes.deployed.cluster import GROUP, Cluster, Tenant, addresses, until
 from tests.e2e.kubernetes.deployed.runtime import Runtime
-from tests.support.blocks_on_the_wire import taken
+from tests.support.address_blocks import taken
 from tests.support.cluster_processes import AgentProcess
 from tests.support.netns import Netns
 from tests.support.plugin import PodSandbox

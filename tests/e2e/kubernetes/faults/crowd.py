@@ -14,7 +14,7 @@ from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, VIRTUAL_MACHINES, V
 from contrail_config.objects import VirtualMachine
 from manager.kubernetes.wire import PODS, PodObject
 from tests.e2e.kubernetes.users import Users
-from tests.support.blocks_on_the_wire import taken
+from tests.support.address_blocks import taken
 
 NETWORKS_NAMED = {"left": "10.1.0.0/16", "right": "10.2.0.0/16,fd00:2::/64"}
 NODE = "node-1"

@@ -4,7 +4,7 @@ import msgspec
 
 from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, GROUP, VERSION, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
 from contrail_config.objects import VirtualMachine, VirtualNetwork
-from tests.support.blocks_on_the_wire import taken
+from tests.support.address_blocks import taken
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object

@@ -17,7 +17,7 @@ from contrail_config.objects import (
     network_uuid,
 )
 from contrail_config.store import AddressRequest, Store
-from tests.support.machines import NODE, make_machine
+from tests.support.virtual_machines import NODE, make_machine
 
 
 def make_network(name: str = "left", *cidrs: str, excluded: tuple[str, ...] = (), **fields: Any) -> VirtualNetwork:

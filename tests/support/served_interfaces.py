@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cni_contrail.interfaces.served import ServedInterface, ServedList, read_list, read_ports
-from tests.support.agents import Vmi, our_item, stock_item, stock_port
+from tests.support.scripted_agents import Vmi, our_item, stock_item, stock_port
 
 
 def served_list(vmis: Sequence[Vmi]) -> ServedList:

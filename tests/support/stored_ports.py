@@ -6,8 +6,8 @@ from typing import Any
 from agent_api.ports.container import ContainerPort, parse_container_ports
 from agent_api.ports.instance import InstancePort, parse_instance_ports
 from agent_api.ports.table import PortTable
-from tests.support.agent import instance_port_of, port_of
-from tests.support.machines import SAMPLE_VM, SAMPLE_VMI
+from tests.support.served_agent import instance_port_of, port_of
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI
 
 
 def container_port(vmi_uuid: str = SAMPLE_VMI, *, vm_uuid: str = SAMPLE_VM, **other: Any) -> ContainerPort:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import msgspec
 from aiohttp import web
 
-from tests.support.fake_apiserver.failures import StatusError
 from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.selectors import Matches
+from tests.support.fake_apiserver.status_errors import StatusError
 from tests.support.fake_apiserver.storage import Object, Record, Storage
 
 _LAST_BOOKMARK = 2.0  # seconds before a watch's time is over

@@ -18,7 +18,7 @@ from agent_api.virtual_machine_watch import WatchedStore
 from contrail_service.listen import ListenAddress
 from contrail_service.pages import status_routes
 from contrail_service.serving import serve_tcp
-from tests.support.machines import NODE
+from tests.support.virtual_machines import NODE
 
 DEADLINE = 10.0  # seconds for any answer
 

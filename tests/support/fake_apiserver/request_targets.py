@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from tests.support.fake_apiserver.failures import StatusError, UnknownPathError
 from tests.support.fake_apiserver.kinds import BUILT_IN, Kind, kinds_of
+from tests.support.fake_apiserver.status_errors import StatusError, UnknownPathError
 from tests.support.fake_apiserver.storage import Object
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

@@ -3,9 +3,9 @@
 import base64
 import json
 
-from tests.support.fake_apiserver.failures import expired
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.selectors import Matches
+from tests.support.fake_apiserver.status_errors import expired
 from tests.support.fake_apiserver.storage import Key, Object, Storage
 
 
