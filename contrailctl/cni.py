@@ -98,8 +98,8 @@ def cni_status(arguments: argparse.Namespace) -> Output:
     runtime.check_versions(network)
     try:
         runtime.status(network)
-    # Errors before the STATUS call (missing plugin, version) are failures of the command.
     except PluginCallError as error:
+        # Other errors (missing plugin, unsupported version) are failures of this command.
         message = " ".join(str(error).split())
         not_ready = NetworkReadiness(network.name, network.version, ready=False, code=error.code, message=message)
         return Output(f"network {network.name} is not ready: {message}", not_ready, status=1)
@@ -166,6 +166,6 @@ def _view(cached: CachedAttachment) -> AttachmentView:
     except ResultError:
         addresses = ()
     attachment = cached.attachment
-    shown = tuple(entry["address"] for entry in addresses)
+    ips = tuple(entry["address"] for entry in addresses)
     gone = attachment.netns != "" and not is_netns(attachment.netns)
-    return AttachmentView(cached.network, str(attachment.key), attachment.netns, gone, shown)
+    return AttachmentView(cached.network, str(attachment.key), attachment.netns, gone, ips)

@@ -27,7 +27,7 @@ def describe_pod(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -
     pod = source.pod(namespace, name)
     # A NAD may have the same namespace and name.
     events = [event for event in source.events(namespace=namespace, name=name) if event.kind == "Pod"]
-    lines = [*_head(pod), *_machine(pod.machine), *_events(events)]
+    lines = [*_head(pod), *_details(pod.machine), *_events(events)]
     return Output("\n".join(lines), {"pod": pod, "events": events})
 
 
@@ -36,7 +36,7 @@ def _of_agent(agent: AgentApi, namespace: str, name: str) -> Output:
     virtual_machine = agent.virtual_machine(namespace, name)
     plugged = {uuid: port.system_name for uuid, port in agent.plugged(virtual_machine).items()}
     pod = PodView(namespace, name, virtual_machine.uuid, virtual_machine.node, PodState.READY, machine=virtual_machine)
-    lines = [*_head(pod), *_machine(virtual_machine, plugged)]
+    lines = [*_head(pod), *_details(virtual_machine, plugged)]
     return Output("\n".join(lines), {"pod": pod, "plugged": plugged})
 
 
@@ -52,7 +52,7 @@ def _head(pod: PodView) -> Iterator[str]:
         yield _field("Message", pod.message)
 
 
-def _machine(virtual_machine: VirtualMachine | None, plugged: dict[str, str] | None = None) -> Iterator[str]:
+def _details(virtual_machine: VirtualMachine | None, plugged: dict[str, str] | None = None) -> Iterator[str]:
     interfaces = virtual_machine.interfaces if virtual_machine else ()
     yield from _section("Default Routes", _default_routes(interfaces))
     yield from _section("Interfaces", _interfaces(interfaces, plugged))
@@ -67,11 +67,11 @@ def _default_routes(interfaces: Sequence[VirtualMachineInterface]) -> Iterator[s
 def _interfaces(interfaces: Sequence[VirtualMachineInterface], plugged: dict[str, str] | None) -> Iterator[str]:
     for index, interface in enumerate(interfaces):
         yield f"{interface_name(index, interface.interface)}:"
-        fields = {**_fields(interface, index), **_port(interface, plugged)}
+        fields = {**_interface_fields(interface, index), **_port_fields(interface, plugged)}
         yield from (f"  {_field(label, value)}" for label, value in fields.items())
 
 
-def _fields(interface: VirtualMachineInterface, index: int) -> dict[str, str]:
+def _interface_fields(interface: VirtualMachineInterface, index: int) -> dict[str, str]:
     default_gw = {"Default-Gw": interface.default_gw.value} if interface.default_gw else {}
     routes = [f"{route.dst} via {route.gw}" if route.gw else route.dst for route in interface.routes]
     return {
@@ -87,7 +87,7 @@ def _fields(interface: VirtualMachineInterface, index: int) -> dict[str, str]:
     }
 
 
-def _port(interface: VirtualMachineInterface, plugged: dict[str, str] | None) -> dict[str, str]:
+def _port_fields(interface: VirtualMachineInterface, plugged: dict[str, str] | None) -> dict[str, str]:
     return {} if plugged is None else {"Host Interface": plugged.get(interface.uuid, "<not plugged>")}
 
 
