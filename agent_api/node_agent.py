@@ -14,14 +14,14 @@ from agent_api.ports.directory import PortDirectory
 from agent_api.ports.stale import STALE_TIMEOUT, DeviceExists, StalePortCleaner, device_exists
 from agent_api.ports.table import PortTable
 from agent_api.virtual_machine_index import VirtualMachineIndex
-from agent_api.virtual_machine_watch import FIRST_PAUSE, VirtualMachineWatch, WatchedStore
+from agent_api.virtual_machine_watch import INITIAL_BACKOFF, VirtualMachineWatch, WatchedStore
 from agent_api.waiters import MAX_WAITING_REQUESTS, Waiters
 
 
 class NodeAgent:
     """Serves the VirtualMachines of `node` and persists ports below `ports_dir`.
 
-    `stale_timeout` and `first_pause` are in seconds; `device_exists` checks for a network device of the host.
+    `stale_timeout` and `initial_backoff` are in seconds; `device_exists` checks for a network device of the host.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class NodeAgent:
         stale_timeout: float = STALE_TIMEOUT,
         max_waiting: int = MAX_WAITING_REQUESTS,
         device_exists: DeviceExists = device_exists,
-        first_pause: float = FIRST_PAUSE,
+        initial_backoff: float = INITIAL_BACKOFF,
     ) -> None:
         self.virtual_machines = VirtualMachineIndex(Waiters(max_waiting=max_waiting))
         self.ports = PortTable(PortDirectory(ports_dir))
@@ -46,7 +46,9 @@ class NodeAgent:
             ports=lambda: len(self.ports),
             waiting=lambda: len(self.virtual_machines.waiters),
         )
-        self._watch = VirtualMachineWatch(store, node=node, index=self.virtual_machines, first_pause=first_pause)
+        self._watch = VirtualMachineWatch(
+            store, node=node, index=self.virtual_machines, initial_backoff=initial_backoff
+        )
 
     async def load_ports(self) -> None:
         """Loads the ports and gateways that an earlier process persisted. Idempotent; `run` calls it if needed.

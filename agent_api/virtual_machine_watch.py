@@ -19,8 +19,8 @@ from contrail_config.store import Change, ChangeType
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 10.0
+INITIAL_BACKOFF = 0.2  # seconds
+MAX_BACKOFF = 10.0
 
 
 class WatchedStore(Protocol):
@@ -36,12 +36,12 @@ class VirtualMachineWatch:
     """Keeps the index in sync with the store; `problem` says why it is out of date, None if it is in sync."""
 
     def __init__(
-        self, store: WatchedStore, *, node: str, index: VirtualMachineIndex, first_pause: float = FIRST_PAUSE
+        self, store: WatchedStore, *, node: str, index: VirtualMachineIndex, initial_backoff: float = INITIAL_BACKOFF
     ) -> None:
         self._store = store
         self._node = node
         self._index = index
-        self._backoff = Backoff(first=2 * first_pause, longest=LONGEST_PAUSE)
+        self._backoff = Backoff(first=initial_backoff, longest=MAX_BACKOFF)
         self.problem: str | None = "virtual machines: not listed yet"
 
     async def run(self) -> None:

@@ -135,7 +135,7 @@ async def test_it_attaches_them_one_by_one_under_a_meta_plugin(
     await wait_for_sync()
     for network, ifname, name in (
         ("default", "eth0", "eth0"),
-        ("left", "net1", "left"),  # the pod's own wish wins always
+        ("left", "net1", "left"),  # the name requested by the pod always wins
         ("right", "eth2", "eth2"),
         ("top", "eth3", "eth3"),
     ):

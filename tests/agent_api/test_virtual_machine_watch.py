@@ -53,7 +53,7 @@ class ScriptedStore:
 async def watched(store: ScriptedStore) -> AsyncIterator[tuple[VirtualMachineIndex, VirtualMachineWatch]]:
     """Watches the store up to its last scripted watch."""
     virtual_machines = VirtualMachineIndex()
-    watch = VirtualMachineWatch(store, node=NODE, index=virtual_machines, first_pause=0.001)
+    watch = VirtualMachineWatch(store, node=NODE, index=virtual_machines, initial_backoff=0.001)
     task = asyncio.create_task(watch.run())
     try:
         async with asyncio.timeout(DEADLINE):
@@ -115,14 +115,14 @@ async def test_a_waiting_request_is_answered_when_the_store_is_back(tmp_path: Pa
     virtual_machine = make_machine()
     store = ScriptedStore(([], StoreUnavailableError("locked")), ([*added(virtual_machine), SYNCED], None))
     async with (
-        serve_agent(store, tmp_path, first_pause=0.001) as served,
+        serve_agent(store, tmp_path, initial_backoff=0.001) as served,
         served.unix.get(f"/vm-cfg/{virtual_machine.name}?wait=5") as answer,
     ):
         assert answer.status == 200
 
 
 async def test_a_closed_store_is_a_readiness_reason(store: SqliteStore, tmp_path: Path) -> None:
-    async with serve_agent(store, tmp_path, first_pause=0.001) as served:
+    async with serve_agent(store, tmp_path, initial_backoff=0.001) as served:
         virtual_machine = make_machine()
         await store.put_virtual_machine(virtual_machine)
         await served.unix.get(f"/vm-cfg/{virtual_machine.name}?wait=5")
@@ -149,4 +149,4 @@ async def test_backoff_doubles_up_to_a_cap_with_jitter(monkeypatch: pytest.Monke
             await VirtualMachineWatch(store, node=NODE, index=VirtualMachineIndex()).run()
     assert all(bound / 2 <= pause <= bound for bound, pause in zip(bounds * 10, pauses, strict=True))
     assert len(set(pauses[:: len(bounds)])) > 1
-    assert virtual_machine_watch.LONGEST_PAUSE == 10.0
+    assert virtual_machine_watch.MAX_BACKOFF == 10.0
