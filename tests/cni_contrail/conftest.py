@@ -13,22 +13,22 @@ from cni_contrail.deadline import Deadline
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon
-from tests.support.scripted_agents import OurAgent, ScriptedAgent, ServePod, StockAgent, Vmi, make_vmis
+from tests.support.scripted_agents import OurAgent, ScriptedAgent, ServePod, Vmi, VrouterAgent, make_vmis
 
 SMALL_DISK = 64 * 1024
 ENTRY_POINT = "entry point"
 DAEMON = "shim and daemon"
 
 by_entry_point = pytest.mark.parametrize("plugin", [ENTRY_POINT], indirect=True)
-"""For what is about a process of its own for each call, or does not call the plugin at all."""
+"""For tests of the entry point's process, and tests that do not call the plugin."""
 
 Attach = Callable[..., PodSandbox]
-"""Attaches a pod of its own sandbox; see the fixture `attach`."""
+"""Attaches a pod with a sandbox of its own; see the fixture `attach`."""
 
 
 @pytest.fixture(autouse=True)
-def no_kept_connections() -> Iterator[None]:
-    """What a test keeps open to its agent is nothing to the next one."""
+def close_idle_connections() -> Iterator[None]:
+    """Closes kept-alive connections to the agent after each test."""
     yield
     idle_connections.close()
 
@@ -57,8 +57,8 @@ def agent(agent_socket: str) -> Iterator[ScriptedAgent]:
 
 
 @pytest.fixture
-def stock_agent(agent_socket: str) -> Iterator[ScriptedAgent]:
-    with StockAgent(agent_socket) as running:
+def vrouter_agent(agent_socket: str) -> Iterator[ScriptedAgent]:
+    with VrouterAgent(agent_socket) as running:
         yield running
 
 
@@ -74,7 +74,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(params=[ENTRY_POINT, DAEMON])
 def plugin(request: pytest.FixtureRequest, node: Netns, tmp_path: Path, agent_socket: str) -> Iterator[Plugin]:
-    """The plugin as it is called in both ways: what holds for one holds for the other."""
+    """The plugin through both callers, which must behave alike."""
     plugin = Plugin(node, tmp_path, agent_socket)
     if request.param == DAEMON:
         plugin.caller = ShimAndDaemon(node, plugin.node_file)
@@ -113,7 +113,7 @@ def attach(plugin: Plugin, make_netns: Callable[[str], Netns]) -> Attach:
 
 
 def until(condition: Callable[[], object]) -> None:
-    """Returns when the condition holds: for what the kernel does later, without telling anybody."""
+    """Polls until the condition holds: for changes of the kernel that cause no event."""
     for _ in Deadline(10).attempts(0.002, 0.05):
         if condition():
             return

@@ -1,4 +1,4 @@
-"""ADD makes everything or leaves nothing: a failure is put into each of its steps in turn."""
+"""ADD creates everything or leaves nothing: each of its steps fails in turn."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def nothing_is_left(plugin: Plugin, sandbox: Netns, agent: ScriptedAgent) -> Cal
     return check
 
 
-def test_the_agent_refuses_the_ports(
+def test_a_rejected_port_is_rolled_back(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
 ) -> None:
     serve_pod(agent, 3)
@@ -34,24 +34,24 @@ def test_the_agent_refuses_the_ports(
     nothing_is_left()
 
 
-def test_the_agent_takes_the_ports_and_its_answer_is_lost(
+def test_a_lost_response_to_the_ports_is_rolled_back(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
 ) -> None:
     serve_pod(agent, 2)
 
-    def take_and_break(seen: Seen) -> Reply | None:
+    def plug_and_drop(seen: Seen) -> Reply | None:
         if seen.method == "POST":
             agent.usual(seen)
             return Reply(503, {"error": "{ restarting }"})
         return None
 
-    agent.before(take_and_break)
+    agent.before(plug_and_drop)
     assert "restarting" in plugin.add(pod).failed(11)
     nothing_is_left()
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])
-def test_the_kernel_refuses_a_part_of_one_interface(
+def test_a_kernel_error_for_one_interface_is_rolled_back(
     agent: ScriptedAgent,
     plugin: Plugin,
     pod: PodSandbox,
@@ -69,7 +69,7 @@ def test_the_kernel_refuses_a_part_of_one_interface(
     nothing_is_left()
 
 
-def test_a_setting_of_the_kernel_cannot_be_written(
+def test_an_unwritable_sysctl_is_rolled_back(
     agent: ScriptedAgent,
     plugin: Plugin,
     pod: PodSandbox,
@@ -84,7 +84,7 @@ def test_a_setting_of_the_kernel_cannot_be_written(
     nothing_is_left()
 
 
-def test_the_state_directory_cannot_be_made(
+def test_without_a_state_directory_nothing_is_created(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
 ) -> None:
     serve_pod(agent)
@@ -92,7 +92,7 @@ def test_the_state_directory_cannot_be_made(
     nothing_is_left()
 
 
-def test_the_record_cannot_be_written(
+def test_without_a_record_nothing_is_created(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, sandbox: Netns
 ) -> None:
     serve_pod(agent)
@@ -112,7 +112,7 @@ def test_the_record_cannot_be_written(
         ({"annotations": ["{index:1/2}", "{default-gw:both}"]}, "default-gw"),
     ],
 )
-def test_the_agent_answers_nonsense_about_one_of_several(
+def test_an_invalid_interface_in_the_list_creates_nothing(
     agent: ScriptedAgent,
     plugin: Plugin,
     pod: PodSandbox,
@@ -136,7 +136,7 @@ def test_the_agent_answers_nonsense_about_one_of_several(
     nothing_is_left()
 
 
-def test_the_version_cannot_express_the_result(
+def test_a_result_without_a_form_in_the_version_creates_nothing(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
 ) -> None:
     serve_pod(agent, 2, change=lambda vmi: replace(vmi, subnets=()))
@@ -144,7 +144,7 @@ def test_the_version_cannot_express_the_result(
     nothing_is_left()
 
 
-def test_an_ipv6_address_on_a_link_that_can_have_none(
+def test_an_ipv6_address_with_a_too_small_mtu_is_rolled_back(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
 ) -> None:
     serve_pod(agent, change=lambda vmi: replace(vmi, mtu=1000, subnets=(Subnet("fd00::5", 64),)))
@@ -152,7 +152,7 @@ def test_an_ipv6_address_on_a_link_that_can_have_none(
     nothing_is_left()
 
 
-def test_a_failed_add_can_be_followed_by_a_good_one(
+def test_add_succeeds_after_a_failed_add(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 2)
@@ -165,7 +165,7 @@ def test_a_failed_add_can_be_followed_by_a_good_one(
     assert agent.owners() == {vmi.uuid: pod.container for vmi in vmis}
 
 
-def test_macvlan_is_not_supported_yet(
+def test_macvlan_is_rejected(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
 ) -> None:
     serve_pod(agent)
@@ -175,7 +175,7 @@ def test_macvlan_is_not_supported_yet(
     nothing_is_left()
 
 
-def test_the_callers_standard_output_holds_one_document_or_nothing(
+def test_standard_output_holds_one_document_or_nothing(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     serve_pod(agent)

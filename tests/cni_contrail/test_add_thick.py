@@ -1,4 +1,4 @@
-"""Thick mode: one ADD makes every interface of the pod, as the agent serves them."""
+"""Thick mode: one ADD creates all interfaces of the pod as served by the agent."""
 
 import json
 from collections.abc import Callable
@@ -13,19 +13,19 @@ from tests.support.scripted_agents import ScriptedAgent, ServePod, Subnet, Vmi
 
 
 def addresses(sandbox: Netns, link: str) -> list[str]:
-    """Global addresses of a link as CIDRs."""
+    """Returns the global addresses of a link as CIDRs."""
     [found] = json.loads(sandbox.ip("-json", "address", "show", "dev", link))
     return [f"{each['local']}/{each['prefixlen']}" for each in found["addr_info"] if each["scope"] == "global"]
 
 
 def link(namespace: Netns, name: str) -> Any:
-    """What the kernel says of a link."""
+    """Returns the kernel's description of a link."""
     [found] = json.loads(namespace.ip("-json", "-details", "link", "show", "dev", name))
     return found
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_every_interface_is_made_in_the_order_of_the_indexes(
+def test_all_interfaces_are_created_in_index_order(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod, count: int
 ) -> None:
     vmis = serve_pod(agent, count)
@@ -39,7 +39,7 @@ def test_every_interface_is_made_in_the_order_of_the_indexes(
     assert len(plugin.node.links()) == count
 
 
-def test_the_result_tells_of_the_primary_only(
+def test_the_result_contains_only_the_primary_interface(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 3)
@@ -49,7 +49,7 @@ def test_the_result_tells_of_the_primary_only(
     assert result["interfaces"][1]["mac"] == vmis[0].mac
 
 
-def test_host_ends_are_up_and_say_whose_they_are(
+def test_host_ends_are_up_and_have_an_alias(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 2)
@@ -64,7 +64,7 @@ def test_host_ends_are_up_and_say_whose_they_are(
         assert (found["operstate"], found["mtu"]) == ("UP", vmi.mtu)
 
 
-def test_the_agent_is_told_of_all_ports_in_one_request(
+def test_all_ports_are_plugged_in_one_request(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 3)
@@ -84,7 +84,7 @@ def test_the_agent_is_told_of_all_ports_in_one_request(
         }
 
 
-def test_the_agent_is_asked_for_this_very_pod(
+def test_the_list_is_requested_by_name_and_uid(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     serve_pod(agent)
@@ -104,7 +104,7 @@ def test_the_last_of_two_equal_arguments_counts(
     plugin.call(environment, json.dumps(plugin.config())).succeeded()
 
 
-def test_a_runtime_without_pods_gets_what_bears_the_containers_id(
+def test_without_a_pod_the_container_id_is_its_name(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent)
@@ -121,7 +121,7 @@ def test_a_runtime_without_pods_gets_what_bears_the_containers_id(
 @pytest.mark.parametrize(
     ("key", "value"), [("K8S_POD_NAME", "a/../b"), ("K8S_POD_NAMESPACE", ".."), ("K8S_POD_UID", "a?b")]
 )
-def test_names_that_would_lead_elsewhere_are_refused(
+def test_invalid_characters_in_names_are_rejected(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, key: str, value: str
 ) -> None:
     environment = plugin.environment("ADD", pod, CNI_ARGS=f"{pod.args};{key}={value}")
@@ -132,7 +132,7 @@ def test_names_that_would_lead_elsewhere_are_refused(
 
 
 @pytest.mark.parametrize("element", ["K8S_POD_NAMESPACE", " MAC "])
-def test_an_argument_without_a_value_is_refused_by_its_name_but_not_by_del(
+def test_an_argument_without_a_value_is_rejected_except_by_del(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, element: str
 ) -> None:
     serve_pod(agent)
@@ -147,7 +147,7 @@ def test_an_argument_without_a_value_is_refused_by_its_name_but_not_by_del(
     assert (plugin.node.links(), agent.ports) == ([], {})
 
 
-def test_routes_of_the_network_are_made_and_told(
+def test_routes_of_the_network_are_created_and_in_the_result(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     routes = (
@@ -164,7 +164,7 @@ def test_routes_of_the_network_are_made_and_told(
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_one_family_alone_is_enough(
+def test_one_family_is_enough(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod, family: int
 ) -> None:
     def keep(vmi: Vmi) -> Vmi:
@@ -176,7 +176,7 @@ def test_one_family_alone_is_enough(
     assert [":" in each for each in addresses(sandbox, "eth1")] == [family == 6]
 
 
-def test_an_ipv6_address_serves_at_once(
+def test_an_ipv6_address_is_usable_at_once(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     serve_pod(agent)
@@ -184,7 +184,7 @@ def test_an_ipv6_address_serves_at_once(
     assert "tentative" not in sandbox.ip("-6", "address", "show", "scope", "global")
 
 
-def test_the_settings_mtu_is_for_agents_that_tell_none(
+def test_the_mtu_setting_applies_if_the_agent_serves_none(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     serve_pod(agent)
@@ -192,10 +192,10 @@ def test_the_settings_mtu_is_for_agents_that_tell_none(
     assert link(sandbox, "eth0")["mtu"] == 1400
 
 
-def test_requests_and_answers_go_over_tcp_too(
+def test_the_agent_can_be_reached_over_tcp(
     agent: ScriptedAgent, plugin: Plugin, node: Netns, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
-    """Through a relay in the node's namespace, where the plugin finds the agent on 127.0.0.1."""
+    """Through a relay in the node's namespace, so that the plugin reaches the agent at 127.0.0.1."""
     import socket
     import threading
 
@@ -222,7 +222,7 @@ def test_requests_and_answers_go_over_tcp_too(
         listener.close()
 
 
-def test_two_pods_of_one_node_do_not_meet(
+def test_two_pods_of_one_node_do_not_conflict(
     agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns], serve_pod: ServePod, pod: PodSandbox
 ) -> None:
     from tests.support.scripted_agents import make_vmis
@@ -238,7 +238,7 @@ def test_two_pods_of_one_node_do_not_meet(
     assert set(agent.owners().values()) == {other.container}
 
 
-def test_an_address_without_a_subnets_gateway_has_none_in_the_result(
+def test_an_address_without_a_gateway_has_none_in_the_result(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     serve_pod(agent, change=lambda vmi: replace(vmi, subnets=(Subnet("10.1.0.5", 24),)))

@@ -1,4 +1,4 @@
-"""CHECK: good after ADD, and each damage has a message of its own."""
+"""CHECK succeeds after ADD, and has a message for each difference."""
 
 import json
 from collections.abc import Callable
@@ -26,33 +26,35 @@ def vmis(agent: ScriptedAgent, pod: PodSandbox, serve_pod: ServePod) -> list[Vmi
 
 @pytest.fixture
 def result(plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]) -> Any:
-    """What ADD answered."""
+    """The result of ADD."""
     return plugin.add(pod).succeeded().document
 
 
-def test_it_is_good_right_after_add_and_says_nothing(plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+def test_check_succeeds_after_add_without_output(plugin: Plugin, pod: PodSandbox, result: Any) -> None:
     outcome = plugin.check(pod, previous=result).succeeded()
     assert outcome.stdout == ""
 
 
 @pytest.mark.parametrize("version", ["0.4.0", "1.0.0", "1.1.0"])
-def test_every_version_that_has_it(plugin: Plugin, pod: PodSandbox, vmis: list[Vmi], version: str) -> None:
+def test_check_works_in_every_version_that_has_it(
+    plugin: Plugin, pod: PodSandbox, vmis: list[Vmi], version: str
+) -> None:
     result = plugin.add(pod, version=version).succeeded().document
     plugin.check(pod, previous=result, version=version).succeeded()
 
 
-def test_no_agent_is_needed(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+def test_check_needs_no_agent(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
     agent.stop()
     plugin.check(pod, previous=result).succeeded()
 
 
-def test_nothing_is_changed_by_it(plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
+def test_check_changes_nothing(plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
     before = (plugin.files(), sandbox.ip("address"), sandbox.ip("route"), plugin.node.ip("link"))
     plugin.check(pod, previous=result).succeeded()
     assert (plugin.files(), sandbox.ip("address"), sandbox.ip("route"), plugin.node.ip("link")) == before
 
 
-def test_a_delegated_attachment_is_checked_by_itself(
+def test_a_delegated_attachment_is_checked_on_its_own(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi]
 ) -> None:
     config: dict[str, Any] = {"settings": {"mode": "delegated"}}
@@ -101,7 +103,7 @@ DAMAGES: dict[str, tuple[Damage, list[str]]] = {
 
 
 @pytest.mark.parametrize(("damage", "words"), DAMAGES.values(), ids=DAMAGES)
-def test_each_damage_is_named(
+def test_each_difference_is_named(
     plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any, damage: Damage, words: list[str]
 ) -> None:
     damage(sandbox, plugin.node)
@@ -110,7 +112,7 @@ def test_each_damage_is_named(
         assert word in message
 
 
-def test_several_damages_are_all_named(plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
+def test_all_differences_are_named(plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
     sandbox.ip("address", "del", "10.1.0.5/24", "dev", "eth0")
     sandbox.ip("link", "delete", "eth1")
     message = plugin.check(pod, previous=result).failed(105)
@@ -119,7 +121,7 @@ def test_several_damages_are_all_named(plugin: Plugin, pod: PodSandbox, sandbox:
 
 
 class TestAfterALaterPluginOfTheChain:
-    """What the chain's result says goes over what we made."""
+    """The chain's result takes precedence over what ADD created."""
 
     def changed(self, plugin: Plugin, pod: PodSandbox, result: Any, **interface: Any) -> Outcome:
         host_end, sandbox_end = result["interfaces"]
@@ -134,14 +136,14 @@ class TestAfterALaterPluginOfTheChain:
         sandbox.ip("link", "set", "eth0", "mtu", "1300")
         plugin.check(pod, previous=result).succeeded()
 
-    def test_a_default_route_that_it_took_away_is_not_missed(
+    def test_a_removed_default_route_is_tolerated(
         self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any
     ) -> None:
         sandbox.ip("route", "del", "default")
         left = [route for route in result["routes"] if route["dst"] != "0.0.0.0/0"]
         plugin.check(pod, previous={**result, "routes": left}).succeeded()
 
-    def test_more_addresses_routes_and_links_are_its_own_matter(
+    def test_additional_addresses_routes_and_links_are_tolerated(
         self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any
     ) -> None:
         sandbox.ip("address", "add", "192.0.2.5/24", "dev", "eth0")
@@ -150,38 +152,38 @@ class TestAfterALaterPluginOfTheChain:
         plugin.check(pod, previous=result).succeeded()
 
 
-class TestWhatIsNotThere:
-    def test_prev_result_is_needed(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+class TestMissing:
+    def test_check_requires_prev_result(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
         message = plugin.call(plugin.environment("CHECK", pod), json.dumps(plugin.config())).failed(7)
         assert "prevResult" in message
 
-    def test_a_container_of_which_nothing_is_known(self, plugin: Plugin, pod: PodSandbox) -> None:
-        """The runtime need not clean up after it."""
+    def test_an_unknown_container(self, plugin: Plugin, pod: PodSandbox) -> None:
+        """Code 3: the runtime need not clean up."""
         assert pod.container in plugin.check(pod, previous={}).failed(3)
         assert plugin.files() == []
         assert not plugin.state_dir.exists()
 
-    def test_one_that_upstreams_plugin_attached(self, plugin: Plugin, pod: PodSandbox) -> None:
-        """It must be cleaned up after, so it is not unknown."""
+    def test_a_container_attached_by_the_upstream_plugin(self, plugin: Plugin, pod: PodSandbox) -> None:
+        """Not code 3: it must be cleaned up."""
         file = plugin.config_dir / pod.machine_name / "x"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps({"vm-id": pod.container}))
         assert "record not found" in plugin.check(pod, previous={}).failed(105)
 
-    def test_one_whose_record_is_damaged(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+    def test_a_damaged_record(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
         path = plugin.record_path(pod)
         path.write_bytes(b"")
         assert str(path) in plugin.check(pod, previous=result).failed(106)
         assert path.exists()
 
-    def test_one_of_another_name(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+    def test_an_unknown_attachment_of_a_known_container(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
         assert "eth7" in plugin.check(pod, "eth7", previous=result).failed(105)
 
-    def test_one_whose_add_did_not_end(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+    def test_an_attachment_whose_add_did_not_finish(self, plugin: Plugin, pod: PodSandbox, result: Any) -> None:
         path = plugin.record_path(pod)
         path.write_text(json.dumps({**json.loads(path.read_text()), "finished": False}))
         assert "ADD did not finish" in plugin.check(pod, previous=result).failed(105)
 
-    def test_a_sandbox_that_is_gone(self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
+    def test_a_missing_sandbox(self, plugin: Plugin, pod: PodSandbox, sandbox: Netns, result: Any) -> None:
         sandbox.delete()
         assert pod.netns in plugin.check(pod, previous=result).failed(4)

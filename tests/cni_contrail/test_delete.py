@@ -1,4 +1,4 @@
-"""DEL: in whatever circumstances, what the attachment had is gone, and nothing else is."""
+"""DEL removes everything of the attachment, in any circumstances, and nothing else."""
 
 import fcntl
 import json
@@ -24,21 +24,21 @@ def attached(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: S
     return pod
 
 
-def nothing_is_left(plugin: Plugin, agent: ScriptedAgent) -> bool:
+def is_clean(plugin: Plugin, agent: ScriptedAgent) -> bool:
     return (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
 
-def test_all_interfaces_go(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns) -> None:
+def test_all_interfaces_are_removed(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns) -> None:
     outcome = plugin.delete(attached).succeeded()
     assert outcome.stdout == ""
-    assert nothing_is_left(plugin, agent)
+    assert is_clean(plugin, agent)
     assert sandbox.links() == []
     [told] = agent.asked("DELETE")
     assert (told.path, told.query) == (f"/vm/{attached.uid}", {"vm-id": attached.container})
     assert not os.path.exists(plugin.state_dir / attached.container)
 
 
-def test_a_delegated_interface_goes_alone(
+def test_a_delegated_interface_is_removed_alone(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 3)
@@ -49,52 +49,48 @@ def test_a_delegated_interface_goes_alone(
     [told] = agent.asked("DELETE")
     assert told.path == f"/vm/{pod.uid}/{vmis[1].uuid}"
     plugin.delete(pod, "net2", name="net-2").succeeded()
-    assert nothing_is_left(plugin, agent)
+    assert is_clean(plugin, agent)
 
 
-def test_twice_and_again_is_the_same(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
+def test_del_is_idempotent(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
     for _ in range(3):
         plugin.delete(attached).succeeded()
-    assert nothing_is_left(plugin, agent)
+    assert is_clean(plugin, agent)
     assert len(agent.asked("DELETE")) == 1
 
 
 @pytest.mark.parametrize("netns", ["", "/run/netns/not-there", "/etc/hostname"])
-def test_the_sandbox_need_not_be_named_rightly(
-    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, netns: str
-) -> None:
+def test_the_sandbox_path_may_be_wrong(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, netns: str) -> None:
     plugin.delete(attached, netns=netns).succeeded()
-    assert nothing_is_left(plugin, agent)
+    assert is_clean(plugin, agent)
 
 
 def test_the_sandbox_may_be_gone(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns) -> None:
     sandbox.delete()
     plugin.delete(attached).succeeded()
-    assert nothing_is_left(plugin, agent)
+    assert is_clean(plugin, agent)
 
 
-def test_nobody_need_say_what_add_answered(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
+def test_prev_result_is_not_needed(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
     for previous in (None, {"cniVersion": "0.4.0"}, "garbage", {"interfaces": 5}):
         plugin.delete(attached, prevResult=previous).succeeded()
-    assert nothing_is_left(plugin, agent)
+    assert is_clean(plugin, agent)
 
 
-def test_of_what_was_never_added_succeeds(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
+def test_del_without_an_add_succeeds(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
     plugin.delete(pod).succeeded()
     assert plugin.files() == []
     assert agent.seen == []
     assert not plugin.state_dir.exists()
 
 
-def test_a_link_that_is_gone_already_is_no_error(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
+def test_a_missing_link_is_no_error(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
     plugin.node.ip("link", "delete", plugin.node.links()[1])
     plugin.delete(attached).succeeded()
-    assert nothing_is_left(plugin, agent)
+    assert is_clean(plugin, agent)
 
 
-def test_a_link_that_somebody_else_made_of_the_name_stays(
-    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin
-) -> None:
+def test_a_foreign_link_of_the_same_name_is_kept(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
     name = plugin.node.links()[0]
     plugin.node.ip("link", "delete", name)
     plugin.node.ip("link", "add", name, "type", "veth", "peer", "name", "other")
@@ -108,7 +104,7 @@ def test_a_link_that_somebody_else_made_of_the_name_stays(
 def test_a_newer_container_of_the_same_pod_is_not_touched(
     attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
 ) -> None:
-    """kubelet makes a new sandbox first and has the old one deleted afterwards."""
+    """kubelet creates a new sandbox before it deletes the old one."""
     netns = make_netns("pod")
     newer = PodSandbox(netns.path, name=attached.name, uid=attached.uid)
     plugin.add(newer).succeeded()
@@ -120,7 +116,7 @@ def test_a_newer_container_of_the_same_pod_is_not_touched(
     assert len(agent.ports) == 3
 
 
-def test_a_pod_made_again_under_its_name_is_not_touched(
+def test_a_recreated_pod_of_the_same_name_is_not_touched(
     attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
 ) -> None:
     again = PodSandbox(make_netns("pod").path, name=attached.name)
@@ -131,10 +127,10 @@ def test_a_pod_made_again_under_its_name_is_not_touched(
     assert set(agent.owners().values()) == {again.container}
 
 
-def test_a_container_that_another_call_holds_is_for_later(
+def test_a_locked_container_times_out_with_code_11(
     attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Through the function, with less patience than the ten seconds of a process."""
+    """Calls the function, with a shorter timeout than the ten seconds of a process."""
     monkeypatch.setattr("cni_contrail.commands.request.LOCK_TIMEOUT", 0.2)
     held = os.open(plugin.state_dir / attached.container, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
@@ -149,13 +145,13 @@ def test_a_container_that_another_call_holds_is_for_later(
     threading.Timer(0.05, os.close, [held]).start()
     with plugin.node.inside():
         assert respond(environment, lambda: config).status == 0
-    assert nothing_is_left(plugin, agent)
+    assert is_clean(plugin, agent)
 
 
-def test_an_add_that_waits_for_the_agent_is_not_waited_for_and_does_not_come_after(
+def test_del_does_not_wait_for_a_waiting_add_which_then_fails(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
-    """The runtime gave up on the ADD without killing it."""
+    """The runtime has given up on the ADD without killing it."""
     came = threading.Event()
     agent.before(lambda seen: came.set())
     settings = {"poll-timeout": 3, "poll-retries": 20}
@@ -167,11 +163,11 @@ def test_an_add_that_waits_for_the_agent_is_not_waited_for_and_does_not_come_aft
     stdout, _ = adding.communicate(timeout=20)
     assert json.loads(stdout)["code"] == 11
     assert "deleted" in json.loads(stdout)["msg"]
-    assert nothing_is_left(plugin, agent)
+    assert is_clean(plugin, agent)
     assert sandbox.links() == []
 
 
-def test_an_add_that_waits_does_not_take_the_place_of_a_later_one(
+def test_a_waiting_add_does_not_replace_a_later_one(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     came = threading.Event()
@@ -192,21 +188,21 @@ def test_an_add_that_waits_does_not_take_the_place_of_a_later_one(
 
 
 class TestWhenTheKernelKeepsALink:
-    """Through the function, with a kernel that refuses."""
+    """Calls the function, with a kernel that fails."""
 
     @pytest.fixture(autouse=True)
     def kernel(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def refuse(_: object) -> list[str]:
+        def fail(_: object) -> list[str]:
             raise KernelError("delete link tapx", 16, "Device or resource busy")
 
-        monkeypatch.setattr("cni_contrail.commands.detach.remove_links", refuse)
+        monkeypatch.setattr("cni_contrail.commands.detach.remove_links", fail)
 
     def respond(self, plugin: Plugin, pod: PodSandbox, command: str) -> Any:
         environment = {**plugin.environment(command, pod), "CONTRAIL_CNI_CONFIG": str(plugin.node_file)}
         with plugin.node.inside():
             return json.loads(respond(environment, lambda: json.dumps(plugin.config()).encode()).output)
 
-    def test_del_says_so_and_can_be_called_again(
+    def test_del_reports_it_and_can_be_retried(
         self, agent: ScriptedAgent, plugin: Plugin, attached: PodSandbox, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         answer = self.respond(plugin, attached, "DEL")
@@ -215,7 +211,7 @@ class TestWhenTheKernelKeepsALink:
         assert len(agent.ports) == 3
         monkeypatch.undo()
         plugin.delete(attached).succeeded()
-        assert nothing_is_left(plugin, agent)
+        assert is_clean(plugin, agent)
 
     def test_a_failed_add_leaves_its_record_to_del(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
@@ -226,10 +222,10 @@ class TestWhenTheKernelKeepsALink:
         assert len(plugin.node.links()) == 2
         assert len(plugin.files()) == 1
         plugin.delete(pod).succeeded()
-        assert nothing_is_left(plugin, agent)
+        assert is_clean(plugin, agent)
 
 
-def test_settings_that_no_add_accepts_do_not_keep_a_sandbox(
+def test_del_succeeds_with_settings_that_add_rejects(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     serve_pod(agent)
@@ -239,13 +235,13 @@ def test_settings_that_no_add_accepts_do_not_keep_a_sandbox(
         plugin.delete(pod, settings=settings).succeeded()
     plugin.add(pod).succeeded()
     plugin.delete(pod, settings={"state-dir": "/elsewhere"}).succeeded()
-    assert nothing_is_left(plugin, agent)
+    assert is_clean(plugin, agent)
 
 
 class TestWithoutTheAgent:
-    """The agent is told later; the sandbox goes now."""
+    """The agent is notified later; the sandbox is removed now."""
 
-    def test_links_and_record_go_and_the_agent_is_told_by_a_later_call(
+    def test_links_and_record_are_removed_and_a_later_call_notifies_the_agent(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
     ) -> None:
         agent.stop()
@@ -261,7 +257,7 @@ class TestWithoutTheAgent:
         assert set(agent.owners().values()) == {other.container}
         assert not (plugin.state_dir / ".pending").exists()
 
-    def test_an_agent_that_hangs_is_waited_for_two_seconds(
+    def test_a_hanging_agent_times_out_after_two_seconds(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin
     ) -> None:
         came = agent.stall("DELETE")
@@ -270,13 +266,15 @@ class TestWithoutTheAgent:
         assert plugin.node.links() == []
         assert len(plugin.files()) == 1
 
-    def test_a_refusal_is_logged_and_not_kept(self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
+    def test_a_rejected_notification_is_logged_and_dropped(
+        self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin
+    ) -> None:
         agent.refuse("DELETE", status=404, text="Unknown Request")
         outcome = plugin.delete(attached).succeeded()
         assert "Unknown Request" in outcome.stderr
         assert plugin.files() == []
 
-    def test_what_is_told_late_never_takes_a_newer_containers_port(
+    def test_a_late_notification_never_unplugs_a_newer_containers_port(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
     ) -> None:
         agent.stop()
@@ -287,7 +285,7 @@ class TestWithoutTheAgent:
         assert len(agent.asked("DELETE")) == 1
         assert set(agent.owners().values()) == {newer.container}
 
-    def test_a_container_that_is_attached_again_is_not_told_of_as_gone(
+    def test_attaching_again_discards_the_pending_notification(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin
     ) -> None:
         agent.stop()
@@ -297,4 +295,4 @@ class TestWithoutTheAgent:
         assert agent.asked("DELETE") == []
         assert len(agent.ports) == 3
         plugin.delete(attached).succeeded()
-        assert nothing_is_left(plugin, agent)
+        assert is_clean(plugin, agent)

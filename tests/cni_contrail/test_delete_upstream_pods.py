@@ -1,4 +1,4 @@
-"""Pods that upstream's plugin made before ours took its place: DEL finds them by upstream's files alone."""
+"""Pods attached by the upstream plugin before this one replaced it: DEL finds them by upstream's port files."""
 
 import json
 import uuid
@@ -11,8 +11,8 @@ from tests.support.plugin import Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent
 
 
-def upstream_attaches(plugin: Plugin, pod: PodSandbox, sandbox: Netns, ifname: str) -> Path:
-    """What upstream's plugin leaves of one interface: a link without alias, and a file."""
+def attach_as_upstream(plugin: Plugin, pod: PodSandbox, sandbox: Netns, ifname: str) -> Path:
+    """Creates what the upstream plugin leaves per interface: a link without alias, and a port file."""
     tap = "tap" + f"{ifname}-{pod.uid}"[:11]
     plugin.node.ip("link", "add", tap, "type", "veth", "peer", "name", ifname, "netns", sandbox.name)
     port = {
@@ -32,66 +32,66 @@ def upstream_attaches(plugin: Plugin, pod: PodSandbox, sandbox: Netns, ifname: s
     return file
 
 
-def test_all_of_the_container_goes_with_its_files(
-    stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
+def test_all_interfaces_and_files_of_the_container_are_removed(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
 ) -> None:
     for ifname in ("eth0", "eth1", "interface12"):
-        upstream_attaches(plugin, pod, sandbox, ifname)
+        attach_as_upstream(plugin, pod, sandbox, ifname)
     plugin.delete(pod).succeeded()
     assert (plugin.node.links(), sandbox.links(), plugin.files()) == ([], [], [])
     assert not (plugin.config_dir / pod.machine_name).exists()
-    [told] = stock_agent.asked("DELETE")
+    [told] = vrouter_agent.asked("DELETE")
     assert told.path == f"/vm/{pod.uid}"
 
 
-def test_another_containers_files_stay(
-    stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
+def test_files_of_another_container_are_kept(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
 ) -> None:
-    upstream_attaches(plugin, pod, sandbox, "eth0")
+    attach_as_upstream(plugin, pod, sandbox, "eth0")
     newer = PodSandbox(pod.netns, name=pod.name)
-    upstream_attaches(plugin, newer, sandbox, "eth9")
+    attach_as_upstream(plugin, newer, sandbox, "eth9")
     plugin.delete(pod).succeeded()
     assert len(plugin.node.links()) == 1
     assert len(plugin.files()) == 1
-    assert stock_agent.asked("DELETE") == []
+    assert vrouter_agent.asked("DELETE") == []
     plugin.delete(PodSandbox(pod.netns, name=pod.name)).succeeded()
     assert len(plugin.files()) == 1
 
 
-def test_of_a_delegated_network_its_interface_goes_alone(
-    stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
+def test_del_of_a_delegated_network_removes_only_its_interface(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
 ) -> None:
     for ifname in ("eth0", "net1", "oddname"):
-        upstream_attaches(plugin, pod, sandbox, ifname)
+        attach_as_upstream(plugin, pod, sandbox, ifname)
     plugin.delete(pod, "net1", name="net-a", settings={"mode": "delegated"}).succeeded()
     assert sorted(sandbox.links()) == ["eth0", "oddname"]
     plugin.delete(pod, "eth0", settings={"mode": "delegated"}).succeeded()
     assert (plugin.node.links(), plugin.files()) == ([], [])
-    assert len(stock_agent.asked("DELETE")) == 1
+    assert len(vrouter_agent.asked("DELETE")) == 1
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '"x"'])
-def test_a_file_that_upstream_was_killed_over_is_left(
-    stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, content: str
+def test_an_incomplete_port_file_is_kept(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, content: str
 ) -> None:
-    upstream_attaches(plugin, pod, sandbox, "eth0").write_text(content)
+    attach_as_upstream(plugin, pod, sandbox, "eth0").write_text(content)
     (plugin.config_dir / pod.machine_name / "folder").mkdir()
     plugin.delete(pod).succeeded()
     assert len(plugin.files()) == 1
 
 
-def test_a_link_of_that_name_that_bears_an_alias_is_not_upstreams(
-    stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
+def test_a_link_with_an_alias_is_kept(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
 ) -> None:
-    upstream_attaches(plugin, pod, sandbox, "eth0")
+    attach_as_upstream(plugin, pod, sandbox, "eth0")
     [tap] = plugin.node.links()
     plugin.node.ip("link", "set", tap, "alias", "somebody's")
     plugin.delete(pod).succeeded()
     assert plugin.node.links() == [tap]
 
 
-def test_the_agent_need_not_be_there(plugin: Plugin, pod: PodSandbox, sandbox: Netns) -> None:
-    upstream_attaches(plugin, pod, sandbox, "eth0")
+def test_no_agent_is_needed(plugin: Plugin, pod: PodSandbox, sandbox: Netns) -> None:
+    attach_as_upstream(plugin, pod, sandbox, "eth0")
     plugin.delete(pod).succeeded()
     assert plugin.node.links() == []
     [kept] = plugin.files()

@@ -1,4 +1,4 @@
-"""The ways in which the plugin and the daemon are started."""
+"""Entry points of the plugin and the daemon."""
 
 import json
 import subprocess
@@ -17,21 +17,21 @@ SCRIPTS = Path(sys.executable).parent
     [COMMAND, [str(SCRIPTS / "contrail-k8s-cni")], [sys.executable, "-m", "cni_contrail"]],
     ids=["file", "script", "module"],
 )
-def test_each_starts_the_plugin(command: list[str]) -> None:
+def test_each_entry_point_starts_the_plugin(command: list[str]) -> None:
     done = subprocess.run(command, env={"CNI_COMMAND": "VERSION"}, capture_output=True, text=True, timeout=20)
     assert done.returncode == 0
     assert json.loads(done.stdout)["cniVersion"] == "1.1.0"
     assert done.stderr == ""
 
 
-def test_a_failure_is_the_exit_status_of_each() -> None:
+def test_each_entry_point_fails_with_the_exit_status() -> None:
     for command in (COMMAND, [str(SCRIPTS / "contrail-k8s-cni")]):
         done = subprocess.run(command, env={"CNI_COMMAND": "ADD"}, capture_output=True, text=True, timeout=20)
         assert done.returncode == 1
         assert json.loads(done.stdout)["code"] == 4
 
 
-def test_the_daemon_refuses_a_configuration_in_one_line(tmp_path: Path) -> None:
+def test_the_daemon_rejects_a_configuration_in_one_line(tmp_path: Path) -> None:
     file = tmp_path / "cnid.yaml"
     file.write_text("sockett: /run/cni.sock\n")
     command = [str(SCRIPTS / "contrail-cnid"), "--config", str(file)]
@@ -40,7 +40,7 @@ def test_the_daemon_refuses_a_configuration_in_one_line(tmp_path: Path) -> None:
     assert done.stderr == f'contrail-cnid: {file}: unknown key sockett with value "/run/cni.sock"\n'
 
 
-def test_the_daemon_is_for_root_alone() -> None:
+def test_the_daemon_requires_root() -> None:
     program = (
         "import os, sys\n"
         "from cni_contrail.daemon.cli import main\n"
@@ -53,7 +53,7 @@ def test_the_daemon_is_for_root_alone() -> None:
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])
-def test_the_daemon_tells_of_itself_without_being_started(option: str) -> None:
+def test_the_daemon_prints_help_and_version(option: str) -> None:
     done = subprocess.run([str(SCRIPTS / "contrail-cnid"), option], capture_output=True, text=True, timeout=20)
     assert (done.returncode, done.stderr) == (0, "")
     assert "contrail" in done.stdout

@@ -1,4 +1,4 @@
-"""GC frees exactly what the runtime does not name as valid in its network, and spares what is still being made."""
+"""GC detaches exactly the attachments of its network that are not valid, and keeps those whose ADD still runs."""
 
 import fcntl
 import json
@@ -19,8 +19,8 @@ def links_of(plugin: Plugin, *pods: PodSandbox) -> list[str]:
     return sorted(each["plan"]["host_name"] for record in records for each in record["interfaces"])
 
 
-class TestWhatIsValid:
-    def test_everything_else_is_freed(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
+class TestValidAttachments:
+    def test_all_other_attachments_are_detached(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
         stays, _goes, _goes_too = (attach(agent, name, interfaces=3) for name in ("a", "b", "c"))
         assert plugin.gc([stays]).succeeded().stdout == ""
         assert sorted(plugin.node.links()) == links_of(plugin, stays)
@@ -28,24 +28,24 @@ class TestWhatIsValid:
         assert set(agent.owners().values()) == {stays.container}
 
     @pytest.mark.parametrize("nothing", [[], None])
-    def test_an_empty_list_and_null_are_nothing(
+    def test_an_empty_list_and_null_mean_none(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, nothing: Any
     ) -> None:
         attach(agent, "a", interfaces=2)
         plugin.gc([], **{"cni.dev/valid-attachments": nothing, "cni.dev/attachments": nothing}).succeeded()
         assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
-    def test_without_a_list_nothing_is_freed_and_it_is_an_error(
+    def test_without_a_list_nothing_is_detached_and_gc_fails(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
     ) -> None:
-        """As `cnitool gc` calls."""
+        """As called by `cnitool gc`."""
         attach(agent, "a")
         environment = {"CNI_COMMAND": "GC", "CNI_PATH": "/opt/cni/bin"}
         config = json.dumps(plugin.config(version="1.1.0"))
         assert "cni.dev/valid-attachments" in plugin.call(environment, config).failed(7)
         assert len(plugin.node.links()) == 1
 
-    def test_the_deprecated_list_will_do(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
+    def test_the_deprecated_key_is_accepted(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
         stays = attach(agent, "a")
         attach(agent, "b")
         environment = {"CNI_COMMAND": "GC", "CNI_PATH": "/opt/cni/bin"}
@@ -56,7 +56,7 @@ class TestWhatIsValid:
     @pytest.mark.parametrize(
         "wrong", ["x", {}, 5, [5], [{}], [{"containerID": "c"}], [{"containerID": "c", "ifname": 5}], [None]]
     )
-    def test_a_list_that_is_none_is_refused_and_nothing_is_freed(
+    def test_a_malformed_list_is_rejected_and_nothing_is_detached(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, wrong: Any
     ) -> None:
         attach(agent, "a")
@@ -64,14 +64,14 @@ class TestWhatIsValid:
         assert message.startswith("cni.dev/valid-attachments must ")
         assert len(plugin.node.links()) == 1
 
-    def test_an_attachment_is_named_by_container_and_interface(
+    def test_an_attachment_is_matched_by_container_and_interface(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
     ) -> None:
         pod = attach(agent, "a", settings={"mode": "delegated"})
         plugin.gc([(pod, "eth1")]).succeeded()
         assert plugin.node.links() == []
 
-    def test_container_ids_of_any_length_are_told_apart(
+    def test_container_ids_of_any_length_are_distinguished(
         self, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
     ) -> None:
         pods = [PodSandbox(make_netns("pod").path, name=end, container="c" * 150 + end) for end in "ab"]
@@ -84,9 +84,9 @@ class TestWhatIsValid:
         assert plugin.files() == []
 
 
-class TestWhatIsSpared:
-    def test_attachments_to_other_networks(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
-        """Several attachments of one container, each to a network of its own: GC is of one network."""
+class TestKept:
+    def test_attachments_of_other_networks(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
+        """Several attachments of one container, each of its own network: GC applies to one network."""
         agent.serve(pod.machine_name, make_vmis(3, uid=pod.uid))
         delegated = {"mode": "delegated"}
         plugin.add(pod, settings=delegated).succeeded()
@@ -97,7 +97,7 @@ class TestWhatIsSpared:
         assert len(agent.ports) == 2
         plugin.add(pod, "net1", name="net-1").succeeded()  # its claim was freed
 
-    def test_an_add_that_waits_for_the_agent_however_long(
+    def test_an_add_that_waits_for_the_agent(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         settings = {"poll-timeout": 3, "poll-retries": 20}
@@ -112,7 +112,7 @@ class TestWhatIsSpared:
         assert adding.returncode == 0
         assert sandbox.links() == ["eth0", "eth1"]
 
-    def test_an_add_that_tells_the_agent(
+    def test_an_add_that_plugs_its_ports(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, 2)
@@ -128,7 +128,7 @@ class TestWhatIsSpared:
         assert sandbox.links() == ["eth0", "eth1"]
         assert len(agent.ports) == 2
 
-    def test_but_not_one_that_was_killed_however_young(
+    def test_a_killed_add_is_not_kept(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, 2)
@@ -141,7 +141,7 @@ class TestWhatIsSpared:
         plugin.gc([]).succeeded()
         assert (plugin.node.links(), plugin.files()) == ([], [])
 
-    def test_an_attachment_that_another_call_is_at(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
+    def test_an_attachment_locked_by_another_call(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
         pod = attach(agent, "a")
         held = os.open(plugin.state_dir / pod.container, os.O_RDONLY)
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -151,20 +151,18 @@ class TestWhatIsSpared:
             os.close(held)
         assert len(plugin.node.links()) == 1
 
-    def test_what_a_runtime_in_another_network_namespace_attached(
+    def test_attachments_made_from_another_network_namespace(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, make_netns: Callable[[str], Netns]
     ) -> None:
-        """Two nodes in namespaces of one machine that share a state directory."""
+        """Two nodes in network namespaces of one host that share a state directory."""
         attach(agent, "a")
         other = Plugin(make_netns("node"), plugin.folder, agent.socket_path)
         other.gc([]).succeeded()
         assert len(plugin.node.links()) == 1
         assert len(plugin.files()) == 1
 
-    def test_a_record_that_does_not_tell_its_network(
-        self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
-    ) -> None:
-        """Of the version before: its DEL frees it."""
+    def test_a_record_without_its_network(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
+        """DEL removes it."""
         pod = attach(agent, "a")
         record = {**plugin.record(pod), "version": 1}
         del record["network"], record["host_netns"]
@@ -174,8 +172,8 @@ class TestWhatIsSpared:
         plugin.delete(pod).succeeded()
         assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
-    def test_what_upstreams_plugin_made(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
-        """Its files do not tell the network, and its taps bear no mark: their DEL takes them down."""
+    def test_interfaces_of_the_upstream_plugin(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
+        """Its files do not name the network, and its taps have no alias: DEL removes them."""
         tap = "tapeth0-" + pod.uid[:6]
         plugin.node.ip("link", "add", tap, "type", "veth", "peer", "name", "other")
         file = plugin.config_dir / pod.machine_name / "x"
@@ -189,7 +187,7 @@ class TestWhatIsSpared:
 
 
 class TestErrors:
-    def test_it_goes_on_after_them_and_tells_them_all(
+    def test_gc_continues_after_errors_and_reports_all(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
     ) -> None:
         damaged = [attach(agent, name) for name in ("a", "b")]
@@ -201,7 +199,7 @@ class TestErrors:
         assert len(plugin.node.links()) == 2
         assert set(agent.owners().values()) == {pod.container for pod in damaged}
 
-    def test_a_damaged_record_of_a_valid_attachment_is_none(
+    def test_a_damaged_record_of_a_valid_attachment_is_no_error(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
     ) -> None:
         pod = attach(agent, "a")
@@ -209,7 +207,7 @@ class TestErrors:
         plugin.gc([pod]).succeeded()
         assert plugin.record_path(pod).read_bytes() == b"{"
 
-    def test_an_agent_that_is_away_is_none_and_is_told_later(
+    def test_an_unreachable_agent_is_no_error_and_is_notified_later(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach
     ) -> None:
         stays = attach(agent, "a")
@@ -223,32 +221,32 @@ class TestErrors:
         assert set(agent.owners().values()) == {stays.container}
         assert len(plugin.files()) == 1
 
-    def test_nothing_to_free_is_none(self, plugin: Plugin) -> None:
+    def test_nothing_to_detach_is_no_error(self, plugin: Plugin) -> None:
         plugin.gc([]).succeeded()
         assert not plugin.state_dir.exists()
 
 
-class TestWithAStockAgent:
-    def test_its_files_go_and_it_is_told_of_the_vm(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, attach: Attach
+class TestWithAVrouterAgent:
+    def test_port_files_are_removed_and_the_vm_is_unplugged(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, attach: Attach
     ) -> None:
-        stays = attach(stock_agent, "a", interfaces=2)
-        goes = attach(stock_agent, "b", interfaces=2)
+        stays = attach(vrouter_agent, "a", interfaces=2)
+        goes = attach(vrouter_agent, "b", interfaces=2)
         plugin.gc([stays]).succeeded()
-        assert [seen.path for seen in stock_agent.asked("DELETE")] == [f"/vm/{goes.uid}"]
-        assert set(stock_agent.owners().values()) == {stays.container}
+        assert [seen.path for seen in vrouter_agent.asked("DELETE")] == [f"/vm/{goes.uid}"]
+        assert set(vrouter_agent.owners().values()) == {stays.container}
         assert not (plugin.config_dir / goes.machine_name).exists()
         assert len(plugin.node.links()) == 2
 
 
-def test_a_del_may_follow_for_what_it_freed(agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
+def test_del_after_gc_succeeds(agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
     pod = attach(agent, "a")
     plugin.gc([]).succeeded()
     plugin.delete(pod).succeeded()
     assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
 
-def test_many_at_once_are_all_told_to_the_agent(
+def test_the_agent_is_notified_of_many_attachments_at_once(
     agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
 ) -> None:
     netns = make_netns("pod")

@@ -1,4 +1,4 @@
-"""The node-wide file: read again whenever it may have changed, and only then."""
+"""The node-wide file is read again only if it may have changed."""
 
 import os
 import time
@@ -13,7 +13,7 @@ from cni_contrail.node_file import NODE_FILE_VARIABLE, read_node_file
 
 
 class Reader:
-    """Reads one file, and counts how often its content was looked at."""
+    """Reads one file, and counts how often its content is checked."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,24 +34,24 @@ def read(tmp_path: Path) -> Reader:
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long after whatever a test writes."""
+def an_hour_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moves the clock long after the writes of a test."""
     now = time.time
     monkeypatch.setattr("cni_contrail.node_file.time.time", lambda: now() + 3600)
 
 
-def test_one_that_is_not_there_says_nothing(read: Reader) -> None:
+def test_a_missing_file_is_empty(read: Reader) -> None:
     assert read() == {}
 
 
 @pytest.mark.usefixtures("later")
-class TestOneThatWasWrittenLongAgo:
-    def test_is_looked_at_once(self, read: Reader) -> None:
+class TestOldFile:
+    def test_an_old_file_is_read_once(self, read: Reader) -> None:
         read.path.write_text('{"mtu": 1400}')
         assert [read(), read(), read()] == [{"mtu": 1400}] * 3
         assert read.checked == 1
 
-    def test_is_read_again_when_another_took_its_place(self, read: Reader) -> None:
+    def test_a_replaced_file_is_read_again(self, read: Reader) -> None:
         read.path.write_text('{"mtu": 1400}')
         read()
         new = read.path.with_suffix(".new")
@@ -61,13 +61,13 @@ class TestOneThatWasWrittenLongAgo:
         new.rename(read.path)
         assert read() == {"mtu": 1500}
 
-    def test_is_gone_when_it_was_removed(self, read: Reader) -> None:
+    def test_a_removed_file_is_empty(self, read: Reader) -> None:
         read.path.write_text('{"mtu": 1400}')
         read()
         read.path.unlink()
         assert read() == {}
 
-    def test_is_no_object_each_time(self, read: Reader) -> None:
+    def test_an_invalid_file_is_an_error_each_time(self, read: Reader) -> None:
         read.path.write_text("[]")
         for _ in range(2):
             with pytest.raises(PluginError) as caught:
@@ -75,8 +75,8 @@ class TestOneThatWasWrittenLongAgo:
             assert caught.value.code == Code.INVALID_CONFIG
 
 
-def test_one_that_is_being_written_is_read_each_time(read: Reader) -> None:
-    """Its times need not tell two changes of one moment apart."""
+def test_a_recently_changed_file_is_not_cached(read: Reader) -> None:
+    """Its times may not distinguish two changes within one clock tick."""
     for mtu in range(1400, 1420):
         read.path.write_text(f'{{"mtu": {mtu}}}')
         assert read() == {"mtu": mtu}
@@ -90,7 +90,7 @@ def test_one_that_is_being_written_is_read_each_time(read: Reader) -> None:
         ('{"mode": {"nad": null, "nad": []}}', "duplicate key nad: null and []"),
     ],
 )
-def test_one_that_says_a_thing_twice_is_refused(read: Reader, text: str, said: str) -> None:
+def test_a_duplicate_key_is_rejected(read: Reader, text: str, said: str) -> None:
     read.path.write_text(text)
     with pytest.raises(PluginError) as caught:
         read()

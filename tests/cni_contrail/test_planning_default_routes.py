@@ -8,7 +8,7 @@ from cni_contrail.interfaces.planning import assign_default_routes
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, ServePod, Subnet, Vmi, make_vmis
-from tests.support.served_interfaces import served_list, stock_list
+from tests.support.served_interfaces import served_list, vrouter_agent_list
 
 DELEGATED = {"mode": "delegated"}
 
@@ -74,14 +74,14 @@ class TestTheRule:
 
     @pytest.mark.parametrize("position", [0, 1, 2])
     def test_with_the_vrouter_agent_index_0_has_them_while_other_addresses_are_unknown(self, position: int) -> None:
-        interfaces = stock_list(make_vmis(3), told=[position]).interfaces
+        interfaces = vrouter_agent_list(make_vmis(3), plugged=[position]).interfaces
         routes = assign_default_routes(interfaces, primary_is_ours=True)
         assert len(routes.get(interfaces[position].uuid, ())) == (2 if position == 0 else 0)
 
     def test_with_the_vrouter_agent_a_request_elsewhere_keeps_it_from_index_0(self) -> None:
         vmis = make_vmis(2)
         vmis[1] = vmis[1].annotated(default_gw="ipv4")
-        interfaces = stock_list(vmis, told=[0]).interfaces
+        interfaces = vrouter_agent_list(vmis, plugged=[0]).interfaces
         [route] = assign_default_routes(interfaces, primary_is_ours=True)[interfaces[0].uuid]
         assert ":" in route.gateway
 

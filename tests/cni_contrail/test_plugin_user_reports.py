@@ -1,4 +1,4 @@
-"""What users of CNI plugins complain about, so far as a plugin is the cause: one test for each complaint.
+"""Problems that users of CNI plugins report and that a plugin can cause: one test per problem.
 
 The number in a test's name is that of the complaint in our list of them, whose other numbers are about installers, meta
 plugins and managers.
@@ -23,7 +23,7 @@ from tests.cni_contrail.conftest import Attach, until
 from tests.support.kernel_state import address_texts, defaults, link
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-from tests.support.scripted_agents import OurAgent, ScriptedAgent, Seen, ServePod, StockAgent, Vmi, make_vmis
+from tests.support.scripted_agents import OurAgent, ScriptedAgent, Seen, ServePod, Vmi, VrouterAgent, make_vmis
 
 DELEGATED = {"mode": "delegated"}
 
@@ -40,7 +40,7 @@ def attached(plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]) -> PodSandbox:
 
 
 @pytest.fixture
-def nothing_is_left(agent: ScriptedAgent, plugin: Plugin) -> Callable[[], None]:
+def is_clean(agent: ScriptedAgent, plugin: Plugin) -> Callable[[], None]:
     def check() -> None:
         assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
 
@@ -48,15 +48,13 @@ def nothing_is_left(agent: ScriptedAgent, plugin: Plugin) -> Callable[[], None]:
 
 
 class Test02TheAgentIsAwayAndPodsNeitherStartNorEnd:
-    def test_add_waits_within_bounds_and_asks_to_be_called_again(
-        self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
-    ) -> None:
+    def test_add_times_out_with_code_11(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
         agent.stop()
         begin = time.monotonic()
         assert "agent unreachable" in plugin.add(pod, settings={"poll-timeout": 0.1}).failed(11)
         assert time.monotonic() - begin < 5
 
-    def test_del_ends_and_the_agent_hears_of_it_when_it_is_back(
+    def test_del_succeeds_and_the_agent_is_notified_later(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, attach: Attach
     ) -> None:
         agent.stop()
@@ -67,12 +65,12 @@ class Test02TheAgentIsAwayAndPodsNeitherStartNorEnd:
         assert set(agent.owners().values()) == {other.container}
 
 
-def test_03_errors_of_del_are_swallowed_and_what_it_could_not_remove_leaks(
+def test_03_del_ignores_errors_and_leaks_what_it_could_not_remove(
     attached: PodSandbox,
     agent: ScriptedAgent,
     plugin: Plugin,
     monkeypatch: pytest.MonkeyPatch,
-    nothing_is_left: Callable[[], None],
+    is_clean: Callable[[], None],
 ) -> None:
     def busy(_: object) -> list[str]:
         raise KernelError("delete link tapx", 16, "Device or resource busy")
@@ -85,7 +83,7 @@ def test_03_errors_of_del_are_swallowed_and_what_it_could_not_remove_leaks(
     assert "Device or resource busy" in answer.output
     assert plugin.record_path(attached).exists()
     plugin.delete(attached).succeeded()
-    nothing_is_left()
+    is_clean()
 
 
 def test_04_pods_start_before_their_networks_can_be_attached(agent: ScriptedAgent, plugin: Plugin) -> None:
@@ -95,10 +93,10 @@ def test_04_pods_start_before_their_networks_can_be_attached(agent: ScriptedAgen
     plugin.status().succeeded()
 
 
-def test_05_a_node_that_comes_back_floods_the_agent_with_requests(
+def test_05_a_restarted_node_floods_the_agent_with_requests(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
 ) -> None:
-    """An ADD that comes before the pod's list holds one request, however long, and polls nothing."""
+    """An ADD before the pod's list exists sends one long-polling request and no others."""
     came = threading.Event()
     agent.before(lambda seen: came.set())
     settings = {"poll-timeout": 3, "poll-retries": 20}
@@ -114,7 +112,7 @@ class Test06AddressesOfDeadPodsStayAfterARestart:
     def test_del_needs_neither_namespace_nor_result_nor_record(self, plugin: Plugin, pod: PodSandbox) -> None:
         plugin.delete(pod, netns="").succeeded()
 
-    def test_what_is_remembered_of_them_is_freed_by_the_next_call(
+    def test_orphaned_attachments_are_swept_by_the_next_call(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns, attach: Attach
     ) -> None:
         sandbox.delete()
@@ -125,11 +123,11 @@ class Test06AddressesOfDeadPodsStayAfterARestart:
 
 
 class Test07DefaultRoutes:
-    def test_there_is_one_in_each_family(self, attached: PodSandbox, sandbox: Netns) -> None:
+    def test_each_family_has_one(self, attached: PodSandbox, sandbox: Netns) -> None:
         assert [each["dev"] for each in defaults(sandbox, version=4)] == ["eth0"]
         assert [each["dev"] for each in defaults(sandbox, version=6)] == ["eth0"]
 
-    def test_a_request_for_one_family_leaves_the_other(
+    def test_a_request_for_one_family_does_not_affect_the_other(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi]
     ) -> None:
         agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv4")])
@@ -144,10 +142,10 @@ def test_10_an_ipv6_address_is_tentative_when_the_pod_starts(attached: PodSandbo
     assert "tentative" not in sandbox.ip("address", "show", "eth0", "scope", "global")
 
 
-def test_11_neighbours_keep_the_mac_of_who_had_the_address_before(
+def test_11_neighbours_keep_the_mac_of_the_previous_owner(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]
 ) -> None:
-    """Seen on the wire, which is listened to from when the links are made."""
+    """The test captures frames on the link from its creation on."""
     wires: list[socket.socket] = []
 
     def listen(seen: Seen) -> None:
@@ -169,14 +167,14 @@ def test_11_neighbours_keep_the_mac_of_who_had_the_address_before(
 
 
 def heard(wire: socket.socket) -> Iterator[bytes]:
-    """Frames that have come, and those of the next moment."""
+    """Returns the frames received so far and those of the next moment."""
     wire.settimeout(0.3)
     with contextlib.suppress(TimeoutError):
         while True:
             yield wire.recv(2000)
 
 
-def test_12_a_late_del_of_an_old_sandbox_takes_the_new_ones_interface(
+def test_12_a_late_del_of_an_old_sandbox_removes_the_interface_of_the_new_one(
     attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
 ) -> None:
     netns = make_netns("pod")
@@ -187,10 +185,10 @@ def test_12_a_late_del_of_an_old_sandbox_takes_the_new_ones_interface(
     assert set(agent.owners().values()) == {newer.container}
 
 
-def test_13_add_waits_for_minutes_and_then_says_only_that_it_timed_out(
+def test_13_add_waits_for_minutes_and_reports_only_a_timeout(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]
 ) -> None:
-    """It is given up after a minute, before kubelet does, and the error says what is missing, and where."""
+    """ADD times out after a minute, before kubelet does; the error says what is missing, and where."""
     assert Settings().agent_timeout == 60
     agent.serve(pod.machine_name, vmis[:1])
     message = plugin.add(pod, settings={"poll-timeout": 0.1}).failed(11)
@@ -210,10 +208,10 @@ def test_14_one_network_twice_in_a_pod_mixes_addresses(
     assert address_texts(sandbox, "net2")[0] == "10.1.2.5/24"
 
 
-def test_15_calls_fail_now_and_then_on_nodes_where_links_come_and_go(
-    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi], nothing_is_left: Callable[[], None]
+def test_15_calls_fail_sporadically_while_links_come_and_go(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi], is_clean: Callable[[], None]
 ) -> None:
-    """What the kernel lists while it changes is not to be trusted; ADD and DEL read routes and links."""
+    """A netlink dump during changes may be inconsistent; ADD and DEL read routes and links."""
     done = threading.Event()
     batch = "\n".join(["link add come type veth peer name go", "link del come"] * 20).encode()
 
@@ -232,17 +230,19 @@ def test_15_calls_fail_now_and_then_on_nodes_where_links_come_and_go(
     finally:
         done.set()
         thread.join(30)
-    nothing_is_left()
+    is_clean()
 
 
 class Test16RequestedAddressesAreIgnored:
     @pytest.mark.parametrize("wish", ["10.1.0.5", "10.1.0.5/24", "fd00:1:1::5"])
-    def test_with_and_without_prefix_they_are_honoured(
+    def test_addresses_with_and_without_prefix_are_accepted(
         self, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi], wish: str
     ) -> None:
         plugin.add(pod, runtimeConfig={"ips": [wish], "mac": vmis[0].mac}).succeeded()
 
-    def test_or_refused_with_both_values(self, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]) -> None:
+    def test_unmet_addresses_are_rejected_with_both_values(
+        self, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]
+    ) -> None:
         message = plugin.add(pod, runtimeConfig={"ips": ["10.1.0.77"]}).failed(7)
         assert "10.1.0.77" in message
         assert "10.1.0.5" in message
@@ -259,11 +259,11 @@ def test_17_the_mtu_is_wrong_on_one_end_or_on_secondary_interfaces(
 
 
 class Test18StaleInterfacesOnTheHost:
-    def test_each_says_whose_it_is(self, attached: PodSandbox, plugin: Plugin, vmis: list[Vmi]) -> None:
+    def test_each_link_names_its_pod(self, attached: PodSandbox, plugin: Plugin, vmis: list[Vmi]) -> None:
         aliases = [link(plugin.node, name)["ifalias"] for name in plugin.node.links()]
         assert aliases == [f"contrail {attached.container[:12]} demo/web-0 {vmi.uuid}" for vmi in vmis]
 
-    def test_what_an_add_left_that_was_killed_does_not_keep_the_next_from_its_names(
+    def test_links_of_a_killed_add_do_not_block_the_next_one(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi]
     ) -> None:
         came = agent.stall("POST")
@@ -280,7 +280,7 @@ class Test18StaleInterfacesOnTheHost:
 class Test19NamespacesOfNetworks:
     @pytest.fixture
     def alike(self, agent: ScriptedAgent, pod: PodSandbox, vmis: list[Vmi]) -> list[Vmi]:
-        """Networks of one name in two namespaces, attached under names that nobody announced."""
+        """Networks of one name in two namespaces, attached under unannounced interface names."""
         first, second = vmis
         third = make_vmis(3, uid=pod.uid)[2]
         alike = [
@@ -290,13 +290,13 @@ class Test19NamespacesOfNetworks:
         agent.serve(pod.machine_name, [first.annotated(index="0/3"), *alike])
         return alike
 
-    def test_two_of_one_name_are_told_apart_where_the_configuration_says_which(
+    def test_networks_of_one_name_are_distinguished_by_the_nad_setting(
         self, alike: list[Vmi], plugin: Plugin, pod: PodSandbox
     ) -> None:
         result = plugin.add(pod, "net1", name="blue", settings={"nad": "prod/blue"}).succeeded().document
         assert result["interfaces"][1]["mac"] == alike[1].mac
 
-    def test_else_the_error_names_both(self, alike: list[Vmi], plugin: Plugin, pod: PodSandbox) -> None:
+    def test_without_the_setting_the_error_names_both(self, alike: list[Vmi], plugin: Plugin, pod: PodSandbox) -> None:
         message = plugin.add(pod, "net1", name="blue").failed(7)
         assert "demo/blue" in message
         assert "prod/blue" in message
@@ -305,7 +305,7 @@ class Test19NamespacesOfNetworks:
 def test_20_check_is_so_slow_and_strict_that_pods_do_not_start(
     attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns
 ) -> None:
-    """CRI-O checks right after ADD: no agent is asked, and what a later plugin of the chain did is no damage."""
+    """CRI-O calls CHECK right after ADD: it calls no agent, and changes of a later plugin are no difference."""
     agent.stop()
     host_end, sandbox_end = (
         {"name": plugin.node.links()[0]},
@@ -321,14 +321,14 @@ def test_20_check_is_so_slow_and_strict_that_pods_do_not_start(
 @pytest.mark.parametrize(
     "cached", [None, "", "garbage", 5, [], {}, {"cniVersion": "0.1.0"}, {"interfaces": [{"sandbox": "/gone"}]}]
 )
-def test_21_a_result_that_the_runtime_kept_is_stale_or_corrupt(
-    attached: PodSandbox, plugin: Plugin, nothing_is_left: Callable[[], None], cached: object
+def test_21_the_cached_result_of_the_runtime_is_stale_or_corrupt(
+    attached: PodSandbox, plugin: Plugin, is_clean: Callable[[], None], cached: object
 ) -> None:
     plugin.delete(attached, prevResult=cached).succeeded()
-    nothing_is_left()
+    is_clean()
 
 
-def test_22_a_second_add_after_a_crash_finds_eth0_already_there(
+def test_22_a_second_add_after_a_crash_finds_that_eth0_exists(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi]
 ) -> None:
     config = json.dumps(plugin.config())
@@ -339,8 +339,8 @@ def test_22_a_second_add_after_a_crash_finds_eth0_already_there(
 
 
 class Test23ThePodIsAnotherOfItsName:
-    @pytest.mark.parametrize("kind", [OurAgent, StockAgent])
-    def test_its_predecessors_list_is_not_taken_and_its_own_is_waited_for(
+    @pytest.mark.parametrize("kind", [OurAgent, VrouterAgent])
+    def test_the_predecessors_list_is_ignored_and_its_own_awaited(
         self, agent_socket: str, plugin: Plugin, pod: PodSandbox, sandbox: Netns, kind: type[ScriptedAgent]
     ) -> None:
         with kind(agent_socket) as agent:
@@ -351,21 +351,23 @@ class Test23ThePodIsAnotherOfItsName:
         assert result["interfaces"][1]["mac"] == own[0].mac
         assert sandbox.links() == ["eth0", "eth1"]
 
-    def test_a_static_pods_uid_is_none(self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
-        """The runtime knows it by the hash of its manifest."""
-        stock_agent.serve(pod.machine_name, make_vmis(1))
+    def test_the_manifest_hash_of_a_static_pod_is_not_its_uid(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
+    ) -> None:
+        """The runtime passes the hash of its manifest instead."""
+        vrouter_agent.serve(pod.machine_name, make_vmis(1))
         arguments = f"{pod.args};K8S_POD_UID={'0d9a' * 8}"
         plugin.call(plugin.environment("ADD", pod, CNI_ARGS=arguments), json.dumps(plugin.config())).succeeded()
 
 
 def test_24_runtimes_and_meta_plugins_collect_no_garbage(
-    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns, nothing_is_left: Callable[[], None]
+    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, sandbox: Netns, is_clean: Callable[[], None]
 ) -> None:
-    """So the plugin does by itself, and GC and STATUS are there for those that call them."""
+    """So the plugin sweeps by itself; GC and STATUS exist for runtimes that call them."""
     plugin.status().succeeded()
     sandbox.delete()
     until(lambda: not plugin.node.links())
     plugin.delete(PodSandbox("")).succeeded()
     assert plugin.files() == [f"state/.pending/{attached.container}.{attached.uid}.json"]
     plugin.gc([]).succeeded()
-    nothing_is_left()
+    is_clean()

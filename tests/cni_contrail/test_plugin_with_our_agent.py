@@ -1,4 +1,4 @@
-"""The plugin and the node agent, both real, between the config store and the kernel."""
+"""The plugin with the real node agent, between config store and kernel."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -49,7 +49,7 @@ async def test_a_pod_is_attached_checked_and_detached(
     assert plugin.node.links() == []
 
 
-async def test_a_pod_whose_list_comes_later_is_attached_when_it_is_there(
+async def test_a_pod_whose_list_comes_later_is_attached_then(
     served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox, sandbox: Netns, machine: VirtualMachine
 ) -> None:
     adding = asyncio.create_task(asyncio.to_thread(plugin.add, pod))
@@ -60,7 +60,7 @@ async def test_a_pod_whose_list_comes_later_is_attached_when_it_is_there(
     assert sandbox.links() == ["eth0", "left"]
 
 
-async def test_a_meta_plugin_attaches_it_piece_by_piece(
+async def test_a_meta_plugin_attaches_interfaces_one_by_one(
     served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox, sandbox: Netns, machine: VirtualMachine
 ) -> None:
     await store.put_virtual_machine(machine)
@@ -75,7 +75,7 @@ async def test_a_meta_plugin_attaches_it_piece_by_piece(
         assert answer.status == 404
 
 
-async def test_an_interface_list_of_another_pod_of_the_name_is_not_taken(
+async def test_the_list_of_another_pod_of_the_name_is_ignored(
     served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox
 ) -> None:
     await store.put_virtual_machine(make_machine())
@@ -91,16 +91,16 @@ class TestStatus:
             await asyncio.sleep(0.01)
         return served
 
-    async def test_a_node_that_is_ready_is_good(self, ready: ServedAgent, plugin: Plugin) -> None:
+    async def test_a_ready_node_succeeds(self, ready: ServedAgent, plugin: Plugin) -> None:
         (await asyncio.to_thread(plugin.status)).succeeded()
 
-    async def test_an_agent_that_has_not_listed_its_machines_can_serve_no_add(
+    async def test_an_agent_without_its_virtual_machines_is_50(
         self, ready: ServedAgent, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(ready.agent._watch, "problem", "the machines are not listed yet")
         assert "machines are not listed" in (await asyncio.to_thread(plugin.status)).failed(50)
 
-    async def test_one_that_does_not_know_its_ports_may_have_pods_that_are_not_connected(
+    async def test_an_agent_without_its_ports_is_51(
         self, ready: ServedAgent, plugin: Plugin, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(type(ready.agent.ports), "loaded", property(lambda table: False))

@@ -94,9 +94,9 @@ def test_it_applies_to_the_interface_of_the_attachment(
 
 
 def test_addresses_of_the_vrouter_agent_are_compared_too(
-    stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
-    serve_pod(stock_agent)
+    serve_pod(vrouter_agent)
     assert "10.1.0.6" in add(plugin, pod, runtimeConfig={"ips": ["10.1.0.6"]}).failed(7)
-    assert (plugin.node.links(), plugin.files(), stock_agent.ports) == ([], [], {})
+    assert (plugin.node.links(), plugin.files(), vrouter_agent.ports) == ([], [], {})
     add(plugin, pod, runtimeConfig={"ips": ["10.1.0.5"]}).succeeded()

@@ -13,7 +13,7 @@ from cni_contrail.settings import Settings
 from tests.support.netns import Netns
 from tests.support.plugin import DEFAULT_NETWORK, Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, ServePod, Vmi, make_vmis
-from tests.support.served_interfaces import served_list, stock_list
+from tests.support.served_interfaces import served_list, vrouter_agent_list
 
 
 def vmis_in(*nads: str) -> list[Vmi]:
@@ -134,7 +134,7 @@ class TestSelection:
     def test_with_the_vrouter_agent_bare_names_and_requested_interfaces_count(self) -> None:
         vmis = vmis_in("red/a", "blue/b=x", "blue/b=x")
         vmis[3] = vmis[3].annotated(interface="left")
-        served = stock_list(vmis)
+        served = vrouter_agent_list(vmis)
 
         def select_with_vrouter_agent(network: str, ifname: str) -> int:
             return select_interface(served, {}, network=network, ifname=ifname, settings=Settings()).position

@@ -1,4 +1,4 @@
-"""Settings: their sources, their types, and what a tenant's network configuration may not change."""
+"""Settings: their sources, their types, and what a tenant's network configuration must not change."""
 
 import json
 from pathlib import Path
@@ -67,38 +67,36 @@ def refused(node_file: Path, section: Any) -> str:
 
 
 class TestSources:
-    def test_without_any_the_defaults_hold(self, node_file: Path) -> None:
+    def test_settings_default_without_a_source(self, node_file: Path) -> None:
         assert load(node_file) == Settings() == load(node_file, {})
         assert Settings().agent_timeout == 60
 
-    def test_the_network_configuration_goes_over_the_defaults(self, node_file: Path) -> None:
+    def test_the_network_configuration_overrides_the_defaults(self, node_file: Path) -> None:
         settings = load(node_file, OTHER_VALUES)
         for key, value in OTHER_VALUES.items():
             assert getattr(settings, key.replace("-", "_")) == value
 
-    def test_so_does_the_node_wide_file(self, node_file: Path) -> None:
+    def test_the_node_wide_file_overrides_the_defaults(self, node_file: Path) -> None:
         node_file.write_text(json.dumps(OTHER_VALUES))
         assert load(node_file) == load(node_file, OTHER_VALUES)
 
-    def test_upstreams_file_is_taken_as_it_is(self, node_file: Path) -> None:
+    def test_upstreams_configuration_is_accepted(self, node_file: Path) -> None:
         settings = load(node_file, UPSTREAMS_FILE)
         assert settings.agent_timeout == 75
         assert (settings.mode, settings.log_level) == ("auto", "debug")
 
-    def test_its_log_levels_are_verbosities(self, node_file: Path) -> None:
+    def test_upstreams_log_levels_are_verbosities(self, node_file: Path) -> None:
         assert load(node_file, {"log-level": "0"}).log_level == "info"
         assert load(node_file, {"log-level": "debug"}).log_level == "debug"
 
-    def test_the_node_wide_file_cannot_be_named_by_a_network_configuration(self, node_file: Path) -> None:
+    def test_a_network_configuration_cannot_choose_the_node_wide_file(self, node_file: Path) -> None:
         for key in ("node-file", "config", "CONTRAIL_CNI_CONFIG"):
             assert key in refused(node_file, {key: "/tmp/mine"})
 
 
-class TestWhatATenantMayNotChange:
+class TestFixedByTheNode:
     @pytest.mark.parametrize("first", ["thick", "delegated"])
-    def test_a_key_that_it_gives_twice_of_which_the_last_one_counts_as_in_libcni(
-        self, node_file: Path, first: str
-    ) -> None:
+    def test_the_last_duplicate_key_counts_as_in_libcni(self, node_file: Path, first: str) -> None:
         node_file.write_text('{"mode": "thick"}')
         config = read_config(f'{{"name": "net", "contrail": {{"mode": "{first}", "mode": "delegated"}}}}'.encode())
         with pytest.raises(PluginError, match="mode") as caught:
@@ -106,7 +104,7 @@ class TestWhatATenantMayNotChange:
         assert caught.value.code == Code.INVALID_CONFIG
 
     @pytest.mark.parametrize("key", OTHER_VALUES)
-    def test_a_key_that_the_node_sets(self, node_file: Path, key: str) -> None:
+    def test_a_key_set_by_the_node_must_not_be_changed(self, node_file: Path, key: str) -> None:
         default = getattr(Settings(), key.replace("-", "_"))
         node_file.write_text(json.dumps({key: default}))
         message = refused(node_file, {key: OTHER_VALUES[key]})
@@ -115,21 +113,21 @@ class TestWhatATenantMayNotChange:
         assert json.dumps(default) in message
 
     @pytest.mark.parametrize("key", OTHER_VALUES)
-    def test_but_it_may_repeat_it(self, node_file: Path, key: str) -> None:
+    def test_a_key_set_by_the_node_may_be_repeated(self, node_file: Path, key: str) -> None:
         node_file.write_text(json.dumps({key: OTHER_VALUES[key]}))
         assert load(node_file, {key: OTHER_VALUES[key]}) == load(node_file)
 
-    def test_mtu_and_nad_are_its_own(self, node_file: Path) -> None:
+    def test_mtu_and_nad_may_be_changed(self, node_file: Path) -> None:
         node_file.write_text(json.dumps({"mtu": 1500, "nad": "a/b"}))
         settings = load(node_file, {"mtu": 9000, "nad": "demo/net-a"})
         assert (settings.mtu, settings.nad) == (9000, "demo/net-a")
 
     @pytest.mark.parametrize("word", ["auto", "k8s"])
-    def test_it_may_leave_the_mode_to_the_node(self, node_file: Path, word: str) -> None:
+    def test_mode_auto_leaves_the_mode_to_the_node(self, node_file: Path, word: str) -> None:
         node_file.write_text('{"mode": "delegated"}')
         assert load(node_file, {"mode": word}).mode == "delegated"
 
-    def test_two_words_for_one_mode_are_equal(self, node_file: Path) -> None:
+    def test_k8s_equals_auto(self, node_file: Path) -> None:
         node_file.write_text('{"mode": "k8s"}')
         assert load(node_file, {"mode": "auto"}).mode == "auto"
 
@@ -144,7 +142,7 @@ class TestModes:
             ("delegated", "contrail-k8s-cni", False),
         ],
     )
-    def test_mode_and_name_say_whether_a_call_is_for_the_whole_pod(self, mode: str, network: str, thick: bool) -> None:
+    def test_mode_and_network_name_decide_whether_a_call_is_thick(self, mode: str, network: str, thick: bool) -> None:
         assert Settings(mode=mode).is_thick(network) is thick
 
 
@@ -188,32 +186,32 @@ class TestWrongValues:
             ("log-level", 4),
         ],
     )
-    def test_key_and_value_are_named(self, node_file: Path, key: str, value: Any) -> None:
+    def test_an_error_names_key_and_value(self, node_file: Path, key: str, value: Any) -> None:
         message = refused(node_file, {key: value})
         assert key in message
         assert json.dumps(value) in message
         node_file.write_text(json.dumps({key: value}))
         assert str(node_file) in refused(node_file, {})
 
-    def test_an_unknown_key_is_named_with_its_value(self, node_file: Path) -> None:
+    def test_an_error_names_an_unknown_key_with_its_value(self, node_file: Path) -> None:
         message = refused(node_file, {"pol-timeout": 5})
         assert "pol-timeout" in message
         assert "5" in message
 
     @pytest.mark.parametrize("section", ["x", [], 5, True])
-    def test_the_section_is_an_object(self, node_file: Path, section: Any) -> None:
+    def test_a_section_that_is_no_object_is_rejected(self, node_file: Path, section: Any) -> None:
         assert "contrail" in refused(node_file, section)
 
-    def test_null_is_no_section(self, node_file: Path) -> None:
+    def test_a_null_section_is_empty(self, node_file: Path) -> None:
         config = NetworkConfig("net", "1.0.0", {"contrail": None})
         assert load_settings(config, {NODE_FILE_VARIABLE: str(node_file)}, {}) == Settings()
 
     @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"5"])
-    def test_a_node_wide_file_that_is_none_is_named(self, node_file: Path, content: bytes) -> None:
+    def test_an_error_names_an_invalid_node_wide_file(self, node_file: Path, content: bytes) -> None:
         node_file.write_bytes(content)
         assert str(node_file) in refused(node_file, {})
 
-    def test_a_node_wide_file_that_cannot_be_read_is_named(self, tmp_path: Path) -> None:
+    def test_an_error_names_an_unreadable_node_wide_file(self, tmp_path: Path) -> None:
         assert str(tmp_path) in refused(tmp_path, {})
 
     values = st.recursive(
@@ -223,7 +221,7 @@ class TestWrongValues:
     )
 
     @given(st.sampled_from([*OTHER_VALUES, "mtu", "nad"]), values)
-    def test_whatever_stands_there_is_a_setting_or_one_clear_error(self, key: str, value: Any) -> None:
+    def test_any_value_is_a_setting_or_one_error(self, key: str, value: Any) -> None:
         try:
             settings = load(Path("/nowhere"), {key: value})
         except PluginError as error:
@@ -234,7 +232,7 @@ class TestWrongValues:
 
 
 class TestForRemoval:
-    def test_what_is_refused_gives_way_to_the_nodes(self, node_file: Path) -> None:
+    def test_a_rejected_section_is_replaced_by_the_nodes_settings(self, node_file: Path) -> None:
         node_file.write_text('{"state-dir": "/node"}')
         for section in ({"state-dir": "/tenant"}, {"unknown": 5}, "x"):
             config = NetworkConfig("net", "1.0.0", {"contrail": section})
@@ -243,7 +241,7 @@ class TestForRemoval:
             assert settings == Settings(state_dir="/node")
 
     @pytest.mark.parametrize("section", [{}, {"unknown": 5}])
-    def test_nothing_is_said_of_going_on_where_the_node_wide_file_ends_the_call(
+    def test_an_invalid_node_wide_file_fails_without_a_log_line(
         self, node_file: Path, section: Any, capfd: pytest.CaptureFixture[str]
     ) -> None:
         node_file.write_text("{")
@@ -252,12 +250,12 @@ class TestForRemoval:
             load_settings_for_removal(config, {NODE_FILE_VARIABLE: str(node_file)}, {}, Log())
         assert capfd.readouterr().err == ""
 
-    def test_what_is_wrong_with_the_section_is_said(self, node_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_the_error_of_the_section_is_logged(self, node_file: Path, capfd: pytest.CaptureFixture[str]) -> None:
         config = NetworkConfig("net", "1.0.0", {"contrail": {"unknown": 5}})
         load_settings_for_removal(config, {NODE_FILE_VARIABLE: str(node_file)}, {}, Log())
         assert "unknown key unknown with value 5; using the node's settings" in capfd.readouterr().err
 
-    def test_what_is_good_is_taken(self, node_file: Path) -> None:
+    def test_a_valid_section_is_used(self, node_file: Path) -> None:
         config = NetworkConfig("net", "1.0.0", {"contrail": {"state-dir": "/tenant"}})
         environment = {NODE_FILE_VARIABLE: str(node_file)}
         assert load_settings_for_removal(config, environment, {}, Log()).state_dir == "/tenant"

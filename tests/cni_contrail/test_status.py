@@ -1,4 +1,4 @@
-"""STATUS: good if an ADD could be served now; 50 or 51 with the reason; quick, and without a trace."""
+"""STATUS succeeds if an ADD could be served, else fails with 50 or 51 and the reason; quick, and changes nothing."""
 
 import json
 import socket
@@ -14,22 +14,22 @@ from tests.support.plugin import Plugin
 from tests.support.scripted_agents import Reply, ScriptedAgent
 
 
-def unready(*reasons: str) -> Reply:
-    """As our agents answer /readyz."""
+def not_ready(*reasons: str) -> Reply:
+    """A response to /readyz as from our agent."""
     return Reply(503, {"ready": False, "reasons": list(reasons)})
 
 
-def test_an_agent_that_is_ready_is_good(agent: ScriptedAgent, plugin: Plugin) -> None:
+def test_status_succeeds_with_a_ready_agent(agent: ScriptedAgent, plugin: Plugin) -> None:
     agent.before(lambda seen: Reply(200, {"ready": True, "reasons": []}) if seen.path == "/readyz" else None)
     assert plugin.status().succeeded().stdout == ""
     assert [(seen.method, seen.path) for seen in agent.seen] == [("GET", "/readyz")]
 
 
-def test_a_stock_agent_which_has_no_such_page_is_good(stock_agent: ScriptedAgent, plugin: Plugin) -> None:
+def test_status_succeeds_with_a_vrouter_agent_without_readyz(vrouter_agent: ScriptedAgent, plugin: Plugin) -> None:
     plugin.status().succeeded()
 
 
-def test_an_agent_that_is_not_there_is_50(plugin: Plugin, agent_socket: str) -> None:
+def test_an_unreachable_agent_is_50(plugin: Plugin, agent_socket: str) -> None:
     message = plugin.status().failed(50)
     assert message == f"agent unreachable at unix:{agent_socket}: No such file or directory"
 
@@ -37,9 +37,9 @@ def test_an_agent_that_is_not_there_is_50(plugin: Plugin, agent_socket: str) -> 
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        (unready("the machines are not listed yet"), "the machines are not listed yet"),
-        (unready("a", "b"), "a; b"),
-        (unready(), "503"),
+        (not_ready("the machines are not listed yet"), "the machines are not listed yet"),
+        (not_ready("a", "b"), "a; b"),
+        (not_ready(), "503"),
         (Reply(503, {"error": "starting"}), "503 starting"),
         (Reply(500, raw=b"<html>"), "500 <html>"),
         (Reply(503, raw=b'{"reasons": 5}'), "503"),
@@ -54,13 +54,13 @@ def test_an_agent_that_is_not_ready_is_50_with_its_reasons(
     assert words in message
 
 
-def test_an_agent_that_does_not_know_its_ports_is_51(agent: ScriptedAgent, plugin: Plugin) -> None:
-    """What is attached may not be connected until it does."""
-    agent.before(lambda seen: unready("the ports are not reloaded yet", "the machines are not listed yet"))
+def test_an_agent_that_has_not_restored_its_ports_is_51(agent: ScriptedAgent, plugin: Plugin) -> None:
+    """Attached pods may have no connectivity until it does."""
+    agent.before(lambda seen: not_ready("the ports are not reloaded yet", "the machines are not listed yet"))
     assert "the ports are not reloaded yet" in plugin.status().failed(51)
 
 
-def test_what_does_not_speak_http_is_50(plugin: Plugin, agent_socket: str) -> None:
+def test_a_server_without_http_is_50(plugin: Plugin, agent_socket: str) -> None:
     def greet(listener: socket.socket) -> None:
         client, _ = listener.accept()
         with client:
@@ -76,51 +76,51 @@ def test_what_does_not_speak_http_is_50(plugin: Plugin, agent_socket: str) -> No
         thread.join(10)
 
 
-def test_an_agent_that_hangs_does_not_hold_it_up(agent: ScriptedAgent, plugin: Plugin) -> None:
-    """Runtimes ask every 500 ms: of the call's time, all but the wait is the start of an interpreter."""
+def test_status_times_out_quickly_with_a_hanging_agent(agent: ScriptedAgent, plugin: Plugin) -> None:
+    """Runtimes call STATUS every 500 ms. Besides the timeout, the call takes the start of an interpreter."""
     agent.stall("GET")
     begin = time.monotonic()
     assert "timed out waiting for a response" in plugin.status().failed(50)
     assert time.monotonic() - begin < 0.25 + 1  # the machine may be busy
 
 
-def test_nothing_is_changed_by_it(agent: ScriptedAgent, plugin: Plugin) -> None:
+def test_status_changes_nothing(agent: ScriptedAgent, plugin: Plugin) -> None:
     plugin.status().succeeded()
-    agent.before(lambda seen: unready("x"))
+    agent.before(lambda seen: not_ready("x"))
     plugin.status().failed(50)
     assert not plugin.state_dir.exists()
     assert plugin.files() == []
 
 
 class TestTheStateDirectory:
-    """Without it no ADD can be served: nothing is made that is not recorded."""
+    """Without it no ADD can be served: every attachment must be recorded first."""
 
     @pytest.fixture(autouse=True)
     def on_a_small_disk(self, plugin: Plugin, small_disk: Path) -> None:
         plugin.settings["state-dir"] = str(small_disk / "state")
 
-    def test_one_that_is_read_only_is_50(self, agent: ScriptedAgent, plugin: Plugin, small_disk: Path) -> None:
+    def test_a_read_only_directory_is_50(self, agent: ScriptedAgent, plugin: Plugin, small_disk: Path) -> None:
         subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
         message = plugin.status().failed(50)
         assert f"{small_disk}/state: not writable: {small_disk} is read-only" in message
 
-    def test_one_that_is_full_is_50(self, agent: ScriptedAgent, plugin: Plugin, small_disk: Path) -> None:
+    def test_a_full_directory_is_50(self, agent: ScriptedAgent, plugin: Plugin, small_disk: Path) -> None:
         plugin.status().succeeded()
         (small_disk / "filler").write_bytes(bytes(SMALL_DISK))
         assert "is full" in plugin.status().failed(50)
 
-    def test_one_that_is_no_directory_is_50(self, agent: ScriptedAgent, plugin: Plugin, tmp_path: Path) -> None:
+    def test_a_file_instead_of_the_directory_is_50(self, agent: ScriptedAgent, plugin: Plugin, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         message = plugin.status(settings={"state-dir": str(tmp_path / "file" / "state")}).failed(50)
         assert f"{tmp_path}/file is not a directory" in message
 
 
-def test_what_no_add_would_be_served_with_is_answered_as_add_answers_it(agent: ScriptedAgent, plugin: Plugin) -> None:
+def test_a_configuration_that_add_rejects_gets_the_same_error(agent: ScriptedAgent, plugin: Plugin) -> None:
     assert "ipam" in plugin.status(ipam={"type": "host-local"}).failed(2)
     assert "macvlan" in plugin.status(settings={"vif-type": "macvlan"}).failed(2)
     assert "unknown key" in plugin.status(settings={"unknown": 5}).failed(7)
 
 
-def test_it_needs_neither_container_nor_sandbox_nor_arguments(agent: ScriptedAgent, plugin: Plugin) -> None:
+def test_status_needs_neither_container_nor_sandbox_nor_arguments(agent: ScriptedAgent, plugin: Plugin) -> None:
     config = json.dumps(plugin.config(version="1.1.0"))
     plugin.call({"CNI_COMMAND": "STATUS", "CNI_PATH": "/opt/cni/bin"}, config).succeeded()

@@ -1,4 +1,4 @@
-"""A runtime may forget a sandbox, or die: what was attached to it is found and freed by later calls for others."""
+"""Sweep: later calls for other containers detach attachments whose runtime forgot the sandbox, or crashed."""
 
 import fcntl
 import json
@@ -20,7 +20,7 @@ NextCall = Callable[[], Outcome]
 def next_call(
     request: pytest.FixtureRequest, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
 ) -> NextCall:
-    """A call for a pod that has nothing to do with it all."""
+    """A call for an unrelated pod."""
     pod = PodSandbox(make_netns("pod").path, name="another")
     agent.serve(pod.machine_name, make_vmis(1, uid=pod.uid, subnet=99))
     if request.param == "DEL":
@@ -29,39 +29,39 @@ def next_call(
     return lambda: plugin.add(pod).succeeded()
 
 
-def vanish(plugin: Plugin, *pods: PodSandbox) -> None:
-    """The sandboxes go, and the kernel takes their links down."""
+def remove_sandboxes(plugin: Plugin, *pods: PodSandbox) -> None:
+    """Removes the sandboxes, whereupon the kernel removes their links."""
     hosts = {each["plan"]["host_name"] for pod in pods for each in plugin.record(pod)["interfaces"]}
     for pod in pods:
         subprocess.run(["ip", "netns", "del", os.path.basename(pod.netns)], check=True)
     until(lambda: not hosts & set(plugin.node.links()))
 
 
-def test_the_next_call_frees_it_and_tells_the_agent(
+def test_the_next_call_detaches_an_orphan_and_notifies_the_agent(
     agent: ScriptedAgent, plugin: Plugin, attach: Attach, next_call: NextCall
 ) -> None:
     pod = attach(agent, "gone", interfaces=3)
-    vanish(plugin, pod)
+    remove_sandboxes(plugin, pod)
     next_call()
     assert not plugin.record_path(pod).parent.exists()
     assert pod.container not in agent.owners().values()
 
 
-def test_work_is_bounded_and_later_calls_find_the_rest(
+def test_a_call_sweeps_a_bounded_number_of_containers(
     agent: ScriptedAgent, plugin: Plugin, attach: Attach, pod: PodSandbox
 ) -> None:
     gone = [attach(agent, f"gone-{number}") for number in range(6)]
-    vanish(plugin, *gone)
+    remove_sandboxes(plugin, *gone)
     plugin.delete(pod).succeeded()
     assert len(list(plugin.state_dir.glob("*/eth0.json"))) == 2
     plugin.delete(pod).succeeded()
     assert list(plugin.state_dir.glob("*/eth0.json")) == []
 
 
-def test_all_of_them_get_their_turn_among_those_that_live(agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
+def test_orphans_are_found_among_living_containers(agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
     pods = [attach(agent, f"pod-{number}") for number in range(8)]
     gone = max(pods, key=lambda pod: pod.container)
-    vanish(plugin, gone)
+    remove_sandboxes(plugin, gone)
     for pod in pods:
         if pod is not gone:
             plugin.delete(pod).succeeded()
@@ -69,7 +69,7 @@ def test_all_of_them_get_their_turn_among_those_that_live(agent: ScriptedAgent, 
     assert agent.ports == {}
 
 
-def test_one_that_was_killed_before_it_made_anything_is_freed(
+def test_an_add_killed_before_its_first_link_is_swept(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, next_call: NextCall
 ) -> None:
     came = agent.stall("GET", f"/vm-cfg/{pod.machine_name}")
@@ -82,27 +82,27 @@ def test_one_that_was_killed_before_it_made_anything_is_freed(
     assert not plugin.record_path(pod).exists()
 
 
-def test_a_sandbox_is_known_by_its_number_where_its_path_cannot_be_seen(
+def test_a_sandbox_is_recognized_by_its_netns_id_if_its_path_is_invisible(
     agent: ScriptedAgent, plugin: Plugin, attach: Attach, next_call: NextCall
 ) -> None:
-    """The path in the record stands for one in another mount namespace."""
+    """The path in the record is one of another mount namespace."""
     gone, damaged = attach(agent, "gone"), attach(agent, "damaged")
     for pod in (gone, damaged):
         record = plugin.record(pod)
         assert record["sandbox_id"] >= 0
         plugin.record_path(pod).write_text(json.dumps({**record, "netns": "/run/netns/of-another-mount-namespace"}))
     plugin.node.ip("link", "delete", plugin.record(damaged)["interfaces"][0]["plan"]["host_name"])
-    vanish(plugin, gone)
+    remove_sandboxes(plugin, gone)
     next_call()
     assert not plugin.record_path(gone).exists()
     assert plugin.record_path(damaged).exists()
 
 
-def test_a_number_that_was_given_to_another_sandbox_is_no_sign_of_life(
+def test_a_reused_netns_id_is_not_mistaken_for_the_sandbox(
     agent: ScriptedAgent, plugin: Plugin, attach: Attach, next_call: NextCall
 ) -> None:
     pod = attach(agent, "gone")
-    vanish(plugin, pod)
+    remove_sandboxes(plugin, pod)
     other = attach(agent, "other")
     path = plugin.record_path(pod)
     if path.exists():  # the ADD of the other one may have freed it already
@@ -112,21 +112,21 @@ def test_a_number_that_was_given_to_another_sandbox_is_no_sign_of_life(
     assert plugin.record_path(other).exists()
 
 
-class TestWhatIsSpared:
-    def test_a_sandbox_whose_links_somebody_deleted(
+class TestKept:
+    def test_a_sandbox_whose_links_were_deleted(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, next_call: NextCall
     ) -> None:
-        """It is still there: CHECK shall tell what is missing, and DEL puts back default routes."""
+        """It still exists: CHECK must report what is missing, and DEL restores default routes."""
         pod = attach(agent, "damaged", interfaces=2)
         for each in plugin.record(pod)["interfaces"]:
             plugin.node.ip("link", "delete", each["plan"]["host_name"])
         next_call()
         assert plugin.record_path(pod).exists()
 
-    def test_links_whose_sandbox_is_not_where_it_was(
+    def test_a_sandbox_whose_path_is_gone(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, next_call: NextCall
     ) -> None:
-        """Its path is gone, but something holds the namespace itself."""
+        """Its path is gone, but something holds the namespace."""
         pod = attach(agent, "held")
         held = os.open(pod.netns, os.O_RDONLY)
         try:
@@ -136,7 +136,7 @@ class TestWhatIsSpared:
         finally:
             os.close(held)
 
-    def test_an_add_under_way_whose_sandbox_goes(
+    def test_a_running_add_whose_sandbox_is_removed(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, next_call: NextCall
     ) -> None:
         settings = {"poll-timeout": 3, "poll-retries": 20}
@@ -149,7 +149,7 @@ class TestWhatIsSpared:
         adding.communicate(timeout=20)
         assert adding.returncode == 0
 
-    def test_what_was_attached_from_another_network_namespace(
+    def test_attachments_made_from_another_network_namespace(
         self,
         agent: ScriptedAgent,
         plugin: Plugin,
@@ -157,31 +157,31 @@ class TestWhatIsSpared:
         make_netns: Callable[[str], Netns],
         next_call: NextCall,
     ) -> None:
-        """Two nodes in namespaces that share a state directory: the links of the other are not seen from here."""
+        """Two nodes in namespaces that share a state directory: links of the other one are invisible from here."""
         other = PodSandbox(make_netns("pod").path, name="other")
         agent.serve(other.machine_name, make_vmis(1, uid=other.uid))
         other_node = Plugin(make_netns("node"), plugin.folder, agent.socket_path)
         other_node.add(other).succeeded()
-        vanish(other_node, other)
+        remove_sandboxes(other_node, other)
         next_call()
         assert plugin.record_path(other).exists()
 
-    def test_a_record_of_the_version_before_which_does_not_tell_its_namespace(
+    def test_a_record_without_its_namespace(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, next_call: NextCall
     ) -> None:
         pod = attach(agent, "old")
-        vanish(plugin, pod)
+        remove_sandboxes(plugin, pod)
         record = {**plugin.record(pod), "version": 1}
         del record["network"], record["host_netns"]
         plugin.record_path(pod).write_text(json.dumps(record))
         next_call()
         assert plugin.record_path(pod).exists()
 
-    def test_a_container_that_another_call_is_at(
+    def test_a_container_locked_by_another_call(
         self, agent: ScriptedAgent, plugin: Plugin, attach: Attach, next_call: NextCall
     ) -> None:
         pod = attach(agent, "busy")
-        vanish(plugin, pod)
+        remove_sandboxes(plugin, pod)
         held = os.open(plugin.state_dir / pod.container, os.O_RDONLY)
         fcntl.flock(held, fcntl.LOCK_EX)
         try:
@@ -197,13 +197,13 @@ class TestWhatIsSpared:
         assert plugin.record_path(pod).exists()
 
 
-def test_what_a_machine_remembers_of_before_its_restart_is_freed(
+def test_records_from_before_a_reboot_are_swept(
     agent: ScriptedAgent, plugin: Plugin, attach: Attach, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
-    """With a state directory that is not on tmpfs; the agent learns of it too, even if it starts later."""
+    """With a state directory that is not on tmpfs; the agent is notified too, even if it starts later."""
     before = [attach(agent, f"pod-{number}", interfaces=2) for number in range(3)]
     agent.stop()
-    vanish(plugin, *before)
+    remove_sandboxes(plugin, *before)
     plugin.delete(before[0], netns="").succeeded()
     agent.start()
     serve_pod(agent)

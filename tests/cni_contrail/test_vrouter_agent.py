@@ -1,4 +1,4 @@
-"""Against an agent as upstream ships it: no addresses in its list, one port per request, one DELETE for a whole VM."""
+"""A Contrail vrouter agent: no addresses in its list, one port per request, one DELETE for a whole VM."""
 
 import json
 from collections.abc import Callable
@@ -20,11 +20,11 @@ def default_devices(sandbox: Netns) -> list[str]:
 
 
 class TestTheSequence:
-    def test_it_is_upstreams(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, node: Netns, serve_pod: ServePod
+    def test_the_order_of_requests_is_that_of_the_upstream_plugin(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, node: Netns, serve_pod: ServePod
     ) -> None:
-        """List, links, each port by itself with its file written first, addresses last."""
-        vmis = serve_pod(stock_agent, 3)
+        """List, links, each port in its own request with its file written first, addresses last."""
+        vmis = serve_pod(vrouter_agent, 3)
         links_at: dict[str, int] = {}
         files_at: list[int] = []
 
@@ -33,23 +33,23 @@ class TestTheSequence:
             if seen.method == "POST":
                 files_at.append(len(list((plugin.config_dir / pod.machine_name).iterdir())))
 
-        stock_agent.before(look)
+        vrouter_agent.before(look)
         plugin.add(pod).succeeded()
-        assert [(seen.method, seen.path) for seen in stock_agent.seen] == [
+        assert [(seen.method, seen.path) for seen in vrouter_agent.seen] == [
             ("GET", f"/vm-cfg/{pod.machine_name}"),
             ("POST", "/vm"),
             ("POST", "/vm"),
             ("POST", "/vm"),
             ("GET", f"/vm/{pod.uid}"),
         ]
-        assert [seen.body["vmi-uuid"] for seen in stock_agent.asked("POST")] == [vmi.uuid for vmi in vmis]
+        assert [seen.body["vmi-uuid"] for seen in vrouter_agent.asked("POST")] == [vmi.uuid for vmi in vmis]
         assert links_at == {"GET vm-cfg": 0, "POST vm": 3, "GET vm": 3}
         assert files_at == [1, 2, 3]
 
-    def test_all_is_made_as_with_ours(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    def test_interfaces_are_the_same_as_with_our_agent(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
-        vmis = serve_pod(stock_agent, 3)
+        vmis = serve_pod(vrouter_agent, 3)
         result = plugin.add(pod).succeeded().document
         assert result["interfaces"][1] == {"name": "eth0", "mac": vmis[0].mac, "sandbox": pod.netns}
         assert [each["address"] for each in result["ips"]] == ["10.1.0.5/24", "fd00:1:1::5/64"]
@@ -62,30 +62,30 @@ class TestTheSequence:
         assert default_devices(sandbox) == ["eth0", "eth0"]
         plugin.check(pod, previous=result).succeeded()
 
-    def test_a_prefix_that_it_does_not_tell_is_64(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+    def test_a_missing_ipv6_prefix_length_is_64(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         subnet = Subnet("fd00:9::5", 120, "fd00:9::1")
-        serve_pod(stock_agent, change=lambda vmi: replace(vmi, subnets=(subnet,)))
+        serve_pod(vrouter_agent, change=lambda vmi: replace(vmi, subnets=(subnet,)))
         assert plugin.add(pod).succeeded().document["ips"][0]["address"] == "fd00:9::5/64"
 
     def test_the_default_route_follows_the_annotations(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
-        vmis = serve_pod(stock_agent, 2)
-        stock_agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv6")])
+        vmis = serve_pod(vrouter_agent, 2)
+        vrouter_agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv6")])
         plugin.add(pod).succeeded()
         assert default_devices(sandbox) == ["eth0", "eth1"]
 
-    def test_the_files_are_what_upstreams_agent_reads_again(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+    def test_port_files_are_those_that_the_vrouter_agent_restores(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
-        vmis = serve_pod(stock_agent, 2)
+        vmis = serve_pod(vrouter_agent, 2)
         plugin.add(pod).succeeded()
         folder = plugin.config_dir / pod.machine_name
         assert {path.name for path in folder.iterdir()} == {vmi.uuid for vmi in vmis}
         for path in folder.iterdir():
-            assert json.loads(path.read_text()) == stock_agent.ports[path.name]
+            assert json.loads(path.read_text()) == vrouter_agent.ports[path.name]
             assert path.stat().st_mode & 0o077 == 0
 
 
@@ -102,9 +102,9 @@ class TestWaiting:
             (lambda vmis: [*vmis[:2], vmis[2].annotated(index="1/3")], "duplicate index"),
         ],
     )
-    def test_a_list_that_comes_in_parts_is_waited_for_and_what_is_missing_is_named(
+    def test_an_incomplete_list_is_awaited_and_the_error_names_what_is_missing(
         self,
-        stock_agent: ScriptedAgent,
+        vrouter_agent: ScriptedAgent,
         plugin: Plugin,
         pod: PodSandbox,
         sandbox: Netns,
@@ -112,170 +112,172 @@ class TestWaiting:
         stage: Callable[[list[Vmi]], list[Vmi]],
         missing: str,
     ) -> None:
-        vmis = serve_pod(stock_agent, 3)
-        stock_agent.serve(pod.machine_name, stage(vmis))
+        vmis = serve_pod(vrouter_agent, 3)
+        vrouter_agent.serve(pod.machine_name, stage(vmis))
         message = plugin.add(pod, settings={"poll-timeout": 0.1, "poll-retries": 2}).failed(11)
         assert missing in message
         assert "demo/web-0" in message
         assert (plugin.node.links(), plugin.files()) == ([], [])
 
         def complete(seen: Seen) -> None:
-            if len(stock_agent.asked("GET", "/vm-cfg")) == asked + 3:
-                stock_agent.serve(pod.machine_name, vmis)
+            if len(vrouter_agent.asked("GET", "/vm-cfg")) == asked + 3:
+                vrouter_agent.serve(pod.machine_name, vmis)
 
-        asked = len(stock_agent.asked("GET", "/vm-cfg"))
-        stock_agent.before(complete)
+        asked = len(vrouter_agent.asked("GET", "/vm-cfg"))
+        vrouter_agent.before(complete)
         plugin.add(pod, settings=PATIENT).succeeded()
         assert sandbox.links() == ["eth0", "eth1", "eth2"]
 
-    def test_the_list_of_a_predecessor_is_not_taken(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
+    def test_the_list_of_a_predecessor_is_ignored(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
     ) -> None:
         predecessor = make_vmis(1)
-        stock_agent.serve(pod.machine_name, predecessor)
+        vrouter_agent.serve(pod.machine_name, predecessor)
         message = plugin.add(pod).failed(11)
         assert predecessor[0].machine in message
         assert pod.uid in message
 
-    def test_a_static_pods_hash_is_no_uid(self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
-        """The runtime knows a static pod by the hash of its manifest, the agent by the uid of its mirror."""
-        stock_agent.serve(pod.machine_name, make_vmis(1))
+    def test_the_manifest_hash_of_a_static_pod_is_not_its_uid(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
+    ) -> None:
+        """The runtime knows a static pod by the hash of its manifest, the agent by the UID of its mirror pod."""
+        vrouter_agent.serve(pod.machine_name, make_vmis(1))
         environment = plugin.environment("ADD", pod, CNI_ARGS=f"{pod.args};K8S_POD_UID={'0d9a' * 8}")
         plugin.call(environment, json.dumps(plugin.config())).succeeded()
 
-    def test_addresses_that_come_late_are_waited_for(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+    def test_late_addresses_are_awaited(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
-        serve_pod(stock_agent, 2)
+        serve_pod(vrouter_agent, 2)
 
         def late(seen: Seen) -> Reply | None:
             if seen.method == "GET" and seen.path.startswith("/vm/"):
-                number = len(stock_agent.asked("GET", "/vm/"))
+                number = len(vrouter_agent.asked("GET", "/vm/"))
                 if number == 1:
                     return Reply(404, {"error": "{ Not Found }"})
                 if number == 2:
-                    return Reply(200, stock_agent.usual(seen).document[:1])
+                    return Reply(200, vrouter_agent.usual(seen).document[:1])
             return None
 
-        stock_agent.before(late)
+        vrouter_agent.before(late)
         plugin.add(pod, settings=PATIENT).succeeded()
-        assert len(stock_agent.asked("GET", "/vm/")) == 3
+        assert len(vrouter_agent.asked("GET", "/vm/")) == 3
 
-    def test_addresses_that_never_come_leave_nothing(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    def test_missing_addresses_are_rolled_back(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
-        vmis = serve_pod(stock_agent, 2)
-        stock_agent.refuse("GET", "/vm/", status=404, text="Not Found")
+        vmis = serve_pod(vrouter_agent, 2)
+        vrouter_agent.refuse("GET", "/vm/", status=404, text="Not Found")
         message = plugin.add(pod).failed(11)
         assert all(vmi.uuid in message for vmi in vmis)
-        assert (plugin.node.links(), sandbox.links(), plugin.files(), stock_agent.ports) == ([], [], [], {})
+        assert (plugin.node.links(), sandbox.links(), plugin.files(), vrouter_agent.ports) == ([], [], [], {})
 
-    def test_a_port_that_is_refused_leaves_nothing(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+    def test_a_rejected_port_is_rolled_back(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
-        serve_pod(stock_agent, 3)
+        serve_pod(vrouter_agent, 3)
 
-        def refuse_the_second(seen: Seen) -> Reply | None:
-            second = seen.method == "POST" and len(stock_agent.asked("POST")) == 2
+        def reject_second_port(seen: Seen) -> Reply | None:
+            second = seen.method == "POST" and len(vrouter_agent.asked("POST")) == 2
             return Reply(500, {"error": "{ no }"}) if second else None
 
-        stock_agent.before(refuse_the_second)
+        vrouter_agent.before(reject_second_port)
         plugin.add(pod).failed(101)
-        assert (plugin.node.links(), plugin.files(), stock_agent.ports) == ([], [], {})
+        assert (plugin.node.links(), plugin.files(), vrouter_agent.ports) == ([], [], {})
 
 
 class TestDelegated:
-    def test_each_attachment_is_told_and_configured_by_itself(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    def test_each_attachment_is_plugged_and_configured_on_its_own(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
-        vmis = serve_pod(stock_agent, 3)
+        vmis = serve_pod(vrouter_agent, 3)
         plugin.add(pod, settings=DELEGATED).succeeded()
         for number in (2, 1):
             result = plugin.add(pod, f"net{number}", name=f"net-{number}").succeeded().document
             assert result["interfaces"][1]["mac"] == vmis[number].mac
         assert sandbox.links() == ["eth0", "net2", "net1"]
         assert default_devices(sandbox) == ["eth0", "eth0"]
-        assert len(stock_agent.ports) == 3
+        assert len(vrouter_agent.ports) == 3
 
-    def test_without_our_index_0_there_is_no_default_route(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    def test_without_interface_0_there_is_no_default_route(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
-        serve_pod(stock_agent, 2)
+        serve_pod(vrouter_agent, 2)
         plugin.add(pod, "net1", name="net-1").succeeded()
         assert default_devices(sandbox) == []
 
-    def test_one_that_is_asked_for_is_made(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+    def test_a_requested_default_route_is_created(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
-        vmis = serve_pod(stock_agent, 2)
-        stock_agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="true")])
+        vmis = serve_pod(vrouter_agent, 2)
+        vrouter_agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="true")])
         plugin.add(pod, settings=DELEGATED).succeeded()
         assert default_devices(sandbox) == []
         plugin.add(pod, "net1", name="net-1").succeeded()
         assert default_devices(sandbox) == ["net1", "net1"]
 
-    def test_the_requested_interface_tells_two_of_one_network_apart(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+    def test_two_interfaces_of_one_network_are_distinguished_by_the_request(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
-        vmis = serve_pod(stock_agent, 3)
+        vmis = serve_pod(vrouter_agent, 3)
         same = [vmi.annotated(network="net-1", interface=f"if{n}") for n, vmi in enumerate(vmis) if n]
-        stock_agent.serve(pod.machine_name, [vmis[0], *same])
+        vrouter_agent.serve(pod.machine_name, [vmis[0], *same])
         result = plugin.add(pod, "if2", name="net-1").succeeded().document
         assert result["interfaces"][1]["mac"] == vmis[2].mac
 
 
-class TestForgetting:
-    """DELETE forgets all ports of the VM: it is sent with the last attachment of the VM's last container here."""
+class TestUnplugging:
+    """DELETE unplugs all ports of the VM: sent with the last attachment of the VM's last container on the node."""
 
-    def test_it_waits_for_the_last_attachment(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+    def test_the_vm_is_unplugged_with_its_last_attachment(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
-        serve_pod(stock_agent, 3)
+        serve_pod(vrouter_agent, 3)
         plugin.add(pod, settings=DELEGATED).succeeded()
         plugin.add(pod, "net1", name="net-1").succeeded()
         plugin.delete(pod, "net1", name="net-1").succeeded()
-        assert stock_agent.asked("DELETE") == []
+        assert vrouter_agent.asked("DELETE") == []
         assert len(plugin.node.links()) == 1
         plugin.delete(pod, settings=DELEGATED).succeeded()
-        [told] = stock_agent.asked("DELETE")
+        [told] = vrouter_agent.asked("DELETE")
         assert told.path == f"/vm/{pod.uid}"
-        assert (plugin.node.links(), plugin.files(), stock_agent.ports) == ([], [], {})
+        assert (plugin.node.links(), plugin.files(), vrouter_agent.ports) == ([], [], {})
 
-    def test_it_waits_for_a_newer_container_of_the_pod(
+    def test_the_vm_is_not_unplugged_while_a_newer_container_has_ports(
         self,
-        stock_agent: ScriptedAgent,
+        vrouter_agent: ScriptedAgent,
         plugin: Plugin,
         pod: PodSandbox,
         serve_pod: ServePod,
         make_netns: Callable[[str], Netns],
     ) -> None:
-        serve_pod(stock_agent, 2)
+        serve_pod(vrouter_agent, 2)
         plugin.add(pod).succeeded()
         newer = PodSandbox(make_netns("pod").path, name=pod.name, uid=pod.uid)
         plugin.add(newer).succeeded()
         plugin.delete(pod).succeeded()
-        assert stock_agent.asked("DELETE") == []
+        assert vrouter_agent.asked("DELETE") == []
         assert len(plugin.files()) == 3
         plugin.delete(newer).succeeded()
-        assert len(stock_agent.asked("DELETE")) == 1
+        assert len(vrouter_agent.asked("DELETE")) == 1
         assert plugin.files() == []
 
-    def test_what_was_kept_is_dropped_when_the_vm_has_ports_again(
+    def test_a_pending_notification_is_dropped_when_the_vm_has_ports_again(
         self,
-        stock_agent: ScriptedAgent,
+        vrouter_agent: ScriptedAgent,
         plugin: Plugin,
         pod: PodSandbox,
         serve_pod: ServePod,
         make_netns: Callable[[str], Netns],
     ) -> None:
-        serve_pod(stock_agent, 2)
+        serve_pod(vrouter_agent, 2)
         plugin.add(pod).succeeded()
-        stock_agent.stop()
+        vrouter_agent.stop()
         plugin.delete(pod).succeeded()
         assert len(plugin.files()) == 1
-        stock_agent.start()
+        vrouter_agent.start()
         newer = PodSandbox(make_netns("pod").path, name=pod.name, uid=pod.uid)
         plugin.add(newer).succeeded()
-        assert stock_agent.asked("DELETE") == []
-        assert len(stock_agent.ports) == 2
+        assert vrouter_agent.asked("DELETE") == []
+        assert len(vrouter_agent.ports) == 2
         assert not (plugin.state_dir / ".pending").exists()

@@ -231,7 +231,7 @@ class OurAgent(ScriptedAgent):
                 del self.ports[uuid_]
 
 
-class StockAgent(ScriptedAgent):
+class VrouterAgent(ScriptedAgent):
     """As upstream ships it: no query, no arrays, no owners, addresses of plugged ports only, in uuid order."""
 
     def usual(self, seen: Seen) -> Reply:
@@ -239,7 +239,7 @@ class StockAgent(ScriptedAgent):
         match seen.method, words:
             case "GET", ["vm-cfg", name]:
                 vmis = sorted(self.machines.get(name, []), key=lambda vmi: vmi.uuid)
-                return Reply(200, list(map(stock_item, vmis))) if vmis else Reply(404, _MISSING)
+                return Reply(200, list(map(vrouter_agent_item, vmis))) if vmis else Reply(404, _MISSING)
             case "POST", ["vm"]:
                 if not isinstance(seen.body, dict):
                     return Reply(500, {"error": f"{{ Unexpected Json string ==> {json.dumps(seen.body)} }}"})
@@ -247,7 +247,7 @@ class StockAgent(ScriptedAgent):
                 return Reply()
             case "GET", ["vm", machine, *interface]:
                 found = [
-                    stock_port(vmi)
+                    vrouter_agent_port(vmi)
                     for vmis in self.machines.values()
                     for vmi in vmis
                     if vmi.machine == machine and vmi.uuid in self.ports and interface in ([], [vmi.uuid])
@@ -259,7 +259,7 @@ class StockAgent(ScriptedAgent):
         return Reply(404, _UNKNOWN)
 
 
-def stock_item(vmi: Vmi) -> dict[str, Any]:
+def vrouter_agent_item(vmi: Vmi) -> dict[str, Any]:
     """An item of `/vm-cfg` as upstream writes it."""
     item: dict[str, Any] = {
         "id": vmi.uuid,
@@ -277,10 +277,15 @@ def stock_item(vmi: Vmi) -> dict[str, Any]:
 
 def our_item(vmi: Vmi) -> dict[str, Any]:
     """The same with the additions."""
-    return {**stock_item(vmi), "mtu": vmi.mtu, "routes": list(vmi.routes), **_address_keys(vmi, v6_prefix_length=True)}
+    return {
+        **vrouter_agent_item(vmi),
+        "mtu": vmi.mtu,
+        "routes": list(vmi.routes),
+        **_address_keys(vmi, v6_prefix_length=True),
+    }
 
 
-def stock_port(vmi: Vmi) -> dict[str, Any]:
+def vrouter_agent_port(vmi: Vmi) -> dict[str, Any]:
     """An item of `/vm/<uuid>` as upstream writes it."""
     return {
         "id": vmi.uuid,

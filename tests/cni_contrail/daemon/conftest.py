@@ -13,12 +13,12 @@ from tests.support.plugin import Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon
 
 Ask = Callable[..., DaemonClient]
-"""Sends a call: `ask("ADD", pod, **config)`; the rest of the conversation is the test's."""
+"""Sends a call: `ask("ADD", pod, **config)`; the test continues the protocol."""
 
 
 @pytest.fixture
 def plugin(node: Netns, tmp_path: Path, agent_socket: str) -> Iterator[Plugin]:
-    """Called by way of the daemon alone."""
+    """The plugin, called through the daemon only."""
     plugin = Plugin(node, tmp_path, agent_socket, ShimAndDaemon(node, tmp_path / "cni.json"))
     yield plugin
     plugin.caller.close()
@@ -44,7 +44,7 @@ def ask(plugin: Plugin, caller: ShimAndDaemon) -> Ask:
 
 
 def error(answered: Answered, code: int) -> str:
-    """The message of an error with that code."""
+    """Returns the message of an error with that code."""
     document = json.loads(answered.output)
     assert (answered.status, document["code"]) == (1, code), answered
     return str(document["msg"])

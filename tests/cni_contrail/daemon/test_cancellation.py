@@ -1,4 +1,4 @@
-"""What ends the wait of an ADD, whether it comes before or during the wait."""
+"""Cancellation of an ADD before and during its wait."""
 
 import socket
 import threading
@@ -22,7 +22,7 @@ def adds() -> RunningAdds:
 
 @pytest.fixture
 def unreadable_socket() -> Iterator[socket.socket]:
-    """Somebody who never answers, as an agent without the pod's list."""
+    """A peer that never responds, such as an agent without the pod's list."""
     ours, others = socket.socketpair()
     with ours, others:
         yield ours

@@ -1,4 +1,4 @@
-"""A runtime that hangs up, or does not take the result, has no attachment; a DEL ends the ADD that it is about."""
+"""An ADD is rolled back if its runtime hangs up or rejects the result, and cancelled by DEL of its attachment."""
 
 import contextlib
 import json
@@ -48,7 +48,7 @@ def test_hanging_up_while_ports_are_plugged_rolls_back_the_links(
     received = threading.Event()
 
     def lose_response(seen: Seen) -> Reply | None:
-        """The agent takes the ports, and its answer does not come."""
+        """The agent plugs the ports, but its response is lost."""
         if seen.method != "POST":
             return None
         agent.usual(seen)

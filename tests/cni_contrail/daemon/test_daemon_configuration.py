@@ -1,4 +1,4 @@
-"""The daemon's file: its own keys and the plugin's settings, and one sentence about what is wrong."""
+"""The daemon's configuration file: its own keys, the plugin's settings, and errors in one line."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_an_error_names_an_unreadable_file(tmp_path: Path, data: bytes | None) -
 
 @pytest.mark.parametrize("name", ["cnid.yaml", "cni.json"])
 def test_the_daemon_does_not_start_with_unsupported_settings(tmp_path: Path, name: str) -> None:
-    """In its own file or in the node-wide one."""
+    """In its own file and in the node-wide one."""
     (tmp_path / "cnid.yaml").write_text(f"socket: {tmp_path}/made/cni.sock\n")
     with (tmp_path / name).open("a") as file:
         file.write('{"vif-type": "macvlan"}' if name == "cni.json" else "vif-type: macvlan")

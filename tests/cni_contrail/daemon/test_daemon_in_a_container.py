@@ -1,5 +1,5 @@
-"""The daemon in a container's namespaces, which sees neither processes nor /run/netns of the host; a node that has the
-shim and no Python."""
+"""The daemon in a container without access to processes and /run/netns of the host, on a node with the shim and without
+Python."""
 
 import contextlib
 import json
@@ -50,7 +50,7 @@ class NodeWithoutPython:
 
     @contextlib.contextmanager
     def daemon(self) -> Iterator[int]:
-        """The daemon in namespaces of its own; killed in the end."""
+        """The daemon in namespaces of its own; killed at the end."""
         command = [
             "unshare",
             "--mount",
@@ -72,7 +72,7 @@ class NodeWithoutPython:
                 process.kill()
 
     def call(self, command: str, pod: PodSandbox, **config: Any) -> Outcome:
-        """A call as the runtime on that node makes it."""
+        """Runs a call as the runtime on that node does."""
         environment = {**os.environ, **self.plugin.environment(command, pod)}
         done = self.plugin.node.run(
             *["unshare", "--mount", "sh", "-ec", NODE, "sh", str(self._root), str(self.sockets)],

@@ -1,4 +1,4 @@
-"""The first step of the protocol: what the daemon takes, what it refuses, and that nobody can hold it up."""
+"""The request: which ones the daemon accepts and rejects, and that no client can block it."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def test_surplus_descriptors_are_closed(path: str, caller: ShimAndDaemon) -> Non
 
 @pytest.mark.parametrize("data", [b"GET / HTTP/1.1\r\n\r\n", b"\0" * 20, request(STATUS, b"{}", netns=-1)[:-1]])
 def test_an_incomplete_request_is_closed_without_a_response(path: str, data: bytes) -> None:
-    """The rest of it is waited for no longer than 2 s."""
+    """The daemon waits at most 2 s for the rest."""
     with DaemonClient(path) as client:
         client.send(data)
         assert client.is_closed()
@@ -112,7 +112,7 @@ def test_silent_connections_do_not_block_others(path: str) -> None:
 
 
 def test_the_peer_must_be_root(path: str, tmp_path: Path) -> None:
-    """Even if somebody let it reach the socket."""
+    """Even if the permissions of the socket allow others to connect."""
     os.chmod(path, 0o666)
     os.chmod(os.path.dirname(path), 0o755)
     program = (

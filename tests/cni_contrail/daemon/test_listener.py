@@ -1,4 +1,4 @@
-"""The socket: for root alone, one daemon at a time, in place of what a killed one left, and gone at the end."""
+"""The Unix socket: only for root, exclusive to one daemon, replaces a stale one, and is unlinked at exit."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ Start = Callable[[], "subprocess.Popen[str]"]
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Short enough for a socket's path."""
+    """A directory with a path short enough for a Unix socket."""
     with tempfile.TemporaryDirectory(prefix="ct-") as name:
         yield Path(name)
 

@@ -1,4 +1,4 @@
-"""What the daemon does by itself goes on when settings are wrong for a while, and says so in one line."""
+"""Maintenance continues after a while of invalid settings, and logs each failure in one line."""
 
 import threading
 from collections import Counter

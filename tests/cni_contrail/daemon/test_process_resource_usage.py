@@ -1,4 +1,4 @@
-"""Calls leave nothing behind in the daemon; ten thousand of them are for the benchmark."""
+"""Calls leak no resources of the daemon; the benchmark repeats this with ten thousand calls."""
 
 import os
 from pathlib import Path

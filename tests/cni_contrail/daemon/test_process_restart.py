@@ -1,4 +1,4 @@
-"""A daemon that starts finds what its predecessor left: deletes to tell of, attachments of sandboxes that are gone."""
+"""A daemon that starts handles what its predecessor left: pending notifications and orphaned attachments."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.support.scripted_agents import ScriptedAgent, ServePod
 
 @pytest.fixture(autouse=True)
 def settings(plugin: Plugin, caller: ShimAndDaemon) -> None:
-    """It is told of its state directory: what it looks after by itself."""
+    """The daemon's own settings name the state directory, so that maintenance covers it."""
     caller.configuration |= plugin.settings
 
 
@@ -49,7 +49,7 @@ def test_orphaned_attachments_are_swept_at_start(
 def test_stopping_drains_running_calls(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, caller: ShimAndDaemon
 ) -> None:
-    """A DEL whose agent takes its time is not cut off."""
+    """A DEL whose agent is slow is not cut off."""
     serve_pod(agent, 2)
     plugin.add(pod).succeeded()
     came = agent.stall("DELETE")

@@ -79,7 +79,7 @@ def test_readyz_reports_invalid_settings_and_recovers(
 
 
 def test_silent_clients_are_limited(plugin: Plugin, get: Get) -> None:
-    """The next ones are closed, and pages are served again when the first have gone."""
+    """Surplus connections are closed, and pages are served again when the first ones end."""
     get("/healthz")
     with plugin.node.inside(), contextlib.ExitStack() as connected:
         silent = [connected.enter_context(socket.create_connection(("127.0.0.1", 9099))) for _ in range(20)]

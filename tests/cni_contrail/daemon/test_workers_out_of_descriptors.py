@@ -1,4 +1,4 @@
-"""A daemon that may open no more files serves again as soon as there are some."""
+"""A daemon that runs out of descriptors recovers when some are free again."""
 
 import os
 import resource
@@ -21,7 +21,7 @@ def opened(caller: ShimAndDaemon) -> int:
 
 @pytest.fixture
 def connections(caller: ShimAndDaemon) -> Iterator[list[DaemonClient]]:
-    """As many as the daemon can open, and more; they say nothing."""
+    """Silent connections, more than the daemon can open."""
     caller.daemon()
     process, most = caller.pid, opened(caller) + SPARE
     resource.prlimit(process, resource.RLIMIT_NOFILE, (most, most))

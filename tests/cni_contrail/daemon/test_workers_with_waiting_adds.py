@@ -1,4 +1,4 @@
-"""Waiting is free: a hundred ADDs whose list never comes, and all the others are served as ever."""
+"""A hundred ADDs that wait for their lists do not delay other calls."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -160,7 +160,7 @@ class TestMissingList:
     @pytest.mark.parametrize("times", [1, 4])
     def test_a_list_that_appears_between_two_polls_is_used(
         self,
-        stock_agent: ScriptedAgent,
+        vrouter_agent: ScriptedAgent,
         plugin: Plugin,
         pod: PodSandbox,
         sandbox: Netns,
@@ -168,24 +168,24 @@ class TestMissingList:
         times: int,
     ) -> None:
         """The Contrail vrouter agent does not hold its answer; the pod's objects may arrive later."""
-        serve_pod(stock_agent, 2)
+        serve_pod(vrouter_agent, 2)
         missing = Reply(404, {"error": "{ Not Found }"})
-        stock_agent.before(lambda seen: missing if len(stock_agent.asked("GET", "/vm-cfg")) <= times else None)
+        vrouter_agent.before(lambda seen: missing if len(vrouter_agent.asked("GET", "/vm-cfg")) <= times else None)
         plugin.add(pod, settings=PATIENT).succeeded()
         assert sandbox.links() == ["eth0", "eth1"]
-        assert len(stock_agent.asked("GET", "/vm-cfg")) == times + 1
+        assert len(vrouter_agent.asked("GET", "/vm-cfg")) == times + 1
 
     def test_partial_lists_are_retried_until_the_list_is_complete(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
-        vmis = serve_pod(stock_agent, 3)
+        vmis = serve_pod(vrouter_agent, 3)
         parts = [vmis[:1], vmis[1:2], vmis[:2], vmis[1:], vmis]
 
         def grow(seen: Seen) -> None:
             if seen.path.startswith("/vm-cfg") and parts:
-                stock_agent.serve(pod.machine_name, parts.pop(0))
+                vrouter_agent.serve(pod.machine_name, parts.pop(0))
 
-        stock_agent.before(grow)
+        vrouter_agent.before(grow)
         plugin.add(pod, settings=PATIENT).succeeded()
         assert sandbox.links() == ["eth0", "eth1", "eth2"]
 

@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from tests.support.netns import Netns
 from tests.support.plugin import Outcome, Plugin, PodSandbox
-from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod, Vmi, make_vmis, our_item, stock_item
+from tests.support.scripted_agents import (
+    Reply,
+    ScriptedAgent,
+    Seen,
+    ServePod,
+    Vmi,
+    make_vmis,
+    our_item,
+    vrouter_agent_item,
+)
 
 BUG = 999
 COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"]
@@ -150,13 +159,13 @@ def test_any_cni_args_leak_nothing(
     no_leak(plugin.call(plugin.environment(command, pod, CNI_ARGS=arguments), config))
 
 
-def served(vmis: list[Vmi], *, stock: bool) -> list[dict[str, Any]]:
-    return [stock_item(vmi) if stock else our_item(vmi) for vmi in vmis]
+def served(vmis: list[Vmi], *, with_vrouter_agent: bool) -> list[dict[str, Any]]:
+    return [vrouter_agent_item(vmi) if with_vrouter_agent else our_item(vmi) for vmi in vmis]
 
 
 @few
 @given(
-    stock=st.booleans(),
+    with_vrouter_agent=st.booleans(),
     mode=st.sampled_from(["thick", "delegated"]),
     changes=st.lists(
         st.tuples(st.integers(0, 2), item_keys, documents | likely | routes | annotations), min_size=1, max_size=3
@@ -167,11 +176,11 @@ def test_lists_with_any_values_leak_nothing(
     plugin: Plugin,
     pod: PodSandbox,
     no_leak: Callable[[Outcome], None],
-    stock: bool,
+    with_vrouter_agent: bool,
     mode: str,
     changes: list[tuple[int, str, Any]],
 ) -> None:
-    items = copy.deepcopy(served(make_vmis(3, uid=pod.uid), stock=stock))
+    items = copy.deepcopy(served(make_vmis(3, uid=pod.uid), with_vrouter_agent=with_vrouter_agent))
     for position, key, value in changes:
         items[position][key] = value
     agent.before(lambda seen: Reply(200, items) if seen.method == "GET" else None)

@@ -89,13 +89,13 @@ class TestDel:
         assert len(agent.ports) == 1
 
     def test_uses_the_port_files_with_the_vrouter_agent(
-        self, stock_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
-        serve_pod(stock_agent, 2)
+        serve_pod(vrouter_agent, 2)
         plugin.add(pod).succeeded()
         plugin.record_path(pod).write_bytes(b"")
         plugin.delete(pod).succeeded()
-        assert (plugin.node.links(), stock_agent.ports) == ([], {})
+        assert (plugin.node.links(), vrouter_agent.ports) == ([], {})
         assert [path for path in plugin.files() if ".damaged" not in path] == []
 
 

@@ -1,4 +1,4 @@
-"""A directory of scripted plugins, and a runtime that finds them."""
+"""A directory of scripted plugins, and a runtime that uses it."""
 
 from collections.abc import Callable
 from pathlib import Path

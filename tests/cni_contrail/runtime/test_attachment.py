@@ -1,4 +1,4 @@
-"""Container IDs, interface names and arguments are refused before a plugin sees them."""
+"""Invalid container IDs, interface names and arguments are rejected before any plugin is executed."""
 
 import pytest
 from hypothesis import given
@@ -67,7 +67,7 @@ class TestArguments:
 
 
 class TestKeys:
-    """What GC is told of attachments."""
+    """Keys of attachments for GC."""
 
     def test_a_key_is_parsed_from_container_and_interface(self) -> None:
         assert parse_key("c1/eth0") == AttachmentKey("c1", "eth0") == Attachment("c1", "", "eth0").key

@@ -1,4 +1,4 @@
-"""Results survive on disk in libcni's form, so that cnitool, containerd and we read each other's."""
+"""Results are cached in libcni's format: cnitool, containerd and this runtime read each other's entries."""
 
 import base64
 import json
@@ -22,7 +22,7 @@ CNITOOL_ENTRY = (
     '"interfaces":[{"mac":"16:7a:5d:a9:b6:81","name":"veth8d7fa363"},{"mac":"02:00:00:00:00:07","name":"eth0","sandbox":'
     '"/run/netns/ctt-pod"}],"ips":[{"address":"10.99.0.2/24","gateway":"10.99.0.1","interface":1,"version":"4"}]}}'
 )
-"""What cnitool 1.1.2 wrote."""
+"""An entry written by cnitool 1.1.2."""
 
 CNITOOL_POD = Attachment("cnitool-b725e58010fe0de319af", "/run/netns/ctt-pod", "eth0")
 

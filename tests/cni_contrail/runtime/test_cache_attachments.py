@@ -1,4 +1,4 @@
-"""A container may have many attachments; the cache knows of all that were added and not deleted since."""
+"""The cache lists all attachments that were added and not deleted since."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""What a plugin reads on stdin and finds in its environment (CNI specification 1.0.0, sections 2 and 3)."""
+"""Standard input and environment of a plugin (CNI specification 1.0.0, sections 2 and 3)."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""ADD and CHECK forward, DEL backward, and where each stops (CNI specification 1.0.0, section 3)."""
+"""ADD and CHECK run forward, DEL backward; each stops at a failure (CNI specification 1.0.0, section 3)."""
 
 import dataclasses
 import json

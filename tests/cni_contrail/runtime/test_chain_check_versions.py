@@ -1,4 +1,4 @@
-"""VERSION asks a plugin what it supports: a configuration of another version is told before it fails every ADD."""
+"""VERSION of each plugin: an unsupported version of the configuration is reported before it fails every ADD."""
 
 import json
 from typing import Any
@@ -57,7 +57,7 @@ def test_the_version_call_equals_that_of_libcni(runtime: Runtime, plugins: Plugi
 
 
 class TestOldPlugins:
-    """What was answered before there was a list, or a VERSION."""
+    """Results of plugins from before the list of versions, or from before VERSION."""
 
     @pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
     def test_0_2_0_without_a_list_means_0_1_0_and_0_2_0(self, runtime: Runtime, plugins: Plugins, version: str) -> None:

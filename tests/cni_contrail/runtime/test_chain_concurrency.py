@@ -1,4 +1,4 @@
-"""Different containers may be attached at the same time: one runtime serves many threads."""
+"""Different containers can be attached concurrently: one runtime serves many threads."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""What is attached and no longer valid is detached, then plugins remove what else they have of the network (GC)."""
+"""Invalid attachments are detached, then GC of each plugin removes the rest."""
 
 import json
 import logging
@@ -37,7 +37,7 @@ def chain(plugins: Plugins) -> Plugins:
 
 @pytest.fixture
 def attached(runtime: Runtime, chain: Plugins) -> Plugins:
-    """Two attachments of one container and one of another; the calls that made them are forgotten."""
+    """Two attachments of one container and one of another; the record of their calls is cleared."""
     for attachment in (A, A_SECOND, B):
         runtime.add(CHAIN, attachment)
     chain.forget_calls()
@@ -86,7 +86,7 @@ class TestDetached:
         assert len(runtime.attachments()) == 3
 
     def test_a_network_name_is_not_matched_by_prefix(self, runtime: Runtime, attached: Plugins) -> None:
-        """Names of cache files are ambiguous: `net-a-eth0` may be of network `net` or of `net-a`."""
+        """Names of cache files are ambiguous: `net-a-eth0` may belong to network `net` or `net-a`."""
         runtime.add(CHAIN._replace(name="net-a"), Attachment("c", "/run/netns/c", "eth0"))
         assert runtime.garbage_collect(CHAIN._replace(name="net-a"), []) == (AttachmentKey("c", "eth0"),)
         assert len(runtime.attachments()) == 3
@@ -165,10 +165,10 @@ def test_a_list_may_disable_garbage_collection(runtime: Runtime, attached: Plugi
 
 
 class TestFailures:
-    """It goes on after each, and tells all of them in the end."""
+    """Garbage collection continues after each failure and reports all of them at the end."""
 
     def fail(self, runtime: Runtime) -> tuple[str, Sequence[BaseException]]:
-        """The message, and what it was made of."""
+        """Returns the message and the single errors."""
         with pytest.raises(CniRuntimeError) as caught:
             runtime.garbage_collect(CHAIN, [B.key])
         causes = caught.value.__cause__

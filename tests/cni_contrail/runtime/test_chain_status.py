@@ -1,4 +1,4 @@
-"""STATUS asks each plugin whether it could serve an ADD (CNI specification 1.1.0, sections 2 and 3)."""
+"""STATUS checks whether each plugin could serve an ADD (CNI specification 1.1.0, sections 2 and 3)."""
 
 import json
 

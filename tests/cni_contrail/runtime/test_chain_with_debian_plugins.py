@@ -1,4 +1,4 @@
-"""Real plugins as the runtime's peers, in throw-away namespaces: what Debian ships in /usr/lib/cni."""
+"""The runtime with real plugins, those of Debian in /usr/lib/cni, in temporary namespaces."""
 
 import dataclasses
 import json
@@ -41,7 +41,7 @@ def debian(tmp_path: Path) -> Runtime:
 
 @pytest.fixture
 def make_list(tmp_path: Path) -> Callable[..., NetworkList]:
-    """Makes a list of `bridge` with `host-local`, and further plugins behind it."""
+    """Returns a list of `bridge` with `host-local`, followed by further plugins."""
 
     def make(*chained: dict[str, Any], version: str) -> NetworkList:
         ipam = {"type": "host-local", "subnet": "10.99.0.0/24", "dataDir": str(tmp_path / "ipam")}

@@ -1,4 +1,4 @@
-"""What an administrator wrote is checked before anything is executed, with file and key in the error."""
+"""Configurations are validated before anything is executed; errors name file and key."""
 
 import contextlib
 import json

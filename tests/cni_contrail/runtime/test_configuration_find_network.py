@@ -1,4 +1,4 @@
-"""By name from a directory, in libcni's order: lists first, then single configurations, each by file name."""
+"""`find_network` searches in libcni's order: lists first, then single configurations, each by file name."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`<network name>/*.conf` beside a list hold further plugins of its chain (CNI specification 1.1.0, section 1)."""
+"""Files `<network name>/*.conf` beside a list add plugins to its chain (CNI specification 1.1.0, section 1)."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from cni_contrail.runtime.errors import NetworkConfigurationError
 
 @pytest.fixture
 def confs(tmp_path: Path) -> Path:
-    """A configuration directory in which the network `net` has two further plugins."""
+    """A configuration directory with two further plugins of the network `net`."""
     (tmp_path / "net").mkdir()
     (tmp_path / "net" / "20-tuning.conf").write_text('{"type": "tuning", "capabilities": {"mac": true}}')
     (tmp_path / "net" / "10-portmap.conf").write_text('{"type": "portmap", "snat": true}')

@@ -1,4 +1,4 @@
-"""A list may offer several versions (`cniVersions`): each runtime takes the highest that it speaks."""
+"""A list may offer several versions (`cniVersions`): the runtime selects the highest one that it supports."""
 
 import json
 from typing import Any

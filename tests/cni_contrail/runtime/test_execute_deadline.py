@@ -1,4 +1,4 @@
-"""No operation outlasts its deadline, and nothing of a killed plugin goes on."""
+"""An operation ends at its deadline, and all processes of a killed plugin end."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ wait
 
 
 def ends(pid: int, *, within: float) -> bool:
-    """Tells whether a process ends in that many seconds."""
+    """Returns whether a process ends within that many seconds."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -37,7 +37,7 @@ def ends(pid: int, *, within: float) -> bool:
 
 @pytest.fixture
 def sleeper(plugins: Plugins) -> Path:
-    """A plugin that starts a child and waits for it; its FIFO gives a line when the child runs."""
+    """A plugin that starts a child and waits for it; it writes a line to its FIFO when the child runs."""
     os.mkfifo(plugins.directory / "started")
     plugins.write("bridge", SLEEPER.format(directory=plugins.directory))
     return plugins.directory
@@ -45,7 +45,7 @@ def sleeper(plugins: Plugins) -> Path:
 
 @contextlib.contextmanager
 def both_ends(fifo: Path) -> Iterator[None]:
-    """Holds a FIFO open, so that its writer does not wait."""
+    """Holds a FIFO open, so that its writer does not block."""
     descriptor = os.open(fifo, os.O_RDWR)
     yield
     os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Signals wait until what was begun is known, and are not lost."""
+"""Signals are deferred to the end of the body, and not lost."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ def interrupt_and_go_on(number: signal.Signals, done: list[str]) -> None:
 
 @pytest.fixture(autouse=True)
 def raising_handlers() -> Iterator[None]:
-    """Has SIGTERM raise as Ctrl-C does: its default would end the tests."""
+    """Makes SIGTERM raise an exception: its default action would end the tests."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     yield
     signal.signal(signal.SIGTERM, before)

@@ -1,4 +1,4 @@
-"""However a plugin fails, the error says which one, at what, and what it said itself."""
+"""The error of a failed plugin names the plugin and the command, and quotes its output."""
 
 import json
 import os
@@ -153,7 +153,7 @@ class TestExecutables:
 
 
 class TestBeingInstalled:
-    """A file that is open for writing cannot be executed: an installer is still copying it."""
+    """A file that is open for writing, such as by an installer, cannot be executed."""
 
     def test_a_plugin_being_installed_is_retried(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.script("bridge", ADD=added())

@@ -1,4 +1,4 @@
-"""What libcni could not decode, or runtimes would crash over, is told with its key."""
+"""Results that libcni cannot decode, or on which runtimes crash, are reported with the key."""
 
 from typing import Any
 

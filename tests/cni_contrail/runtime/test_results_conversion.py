@@ -1,6 +1,6 @@
-"""A cached result reaches a plugin in the version of its configuration, whatever version it was made in.
+"""A cached result is converted to the version of the configuration, whatever version it has.
 
-What libcni does is the measure: its Go types are 0.1.0 and 0.2.0, 0.3.0 to 0.4.0, 1.0.0 and 1.1.0.
+The reference is libcni, whose Go types cover 0.1.0 and 0.2.0, 0.3.0 to 0.4.0, 1.0.0 and 1.1.0.
 """
 
 from collections.abc import Sequence
@@ -135,7 +135,7 @@ def along(result: dict[str, Any], way: Sequence[str]) -> dict[str, Any]:
 
 
 def stripped(result: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """The result without some keys of its interfaces."""
+    """Returns the result without some keys of its interfaces."""
     kept = [{key: value for key, value in each.items() if key not in keys} for each in result.get("interfaces", ())]
     return result | ({"interfaces": kept} if kept else {})
 

@@ -1,4 +1,4 @@
-"""Network namespaces with a name, made without moving the caller's threads."""
+"""Named network namespaces, created without moving the caller's threads."""
 
 import os
 import subprocess
@@ -131,7 +131,7 @@ class TestInside:
 
 
 def test_the_directory_becomes_a_shared_mount(name: str) -> None:
-    """In a mount namespace whose /run is fresh, as after a boot."""
+    """In a mount namespace with an empty /run, as after a boot."""
     program = (
         "from cni_contrail.runtime.sandbox import make_sandbox, remove_sandbox;"
         f"first, second = make_sandbox({name!r}), make_sandbox({name + '-2'!r});"

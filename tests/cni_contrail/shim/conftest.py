@@ -1,4 +1,4 @@
-"""The shim as it is installed, and as sanitizers watch it; and a daemon that tests play."""
+"""The shim as installed and with sanitizers, and a daemon scripted by the test."""
 
 import tempfile
 from collections.abc import Iterator
@@ -17,19 +17,19 @@ def socket_path() -> Iterator[str]:
 
 @pytest.fixture(params=[(), ("--sanitize",)], ids=["installed", "sanitized"])
 def shim(request: pytest.FixtureRequest, socket_path: str) -> Shim:
-    """Both, one after the other."""
+    """Both binaries, one after the other."""
     return Shim(build_shim(*request.param), socket_path)
 
 
 @pytest.fixture
 def installed(socket_path: str) -> Shim:
-    """As it is installed on nodes."""
+    """The binary that is installed on nodes."""
     return Shim(build_shim(), socket_path)
 
 
 @pytest.fixture
 def sanitized(socket_path: str) -> Shim:
-    """Watched by sanitizers, and less patient: it waits two seconds for an answer."""
+    """The binary with sanitizers and a shorter timeout: it waits two seconds for a response."""
     return Shim(build_shim("--sanitize"), socket_path)
 
 

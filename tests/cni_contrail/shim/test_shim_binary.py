@@ -1,4 +1,4 @@
-"""The shim is one static file, and hardened; it runs where there is nothing else."""
+"""The shim is one static, hardened file, and runs in an otherwise empty root file system."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def readelf(option: str, binary: str) -> str:
 
 @pytest.fixture
 def segments(installed: Shim) -> dict[str, str]:
-    """Permissions of each kind of segment."""
+    """Returns the permissions of segments by type."""
     row = re.compile(r"^ {2}([A-Z_]+) (?: +0x\w+){5} ([R ][W ][E ])", re.MULTILINE)
     return dict(row.findall(readelf("--segments", installed.binary)))
 
@@ -84,7 +84,7 @@ class TestAnEmptyRoot:
 
 
 def test_the_process_touches_little_memory(installed: Shim, daemon: PlayedDaemon) -> None:
-    """The buffers for the largest request and answer cost nothing where they are not filled."""
+    """Unused parts of the buffers for the largest request and response take no memory."""
     with installed.started(ADD, b"{}") as running:
         connection, _ = daemon.take()
         with connection:

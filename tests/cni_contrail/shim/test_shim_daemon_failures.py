@@ -1,6 +1,6 @@
-"""A daemon that is missing, hangs or is restarted is error 11, one that answers nonsense 107; each names the socket.
+"""A missing, hanging or restarting daemon is error 11, an invalid response 107; each error names the socket.
 
-To STATUS all of it is error 50: no ADD can be served.
+For STATUS each of them is error 50: no ADD can be served.
 """
 
 import json
@@ -76,7 +76,7 @@ EMPTY_RUN = 'mount -t tmpfs tmpfs /run && exec "$@"'
 
 
 class TestDaemonHangs:
-    """Calls of each command at the same time, since each takes as long as it waits."""
+    """Runs one call per command concurrently, since each takes as long as its timeout."""
 
     def errors_of_all(
         self, shim: Shim, stdin: bytes = b"", play: Callable[[], AbstractContextManager[object]] = nullcontext
@@ -134,7 +134,7 @@ class TestDaemonHangs:
         assert error_of(sanitized, outcome) == (AWAY, "no response after 2 s")
 
     def test_the_installed_binary_waits_two_minutes(self, installed: Shim, daemon: PlayedDaemon) -> None:
-        """Read from the system call that it waits in."""
+        """The timeout is read from the system call in which the process waits."""
         with installed.started(ADD) as running:
             with daemon.accept() as connection:
                 connection.receive()
@@ -146,7 +146,7 @@ class TestDaemonHangs:
 
 
 def timeout_of(pid: int, *, at_most: int, more_than: int = 0) -> int:
-    """Milliseconds of the poll(2) that a process waits in, as soon as they are in these bounds."""
+    """Returns the timeout, in milliseconds, of the poll(2) in which a process waits, once it is within the bounds."""
     seen: list[int] = []
 
     def waits() -> bool:

@@ -1,4 +1,4 @@
-"""The daemon gets its receipt when the runtime has the whole answer, never before; without it, it takes an ADD back."""
+"""The shim sends the receipt after the whole output is written; without it, the daemon rolls an ADD back."""
 
 import array
 import fcntl
@@ -112,7 +112,7 @@ class TestReaders:
 
     @pytest.mark.parametrize("redirection", [">&-", "1</dev/null"])
     def test_a_closed_or_read_only_standard_output(self, shim: Shim, daemon: PlayedDaemon, redirection: str) -> None:
-        """A closed output must not become the connection to the daemon, or what is opened next."""
+        """The number of a closed standard output must not be reused for the connection to the daemon."""
         with shim.started(ADD, prefix=("sh", "-c", f'exec "$@" {redirection}', "sh")) as running:
             self.expect_no_delivery(running, daemon, "Bad file descriptor")
 
@@ -177,7 +177,7 @@ class TestRuntimeKillsTheCall:
 
 class TestSignals:
     def test_interrupted_system_calls_are_repeated(self, installed: Shim, daemon: PlayedDaemon) -> None:
-        """Every second call of each kind is made to fail with EINTR."""
+        """Every second call of each kind fails with EINTR."""
         calls = "open,openat,poll,read,write,writev,connect,sendmsg"
         interrupted = ("strace", "-qq", "-o", "/dev/null", f"--inject={calls}:error=EINTR:when=1+2")
         config = b"c" * 200_000
@@ -190,7 +190,7 @@ class TestSignals:
         assert (received.stdin, received.netns) == (config, identity("/proc/self/ns/net"))
 
     def test_many_signals(self, installed: Shim, daemon: PlayedDaemon) -> None:
-        """Stopped and continued all the time: waits with a time limit are interrupted by it."""
+        """The process is stopped and continued all the time, which interrupts waits with a timeout."""
         with installed.started(ADD, b"c" * 200_000) as running:
             connection, _ = daemon.take()
             with connection:
@@ -216,7 +216,7 @@ class TestSignals:
 
 @contextmanager
 def prints_into_pipe(shim: Shim, flags: int = 0) -> Iterator[tuple[Running, FileIO]]:
-    """A call, and the end of the pipe that its runtime reads."""
+    """Yields a call and the end of the pipe that its runtime reads."""
     reader, writer = os.pipe2(flags)
     os.set_blocking(reader, True)
     with FileIO(reader) as pipe, shim.started(ADD, stdout=writer) as running:
@@ -225,7 +225,7 @@ def prints_into_pipe(shim: Shim, flags: int = 0) -> Iterator[tuple[Running, File
 
 
 def wait_for_full(pipe: FileIO) -> None:
-    """Returns when the pipe is full: nothing tells of that."""
+    """Polls until the pipe is full: there is no event for that."""
     until(lambda: bytes_in(pipe) >= PIPE_SIZE)
 
 

@@ -1,4 +1,4 @@
-"""What no daemon could take is refused before one is asked, with the codes of the specification."""
+"""Oversized or unreadable input is rejected before the daemon is called, with the codes of the specification."""
 
 import json
 import os
@@ -16,7 +16,7 @@ COMPLETE = {**ADD, "CNI_CONTAINERID": "c", "CNI_NETNS": "/x", "CNI_IFNAME": "eth
 
 
 def entry_point(*wrapped: str, stdin: bytes | None = None) -> bytes:
-    """What the entry point, with a command before it, says to a complete call."""
+    """Returns the output of the entry point, behind a wrapping command, for a complete call."""
     command = [*wrapped, *COMMAND]
     return subprocess.run(command, env=COMPLETE, input=stdin, stdout=subprocess.PIPE, timeout=PATIENCE).stdout
 

@@ -1,7 +1,7 @@
-"""Whatever a daemon sends, in whatever pieces, and whatever a runtime gives: the shim does what the protocol says.
+"""Fuzzing: for any bytes of the daemon, in any pieces, and any input of the runtime, the shim follows the protocol.
 
-What that is, models of a few lines tell. The binary is the one that sanitizers watch. To look for longer:
-FUZZ_SECONDS=600.
+Models of a few lines state what the protocol demands. The binary is the one with sanitizers. FUZZ_SECONDS=600 runs
+longer.
 """
 
 import errno
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.timeout(SECONDS * 10 + 60)
 
 
 class Verdict(NamedTuple):
-    """Exit status; the output that is passed on, None if there is an error of the shim's own; and its code."""
+    """Exit status; the output that is printed, None if the shim prints an error of its own; and the code of that."""
 
     status: int
     output: bytes | None
@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
 
 
 def verdict(sent: bytes) -> Verdict:
-    """What a daemon's bytes, after which it closes, make of a call."""
+    """Returns the verdict for the bytes of a daemon that then closes the connection."""
     acknowledgement, header, rest = sent[:1], sent[1:9], sent[9:]
     if not acknowledgement or (acknowledgement == b"\1" and not header):
         return Verdict(1, None, 11)
@@ -87,7 +87,7 @@ def test_any_response_gets_the_verdict_of_the_protocol(
 
 
 def pieces(sent: bytes, cuts: list[int]) -> Iterator[bytes]:
-    """What is sent at a time: what is too much comes with the last that was promised, or nobody waits for it."""
+    """Yields the pieces to send: surplus bytes go with the last announced ones; the shim does not wait for them."""
     promised = 9 + (ANSWER.unpack(sent[1:9])[1] if len(sent) >= 9 else 0)
     ends = sorted(cut for cut in cuts if 0 < cut < min(promised, len(sent)))
     return (sent[start:end] for start, end in zip([0, *ends], [*ends, len(sent)], strict=True))

@@ -1,4 +1,4 @@
-"""Environment, configuration and sandbox reach the daemon as the runtime gave them; its answer comes back as it is."""
+"""Environment, configuration and sandbox are forwarded unchanged; the response is printed unchanged."""
 
 import ctypes
 import errno
@@ -19,7 +19,7 @@ ENVIRONMENT_LIMIT, INPUT_LIMIT, OUTPUT_LIMIT = 64 * 1024, 1024 * 1024, 1024 * 10
 def forwarded(
     shim: Shim, daemon: PlayedDaemon, environment: dict[str, str] | dict[bytes, bytes], stdin: bytes = CONFIG
 ) -> Received:
-    """What the daemon received of a call that it then answered with success."""
+    """Returns the request as received by a daemon that responds with success."""
     with shim.started(environment, stdin) as running:
         connection, received = daemon.take()
         with connection:
@@ -105,7 +105,7 @@ def test_the_environment_is_forwarded_in_order_with_duplicates(installed: Shim, 
 
 
 def spawn_raw(binary: str, environment: list[bytes]) -> int:
-    """Starts a program with exactly these strings for its environment, and returns its process ID."""
+    """Starts a program with exactly these strings as its environment and returns its process ID."""
     arguments = (ctypes.c_char_p * 2)(binary.encode(), None)
     strings = (ctypes.c_char_p * (len(environment) + 1))(*environment, None)
     pid = ctypes.c_int()
@@ -157,7 +157,7 @@ def test_the_error_of_a_daemon_of_another_version_is_printed(shim: Shim, daemon:
 
 
 def test_descriptors_from_the_daemon_are_not_accepted(shim: Shim, daemon: PlayedDaemon) -> None:
-    """The kernel closes what nobody asks for: the end of the pipe shows that the shim has not got the other one."""
+    """The kernel closes descriptors that the receiver does not request: end of file on the pipe shows that it did."""
     reader, writer = os.pipe()
     with shim.started(ADD) as running:
         connection, _ = daemon.take()
