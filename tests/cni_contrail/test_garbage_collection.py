@@ -161,16 +161,14 @@ class TestKept:
         assert len(plugin.node.links()) == 1
         assert len(plugin.files()) == 1
 
-    def test_a_record_without_its_network(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
-        """DEL removes it."""
+    def test_a_record_of_an_unknown_version(self, agent: ScriptedAgent, plugin: Plugin, attach: Attach) -> None:
+        """It may belong to another network. The error names it, and DEL removes the attachment by the aliases."""
         pod = attach(agent, "a")
-        record = {**plugin.record(pod), "version": 1}
-        del record["network"], record["host_netns"]
-        plugin.record_path(pod).write_text(json.dumps(record))
-        plugin.gc([]).succeeded()
+        plugin.record_path(pod).write_text(json.dumps({**plugin.record(pod), "version": 1}))
+        assert str(plugin.record_path(pod)) in plugin.gc([]).failed(106)
         assert len(plugin.node.links()) == 1
         plugin.delete(pod).succeeded()
-        assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})
+        assert (plugin.node.links(), agent.ports) == ([], {})
 
     def test_interfaces_of_the_upstream_plugin(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
         """Its files do not name the network, and its taps have no alias: DEL removes them."""

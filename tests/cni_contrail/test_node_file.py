@@ -44,7 +44,7 @@ def test_a_missing_file_is_empty(read: Reader) -> None:
     assert read() == {}
 
 
-@pytest.mark.usefixtures("later")
+@pytest.mark.usefixtures("an_hour_later")
 class TestOldFile:
     def test_an_old_file_is_read_once(self, read: Reader) -> None:
         read.path.write_text('{"mtu": 1400}')
