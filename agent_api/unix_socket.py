@@ -23,7 +23,7 @@ _PROBE_TIMEOUT = 1.0  # seconds for a listening process to accept
 
 @contextlib.asynccontextmanager
 async def serve_unix(runner: web.AppRunner, path: str) -> AsyncIterator[None]:
-    """Serves a runner that was set up at the path, mode 0600, until the context is left. Raises ListenError."""
+    """Serves a runner, already set up, on a socket of mode 0600 until the context is left. Raises ListenError."""
     try:
         listener = await asyncio.to_thread(_listen, path)
     except OSError as error:
@@ -56,7 +56,7 @@ def _listen(path: str) -> socket.socket:
 
 
 def _check_unused(path: str) -> None:
-    """Raises ListenError if the path is not a socket or another process listens on it."""
+    """Raises ListenError if the path exists and is not a socket, or if another process listens on it."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:

@@ -14,7 +14,7 @@ _PENALTY = 60.0  # seconds in a thread after a slow change
 
 
 class DiskLatency:
-    """Tracks the duration of changes; `clock` returns monotonic seconds."""
+    """Tracks how long changes take; `clock` returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -31,7 +31,7 @@ DeviceExists = Callable[[str], bool]
 
 
 class StalePortCleaner:
-    """Cleans a port table; `timeout` is in seconds."""
+    """Unplugs the stale ports of a table; `timeout` is in seconds."""
 
     def __init__(self, table: PortTable, *, timeout: float, device_exists: DeviceExists) -> None:
         self._table = table
@@ -46,7 +46,7 @@ class StalePortCleaner:
         self._synced.set()
 
     async def run(self) -> None:
-        """Cleans once after the start and then after each `sync`, until cancelled."""
+        """Cleans up once after the start and then after each `sync`, until cancelled."""
         await self.clean_after_start()
         while True:
             await self.clean_after_sync()

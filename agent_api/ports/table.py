@@ -88,7 +88,7 @@ class PortTable:
         return self._by_vm.get(vm_uuid, {})
 
     async def plug(self, ports: Sequence[Port]) -> None:
-        """Plugs ports, all or none; the poster becomes their owner. Raises StorageError, NotReadyError."""
+        """Plugs ports, all or none; their container becomes the owner. Raises StorageError, NotReadyError."""
         await self._change(lambda: self._plug_change(ports))
 
     def plug_nowait(self, ports: Sequence[Port]) -> bool:
