@@ -75,6 +75,7 @@ class _SubnetPool:
             self._used.add(address - bounds.first)
 
     def next_free(self) -> int | None:
+        # Address 0 is falsy, but only usable in a /32 or /128, where the second search returns it.
         return self._first_free(self._next) or self._first_free(0)
 
     def unavailable_reason(self, address: int) -> str | None:
@@ -97,6 +98,7 @@ class _SubnetPool:
 
     def mark_free(self, address: int) -> None:
         self._held.discard(address)
+        # A subnet update can reserve an address that is still allocated; its release must not free it.
         if address not in self.bounds.reserved:
             self._used.discard(address - self.bounds.first)
 

@@ -61,7 +61,7 @@ def subnet_bounds(subnet: Subnet) -> SubnetBounds:
     first, last = int(network.network_address), int(network.broadcast_address)
     exclusions = [_parse_range(text, family=network.version) for text in subnet.excluded]
     reserved = {low: _EXCLUDED for low, high in exclusions if low == high} | _reserved_ends(network)
-    if subnet.gateway is not None:
+    if subnet.gateway is not None:  # last, so that its reason wins over an exclusion and a reserved end
         reserved[parse_address(subnet.gateway, family=network.version)] = "it is the gateway"
     return SubnetBounds(
         cidr=subnet.cidr,
@@ -73,7 +73,7 @@ def subnet_bounds(subnet: Subnet) -> SubnetBounds:
         excluded=_merge_ranges(
             (max(low, first), min(high, last))
             for low, high in exclusions
-            if low < high and low <= last and high >= first
+            if low < high and low <= last and high >= first  # single addresses are in `reserved`
         ),
     )
 

@@ -69,7 +69,7 @@ class AddressPools:
         )
         for family, text, held_until in rows:
             address = parse_address(text, family=family)
-            by_family[family].mark_allocated(address)
+            by_family[family].mark_allocated(address)  # also for a held one: moves the start of the search
             if held_until is not None:
                 by_family[family].mark_held(address)
         return _NetworkPools(network.subnets, by_family)

@@ -22,12 +22,14 @@ _SELECT_ALLOCATED = """
     WHERE owner IN (SELECT value FROM json_each(?)) AND held_until IS NULL
 """
 
+# json_each passes all rows to one statement: each statement releases the interpreter lock, and may wait long for it.
 _INSERT = """
     INSERT INTO addresses (network, family, address, owner)
     SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), json_extract(value, '$[2]'),
         json_extract(value, '$[3]') FROM json_each(?)
 """
 
+# min: releasing an address again never extends its hold.
 _RELEASE = """
     UPDATE addresses SET held_until = min(ifnull(held_until, :until), :until)
     WHERE owner IN (SELECT value FROM json_each(:owners)) RETURNING network, family, address
@@ -136,7 +138,7 @@ class AddressTable:
             address = self._next(request, network, pool) if previous is None else previous
         if address != previous:
             pool.mark_allocated(address)
-        owned[key] = address
+        owned[key] = address  # a second request of the owner in this call gets the same address
         return _Allocation(request, network, pool, address, previous)
 
     def _next(self, request: AddressRequest, network: VirtualNetwork, pool: AddressPool) -> int:

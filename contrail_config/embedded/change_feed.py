@@ -41,6 +41,7 @@ class Subscription:
 
         For a watcher of one node, a virtual machine that moves to the node is added, one that leaves it is deleted.
         """
+        # An object after `listed_to` will be in a later page, in its state at that time.
         if change.table != self.table or (self.listed_to is not None and change.uuid > self.listed_to):
             return None
         old, new = self._visible(change.old), self._visible(change.new)

@@ -56,7 +56,7 @@ def open_database(path: str) -> Database:
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise StoreUnavailableError(f"{path}: SQLite {sqlite3.sqlite_version} is too old, 3.35 or later is required")
-    path = os.path.realpath(path)
+    path = os.path.realpath(path)  # a symbolic link to the file must lead to the same lock and log
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with contextlib.ExitStack() as undo:
@@ -71,6 +71,7 @@ def open_database(path: str) -> Database:
 
 
 def _connect(path: str) -> sqlite3.Connection:
+    # Created here, since SQLite would create it with mode 0644. isolation_level None: transactions are explicit.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     return sqlite3.connect(path, timeout=_BUSY_TIMEOUT, isolation_level=None, cached_statements=256)
 
@@ -86,9 +87,10 @@ def _check(connection: sqlite3.Connection, path: str) -> None:
         raise StoreUnavailableError(f"{path}: database of another application")
     if version > VERSION:
         raise StoreUnavailableError(f"{path}: schema version {version} is newer than this release supports ({VERSION})")
+    # quick_check skips the comparison of indexes with tables, which integrity_check does; (1): the first problem only.
     if (found := _pragma(connection, "quick_check(1)")) != "ok":
         raise StoreUnavailableError(f"{path}: damaged: {found}")
-    _configure(connection)
+    _configure(connection)  # after the checks: the journal mode is written to the file
     if empty:
         _create_tables(connection)
 
@@ -100,6 +102,7 @@ def _configure(connection: sqlite3.Connection) -> None:
 
 
 def _create_tables(connection: sqlite3.Connection) -> None:
+    # One transaction: a kill leaves an empty file or a complete schema with its version.
     connection.execute("BEGIN IMMEDIATE")
     for statement in STATEMENTS:
         connection.execute(statement)

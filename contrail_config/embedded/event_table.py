@@ -39,6 +39,7 @@ _TRIM: Final = """
         ORDER BY last_seen DESC, id DESC LIMIT -1 OFFSET ?
     )
 """
+# LIMIT -1 means no limit: SQLite has no OFFSET without LIMIT.
 
 
 class EventTable:

@@ -63,6 +63,7 @@ class GroupCommit:
             return [self._failure(operation, error) for operation in operations]
 
     def _transact(self, operations: Sequence[Operation]) -> list[Call]:
+        # IMMEDIATE takes the write lock now: another tool that writes is awaited here, not in the middle.
         self._db.execute("BEGIN IMMEDIATE")
         self._engine.addresses.expire_holds()
         results = [self._run_atomically(operation) for operation in operations]
@@ -73,10 +74,11 @@ class GroupCommit:
 
     def _run_atomically(self, operation: Operation) -> Call:
         """Runs the operation. Raises _PartialWriteError if it failed after a write, or SQLite rolled back by itself."""
-        before = self._db.total_changes
+        before = self._db.total_changes  # counts every row written on the connection
         try:
             result = operation.run()
         except Exception as error:
+            # SQLite rolls back by itself on some errors, such as a full disk.
             if self._db.total_changes != before or not self._db.in_transaction:
                 raise _PartialWriteError(error) from error
             return self._failure(operation, error)

@@ -29,7 +29,7 @@ class FileLock:
         os.close(self._descriptor)
 
     def _acquire(self, path: str) -> None:
-        # flock, not fcntl.lockf: its locks belong to the open file, so a second open in this process is refused too.
+        # A flock lock belongs to the open file, so a second open in this process conflicts too; not so with lockf.
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

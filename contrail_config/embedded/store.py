@@ -170,9 +170,11 @@ class SqliteStore:
         watcher = Watcher(decode, request_page, listing=subscription.listed_to is not None)
         self._watchers.add(watcher)
         try:
+            # In the worker thread, so the start of the watch has a definite place among the commits.
             await self._read(feed.subscribe, subscription, watcher.push)
             yield watcher
         finally:
             watcher.abort()
             self._watchers.discard(watcher)
+            # Queued without waiting: a second cancellation could interrupt an await here.
             self._worker.post(partial(feed.unsubscribe, subscription))

@@ -43,7 +43,7 @@ class VirtualMachineTable:
         """Creates or replaces the virtual machine. Raises ConflictError if another one has the name."""
         old = self._find_for(virtual_machine)
         new = Row(encode(virtual_machine), virtual_machine.node)
-        if new != old:
+        if new != old:  # encoding is deterministic, so equal objects have equal bytes
             self._db.execute(_UPSERT, (virtual_machine.uuid, virtual_machine.name, virtual_machine.node, new.body))
             self._changes.append(RowChange(Table.VIRTUAL_MACHINES, virtual_machine.uuid, old=old, new=new))
 

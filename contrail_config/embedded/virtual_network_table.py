@@ -58,6 +58,7 @@ class VirtualNetworkTable:
         self._check_name(network)
         if old is None or old.subnets != network.subnets:
             self._check_subnets(network)
+        # An existing network keeps its vni, whatever is requested.
         new = msgspec.structs.replace(network, vni=old.vni if old else self._assign_vni(network))
         if new != old:
             self._write(old, new)

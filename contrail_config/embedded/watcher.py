@@ -49,6 +49,7 @@ class Watcher(Generic[T_co]):
             if self._listing and not self._page_requested:
                 self._page_requested = True
                 self._request_page(self.push_page)
+            # No wakeup is lost: pushes happen in this loop, and there is no await between the check and the wait.
             self._changed.clear()
             await self._changed.wait()
         kind, body = self._queue.popleft()

@@ -39,11 +39,12 @@ class Worker:
 
     async def start(self) -> Engine:
         """Starts the thread and returns the engine that it created. Raises the error of the creation."""
+        # daemon: a program that ends without `stop` must not hang; committed data is safe then too.
         threading.Thread(target=self._run, name=self._name, daemon=True).start()
         try:
             return await self._started
         except asyncio.CancelledError:
-            self.request_stop()
+            self.request_stop()  # the thread may still be opening the file, and closes it afterwards
             raise
 
     async def run(self, operation: Callable[[], T], *, writes: bool) -> T:
@@ -68,7 +69,7 @@ class Worker:
     async def stop(self) -> None:
         """Finishes the queued operations, closes the file and ends the thread. Idempotent."""
         self.request_stop()
-        await asyncio.shield(self._stopped)
+        await asyncio.shield(self._stopped)  # a cancelled caller must not cancel the shared future
 
     def request_stop(self) -> None:
         """Like `stop`, without waiting."""

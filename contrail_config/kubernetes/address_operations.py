@@ -99,9 +99,10 @@ def _allocate(changes: ChangeSet, request: AddressRequest, network: VirtualNetwo
     if key not in owned:
         changes.allocate(key, request.owner)
     if request.address is not None:
-        for other in owned:
+        for other in owned:  # the owner moves to the requested address
             if other != key:
                 changes.release(other, hold=DEFAULT_HOLD)
+    # Required even if nothing changed: another request of this round may have edited the entry, not yet written.
     changes.require(key)
     return _interface_address(key, network, pool)
 

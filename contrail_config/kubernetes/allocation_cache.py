@@ -108,7 +108,7 @@ class AllocationCache:
     def put(self, key: AddressKey, entry: Entry | None, *, allocated_at: float | None = None) -> None:
         """Sets the entry of an address, None to free it. With `allocated_at` it becomes the last allocated one."""
         block = self.block(key.block)
-        self.dirty.setdefault(block.key, block)
+        self.dirty.setdefault(block.key, block)  # keeps the state before the first edit
         entries = {address: other for address, other in block.entries.items() if address != key.address}
         if entry is not None:
             entries[key.address] = entry
@@ -120,6 +120,7 @@ class AllocationCache:
         while self._holds and self._holds[0][0] <= now:
             until, key = heapq.heappop(self._holds)
             entry = self.entry(key)
+            # The heap entry is outdated if the address was allocated again or its hold was shortened.
             if entry is not None and entry.hold is not None and entry.hold.until == until:
                 block = self.block(key.block)
                 rest = {address: other for address, other in block.entries.items() if address != key.address}
@@ -135,6 +136,7 @@ class AllocationCache:
     def blocks_to_write(self) -> list[Block]:
         """Returns the dirty blocks that differ from their previous state, and cleans the others."""
         blocks = [self.block(key) for key in self.dirty]
+        # A changed `last_allocated` alone is not worth a write.
         changed = [block for block in blocks if block.is_deletable or block.entries != self._before(block).entries]
         for block in blocks:
             if block not in changed:
@@ -144,7 +146,7 @@ class AllocationCache:
     def mark_written(self, key: BlockKey, version: str | None) -> None:
         """Cleans a block that was written with this resource version; None: it was deleted."""
         del self.dirty[key]
-        if version is None:
+        if version is None:  # the watch may have reported the deletion before the response
             self.uncertain.discard(key)
         self._set_block(msgspec.structs.replace(self.block(key), version=version), edited=[])
 

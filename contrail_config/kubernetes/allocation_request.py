@@ -52,7 +52,7 @@ class AllocationRequest(Generic[T]):
             self.fail(error)
             return True
         if lost or (self._rejection is not None and failures):
-            self._changes.discard(lost)
+            self._changes.discard(lost)  # these blocks were read again, without the edits
             return False
         if self._rejection is not None:
             self.fail(self._rejection)

@@ -88,12 +88,13 @@ class BlockFlusher:
                     block = await self._read(key)
         except ValueError as error:
             log.warning("%s: invalid content: %s", _title(key), error)
-            block = self._cache.block(key)
+            block = self._cache.block(key)  # keeps what is known; others must not wait for an invalid block
         if key in self._cache.uncertain:  # else a watch event has delivered a newer version meanwhile
             self._cache.replace(block, now=self._clock())
 
     async def _write(self, block: Block) -> str | None:
         """Creates, replaces or deletes the block; returns its new resource version, None if it was deleted."""
+        # Each request fails if the block is not at this version, so no other writer's allocation is overwritten.
         name = block.key.name
         if block.version is None:
             return (await self._client.create(ADDRESS_BLOCKS, block.to_object())).metadata.resource_version

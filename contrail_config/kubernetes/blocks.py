@@ -144,6 +144,7 @@ def has_allocations(item: AddressBlockObject) -> bool:
 
 
 def _encode_line(address: str, entry: Entry) -> str:
+    # repr of a float survives the round trip exactly.
     return " ".join((address, entry.owner, *map(repr, entry.hold or ()))) + "\n"
 
 
@@ -152,5 +153,5 @@ def _decode_line(line: str, *, now: float) -> tuple[str, Entry]:
     if not times:
         return address, Entry(owner)
     since, until = map(float, times)
-    ahead = max(0.0, since - now)
+    ahead = max(0.0, since - now)  # of another manager's clock; without this an address could stay held for years
     return address, Entry(owner, Hold(since - ahead, until - ahead))

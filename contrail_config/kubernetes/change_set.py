@@ -56,7 +56,7 @@ class ChangeSet:
     def undo(self) -> None:
         """Undoes all edits that nobody has edited since."""
         for key, before, after in reversed(self._edits):
-            if self.cache.entry(key) == after:
+            if self.cache.entry(key) == after:  # else another operation depends on the current entry
                 self.cache.put(key, before)
                 self.require(key)
         self._edits.clear()

@@ -74,7 +74,7 @@ class Committer:
         """Finishes the pending operations."""
         self._closed = True
         if self._task is not None:
-            while self._requests or self.lock.locked():
+            while self._requests or self.lock.locked():  # the lock is held by a round in progress
                 await self._commit_round()
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -95,6 +95,7 @@ class Committer:
                 await self._commit(requests)
             except Exception as error:
                 log.exception("address blocks: unexpected error in a commit")
+                # Nobody knows how far it came; the next round reads these blocks from the server.
                 for key in list(self._cache.dirty):
                     self._cache.mark_uncertain(key)
                 _fail(requests, StoreUnavailableError(f"addresses: commit failed: {error}"))
@@ -111,7 +112,7 @@ class Committer:
                 _fail(requests, error)
                 return
             now = self._clock()
-            self._cache.expire_holds(now)
+            self._cache.expire_holds(now)  # no block is dirty here: all edits were written or rolled back
             for request in requests:
                 request.plan(now)
             failures = _relevant(requests, await self._flusher.flush())

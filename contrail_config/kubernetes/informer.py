@@ -42,7 +42,7 @@ class Informer(Generic[T]):
         """
         self._check_open()
         if self._task is None or self._task.done():
-            self._listed.clear()
+            self._listed.clear()  # after an unexpected error: everything must be listed again
             self._reflector = Reflector(self._client, self._resource)
             self._task = asyncio.create_task(self._run())
         try:

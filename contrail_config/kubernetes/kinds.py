@@ -26,7 +26,7 @@ NETWORK_LABEL: Final = f"{GROUP}/network"
 PROPOSED: Final = f"{GROUP}/proposed"
 """Annotation of a network that is not confirmed yet: only writers take notice of it (see `virtual_networks`)."""
 
-_LONGEST_LABEL: Final = 63
+_LONGEST_LABEL: Final = 63  # of Kubernetes label values; node names may have 253 characters
 
 
 class OwnerReference(ConfigObject, frozen=True):

@@ -50,7 +50,7 @@ class NetworkCache:
             case Deleted(object=item) if not self._is_older(item):
                 self.remove(item.spec.uuid)
             case Listed():
-                self._uncertain |= self._unobserved
+                self._uncertain |= self._unobserved  # the list may be older than our request, or miss a deletion
 
     def remove(self, uuid: str) -> None:
         """Removes a deleted network. Idempotent."""

@@ -54,7 +54,7 @@ class NodeReports:
                         if self._written is None:
                             raise  # the kind itself is not served
                         self._written = None
-                        raise TryAgain from error
+                        raise TryAgain from error  # the object was deleted: the next attempt creates it
         self._has_written = True
         return other
 

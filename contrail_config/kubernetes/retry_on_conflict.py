@@ -1,7 +1,7 @@
-"""Optimistic concurrency: repeats a read-modify-write that met another writer's change, as client-go's RetryOnConflict.
+"""Optimistic concurrency: retries a read-modify-write after a conflict, like client-go's RetryOnConflict.
 
-tenacity fits here: the series ends, and it costs 30 us for each write of an object. `Backoff` of the Kubernetes client
-is for what has no end, or is done for each request.
+tenacity fits here: the number of attempts is limited, and it costs 30 us for each write of an object. `Backoff` of the
+Kubernetes client is for retries without a limit and for those of every request.
 """
 
 from typing import Final, NoReturn
@@ -22,10 +22,10 @@ _ATTEMPTS: Final = 12
 
 
 def retry_on_conflict(what: str, *conflicts: type[KubeError]) -> AsyncRetrying:
-    """Returns the attempts at one operation, to be iterated; each is entered as a context and must begin with a read.
+    """Returns an iterable of attempts; each one is a context manager around a read and a write.
 
-    `conflicts` are retried, KubeConflictError by default, after 2.5 to 5 ms at first and up to 0.5 s at last; other
-    errors end the series. Raises StoreUnavailableError naming `what` after the last attempt.
+    Retries `conflicts` (default: KubeConflictError), at first after 2.5 to 5 ms and finally after up to 0.5 s. Other
+    errors are raised at once. Raises StoreUnavailableError naming `what` after the last attempt.
     """
 
     def give_up(state: RetryCallState) -> NoReturn:

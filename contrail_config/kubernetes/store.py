@@ -117,7 +117,7 @@ class KubernetesStore:
         with self._mapping_errors(f"virtual machine {uuid}"):
             interfaces = await self._virtual_machines.delete(uuid)
             await self._release(dict.fromkeys(interfaces, ()), hold=hold)
-            self._virtual_machines.forget(uuid)
+            self._virtual_machines.forget(uuid)  # last: a retry after a failure still needs the interfaces
 
     async def virtual_machine(self, uuid: str) -> VirtualMachine:
         """The virtual machine of this uuid. Raises NotFoundError."""
@@ -136,6 +136,7 @@ class KubernetesStore:
         """
         with self._mapping_errors("addresses"):
             await self._sync_addresses()
+            # Before the round starts: operations are applied without waiting for the server.
             for uuid in {request.network_uuid for request in requests}:
                 await self._networks.ensure_cached(uuid)
             return await self._committer.execute(Allocate(requests, self._networks.cached))
@@ -191,6 +192,7 @@ class KubernetesStore:
         """Finishes pending operations, and ends all watches after the committed changes. Idempotent."""
         self._closed = True
         await self._committer.close()
+        # After the committer: watchers list once more, and report what it has written.
         await asyncio.gather(*(watcher.drain() for watcher in self._watchers))
         await self._block_informer.close()
         await self._network_informer.close()

@@ -60,6 +60,7 @@ class VirtualMachineClient:
         Raises ConflictError if another one has its location or its name, KubeNotFoundError if its namespace is gone.
         """
         self._check_location(virtual_machine)
+        # Before the write: if its response is lost, `addresses_in_use` must find the object.
         if virtual_machine.uuid not in self._locations:
             self._remember(virtual_machine, confirmed=False)
         async for attempt in retry_on_conflict(f"virtual machine {virtual_machine.name}"):
@@ -139,7 +140,7 @@ class VirtualMachineClient:
             self._check_existing(virtual_machine, found.spec)
             if found.spec != virtual_machine:
                 await self._client.replace(VIRTUAL_MACHINES, name, replacement(found, wanted), namespace=namespace)
-        except KubeNotFoundError as error:
+        except KubeNotFoundError as error:  # deleted since `create` failed: the next attempt creates it
             raise KubeConflictError(str(error)) from error
 
     def _check_existing(self, wanted: VirtualMachine, found: VirtualMachine) -> None:
@@ -167,7 +168,7 @@ class VirtualMachineClient:
             item = await self._client.get(VIRTUAL_MACHINES, location.pod, namespace=location.namespace)
         except KubeNotFoundError:
             return None
-        return item if item.spec.uuid == uuid else None
+        return item if item.spec.uuid == uuid else None  # a recreated pod has the same name
 
     def _remember(self, virtual_machine: VirtualMachine, *, confirmed: bool = True) -> None:
         interfaces = tuple(interface.uuid for interface in virtual_machine.interfaces)

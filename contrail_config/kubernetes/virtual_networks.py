@@ -76,6 +76,7 @@ class VirtualNetworkClient:
         Raises ConflictError if another network has the fq_name or the vni, if an allocated address would be in no
         subnet or equal a gateway, and StoreError if a subnet is malformed or overlaps another one.
         """
+        # The lock keeps allocations out between the check of the subnets and the write.
         async with self._committer.lock:
             await self._committer.read_uncertain()
             async for attempt in retry_on_conflict(
@@ -143,6 +144,7 @@ class VirtualNetworkClient:
         _check_name(network, others)
         wanted = virtual_network_object(msgspec.structs.replace(network, vni=_select_vni(network, others)))
         proposal = await self._propose(wanted, unfinished)
+        # Listed again after the proposal: of two concurrent writers, at least one sees the other's proposal.
         rivals = [other for other in await self._client.list_all(VIRTUAL_NETWORKS) if _conflict(other, proposal)]
         if any(rival.is_confirmed for rival in rivals):
             await self._delete(proposal)
@@ -153,7 +155,7 @@ class VirtualNetworkClient:
             await self._client.delete(
                 VIRTUAL_NETWORKS, rival.metadata.name, resource_version=rival.metadata.resource_version
             )
-        metadata = msgspec.structs.replace(proposal.metadata, annotations={})
+        metadata = msgspec.structs.replace(proposal.metadata, annotations={})  # at the proposal's version
         return await self._client.replace(
             VIRTUAL_NETWORKS, network.uuid, msgspec.structs.replace(wanted, metadata=metadata)
         )
@@ -191,6 +193,7 @@ class VirtualNetworkClient:
 
     async def _is_used(self, uuid: str) -> bool:
         """Returns whether the network has an allocated address, according to the server."""
+        # Not from the cache, which may lag behind another manager's allocations.
         blocks = await self._client.list_all(ADDRESS_BLOCKS, Selector(labels=f"{NETWORK_LABEL}={uuid}"))
         return any(has_allocations(block) for block in blocks)
 
