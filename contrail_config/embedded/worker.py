@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from contrail_config.embedded.engine import Engine
-from contrail_config.embedded.group_commit import GroupCommit, Operation
+from contrail_config.embedded.group_commit import GroupCommit, StoreOperation
 from contrail_config.errors import StoreUnavailableError
 
 _MAX_BATCH: Final = 512
@@ -35,7 +35,7 @@ class Worker:
         self._started: asyncio.Future[Engine] = self._loop.create_future()
         self._stopped: asyncio.Future[None] = self._loop.create_future()
         self._stopping = False
-        self._queue: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()  # None stops the thread
+        self._queue: queue.SimpleQueue[StoreOperation | None] = queue.SimpleQueue()  # None stops the thread
 
     async def start(self) -> Engine:
         """Starts the thread and returns the engine that it created. Raises the error of the creation."""
@@ -55,7 +55,7 @@ class Worker:
         if self._stopping:
             raise StoreUnavailableError(f"{self._name} is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(Operation(operation, writes=writes, done=partial(_resolve, future)))
+        self._queue.put(StoreOperation(operation, writes=writes, done=partial(_resolve, future)))
         return await future
 
     def post(self, read: Callable[[], T], done: Callable[[T, Exception | None], None] | None = None) -> None:
@@ -64,7 +64,7 @@ class Worker:
         A future wakes its waiters later; `done` keeps its place in the order of the delivered changes.
         """
         if not self._stopping:
-            self._queue.put(Operation(read, writes=False, done=done or _ignore))
+            self._queue.put(StoreOperation(read, writes=False, done=done or _ignore))
 
     async def stop(self) -> None:
         """Finishes the queued operations, closes the file and ends the thread. Idempotent."""
@@ -97,7 +97,7 @@ class Worker:
             while (batch := self._next_batch()) is not None:
                 self._call_in_loop(commit.execute(batch))
 
-    def _next_batch(self) -> list[Operation] | None:
+    def _next_batch(self) -> list[StoreOperation] | None:
         """Waits for an operation and returns it with those queued behind it; None after the last one."""
         operation = self._queue.get()
         if operation is None:

@@ -17,7 +17,7 @@ import msgspec
 
 from contrail_config.addressing.pool import AddressPool
 from contrail_config.kube.resource_versions import is_newer
-from contrail_config.kubernetes.blocks import AddressKey, Block, BlockKey, Entry, PoolKey
+from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, Block, BlockKey, PoolKey
 from contrail_config.objects import Subnet, VirtualNetwork
 
 _MAX_DELETIONS: Final = 16
@@ -47,7 +47,7 @@ class AllocationCache:
         """Returns the block with all edits; one that does not exist is empty."""
         return self._blocks.get(key.pool, {}).get(key.first) or Block(key)
 
-    def entry(self, key: AddressKey) -> Entry | None:
+    def entry(self, key: AddressKey) -> AddressEntry | None:
         """Returns the owner and hold of an address; None if it is free."""
         return self.block(key.block).entries.get(key.address)
 
@@ -105,7 +105,7 @@ class AllocationCache:
         for family in (4, 6):
             self._pools.pop(PoolKey(network_uuid, family), None)
 
-    def put(self, key: AddressKey, entry: Entry | None, *, allocated_at: float | None = None) -> None:
+    def put(self, key: AddressKey, entry: AddressEntry | None, *, allocated_at: float | None = None) -> None:
         """Sets the entry of an address, None to free it. With `allocated_at` it becomes the last allocated one."""
         block = self.block(key.block)
         self.dirty.setdefault(block.key, block)  # keeps the state before the first edit
@@ -215,7 +215,7 @@ class AllocationCache:
         else:
             self._empty.pop(block.key, None)
 
-    def _index(self, key: AddressKey, old: Entry | None, new: Entry | None) -> None:
+    def _index(self, key: AddressKey, old: AddressEntry | None, new: AddressEntry | None) -> None:
         if old is not None:
             rest = tuple(other for other in self._keys_by_owner[old.owner] if other != key)
             if rest:
@@ -246,7 +246,7 @@ class AllocationCache:
             _mark(pool.addresses, address, block.entries.get(address))
 
 
-def _mark(addresses: AddressPool, address: int, entry: Entry | None) -> None:
+def _mark(addresses: AddressPool, address: int, entry: AddressEntry | None) -> None:
     if entry is None:
         addresses.mark_free(address)
     elif entry.hold is None:

@@ -75,7 +75,7 @@ class Hold(NamedTuple):
     until: float
 
 
-class Entry(NamedTuple):
+class AddressEntry(NamedTuple):
     """Owner of an address. `hold` is set after its release: then this is the previous owner."""
 
     owner: str
@@ -90,7 +90,7 @@ class Block(msgspec.Struct, frozen=True):
 
     key: BlockKey
     version: str | None = None
-    entries: Mapping[int, Entry] = msgspec.field(default_factory=dict)
+    entries: Mapping[int, AddressEntry] = msgspec.field(default_factory=dict)
     last_allocated: tuple[int, float] | None = None
 
     @property
@@ -143,15 +143,15 @@ def has_allocations(item: AddressBlockObject) -> bool:
     return any(len(line.split()) == _ALLOCATED for line in item.spec.addresses.splitlines())
 
 
-def _encode_line(address: str, entry: Entry) -> str:
+def _encode_line(address: str, entry: AddressEntry) -> str:
     # repr of a float survives the round trip exactly.
     return " ".join((address, entry.owner, *map(repr, entry.hold or ()))) + "\n"
 
 
-def _decode_line(line: str, *, now: float) -> tuple[str, Entry]:
+def _decode_line(line: str, *, now: float) -> tuple[str, AddressEntry]:
     address, owner, *times = line.split()
     if not times:
-        return address, Entry(owner)
+        return address, AddressEntry(owner)
     since, until = map(float, times)
     ahead = max(0.0, since - now)  # of another manager's clock; without this an address could stay held for years
-    return address, Entry(owner, Hold(since - ahead, until - ahead))
+    return address, AddressEntry(owner, Hold(since - ahead, until - ahead))

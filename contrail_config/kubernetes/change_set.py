@@ -8,13 +8,13 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from contrail_config.kubernetes.allocation_cache import AllocationCache
-from contrail_config.kubernetes.blocks import AddressKey, BlockKey, Entry, Hold
+from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, BlockKey, Hold
 
 
 class _Edit(NamedTuple):
     key: AddressKey
-    before: Entry | None
-    after: Entry | None
+    before: AddressEntry | None
+    after: AddressEntry | None
 
 
 class ChangeSet:
@@ -37,7 +37,7 @@ class ChangeSet:
 
     def allocate(self, key: AddressKey, owner: str) -> None:
         """Allocates the address to the owner."""
-        self._put(key, Entry(owner), allocated_at=self.now)
+        self._put(key, AddressEntry(owner), allocated_at=self.now)
 
     def release(self, key: AddressKey, *, hold: float) -> None:
         """Releases the address and holds it for `hold` seconds, or for less if it is held already. Idempotent."""
@@ -47,7 +47,7 @@ class ChangeSet:
         until = self.now + hold
         if entry.hold is not None:
             until = min(entry.hold.until, until)
-        self._put(key, Entry(entry.owner, Hold(self.now, until)) if until > self.now else None)
+        self._put(key, AddressEntry(entry.owner, Hold(self.now, until)) if until > self.now else None)
 
     def discard(self, blocks: Collection[BlockKey]) -> None:
         """Forgets the edits of blocks that could not be written: they no longer need to be undone."""
@@ -61,7 +61,7 @@ class ChangeSet:
                 self.require(key)
         self._edits.clear()
 
-    def _put(self, key: AddressKey, entry: Entry | None, *, allocated_at: float | None = None) -> None:
+    def _put(self, key: AddressKey, entry: AddressEntry | None, *, allocated_at: float | None = None) -> None:
         self._edits.append(_Edit(key, self.cache.entry(key), entry))
         self.cache.put(key, entry, allocated_at=allocated_at)
         self.require(key)

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrail_config.errors import ExhaustedError
-from contrail_config.kubernetes.blocks import Block, BlockKey, Entry, Hold, PoolKey, decode_block, has_allocations
+from contrail_config.kubernetes.blocks import (
+    AddressEntry,
+    Block,
+    BlockKey,
+    Hold,
+    PoolKey,
+    decode_block,
+    has_allocations,
+)
 from contrail_config.kubernetes.kinds import AddressBlockObject, BlockSpec, FullMetadata
 from contrail_config.kubernetes.store import SteadyClock
 from contrail_config.store import DEFAULT_HOLD
@@ -25,7 +33,7 @@ def blocks(draw: st.DrawFn) -> Block:
     family, width = draw(st.sampled_from([(4, 32), (6, 128)]))
     first = draw(st.integers(0, 2**width - 64)) // 64 * 64
     holds = st.none() | st.builds(Hold, times, times)
-    entries = draw(st.dictionaries(st.integers(first, first + 63), st.builds(Entry, st.uuids().map(str), holds)))
+    entries = draw(st.dictionaries(st.integers(first, first + 63), st.builds(AddressEntry, st.uuids().map(str), holds)))
     last_allocated = draw(st.none() | st.tuples(st.integers(first, first + 63), times))
     return Block(BlockKey(PoolKey(new_owner(), family), first), "7", entries, last_allocated)
 
@@ -48,7 +56,7 @@ def test_names_of_blocks_are_valid_in_urls_and_unique(block: Block) -> None:
 @given(st.floats(0, 1e6), st.floats(0, 1e3))
 def test_a_hold_that_starts_in_the_future_starts_now_with_the_same_length(ahead: float, length: float) -> None:
     start = 1_000_000.0 + ahead
-    block = Block(BlockKey(PoolKey("n", 4), 0), "7", {5: Entry("owner", Hold(start, start + length))})
+    block = Block(BlockKey(PoolKey("n", 4), 0), "7", {5: AddressEntry("owner", Hold(start, start + length))})
     (entry,) = decode_block(block.to_object(), now=1_000_000.0).entries.values()
     assert entry.hold is not None
     assert entry.hold.since == 1_000_000.0
