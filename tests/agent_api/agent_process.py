@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agent_api.handlers import vm_cfg
 from contrail_config.embedded.store import SqliteStore
 from tests.support.served_agent import DEADLINE, serve_agent
-from tests.support.virtual_machines import SAMPLE_VM, left_interface, make_machine, sample_interface
+from tests.support.virtual_machines import SAMPLE_VM, left_interface, make_virtual_machine, sample_interface
 
 
 class AgentProcess(NamedTuple):
@@ -47,7 +47,7 @@ def started(folder: Path) -> Iterator[AgentProcess]:
 async def main(folder: Path) -> None:
     store = await SqliteStore.open(folder / "store" / "config.db")
     await store.put_virtual_machine(
-        make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
+        make_virtual_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
     )
     async with serve_agent(store, folder) as served:
         await served.agent.virtual_machines.wait_for("k8s__default__p1", seconds=DEADLINE)

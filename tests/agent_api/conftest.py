@@ -15,7 +15,7 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.support.blocking_calls import blocking_calls_rejected
 from tests.support.served_agent import ServedAgent, serve_agent, until
-from tests.support.virtual_machines import SAMPLE_VM, left_interface, make_machine, sample_interface
+from tests.support.virtual_machines import SAMPLE_VM, left_interface, make_virtual_machine, sample_interface
 
 StartAgent = Callable[..., Awaitable[ServedAgent]]
 WaitForSync = Callable[[], Awaitable[None]]
@@ -68,7 +68,7 @@ def wait_for_sync(store: SqliteStore, served: ServedAgent) -> WaitForSync:
     numbers = itertools.count()
 
     async def wait_for_sync() -> None:
-        marker = make_machine(f"marker-{next(numbers)}")
+        marker = make_virtual_machine(f"marker-{next(numbers)}")
         await store.put_virtual_machine(marker)
         async with served.unix.get(f"/vm-cfg/{marker.name}", params={"wait": "5"}) as answer:
             assert answer.status == 200
@@ -79,7 +79,7 @@ def wait_for_sync(store: SqliteStore, served: ServedAgent) -> WaitForSync:
 @pytest.fixture
 async def virtual_machine(store: SqliteStore, wait_for_sync: WaitForSync) -> VirtualMachine:
     """The pod of Contrail's sample with two interfaces, none of them plugged."""
-    virtual_machine = make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
+    virtual_machine = make_virtual_machine(uid=SAMPLE_VM, interfaces=(sample_interface(), left_interface(SAMPLE_VM, 1)))
     await store.put_virtual_machine(virtual_machine)
     await wait_for_sync()
     return virtual_machine

@@ -13,7 +13,7 @@ from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import StartAgent
 from tests.support.raw_http import DEADLINE, RawConnection, connected, exchanged, request
 from tests.support.served_agent import ServedAgent, port_of, until
-from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_machine
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_virtual_machine
 
 HEAD_TIMEOUT = 0.1  # seconds to receive a head and to read a response
 INCOMPLETE_HEAD = b"GET /vm-cfg/k8s__default__p1 HTTP/1.1\r\nHost: age"
@@ -153,7 +153,7 @@ class TestMaxConnections:
             assert await connections[0].is_closed()
 
     async def test_connections_with_a_request_stay_open(self, limited: ServedAgent, store: SqliteStore) -> None:
-        virtual_machine = make_machine()
+        virtual_machine = make_virtual_machine()
         async with many(limited, 4, data=waiting_request(virtual_machine.name)) as waiting:
             await until(lambda: len(limited.agent.virtual_machines.waiters) == 4)
             async with many(limited, 20):
@@ -195,7 +195,7 @@ class TestAThousandWaitingRequests:
     ) -> None:
         served = await start_agent(max_waiting=1000)
         waiters = served.agent.virtual_machines.waiters
-        virtual_machine = make_machine()
+        virtual_machine = make_virtual_machine()
         async with (
             many(served, 500, data=waiting_request(virtual_machine.name)) as wanted,
             many(served, 500, data=waiting_request()) as unwanted,

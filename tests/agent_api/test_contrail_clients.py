@@ -11,7 +11,7 @@ from tests.agent_api.conftest import StartAgent
 from tests.support.raw_http import exchanged
 from tests.support.served_agent import ServedAgent, until
 from tests.support.stored_ports import instance_ports
-from tests.support.upstream_clients import Asker, GatewayScript, PortControl, VcenterManager
+from tests.support.upstream_clients import GatewayScript, HttpClient, PortControl, VcenterManager
 from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, left_interface
 
 OTHER_VMI = left_interface(SAMPLE_VM, 1).uuid
@@ -29,7 +29,7 @@ class TestVrouterPortControl:
 
     @pytest.fixture
     def control(self, served: ServedAgent, ports: Path) -> PortControl:
-        return PortControl(Asker(served.address), ports)
+        return PortControl(HttpClient(served.address), ports)
 
     async def test_adds_a_port_that_is_served_and_survives_a_restart(
         self, served: ServedAgent, control: PortControl, virtual_machine: None, ports: Path
@@ -68,7 +68,7 @@ class TestVrouterPortControl:
         self, start_agent: StartAgent, ports: Path
     ) -> None:
         await asyncio.to_thread(ports.mkdir)
-        without_agent = PortControl(Asker(("127.0.0.1", 1)), ports)
+        without_agent = PortControl(HttpClient(("127.0.0.1", 1)), ports)
         with pytest.raises(ConnectionRefusedError):
             await asyncio.to_thread(without_agent.add, SAMPLE_VMI, SAMPLE_VM)
         served = await start_agent(device_exists=lambda _name: True)
@@ -79,7 +79,7 @@ class TestVcenterManager:
     """After a restart it posts all its ports again."""
 
     async def test_adds_reads_enables_and_deletes_a_port(self, served: ServedAgent, virtual_machine: None) -> None:
-        manager = VcenterManager(Asker(served.address))
+        manager = VcenterManager(HttpClient(served.address))
         assert await asyncio.to_thread(manager.read_port, SAMPLE_VMI) is None
         assert await asyncio.to_thread(manager.add_port, SAMPLE_VMI, SAMPLE_VM, 2000)
         item = await asyncio.to_thread(manager.read_port, SAMPLE_VMI)
@@ -94,7 +94,7 @@ class TestVcenterManager:
         self, start_agent: StartAgent
     ) -> None:
         served = await start_agent(stale_timeout=0.5, device_exists=lambda _name: True)
-        manager = VcenterManager(Asker(served.address))
+        manager = VcenterManager(HttpClient(served.address))
         for vmi_uuid in (SAMPLE_VMI, OTHER_VMI):
             assert await asyncio.to_thread(manager.add_port, vmi_uuid, SAMPLE_VM, 2000)
         assert await asyncio.to_thread(manager.enable_port, SAMPLE_VMI)
@@ -109,7 +109,7 @@ class TestGatewayScript:
     """Its bodies are concatenated strings with irregular blanks."""
 
     async def test_creates_and_deletes_a_gateway(self, served: ServedAgent) -> None:
-        script = GatewayScript(Asker(served.address))
+        script = GatewayScript(HttpClient(served.address))
         created = await asyncio.to_thread(script.create, "vgw1", VRF, ["1.2.3.0/24", "7.8.9.0/24"], ["8.8.8.0/24"])
         assert created
         (gateway,) = served.agent.gateways.all()

@@ -14,7 +14,7 @@ from tests.agent_api.conftest import WaitForSync
 from tests.support.netns import Netns
 from tests.support.served_agent import ServedAgent, serve_agent, until
 from tests.support.upstream_plugin import PluginError, Sandbox, UpstreamPlugin
-from tests.support.virtual_machines import SAMPLE_VM, left_interface, make_machine, sample_interface
+from tests.support.virtual_machines import SAMPLE_VM, left_interface, make_virtual_machine, sample_interface
 
 NAMES = ["eth0", "left", "eth2", "eth3"]
 
@@ -34,7 +34,7 @@ def attachment(index: int, network: str) -> VirtualMachineInterface:
 @pytest.fixture
 def virtual_machine() -> VirtualMachine:
     interfaces = (sample_interface(), left_interface(SAMPLE_VM, 1), attachment(2, "right"), attachment(3, "top"))
-    return make_machine(uid=SAMPLE_VM, interfaces=interfaces)
+    return make_virtual_machine(uid=SAMPLE_VM, interfaces=interfaces)
 
 
 @pytest.fixture

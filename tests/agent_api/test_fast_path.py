@@ -15,11 +15,11 @@ from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.deadline import Deadline
 from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import StartAgent, WaitForSync
-from tests.support.raw_http import Answer, connected, exchanged
+from tests.support.raw_http import RawResponse, connected, exchanged
 from tests.support.served_agent import ServedAgent, port_of, until
-from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_machine
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_virtual_machine
 
-VIRTUAL_MACHINE = make_machine("p1")
+VIRTUAL_MACHINE = make_virtual_machine("p1")
 CONTAINER = "c" * 64
 PORTS = json.dumps([port_of(SAMPLE_VM, SAMPLE_VMI), port_of(SAMPLE_VM, str(uuid.uuid4()))]).encode()
 ONE = json.dumps(port_of(SAMPLE_VM, SAMPLE_VMI)).encode()
@@ -67,7 +67,7 @@ def with_header(data: bytes) -> bytes:
     return data.replace(b"\r\n\r\n", b"\r\nX: y\r\n\r\n", 1)
 
 
-def content(answer: Answer) -> tuple[int, list[tuple[str, str]], bytes]:
+def content(answer: RawResponse) -> tuple[int, list[tuple[str, str]], bytes]:
     """Returns a response without its date."""
     return answer.status, [header for header in answer.headers.items() if header[0] != "date"], answer.body
 

@@ -6,7 +6,7 @@ from contrail_config.embedded.store import SqliteStore
 from tests.agent_api.conftest import WaitForSync
 from tests.support.raw_http import exchanged, request
 from tests.support.served_agent import ServedAgent
-from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_machine
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_virtual_machine
 
 UNKNOWN = [
     ("GET", "/"),
@@ -68,7 +68,7 @@ async def test_a_name_with_path_components_is_just_an_unknown_name(served: Serve
 async def test_a_uid_of_arbitrary_bytes_matches_no_pod(
     served: ServedAgent, store: SqliteStore, wait_for_sync: WaitForSync
 ) -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     await store.put_virtual_machine(virtual_machine)
     await wait_for_sync()
     for uid in ("%ff", "%00", "%ED%B3%BF", "%C3%BC"):

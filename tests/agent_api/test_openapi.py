@@ -16,7 +16,7 @@ from contrail_service.serving import serve_tcp
 from tests.agent_api.conftest import WaitForSync
 from tests.support.raw_http import exchanged, request
 from tests.support.served_agent import ServedAgent, instance_port_of, port_of
-from tests.support.virtual_machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_machine, sample_interface
+from tests.support.virtual_machines import NODE, SAMPLE_VM, SAMPLE_VMI, make_virtual_machine, sample_interface
 
 Json = dict[str, Any]
 
@@ -54,7 +54,7 @@ async def test_it_describes_exactly_the_served_operations(document: Json, store:
 async def test_responses_have_the_keys_of_their_schemas(
     document: Json, store: SqliteStore, served: ServedAgent, wait_for_sync: WaitForSync
 ) -> None:
-    virtual_machine = make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(),))
+    virtual_machine = make_virtual_machine(uid=SAMPLE_VM, interfaces=(sample_interface(),))
     await store.put_virtual_machine(virtual_machine)
     await wait_for_sync()
     await served.tcp.post("/vm", json=port_of(SAMPLE_VM, SAMPLE_VMI))

@@ -15,7 +15,7 @@ from tests.support.virtual_machines import (
     SAMPLE_VMI,
     SAMPLE_VN,
     left_interface,
-    make_machine,
+    make_virtual_machine,
     sample_interface,
 )
 
@@ -82,10 +82,10 @@ class TestGet:
     ) -> None:
         await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI))
         assert await get(served) is None
-        await store.put_virtual_machine(make_machine(uid=SAMPLE_VM, interfaces=()))
+        await store.put_virtual_machine(make_virtual_machine(uid=SAMPLE_VM, interfaces=()))
         await wait_for_sync()
         assert await get(served) is None
-        await store.put_virtual_machine(make_machine(uid=SAMPLE_VM, interfaces=(sample_interface(),)))
+        await store.put_virtual_machine(make_virtual_machine(uid=SAMPLE_VM, interfaces=(sample_interface(),)))
         await wait_for_sync()
         assert await get(served) is not None
 

@@ -17,7 +17,7 @@ from contrail_config.kubernetes.store import KubernetesStore
 from tests.support.cluster_processes import AgentProcess, plain_kubeconfig
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.free_port import free_port
-from tests.support.virtual_machines import NODE, make_machine
+from tests.support.virtual_machines import NODE, make_virtual_machine
 
 SIGTERM_GRACE = 5.0
 
@@ -52,7 +52,7 @@ async def put_virtual_machine(server: FakeApiServer, name: str) -> None:
     async with connect(ClientConfig(server.url)) as client:
         await ensure_crds(client)
         store = KubernetesStore(client)
-        await store.put_virtual_machine(make_machine(pod=name))
+        await store.put_virtual_machine(make_virtual_machine(pod=name))
         await store.close()
 
 

@@ -14,7 +14,7 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import DefaultGateway, VirtualMachine, VirtualMachineInterface
 from tests.support.served_agent import ServedAgent
 from tests.support.upstream_plugin import read_annotations
-from tests.support.virtual_machines import make_machine, sample_interface
+from tests.support.virtual_machines import make_virtual_machine, sample_interface
 
 NAMES = st.text(string.ascii_lowercase + string.digits + "-.", min_size=1, max_size=20)
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(list(':{}"\\\n\x7f'))
@@ -37,7 +37,7 @@ def interfaces(draw: st.DrawFn, values: st.SearchStrategy[str]) -> VirtualMachin
 @st.composite
 def virtual_machines(draw: st.DrawFn, values: st.SearchStrategy[str]) -> VirtualMachine:
     listed = draw(st.lists(interfaces(values), min_size=1, max_size=4))
-    virtual_machine = make_machine(interfaces=tuple(listed))
+    virtual_machine = make_virtual_machine(interfaces=tuple(listed))
     return msgspec.structs.replace(
         virtual_machine, cluster=draw(values), project=draw(values), namespace=draw(values), pod=draw(values)
     )
@@ -87,7 +87,7 @@ def test_a_value_is_served_unchanged_or_rejected(virtual_machine: VirtualMachine
 async def test_a_forbidden_character_is_500_and_names_the_value(
     store: SqliteStore, served: ServedAgent, value: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    virtual_machine = make_machine(interfaces=(msgspec.structs.replace(sample_interface(), interface=value),))
+    virtual_machine = make_virtual_machine(interfaces=(msgspec.structs.replace(sample_interface(), interface=value),))
     await store.put_virtual_machine(virtual_machine)
     async with served.tcp.get(f"/vm-cfg/{virtual_machine.name}?wait=5") as answer:
         assert answer.status == 500

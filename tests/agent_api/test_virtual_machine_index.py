@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from agent_api.virtual_machine_index import VirtualMachineIndex
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Change, ChangeType
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 
 
 def apply(index: VirtualMachineIndex, kind: ChangeType, virtual_machine: VirtualMachine | None = None) -> None:
@@ -30,14 +30,14 @@ def index() -> VirtualMachineIndex:
 
 @pytest.fixture
 def old(index: VirtualMachineIndex) -> VirtualMachine:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     apply(index, ChangeType.ADDED, virtual_machine)
     return virtual_machine
 
 
 @pytest.fixture
 def new(index: VirtualMachineIndex, old: VirtualMachine) -> VirtualMachine:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     apply(index, ChangeType.ADDED, virtual_machine)
     return virtual_machine
 
@@ -69,14 +69,14 @@ def test_a_lookup_by_uid_returns_that_virtual_machine(
 
 
 def test_the_newest_without_interfaces_hides_the_old_one(index: VirtualMachineIndex, old: VirtualMachine) -> None:
-    apply(index, ChangeType.ADDED, make_machine(interfaces=()))
+    apply(index, ChangeType.ADDED, make_virtual_machine(interfaces=()))
     assert found(index, old) is None
 
 
 def test_a_renamed_virtual_machine_is_found_only_by_its_new_name(
     index: VirtualMachineIndex, old: VirtualMachine
 ) -> None:
-    renamed = make_machine("renamed", uid=old.uuid)
+    renamed = make_virtual_machine("renamed", uid=old.uuid)
     apply(index, ChangeType.MODIFIED, renamed)
     assert found(index, renamed) == renamed
     assert found(index, old) is None
@@ -84,7 +84,7 @@ def test_a_renamed_virtual_machine_is_found_only_by_its_new_name(
 
 def test_what_a_new_list_lacks_is_removed_at_its_end(index: VirtualMachineIndex, old: VirtualMachine) -> None:
     index.begin_list()
-    listed = make_machine("listed")
+    listed = make_virtual_machine("listed")
     apply(index, ChangeType.ADDED, listed)
     assert found(index, old) == old
     apply(index, ChangeType.SYNCED)
@@ -96,7 +96,7 @@ def test_a_recreated_virtual_machine_is_served_before_the_list_ends(
     index: VirtualMachineIndex, old: VirtualMachine
 ) -> None:
     index.begin_list()
-    new = make_machine()
+    new = make_virtual_machine()
     apply(index, ChangeType.ADDED, new)
     assert found(index, new) == new
 
@@ -113,7 +113,7 @@ def test_the_end_of_a_list_that_never_began_removes_nothing(index: VirtualMachin
 
 
 def test_deleting_an_unknown_virtual_machine_has_no_effect(index: VirtualMachineIndex, old: VirtualMachine) -> None:
-    apply(index, ChangeType.DELETED, make_machine())
+    apply(index, ChangeType.DELETED, make_virtual_machine())
     assert found(index, old) == old
 
 
@@ -128,7 +128,7 @@ class ModelOfVirtualMachines(RuleBasedStateMachine):
 
     @rule(pod=st.sampled_from(["a", "b"]))
     def add(self, pod: str) -> None:
-        virtual_machine = make_machine(pod, uid=str(uuid.uuid4()))
+        virtual_machine = make_virtual_machine(pod, uid=str(uuid.uuid4()))
         self.expected[virtual_machine.uuid] = virtual_machine
         self.observe(ChangeType.ADDED, virtual_machine)
 
@@ -172,7 +172,7 @@ class ModelOfVirtualMachines(RuleBasedStateMachine):
         for pod in ("a", "b"):
             of_name = [virtual_machine for virtual_machine in self.expected.values() if virtual_machine.pod == pod]
             newest = of_name[-1] if of_name else None
-            assert found(self.index, make_machine(pod)) is newest
+            assert found(self.index, make_virtual_machine(pod)) is newest
 
     def observe(self, kind: ChangeType, virtual_machine: VirtualMachine) -> None:
         apply(self.index, kind, virtual_machine)

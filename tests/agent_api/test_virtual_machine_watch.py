@@ -15,7 +15,7 @@ from contrail_config.errors import StoreUnavailableError
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Change, ChangeType
 from tests.support.served_agent import DEADLINE, serve_agent, until
-from tests.support.virtual_machines import NODE, make_machine
+from tests.support.virtual_machines import NODE, make_virtual_machine
 
 MachineChange = Change[VirtualMachine]
 
@@ -72,7 +72,7 @@ def is_served(virtual_machines: VirtualMachineIndex, *those: VirtualMachine) -> 
 
 
 async def test_what_disappeared_during_an_interruption_is_removed_after_the_new_list() -> None:
-    gone, stayed, new = make_machine("gone"), make_machine("stayed"), make_machine("new")
+    gone, stayed, new = make_virtual_machine("gone"), make_virtual_machine("stayed"), make_virtual_machine("new")
     error = StoreUnavailableError("the disk is on fire")
     store = ScriptedStore(([*added(gone, stayed), SYNCED], error), ([*added(stayed, new), SYNCED], None))
     async with watched(store) as (virtual_machines, watch):
@@ -81,7 +81,7 @@ async def test_what_disappeared_during_an_interruption_is_removed_after_the_new_
 
 
 async def test_known_virtual_machines_stay_served_during_the_new_list() -> None:
-    known, new = make_machine("known"), make_machine("new")
+    known, new = make_virtual_machine("known"), make_virtual_machine("new")
     error = StoreUnavailableError("the disk is on fire")
     store = ScriptedStore(([*added(known), SYNCED], error), (added(new), None))
     async with watched(store) as (virtual_machines, watch):
@@ -90,7 +90,7 @@ async def test_known_virtual_machines_stay_served_during_the_new_list() -> None:
 
 
 async def test_a_failed_watch_is_retried() -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     error = StoreUnavailableError("locked")
     store = ScriptedStore(([], error), ([], error), ([], error), ([*added(virtual_machine), SYNCED], None))
     async with watched(store) as (virtual_machines, watch):
@@ -99,7 +99,7 @@ async def test_a_failed_watch_is_retried() -> None:
 
 
 async def test_a_watch_closed_by_the_store_is_restarted() -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     store = ScriptedStore(([SYNCED], None), ([*added(virtual_machine), SYNCED], None))
     async with watched(store) as (virtual_machines, _):
         assert is_served(virtual_machines, virtual_machine) == [True]
@@ -112,7 +112,7 @@ async def test_an_error_that_is_not_a_store_error_is_fatal() -> None:
 
 
 async def test_a_waiting_request_is_answered_when_the_store_is_back(tmp_path: Path) -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     store = ScriptedStore(([], StoreUnavailableError("locked")), ([*added(virtual_machine), SYNCED], None))
     async with (
         serve_agent(store, tmp_path, initial_backoff=0.001) as served,
@@ -123,7 +123,7 @@ async def test_a_waiting_request_is_answered_when_the_store_is_back(tmp_path: Pa
 
 async def test_a_closed_store_is_a_readiness_reason(store: SqliteStore, tmp_path: Path) -> None:
     async with serve_agent(store, tmp_path, initial_backoff=0.001) as served:
-        virtual_machine = make_machine()
+        virtual_machine = make_virtual_machine()
         await store.put_virtual_machine(virtual_machine)
         await served.unix.get(f"/vm-cfg/{virtual_machine.name}?wait=5")
         assert served.agent.readiness() == []

@@ -13,7 +13,7 @@ from tests.support.virtual_machines import (
     SAMPLE_VMI,
     SAMPLE_VN,
     left_interface,
-    make_machine,
+    make_virtual_machine,
     pod_interface,
     sample_interface,
 )
@@ -54,7 +54,7 @@ OURS_BESIDE = {
 
 def sample_virtual_machine() -> VirtualMachine:
     interfaces = (sample_interface(), pod_interface(SAMPLE_VM, 1), left_interface(SAMPLE_VM, 2))
-    return make_machine(uid=SAMPLE_VM, interfaces=interfaces)
+    return make_virtual_machine(uid=SAMPLE_VM, interfaces=interfaces)
 
 
 async def vm_cfg_of(store: SqliteStore, served: ServedAgent, virtual_machine: VirtualMachine) -> list[dict[str, Any]]:
@@ -88,7 +88,7 @@ async def test_annotations_of_the_vrouter_agent_precede_ours(store: SqliteStore,
 
 async def test_the_network_of_index_0_is_default_even_with_a_nad(store: SqliteStore, served: ServedAgent) -> None:
     chosen = msgspec.structs.replace(sample_interface(), nad="other/blue", default_gw=DefaultGateway.IPV6)
-    (item,) = await vm_cfg_of(store, served, make_machine(interfaces=(chosen,)))
+    (item,) = await vm_cfg_of(store, served, make_virtual_machine(interfaces=(chosen,)))
     assert item["annotations"][6:] == ["{index:0/1}", "{network:default}", "{nad:other/blue}", "{default-gw:ipv6}"]
 
 
@@ -96,7 +96,7 @@ async def test_a_family_without_address_has_no_keys(store: SqliteStore, served: 
     only_v6 = msgspec.structs.replace(
         sample_interface(), addresses=(InterfaceAddress("fd00::7", 112, gateway="fd00::1", dns=("fd00::2",)),)
     )
-    (item,) = await vm_cfg_of(store, served, make_machine(interfaces=(only_v6,)))
+    (item,) = await vm_cfg_of(store, served, make_virtual_machine(interfaces=(only_v6,)))
     address_keys = list(item)[8:]
     assert address_keys == ["v6-ip-address", "v6-plen", "v6-dns-server", "v6-gateway", "mtu", "routes"]
 
@@ -107,7 +107,7 @@ async def test_dns_server_defaults_to_unspecified_and_gateway_is_optional(
     bare = msgspec.structs.replace(
         sample_interface(), addresses=(InterfaceAddress("10.1.1.5", 24), InterfaceAddress("fd00::7", 64))
     )
-    (item,) = await vm_cfg_of(store, served, make_machine(interfaces=(bare,)))
+    (item,) = await vm_cfg_of(store, served, make_virtual_machine(interfaces=(bare,)))
     assert (item["dns-server"], item["v6-dns-server"]) == ("0.0.0.0", "::")
     assert not {"gateway", "v6-gateway"} & set(item)
 
@@ -116,7 +116,7 @@ async def test_only_the_first_dns_server_of_a_family_is_served(store: SqliteStor
     two = msgspec.structs.replace(
         sample_interface(), addresses=(InterfaceAddress("10.1.1.5", 24, dns=("10.0.0.1", "10.0.0.2")),)
     )
-    (item,) = await vm_cfg_of(store, served, make_machine(interfaces=(two,)))
+    (item,) = await vm_cfg_of(store, served, make_virtual_machine(interfaces=(two,)))
     assert item["dns-server"] == "10.0.0.1"
 
 
@@ -124,7 +124,7 @@ async def test_mtu_and_routes_are_those_of_the_network(store: SqliteStore, serve
     routed = msgspec.structs.replace(
         sample_interface(), mtu=9000, routes=(Route("10.9.0.0/16", "10.47.255.254"), Route("fd00:9::/64"))
     )
-    (item,) = await vm_cfg_of(store, served, make_machine(interfaces=(routed,)))
+    (item,) = await vm_cfg_of(store, served, make_virtual_machine(interfaces=(routed,)))
     assert item["mtu"] == 9000
     assert item["routes"] == [{"dst": "10.9.0.0/16", "gw": "10.47.255.254"}, {"dst": "fd00:9::/64"}]
 
@@ -145,7 +145,7 @@ async def test_an_unknown_name_is_the_vrouter_agents_404(served: ServedAgent) ->
 async def test_a_virtual_machine_without_interfaces_is_not_found(
     store: SqliteStore, served: ServedAgent, wait_for_sync: WaitForSync
 ) -> None:
-    virtual_machine = make_machine(interfaces=())
+    virtual_machine = make_virtual_machine(interfaces=())
     await store.put_virtual_machine(virtual_machine)
     await wait_for_sync()
     async with served.tcp.get(f"/vm-cfg/{virtual_machine.name}") as answer:
@@ -178,7 +178,7 @@ async def test_a_deleted_virtual_machine_is_not_found(
 async def test_a_virtual_machine_of_another_node_is_not_found(
     store: SqliteStore, served: ServedAgent, wait_for_sync: WaitForSync
 ) -> None:
-    virtual_machine = make_machine(node="worker-2")
+    virtual_machine = make_virtual_machine(node="worker-2")
     await store.put_virtual_machine(virtual_machine)
     await wait_for_sync()
     async with served.tcp.get(f"/vm-cfg/{virtual_machine.name}") as answer:

@@ -11,7 +11,7 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import WaitForSync
 from tests.support.served_agent import ServedAgent, port_of
-from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_machine
+from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI, make_virtual_machine
 
 UPSTREAM_SAMPLE = {
     "id": "159b591c-e57e-11f1-b951-02fc00000001",
@@ -79,7 +79,7 @@ async def test_a_port_without_virtual_machine_is_not_found(served: ServedAgent) 
 async def test_an_interface_is_found_only_under_its_own_virtual_machine(
     store: SqliteStore, served: ServedAgent, virtual_machine: VirtualMachine, wait_for_sync: WaitForSync
 ) -> None:
-    other = make_machine("p2")
+    other = make_virtual_machine("p2")
     await store.put_virtual_machine(other)
     await wait_for_sync()
     await plug(served, SAMPLE_VMI)

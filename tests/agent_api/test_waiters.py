@@ -11,7 +11,7 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import StartAgent
 from tests.support.served_agent import ServedAgent, until
-from tests.support.virtual_machines import SAMPLE_VMI, make_machine
+from tests.support.virtual_machines import SAMPLE_VMI, make_virtual_machine
 
 Answer = tuple[int, object]
 Ask = Callable[..., Awaitable["asyncio.Task[Answer]"]]
@@ -54,14 +54,14 @@ def vm_uuids(answer: Answer) -> list[str]:
 async def test_a_waiting_request_is_answered_as_soon_as_the_interfaces_are_written(
     store: SqliteStore, ask: Ask
 ) -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     answer = await ask(virtual_machine.name)
     await store.put_virtual_machine(virtual_machine)
     assert vm_uuids(await answer) == [virtual_machine.uuid]
 
 
 async def test_known_interfaces_are_answered_without_waiting(store: SqliteStore, served: ServedAgent, ask: Ask) -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     await store.put_virtual_machine(virtual_machine)
     await get_vm_cfg(served, virtual_machine.name, wait="5")
     began = time.monotonic()
@@ -72,7 +72,7 @@ async def test_known_interfaces_are_answered_without_waiting(store: SqliteStore,
 async def test_all_requests_for_the_name_are_answered_and_no_others(
     store: SqliteStore, served: ServedAgent, ask: Ask
 ) -> None:
-    virtual_machine = make_machine("wanted")
+    virtual_machine = make_virtual_machine("wanted")
     answers = [await ask(virtual_machine.name) for _ in range(3)]
     other = await ask("k8s__default__other")
     await store.put_virtual_machine(virtual_machine)
@@ -84,9 +84,9 @@ async def test_all_requests_for_the_name_are_answered_and_no_others(
 async def test_a_virtual_machine_without_interfaces_does_not_end_the_wait(
     store: SqliteStore, served: ServedAgent, ask: Ask
 ) -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     answer = await ask(virtual_machine.name)
-    await store.put_virtual_machine(make_machine(uid=virtual_machine.uuid, interfaces=()))
+    await store.put_virtual_machine(make_virtual_machine(uid=virtual_machine.uuid, interfaces=()))
     await store.put_virtual_machine(virtual_machine)
     assert vm_uuids(await answer) == [virtual_machine.uuid]
 
@@ -116,7 +116,7 @@ async def test_a_disconnected_client_waits_no_longer(served: ServedAgent, ask: A
 
 async def test_many_requests_wait_while_others_are_answered(store: SqliteStore, start_agent: StartAgent) -> None:
     served = await start_agent()
-    virtual_machines = [make_machine(f"p{number}") for number in range(300)]
+    virtual_machines = [make_virtual_machine(f"p{number}") for number in range(300)]
     answers = [
         asyncio.create_task(get_vm_cfg(served, virtual_machine.name, wait="30")) for virtual_machine in virtual_machines
     ]
@@ -142,7 +142,7 @@ class TestUid:
     """`?uid=`: only this pod's interfaces, by uid or by the config hash of a static pod."""
 
     async def test_the_pods_own_interfaces_are_answered(self, store: SqliteStore, served: ServedAgent) -> None:
-        virtual_machine = make_machine()
+        virtual_machine = make_virtual_machine()
         await store.put_virtual_machine(virtual_machine)
         assert vm_uuids(await get_vm_cfg(served, virtual_machine.name, wait="5", uid=virtual_machine.uuid)) == [
             virtual_machine.uuid
@@ -152,7 +152,7 @@ class TestUid:
         ]
 
     async def test_a_static_pod_is_found_by_its_config_hash(self, store: SqliteStore, served: ServedAgent) -> None:
-        virtual_machine = make_machine(config_hash="3d8b9c1f5e0a4b7788990a1b2c3d4e5f")
+        virtual_machine = make_virtual_machine(config_hash="3d8b9c1f5e0a4b7788990a1b2c3d4e5f")
         await store.put_virtual_machine(virtual_machine)
         assert virtual_machine.config_hash is not None
         assert vm_uuids(await get_vm_cfg(served, virtual_machine.name, wait="5", uid=virtual_machine.config_hash)) == [
@@ -160,7 +160,7 @@ class TestUid:
         ]
 
     async def test_another_pods_interfaces_are_not_found(self, store: SqliteStore, served: ServedAgent) -> None:
-        virtual_machine = make_machine()
+        virtual_machine = make_virtual_machine()
         await store.put_virtual_machine(virtual_machine)
         await get_vm_cfg(served, virtual_machine.name, wait="5")
         for uid in (SAMPLE_VMI, "0", virtual_machine.name):
@@ -173,7 +173,7 @@ class TestUid:
     async def test_a_request_for_a_recreated_pod_never_gets_its_predecessors_interfaces(
         self, store: SqliteStore, served: ServedAgent, ask: Ask
     ) -> None:
-        old, new = make_machine(), make_machine()
+        old, new = make_virtual_machine(), make_virtual_machine()
         await store.put_virtual_machine(old)
         await get_vm_cfg(served, old.name, wait="5")
         answer = await ask(new.name, uid=new.uuid)
@@ -185,7 +185,7 @@ class TestUid:
     async def test_each_generation_of_a_recreated_pod_is_served_to_its_own_request(
         self, store: SqliteStore, ask: Ask
     ) -> None:
-        generations: list[VirtualMachine] = [make_machine() for _ in range(5)]
+        generations: list[VirtualMachine] = [make_virtual_machine() for _ in range(5)]
         answers = [await ask(virtual_machine.name, uid=virtual_machine.uuid) for virtual_machine in generations]
         for virtual_machine, answer in zip(generations, answers, strict=True):
             await store.put_virtual_machine(virtual_machine)

@@ -21,13 +21,13 @@ from contrail_config.objects import VirtualMachine
 from contrail_service.listen import ListenAddress
 from contrail_service.serving import serve_tcp
 from tests.bench.agent_vm_cfg import INTERFACES, PODS, resident_kib
-from tests.support.virtual_machines import NODE, make_machine, pod_interface
+from tests.support.virtual_machines import NODE, make_virtual_machine, pod_interface
 
 
 def pod(name: str) -> VirtualMachine:
     """A pod's machine with its interfaces."""
-    machine = make_machine(name)
-    return make_machine(
+    machine = make_virtual_machine(name)
+    return make_virtual_machine(
         name, uid=machine.uuid, interfaces=tuple(pod_interface(machine.uuid, index) for index in range(INTERFACES))
     )
 

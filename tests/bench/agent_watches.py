@@ -33,7 +33,7 @@ from tests.bench.agent_vm_cfg import processor_seconds
 from tests.bench.built_apiserver import built_apiserver
 from tests.bench.spawn import summary
 from tests.support.real_apiserver.server import ApiServer
-from tests.support.virtual_machines import make_machine, pod_interface
+from tests.support.virtual_machines import make_virtual_machine, pod_interface
 
 RATE = 100  # machines a second
 SECONDS = 10.0  # of a round
@@ -182,7 +182,7 @@ async def _write(client: KubeClient, name: str, *, node: str, with_pod: bool) ->
         await client.create(PODS, {"metadata": {"name": name}, "spec": spec}, namespace="default")
     uid = str(uuid.uuid4())
     interfaces = tuple(pod_interface(uid, index) for index in range(INTERFACES))
-    machine = make_machine(name, uid=uid, interfaces=interfaces, node=node)
+    machine = make_virtual_machine(name, uid=uid, interfaces=interfaces, node=node)
     begun = time.perf_counter()
     await client.create(VIRTUAL_MACHINES, virtual_machine_object(machine), namespace="default")
     return begun

@@ -13,7 +13,7 @@ from cni_contrail.deadline import Deadline
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon
-from tests.support.scripted_agents import OurAgent, ScriptedAgent, ServePod, Vmi, VrouterAgent, make_vmis
+from tests.support.scripted_agents import ScriptedAgent, ScriptedNodeAgent, ServePod, Vmi, VrouterAgent, make_vmis
 
 SMALL_DISK = 64 * 1024
 ENTRY_POINT = "entry point"
@@ -52,7 +52,7 @@ def agent_socket() -> Iterator[str]:
 
 @pytest.fixture
 def agent(agent_socket: str) -> Iterator[ScriptedAgent]:
-    with OurAgent(agent_socket) as running:
+    with ScriptedNodeAgent(agent_socket) as running:
         yield running
 
 

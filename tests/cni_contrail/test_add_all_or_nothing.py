@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod, Subnet
+from tests.support.scripted_agents import ReceivedRequest, Reply, ScriptedAgent, ServePod, Subnet
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_lost_response_to_the_ports_is_rolled_back(
 ) -> None:
     serve_pod(agent, 2)
 
-    def plug_and_drop(seen: Seen) -> Reply | None:
+    def plug_and_drop(seen: ReceivedRequest) -> Reply | None:
         if seen.method == "POST":
             agent.usual(seen)
             return Reply(503, {"error": "{ restarting }"})
@@ -123,7 +123,7 @@ def test_an_invalid_interface_in_the_list_creates_nothing(
 ) -> None:
     vmis = serve_pod(agent, 2)
 
-    def answer(seen: Seen) -> Reply | None:
+    def answer(seen: ReceivedRequest) -> Reply | None:
         reply = agent.usual(seen)
         reply.document[1].update(change)
         return reply

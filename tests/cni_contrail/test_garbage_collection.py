@@ -11,7 +11,7 @@ import pytest
 from tests.cni_contrail.conftest import Attach, until
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-from tests.support.scripted_agents import ScriptedAgent, Seen, ServePod, make_vmis
+from tests.support.scripted_agents import ReceivedRequest, ScriptedAgent, ServePod, make_vmis
 
 
 def links_of(plugin: Plugin, *pods: PodSandbox) -> list[str]:
@@ -118,7 +118,7 @@ class TestKept:
         serve_pod(agent, 2)
         collected: list[str] = []
 
-        def collect(seen: Seen) -> None:
+        def collect(seen: ReceivedRequest) -> None:
             if seen.method == "POST":
                 collected.append(plugin.gc([]).succeeded().stderr)
 

@@ -13,19 +13,19 @@ from cni_contrail.pod import Pod
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, ServePod, make_vmis
-from tests.support.served_interfaces import served_list
+from tests.support.served_interfaces import node_agent_list
 
 
 def test_index_0_has_the_runtimes_name_and_others_are_numbered() -> None:
-    assert sandbox_names(served_list(make_vmis(3)).interfaces, "eth0") == ["eth0", "eth1", "eth2"]
-    assert sandbox_names(served_list(make_vmis(3)).interfaces, "net7") == ["net7", "eth1", "eth2"]
+    assert sandbox_names(node_agent_list(make_vmis(3)).interfaces, "eth0") == ["eth0", "eth1", "eth2"]
+    assert sandbox_names(node_agent_list(make_vmis(3)).interfaces, "net7") == ["net7", "eth1", "eth2"]
 
 
 def test_a_requested_name_is_used_except_at_index_0() -> None:
     vmis = make_vmis(3)
     vmis[0] = vmis[0].annotated(interface="mgmt")
     vmis[2] = vmis[2].annotated(interface="left")
-    assert sandbox_names(served_list(vmis).interfaces, "eth0") == ["eth0", "eth1", "left"]
+    assert sandbox_names(node_agent_list(vmis).interfaces, "eth0") == ["eth0", "eth1", "left"]
 
 
 @pytest.mark.parametrize("requested", ["eth0", "eth1"])
@@ -34,7 +34,7 @@ def test_duplicate_names_are_rejected_with_both_interfaces(requested: str) -> No
     vmis[2] = vmis[2].annotated(interface=requested)
     other = vmis[0] if requested == "eth0" else vmis[1]
     with pytest.raises(PluginError) as caught:
-        sandbox_names(served_list(vmis).interfaces, "eth0")
+        sandbox_names(node_agent_list(vmis).interfaces, "eth0")
     assert caught.value.code == Code.INTERFACE_NAMES
     assert other.uuid in caught.value.message
     assert vmis[2].uuid in caught.value.message
@@ -46,7 +46,7 @@ def test_an_invalid_link_name_is_rejected_with_its_interface(name: str) -> None:
     vmis = make_vmis(2)
     vmis[1] = vmis[1].annotated(interface=name)
     with pytest.raises(PluginError) as caught:
-        sandbox_names(served_list(vmis).interfaces, "eth0")
+        sandbox_names(node_agent_list(vmis).interfaces, "eth0")
     assert caught.value.code == Code.INTERFACE_NAMES
     assert vmis[1].uuid in caught.value.message
 

@@ -13,7 +13,7 @@ from cni_contrail.agent.http import Endpoint
 from cni_contrail.agent.notifications import Notification, PendingNotifications
 from cni_contrail.errors import TryAgainError
 from cni_contrail.log import Log
-from tests.support.scripted_agents import OurAgent, Reply, ScriptedAgent
+from tests.support.scripted_agents import Reply, ScriptedAgent, ScriptedNodeAgent
 
 MACHINE = "5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10"
 
@@ -60,7 +60,7 @@ def test_an_unreachable_agent_is_notified_later(
     assert kept(state) == [f"c1.{MACHINE}.json", f"c2.{MACHINE}.json"]
     pending.send_batch(client)
     assert len(kept(state)) == 2
-    with OurAgent(agent_socket) as agent:
+    with ScriptedNodeAgent(agent_socket) as agent:
         pending.send_batch(client)
         assert [seen.query["vm-id"] for seen in agent.seen] == ["c1", "c2"]
     assert not (state / ".pending").exists()
@@ -71,7 +71,7 @@ def test_one_call_sends_a_limited_number(
 ) -> None:
     for number in range(20):
         pending.notify(client, of(f"c{number:02}"), 1)
-    with OurAgent(agent_socket) as agent:
+    with ScriptedNodeAgent(agent_socket) as agent:
         pending.send_batch(client)
         assert len(agent.seen) == 16
         pending.send_batch(client)
@@ -84,7 +84,7 @@ def test_one_call_sends_for_a_limited_time(
 ) -> None:
     for number in range(3):
         pending.notify(client, of(f"c{number}"), 1)
-    with OurAgent(agent_socket) as agent:
+    with ScriptedNodeAgent(agent_socket) as agent:
         agent.stall("DELETE")
         begin = time.monotonic()
         pending.send_batch(client)
@@ -97,7 +97,7 @@ def test_a_rejected_one_does_not_block_the_others(
 ) -> None:
     for number in range(3):
         pending.notify(client, of(f"c{number}"), 1)
-    with OurAgent(agent_socket) as agent:
+    with ScriptedNodeAgent(agent_socket) as agent:
         agent.before(lambda seen: Reply(400, {"error": "what?"}) if seen.query["vm-id"] == "c1" else None)
         pending.send_batch(client)
         assert len(agent.seen) == 3

@@ -8,7 +8,7 @@ from cni_contrail.interfaces.planning import assign_default_routes
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, ServePod, Subnet, Vmi, make_vmis
-from tests.support.served_interfaces import served_list, vrouter_agent_list
+from tests.support.served_interfaces import node_agent_list, vrouter_agent_list
 
 DELEGATED = {"mode": "delegated"}
 
@@ -20,7 +20,7 @@ def only(vmi: Vmi, family: int) -> Vmi:
 
 def owners(vmis: list[Vmi], *, primary_is_ours: bool = True) -> dict[str, tuple[int, bool]]:
     """Family to position and `asked` of the interface with the default route."""
-    interfaces = served_list(vmis).interfaces
+    interfaces = node_agent_list(vmis).interfaces
     routes = assign_default_routes(interfaces, primary_is_ours=primary_is_ours)
     return {
         "v6" if ":" in route.gateway else "v4": (each.position, route.asked)

@@ -17,8 +17,8 @@ import pytest
 from tests.cni_contrail.conftest import by_entry_point
 from tests.support.kernel_state import address_texts, routes
 from tests.support.netns import Netns
-from tests.support.plugin import COMMAND, PATIENT, Outcome, Plugin, PodSandbox
-from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, Subnet, Vmi, make_vmis
+from tests.support.plugin import COMMAND, LONG_POLL, Outcome, Plugin, PodSandbox
+from tests.support.scripted_agents import ReceivedRequest, Reply, ScriptedAgent, Subnet, Vmi, make_vmis
 
 DELEGATED = {"mode": "delegated"}
 IPV6 = (Subnet("fd00:9::5", 64, "fd00:9::1", "fd00:9::2"),)
@@ -95,7 +95,7 @@ def test_05_an_incomplete_list_is_awaited(host: Host) -> None:
     assert time.monotonic() - begin >= 0.4
     assert "index 2 is missing" in message
     host.agent.before(lambda seen: host.agent.serve(host.pod.machine_name, vmis) if len(host.agent.seen) > 9 else None)
-    host.plugin.add(host.pod, settings=PATIENT).succeeded()
+    host.plugin.add(host.pod, settings=LONG_POLL).succeeded()
 
 
 def test_06_an_interface_not_annotated_yet_is_awaited(host: Host) -> None:
@@ -103,12 +103,12 @@ def test_06_an_interface_not_annotated_yet_is_awaited(host: Host) -> None:
     vmis = host.serve(2)
     host.agent.serve(host.pod.machine_name, [replace(vmi, annotations={}) for vmi in vmis])
 
-    def annotate(seen: Seen) -> None:
+    def annotate(seen: ReceivedRequest) -> None:
         if len(host.agent.seen) == 3:
             host.agent.serve(host.pod.machine_name, vmis)
 
     host.agent.before(annotate)
-    host.plugin.add(host.pod, settings=PATIENT).succeeded()
+    host.plugin.add(host.pod, settings=LONG_POLL).succeeded()
     assert host.sandbox.links() == ["eth0", "eth1"]
 
 
@@ -275,7 +275,7 @@ class Test15Annotations:
     def test_an_entry_without_colon_is_named(self, host: Host) -> None:
         host.serve(1)
 
-        def without_colon(seen: Seen) -> Reply | None:
+        def without_colon(seen: ReceivedRequest) -> Reply | None:
             reply = host.agent.usual(seen)
             reply.document[0]["annotations"].append("{index}")
             return reply

@@ -23,7 +23,15 @@ from tests.cni_contrail.conftest import Attach, until
 from tests.support.kernel_state import address_texts, defaults, link
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-from tests.support.scripted_agents import OurAgent, ScriptedAgent, Seen, ServePod, Vmi, VrouterAgent, make_vmis
+from tests.support.scripted_agents import (
+    ReceivedRequest,
+    ScriptedAgent,
+    ScriptedNodeAgent,
+    ServePod,
+    Vmi,
+    VrouterAgent,
+    make_vmis,
+)
 
 DELEGATED = {"mode": "delegated"}
 
@@ -148,7 +156,7 @@ def test_11_neighbours_keep_the_mac_of_the_previous_owner(
     """The test captures frames on the link from its creation on."""
     wires: list[socket.socket] = []
 
-    def listen(seen: Seen) -> None:
+    def listen(seen: ReceivedRequest) -> None:
         if seen.method == "POST":
             with plugin.node.inside():
                 wires.append(socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
@@ -339,7 +347,7 @@ def test_22_a_second_add_after_a_crash_finds_that_eth0_exists(
 
 
 class Test23ThePodIsAnotherOfItsName:
-    @pytest.mark.parametrize("kind", [OurAgent, VrouterAgent])
+    @pytest.mark.parametrize("kind", [ScriptedNodeAgent, VrouterAgent])
     def test_the_predecessors_list_is_ignored_and_its_own_awaited(
         self, agent_socket: str, plugin: Plugin, pod: PodSandbox, sandbox: Netns, kind: type[ScriptedAgent]
     ) -> None:

@@ -11,7 +11,7 @@ from contrail_config.objects import VirtualMachine
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.served_agent import ServedAgent, serve_agent
-from tests.support.virtual_machines import left_interface, make_machine, pod_interface
+from tests.support.virtual_machines import left_interface, make_virtual_machine, pod_interface
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def pod(sandbox: Netns) -> PodSandbox:
 
 @pytest.fixture
 def machine(pod: PodSandbox) -> VirtualMachine:
-    return make_machine(uid=pod.uid, interfaces=(pod_interface(pod.uid), left_interface(pod.uid, 1)))
+    return make_virtual_machine(uid=pod.uid, interfaces=(pod_interface(pod.uid), left_interface(pod.uid, 1)))
 
 
 async def test_a_pod_is_attached_checked_and_detached(
@@ -78,7 +78,7 @@ async def test_a_meta_plugin_attaches_interfaces_one_by_one(
 async def test_the_list_of_another_pod_of_the_name_is_ignored(
     served: ServedAgent, store: SqliteStore, plugin: Plugin, pod: PodSandbox
 ) -> None:
-    await store.put_virtual_machine(make_machine())
+    await store.put_virtual_machine(make_virtual_machine())
     settings = {"poll-timeout": 0.5, "poll-retries": 1}
     message = (await asyncio.to_thread(plugin.add, pod, settings=settings)).failed(11)
     assert "default/p1" in message

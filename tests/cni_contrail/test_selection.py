@@ -13,7 +13,7 @@ from cni_contrail.settings import Settings
 from tests.support.netns import Netns
 from tests.support.plugin import DEFAULT_NETWORK, Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, ServePod, Vmi, make_vmis
-from tests.support.served_interfaces import served_list, vrouter_agent_list
+from tests.support.served_interfaces import node_agent_list, vrouter_agent_list
 
 
 def vmis_in(*nads: str) -> list[Vmi]:
@@ -32,7 +32,7 @@ def select(
     """Returns the position of the selected interface."""
     settings = Settings(nad=nad)
     return select_interface(
-        served_list(vmis), held or {}, network=network, ifname=ifname, settings=settings, previous=previous
+        node_agent_list(vmis), held or {}, network=network, ifname=ifname, settings=settings, previous=previous
     ).position
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.support.netns import Netns
-from tests.support.plugin import PATIENT, Plugin, PodSandbox
-from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod, Subnet, Vmi, make_vmis
+from tests.support.plugin import LONG_POLL, Plugin, PodSandbox
+from tests.support.scripted_agents import ReceivedRequest, Reply, ScriptedAgent, ServePod, Subnet, Vmi, make_vmis
 
 DELEGATED = {"mode": "delegated"}
 
@@ -28,7 +28,7 @@ class TestTheSequence:
         links_at: dict[str, int] = {}
         files_at: list[int] = []
 
-        def look(seen: Seen) -> None:
+        def look(seen: ReceivedRequest) -> None:
             links_at.setdefault(f"{seen.method} {seen.path.split('/')[1]}", len(node.links()))
             if seen.method == "POST":
                 files_at.append(len(list((plugin.config_dir / pod.machine_name).iterdir())))
@@ -119,13 +119,13 @@ class TestWaiting:
         assert "demo/web-0" in message
         assert (plugin.node.links(), plugin.files()) == ([], [])
 
-        def complete(seen: Seen) -> None:
+        def complete(seen: ReceivedRequest) -> None:
             if len(vrouter_agent.asked("GET", "/vm-cfg")) == asked + 3:
                 vrouter_agent.serve(pod.machine_name, vmis)
 
         asked = len(vrouter_agent.asked("GET", "/vm-cfg"))
         vrouter_agent.before(complete)
-        plugin.add(pod, settings=PATIENT).succeeded()
+        plugin.add(pod, settings=LONG_POLL).succeeded()
         assert sandbox.links() == ["eth0", "eth1", "eth2"]
 
     def test_the_list_of_a_predecessor_is_ignored(
@@ -150,7 +150,7 @@ class TestWaiting:
     ) -> None:
         serve_pod(vrouter_agent, 2)
 
-        def late(seen: Seen) -> Reply | None:
+        def late(seen: ReceivedRequest) -> Reply | None:
             if seen.method == "GET" and seen.path.startswith("/vm/"):
                 number = len(vrouter_agent.asked("GET", "/vm/"))
                 if number == 1:
@@ -160,7 +160,7 @@ class TestWaiting:
             return None
 
         vrouter_agent.before(late)
-        plugin.add(pod, settings=PATIENT).succeeded()
+        plugin.add(pod, settings=LONG_POLL).succeeded()
         assert len(vrouter_agent.asked("GET", "/vm/")) == 3
 
     def test_missing_addresses_are_rolled_back(
@@ -177,7 +177,7 @@ class TestWaiting:
     ) -> None:
         serve_pod(vrouter_agent, 3)
 
-        def reject_second_port(seen: Seen) -> Reply | None:
+        def reject_second_port(seen: ReceivedRequest) -> Reply | None:
             second = seen.method == "POST" and len(vrouter_agent.asked("POST")) == 2
             return Reply(500, {"error": "{ no }"}) if second else None
 

@@ -10,7 +10,7 @@ from hypothesis.stateful import precondition, rule
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import Change, ChangeType, WatchStart
 from tests.contrail_config.store_machine import StoreMachine
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 
 NODES = ["n1", "n2"]
 PODS = [f"p{n}" for n in range(12)]
@@ -80,7 +80,7 @@ class WatchMachine(StoreMachine):
         old = next(
             (virtual_machine for virtual_machine in self.virtual_machines.values() if virtual_machine.pod == pod), None
         )
-        virtual_machine = msgspec.structs.replace(old or make_machine(pod), node=node, config_hash=config_hash)
+        virtual_machine = msgspec.structs.replace(old or make_virtual_machine(pod), node=node, config_hash=config_hash)
         self.run(self.store.put_virtual_machine(virtual_machine))
         self.change({**self.virtual_machines, virtual_machine.uuid: virtual_machine})
 
@@ -121,7 +121,7 @@ class WatchMachine(StoreMachine):
     @rule()
     def read_all(self) -> None:
         """Marks the current position by a new virtual machine on each node, and reads up to it."""
-        marks = {node: make_machine(f"mark-{node}", node=node) for node in NODES}
+        marks = {node: make_virtual_machine(f"mark-{node}", node=node) for node in NODES}
         for mark in marks.values():
             self.run(self.store.put_virtual_machine(mark))
             self.change({**self.virtual_machines, mark.uuid: mark})

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cni_directories import CniBench
-from tests.support.contrailctl_command import Ended, Run, run_contrailctl
-from tests.support.fake_apis import AgentProcess, ManagerProcess, served
+from tests.support.cni_directories import CniDirectories
+from tests.support.contrailctl_command import CommandOutcome, Run, run_contrailctl
+from tests.support.fake_apis import FakeAgentApi, FakeManagerApi, served
 from tests.support.scripted_plugins import added
 
 
@@ -17,39 +17,39 @@ def contrailctl(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPa
     for variable in ("CONTRAIL_MANAGER", "CONTRAIL_AGENT", "CNI_PATH"):
         monkeypatch.delenv(variable, raising=False)
 
-    async def run(*argv: str) -> Ended:
+    async def run(*argv: str) -> CommandOutcome:
         status = await run_contrailctl(*argv)
-        return Ended(status, *capsys.readouterr())
+        return CommandOutcome(status, *capsys.readouterr())
 
     return run
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> CniBench:
-    bench = CniBench.below(tmp_path)
+def bench(tmp_path: Path) -> CniDirectories:
+    bench = CniDirectories.below(tmp_path)
     bench.plugins.script("bridge", ADD=added())
     return bench
 
 
 @pytest.fixture
-def manager_process() -> ManagerProcess:
-    return ManagerProcess()
+def manager_process() -> FakeManagerApi:
+    return FakeManagerApi()
 
 
 @pytest.fixture
-def agent_process() -> AgentProcess:
-    return AgentProcess()
+def agent_process() -> FakeAgentApi:
+    return FakeAgentApi()
 
 
 @pytest.fixture
-async def manager(manager_process: ManagerProcess) -> AsyncIterator[str]:
+async def manager(manager_process: FakeManagerApi) -> AsyncIterator[str]:
     """URL of a manager that serves the small cluster."""
     async with served(manager_process.routes()) as url:
         yield url
 
 
 @pytest.fixture
-async def agent(agent_process: AgentProcess) -> AsyncIterator[str]:
+async def agent(agent_process: FakeAgentApi) -> AsyncIterator[str]:
     """URL of an agent that serves the pod shop/router."""
     async with served(agent_process.routes()) as url:
         yield url

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from tests.support.contrailctl_command import Ended, Run
+from tests.support.contrailctl_command import CommandOutcome, Run
 from tests.support.fake_apis import Handler, served
 
 Bytes = Callable[[asyncio.StreamWriter], None]
@@ -37,7 +37,7 @@ async def serve_bytes(answer: Bytes) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-def failed(ended: Ended, message: str) -> None:
+def failed(ended: CommandOutcome, message: str) -> None:
     assert (ended.status, ended.out) == (1, "")
     assert ended.err == f"contrailctl: {message}\n"
 

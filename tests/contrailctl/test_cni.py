@@ -14,19 +14,19 @@ import pytest
 
 from cni_contrail.runtime.sandbox import inside
 from contrailctl.cli import main
-from tests.support.cni_directories import CniBench
+from tests.support.cni_directories import CniDirectories
 from tests.support.contrailctl_command import Run
 from tests.support.netns import Netns
-from tests.support.scripted_plugins import Answer, result
+from tests.support.scripted_plugins import PluginOutput, result
 
 
 class TestAdd:
-    async def test_the_result_is_printed(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_the_result_is_printed(self, contrailctl: Run, bench: CniDirectories) -> None:
         ended = await contrailctl("cni", "add", "net", "/run/netns/x", *bench.options)
         assert (ended.status, ended.err) == (0, "")
         assert json.loads(ended.out) == result()
 
-    async def test_the_defaults_are_those_of_cnitool(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_the_defaults_are_those_of_cnitool(self, contrailctl: Run, bench: CniDirectories) -> None:
         await contrailctl("cni", "add", "net", "/run/netns/x", *bench.options)
         environment = bench.plugins.calls()[0].environment
         digest = hashlib.sha512(b"/run/netns/x").hexdigest()
@@ -34,7 +34,7 @@ class TestAdd:
         assert (environment["CNI_IFNAME"], environment["CNI_ARGS"]) == ("eth0", "")
         assert environment["CNI_PATH"] == str(bench.plugins.directory)
 
-    async def test_all_parameters_are_passed(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_all_parameters_are_passed(self, contrailctl: Run, bench: CniDirectories) -> None:
         parameters = [
             "--container-id",
             "c1",
@@ -53,39 +53,39 @@ class TestAdd:
         assert call.stdin["runtimeConfig"] == {"mac": "x"}
         assert [path.name for path in (bench.cache / "results").iterdir()] == ["net-c1-net1"]
 
-    async def test_the_network_can_be_a_file(self, contrailctl: Run, bench: CniBench, tmp_path: Path) -> None:
+    async def test_the_network_can_be_a_file(self, contrailctl: Run, bench: CniDirectories, tmp_path: Path) -> None:
         single = tmp_path / "mine.conf"
         single.write_text(json.dumps({"cniVersion": "1.0.0", "name": "mine", "type": "bridge"}))
         assert (await contrailctl("cni", "add", str(single), "x", *bench.options)).status == 0
         assert bench.plugins.calls()[0].stdin["name"] == "mine"
 
-    async def test_the_namespace_can_be_a_name(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_the_namespace_can_be_a_name(self, contrailctl: Run, bench: CniDirectories) -> None:
         await contrailctl("cni", "add", "net", "x", *bench.options)
         assert bench.plugins.calls()[0].environment["CNI_NETNS"] == "/run/netns/x"
 
     async def test_plugins_are_searched_in_cni_path(
-        self, contrailctl: Run, bench: CniBench, monkeypatch: pytest.MonkeyPatch
+        self, contrailctl: Run, bench: CniDirectories, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("CNI_PATH", f"/nowhere::{bench.plugins.directory}")
         where = ["--conf-dir", str(bench.confs), "--cache-dir", str(bench.cache)]
         assert (await contrailctl("cni", "add", "net", "x", *where)).status == 0
         assert bench.plugins.calls()[0].environment["CNI_PATH"] == f"/nowhere:{bench.plugins.directory}"
 
-    async def test_the_result_can_be_yaml(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_the_result_can_be_yaml(self, contrailctl: Run, bench: CniDirectories) -> None:
         ended = await contrailctl("cni", "add", "net", "x", "-o", "yaml", *bench.options)
         assert ended.out.startswith("cniVersion: 1.0.0\n")
 
 
 class TestCheckAndDel:
     @pytest.mark.parametrize("operation", ["check", "del"])
-    async def test_success_prints_nothing(self, contrailctl: Run, bench: CniBench, operation: str) -> None:
+    async def test_success_prints_nothing(self, contrailctl: Run, bench: CniDirectories, operation: str) -> None:
         await contrailctl("cni", "add", "net", "x", *bench.options)
         ended = await contrailctl("cni", operation, "net", "x", *bench.options)
         assert (ended.status, ended.out, ended.err) == (0, "", "")
 
     @pytest.mark.parametrize("operation", ["check", "del"])
     async def test_the_parameters_of_add_are_the_default(
-        self, contrailctl: Run, bench: CniBench, operation: str
+        self, contrailctl: Run, bench: CniDirectories, operation: str
     ) -> None:
         parameters = ["--args", "A=1", "--capability-args", '{"mac": "x"}']
         await contrailctl("cni", "add", "net", "x", *parameters, *bench.options)
@@ -94,19 +94,21 @@ class TestCheckAndDel:
         assert call.environment["CNI_ARGS"] == "A=1"
         assert call.stdin["runtimeConfig"] == {"mac": "x"}
 
-    async def test_parameters_of_the_command_line_take_precedence(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_parameters_of_the_command_line_take_precedence(
+        self, contrailctl: Run, bench: CniDirectories
+    ) -> None:
         await contrailctl("cni", "add", "net", "x", "--args", "A=1", *bench.options)
         await contrailctl("cni", "del", "net", "x", "--args", "A=2", *bench.options)
         assert bench.plugins.calls()[1].environment["CNI_ARGS"] == "A=2"
 
-    async def test_del_continues_with_a_damaged_cache(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_del_continues_with_a_damaged_cache(self, contrailctl: Run, bench: CniDirectories) -> None:
         await contrailctl("cni", "add", "net", "x", "--container-id", "c1", *bench.options)
         (bench.cache / "results" / "net-c1-eth0").write_text("{")
         ended = await contrailctl("cni", "del", "net", "x", "--container-id", "c1", *bench.options)
         assert ended.status == 0
         assert list((bench.cache / "results").iterdir()) == []
 
-    async def test_check_reports_a_damaged_cache(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_check_reports_a_damaged_cache(self, contrailctl: Run, bench: CniDirectories) -> None:
         await contrailctl("cni", "add", "net", "x", "--container-id", "c1", *bench.options)
         (bench.cache / "results" / "net-c1-eth0").write_text("{")
         ended = await contrailctl("cni", "check", "net", "x", "--container-id", "c1", *bench.options)
@@ -115,19 +117,19 @@ class TestCheckAndDel:
 
 
 class TestFailures:
-    async def test_a_plugins_error_is_one_line(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_a_plugins_error_is_one_line(self, contrailctl: Run, bench: CniDirectories) -> None:
         refusal = {"code": 11, "msg": "agent away", "details": "two\nlines"}
-        bench.plugins.script("bridge", ADD=Answer(json.dumps(refusal), status=1))
+        bench.plugins.script("bridge", ADD=PluginOutput(json.dumps(refusal), status=1))
         ended = await contrailctl("cni", "add", "net", "x", *bench.options)
         assert (ended.status, ended.out) == (1, "")
         assert ended.err == "contrailctl: plugin bridge failed (ADD): agent away; two lines (code 11)\n"
 
-    async def test_a_missing_network_is_reported(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_a_missing_network_is_reported(self, contrailctl: Run, bench: CniDirectories) -> None:
         ended = await contrailctl("cni", "add", "red", "x", *bench.options)
         assert ended.status == 1
         assert ended.err == f"contrailctl: network 'red': not found in {bench.confs}\n"
 
-    async def test_the_operation_times_out(self, contrailctl: Run, bench: CniBench) -> None:
+    async def test_the_operation_times_out(self, contrailctl: Run, bench: CniDirectories) -> None:
         bench.plugins.write("bridge", "#!/bin/sh\nexec sleep 300\n")
         ended = await contrailctl("cni", "add", "net", "x", "--timeout", "0.2", *bench.options)
         assert ended.status == 1
@@ -145,7 +147,7 @@ class TestFailures:
         ],
     )
     async def test_an_invalid_argument_is_a_usage_error(
-        self, contrailctl: Run, bench: CniBench, option: str, value: str, message: str
+        self, contrailctl: Run, bench: CniDirectories, option: str, value: str, message: str
     ) -> None:
         ended = await contrailctl("cni", "add", "net", "x", *bench.options, option, value)
         assert ended.status == 2
@@ -198,7 +200,7 @@ def test_gc_detaches_a_real_bridge_of_a_stale_container(
 
 class TestInterrupts:
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-    def test_an_interrupt_ends_command_and_plugin(self, bench: CniBench, number: signal.Signals) -> None:
+    def test_an_interrupt_ends_command_and_plugin(self, bench: CniDirectories, number: signal.Signals) -> None:
         started = bench.plugins.directory / "started"
         os.mkfifo(started)
         bench.plugins.write("bridge", f"#!/bin/sh\necho $$ > {started}\nexec sleep 300\n")

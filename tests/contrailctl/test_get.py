@@ -11,7 +11,7 @@ from aiohttp import web
 from manager.api.types import InterfaceView, NetworkView, PodView
 from tests.support import api_views
 from tests.support.contrailctl_command import Run
-from tests.support.fake_apis import ManagerProcess, served
+from tests.support.fake_apis import FakeManagerApi, served
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -66,7 +66,7 @@ async def test_a_missing_object_is_a_failure(contrailctl: Run, manager: str, arg
 
 
 async def test_an_empty_list_is_a_table_without_rows(
-    contrailctl: Run, manager: str, manager_process: ManagerProcess
+    contrailctl: Run, manager: str, manager_process: FakeManagerApi
 ) -> None:
     manager_process.events.clear()
     ended = await contrailctl("--manager", manager, "get", "events")

@@ -11,7 +11,7 @@ from contrail_config.objects import VirtualMachine
 from tests.support.contrailctl_command import Run
 from tests.support.fake_apis import served
 from tests.support.served_agent import serve_agent
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 
 VM = "aaaaaaaa-0000-4000-8000-000000000001"
 VMIS = ("159b591c-e57e-11f1-b951-02fc00000001", "159b591c-e57e-11f1-b951-02fc00000002")
@@ -35,7 +35,7 @@ def _rows(out: str) -> list[list[str]]:
 
 
 async def test_the_node_agent_returns_devices_and_addresses(contrailctl: Run, tmp_path: Path) -> None:
-    machine = make_machine("web")
+    machine = make_virtual_machine("web")
     store = await SqliteStore.open(tmp_path / "store.db")
     try:
         await store.put_virtual_machine(machine)

@@ -8,11 +8,11 @@ import pytest
 from aiohttp import web
 
 from contrailctl.status import NO_DATAPATH
-from tests.support.contrailctl_command import Ended, Run
-from tests.support.fake_apis import AgentProcess, ManagerProcess, served
+from tests.support.contrailctl_command import CommandOutcome, Run
+from tests.support.fake_apis import FakeAgentApi, FakeManagerApi, served
 
 
-def row(ended: Ended, component: str) -> list[str]:
+def row(ended: CommandOutcome, component: str) -> list[str]:
     """Returns the cells of a component's line: URL, state, version, reasons."""
     line = next(line for line in ended.out.splitlines() if line.startswith(component))
     return [cell.strip() for cell in line.split("   ") if cell][1:]
@@ -44,7 +44,7 @@ async def test_the_missing_datapath_is_stated(contrailctl: Run, manager: str, ag
 
 
 async def test_a_component_that_is_not_ready_has_its_reasons(
-    contrailctl: Run, manager: str, agent: str, manager_process: ManagerProcess
+    contrailctl: Run, manager: str, agent: str, manager_process: FakeManagerApi
 ) -> None:
     manager_process.reasons = ["the store is locked", "not listed yet"]
     ended = await contrailctl("--manager", manager, "--agent", agent, "status")
@@ -53,7 +53,7 @@ async def test_a_component_that_is_not_ready_has_its_reasons(
 
 
 async def test_a_standby_manager_is_ready_and_names_the_leader(
-    contrailctl: Run, agent: str, manager_process: ManagerProcess
+    contrailctl: Run, agent: str, manager_process: FakeManagerApi
 ) -> None:
     async def refuse(_request: web.Request) -> web.Response:
         return web.json_response({"error": "this manager is on standby: the leader is other"}, status=503)
@@ -76,7 +76,7 @@ async def test_the_agent_is_shown_without_the_manager(contrailctl: Run, unreacha
 
 
 async def test_an_absent_version_is_unknown(
-    contrailctl: Run, manager: str, agent: str, agent_process: AgentProcess
+    contrailctl: Run, manager: str, agent: str, agent_process: FakeAgentApi
 ) -> None:
     agent_process.version = None
     ended = await contrailctl("--manager", manager, "--agent", agent, "status")
@@ -84,7 +84,7 @@ async def test_an_absent_version_is_unknown(
 
 
 async def test_the_version_is_unknown_without_healthz(contrailctl: Run, manager: str) -> None:
-    async with served(AgentProcess().routes()[:1]) as agent:
+    async with served(FakeAgentApi().routes()[:1]) as agent:
         ended = await contrailctl("--manager", manager, "--agent", agent, "status")
     assert (ended.status, row(ended, "agent")) == (0, [agent, "Ready", "unknown", "-"])
 
@@ -101,7 +101,7 @@ async def test_a_failed_list_is_reported(contrailctl: Run, agent: str) -> None:
     async def broken(_request: web.Request) -> web.Response:
         return web.json_response({"error": "disk full"}, status=500)
 
-    routes = [*ManagerProcess().routes()[:2], web.get("/v1/{kind}", broken)]
+    routes = [*FakeManagerApi().routes()[:2], web.get("/v1/{kind}", broken)]
     async with served(routes) as manager:
         ended = await contrailctl("--manager", manager, "--agent", agent, "status")
     assert f"objects: cannot be counted: {manager}/v1/pods: disk full (status 500)\n" in ended.out

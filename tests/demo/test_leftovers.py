@@ -14,7 +14,7 @@ from contrailctl.endpoint import Endpoint
 from demo.leftovers import leftovers
 from demo.resources import DemoResources
 from tests.support.api_views import PODS
-from tests.support.fake_apis import AgentProcess, served
+from tests.support.fake_apis import FakeAgentApi, served
 
 UNUSED_AGENT = AgentApi(Endpoint("http://127.0.0.1:1", 1), cluster="k8s")
 """Not queried as long as there are no pods."""
@@ -52,7 +52,7 @@ def test_files_of_plugin_and_runtime_are_reported(resources: DemoResources) -> N
 
 
 async def test_ports_still_plugged_in_the_agent_are_reported(resources: DemoResources) -> None:
-    async with served(AgentProcess().routes()) as url:
+    async with served(FakeAgentApi().routes()) as url:
         agent = AgentApi(Endpoint(url, 5), cluster="k8s")
         found = await asyncio.to_thread(lambda: list(leftovers(resources, PODS, agent)))
     assert found == ["pod shop/router: 1 ports still plugged in the agent"]

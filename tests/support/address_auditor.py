@@ -5,7 +5,7 @@ from tests.support.cluster_objects import holds_interfaces
 from tests.support.fake_apiserver.kinds import PODS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Record
-from tests.support.stored_objects import BLOCK_KIND, MACHINE_KIND, given_addresses, kept_machines
+from tests.support.stored_objects import BLOCK_KIND, VIRTUAL_MACHINE_KIND, allocated_addresses, stored_virtual_machines
 
 
 class AddressAuditor:
@@ -22,13 +22,13 @@ class AddressAuditor:
         self._first.pop(machine.uuid, None)
 
     def _look(self, record: Record) -> None:
-        if record.collection not in (MACHINE_KIND.collection, BLOCK_KIND.collection):
+        if record.collection not in (VIRTUAL_MACHINE_KIND.collection, BLOCK_KIND.collection):
             return
         pods = self._server.storage.objects(PODS).values()
         live = {pod["metadata"]["uid"] for pod in pods if holds_interfaces(pod)}
         owners: dict[tuple[str, str], str] = {}
-        given = given_addresses(self._server)
-        for machine in kept_machines(self._server).values():
+        given = allocated_addresses(self._server)
+        for machine in stored_virtual_machines(self._server).values():
             if machine.uuid in live:
                 self._compare(machine, owners, given)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 
-class Taken(NamedTuple):
+class BlockEntry(NamedTuple):
     """An address that is not free; `held`: seconds for which it is held back from its owner's end on, None: given."""
 
     network: str
@@ -13,14 +13,14 @@ class Taken(NamedTuple):
     held: float | None
 
 
-def taken(blocks: Iterable[Any]) -> list[Taken]:
+def block_entries(blocks: Iterable[Any]) -> list[BlockEntry]:
     """All in these blocks, objects as the API server answers them."""
     return [_read(block["spec"]["network"], line) for block in blocks for line in _lines(block)]
 
 
-def hold(blocks: Iterable[Any], owner: str) -> float | None:
+def hold_seconds(blocks: Iterable[Any], owner: str) -> float | None:
     """For how many seconds an address of the owner is held back; None: none is."""
-    return next((one.held for one in taken(blocks) if one.owner == owner and one.held is not None), None)
+    return next((one.held for one in block_entries(blocks) if one.owner == owner and one.held is not None), None)
 
 
 def _lines(block: Any) -> list[str]:
@@ -28,9 +28,9 @@ def _lines(block: Any) -> list[str]:
     return lines
 
 
-def _read(network: str, line: str) -> Taken:
+def _read(network: str, line: str) -> BlockEntry:
     address, owner, *times = line.split(" ")
     if not times:
-        return Taken(network, address, owner, None)
+        return BlockEntry(network, address, owner, None)
     since, until = map(float, times)
-    return Taken(network, address, owner, until - since)
+    return BlockEntry(network, address, owner, until - since)

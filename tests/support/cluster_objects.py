@@ -8,7 +8,7 @@ from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
 from tests.support.fake_apiserver.writes import create, delete, find, merge
 from tests.support.pods import OWN_CONFIG
-from tests.support.stored_objects import MACHINE_KIND
+from tests.support.stored_objects import VIRTUAL_MACHINE_KIND
 
 NADS = Kind(
     "k8s.cni.cncf.io",
@@ -98,9 +98,9 @@ class ClusterObjects:
     def collect_garbage(self) -> None:
         """Removes the machines whose pods are gone, as the cluster's garbage collector does after a while."""
         uids = {pod["metadata"]["uid"] for pod in self._storage.objects(PODS).values()}
-        for machine in list(self._storage.objects(MACHINE_KIND).values()):
+        for machine in list(self._storage.objects(VIRTUAL_MACHINE_KIND).values()):
             if machine["metadata"]["ownerReferences"][0]["uid"] not in uids:
-                self._storage.remove(MACHINE_KIND, machine)
+                self._storage.remove(VIRTUAL_MACHINE_KIND, machine)
 
     def requests(self, request: str) -> int:
         """How often there was such a request, as `verb plural`."""

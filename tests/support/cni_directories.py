@@ -13,7 +13,7 @@ LIST: dict[str, Any] = {
 }
 
 
-class CniBench(NamedTuple):
+class CniDirectories(NamedTuple):
     """Directories of its own; the configuration directory holds LIST until `configure` says otherwise."""
 
     plugins: Plugins
@@ -21,7 +21,7 @@ class CniBench(NamedTuple):
     cache: Path
 
     @classmethod
-    def below(cls, folder: Path) -> "CniBench":
+    def below(cls, folder: Path) -> "CniDirectories":
         """Makes one."""
         bench = cls(Plugins(folder / "bin"), folder / "net.d", folder / "cache")
         for directory in (bench.plugins.directory, bench.confs):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from contrailctl.cli import main
 
 
-class Ended(NamedTuple):
+class CommandOutcome(NamedTuple):
     """How a command ended and what it wrote."""
 
     status: int
@@ -15,7 +15,7 @@ class Ended(NamedTuple):
     err: str
 
 
-Run = Callable[..., Awaitable[Ended]]
+Run = Callable[..., Awaitable[CommandOutcome]]
 
 
 async def run_contrailctl(*argv: str) -> int:

@@ -29,11 +29,11 @@ _PACE = ReflectorTimings(first_pause=0.001, longest_pause=0.01, silence=2.0, sho
 _TURNS_TO_ARRIVE = 20
 """Of the event loop, until the server did what it was sent."""
 
-_LIFE: contextvars.ContextVar["ManagerLife | None"] = contextvars.ContextVar("_LIFE", default=None)
+_LIFE: contextvars.ContextVar["CrashableManager | None"] = contextvars.ContextVar("_LIFE", default=None)
 """Whose a task is: of which manager, or of what that began."""
 
 
-class ManagerLife:
+class CrashableManager:
     """One life of a manager, from its start to a crash in which nothing of it goes on, nor cleans up after itself.
 
     Without a `store` it keeps its own, on the API server, where holds of addresses last a hundredth of their time.

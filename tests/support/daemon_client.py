@@ -8,10 +8,10 @@ from typing import NamedTuple, Self
 
 from tests.support.shim import ANSWER, HEADER
 
-PATIENCE = 20.0  # seconds for any step
+STEP_TIMEOUT = 20.0  # seconds for any step
 
 
-class Answered(NamedTuple):
+class DaemonResponse(NamedTuple):
     """Exit status and output."""
 
     status: int
@@ -23,7 +23,7 @@ class DaemonClient:
 
     def __init__(self, socket_path: str) -> None:
         self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.settimeout(PATIENCE)
+        self._connection.settimeout(STEP_TIMEOUT)
         self._connection.connect(socket_path)
 
     def __enter__(self) -> Self:
@@ -61,10 +61,10 @@ class DaemonClient:
         assert self._read(1) == b"\1"
         return time.monotonic() - begun
 
-    def answered(self, *, receipt: bool = True) -> Answered:
+    def answered(self, *, receipt: bool = True) -> DaemonResponse:
         """The answer, and without `receipt` nobody who takes it."""
         status, length = ANSWER.unpack(self._read(ANSWER.size))
-        answered = Answered(status, self._read(length))
+        answered = DaemonResponse(status, self._read(length))
         if receipt:
             self._connection.sendall(b"\1")
         return answered

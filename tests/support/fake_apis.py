@@ -15,7 +15,7 @@ from tests.support import api_views
 Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
-class Process:
+class FakeProcessApi:
     """The pages of a process that a test may change while it is served."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Process:
         return web.json_response({"healthy": True} | ({"version": self.version} if self.version else {}))
 
 
-class ManagerProcess(Process):
+class FakeManagerApi(FakeProcessApi):
     """A manager that knows the small cluster; its events can be replaced."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class ManagerProcess(Process):
         return [*super().routes(), *(web.get(f"/v1/{kind}", _list(items)) for kind, items in kinds.items())]
 
 
-class AgentProcess(Process):
+class FakeAgentApi(FakeProcessApi):
     """An agent that serves the pod shop/router, its list in no order; its first interface is plugged."""
 
     def routes(self) -> list[web.RouteDef]:

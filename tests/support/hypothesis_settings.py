@@ -2,5 +2,5 @@
 
 from hypothesis import HealthCheck, settings
 
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+NO_DEADLINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """Judges what is drawn by its outcome alone, however long it takes."""

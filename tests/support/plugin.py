@@ -13,10 +13,10 @@ from typing import Any
 from tests.support.netns import Netns
 from tests.support.plugin_callers import COMMAND, Caller, EntryPoint
 
-__all__ = ["COMMAND", "DEFAULT_NETWORK", "PATIENT", "Outcome", "Plugin", "PodSandbox"]
+__all__ = ["COMMAND", "DEFAULT_NETWORK", "LONG_POLL", "Outcome", "Plugin", "PodSandbox"]
 
 DEFAULT_NETWORK = "contrail-k8s-cni"
-PATIENT = {"poll-retries": 100}
+LONG_POLL = {"poll-retries": 100}
 """Settings for a call that waits for what comes soon: those of tests otherwise are for what never comes."""
 
 

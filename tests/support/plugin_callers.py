@@ -20,7 +20,7 @@ import cni_contrail.__main__ as start
 from cni_contrail.deadline import Deadline
 from tests.support.fork_server import NUMBER
 from tests.support.netns import Netns
-from tests.support.plugin_forks import DEADLINE, Ended, ForkedDaemon, run_forked
+from tests.support.plugin_forks import DEADLINE, CallOutcome, ForkedDaemon, run_forked
 from tests.support.shim import build_shim
 
 COMMAND = [sys.executable, "-I", "-S", start.__file__]
@@ -33,7 +33,7 @@ _ANSWERED_BY_SHIM = (None, "", "VERSION")
 class Caller(Protocol):
     """One of them, on one node."""
 
-    def run(self, environment: Mapping[str, str], stdin: bytes, *, kill_at: int = 0) -> Ended:
+    def run(self, environment: Mapping[str, str], stdin: bytes, *, kill_at: int = 0) -> CallOutcome:
         """Runs one call to its end; `kill_at`: who does the work kills itself after so many steps."""
 
     def start(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -52,7 +52,7 @@ class EntryPoint:
     def __init__(self, node: Netns) -> None:
         self._node = node
 
-    def run(self, environment: Mapping[str, str], stdin: bytes, *, kill_at: int = 0) -> Ended:
+    def run(self, environment: Mapping[str, str], stdin: bytes, *, kill_at: int = 0) -> CallOutcome:
         """In a fork that has the plugin loaded."""
         return run_forked(environment, self._node.path, stdin, kill_at=kill_at)
 
@@ -85,7 +85,7 @@ class ShimAndDaemon:
         self._starting = threading.Lock()
         self.socket_path = f"{self._folder.name}/cni.sock"
 
-    def run(self, environment: Mapping[str, str], stdin: bytes, *, kill_at: int = 0) -> Ended:
+    def run(self, environment: Mapping[str, str], stdin: bytes, *, kill_at: int = 0) -> CallOutcome:
         """The shim's output, with what the daemon logged meanwhile; the daemon's end if it killed itself."""
         if kill_at:
             self.stop()
@@ -96,8 +96,8 @@ class ShimAndDaemon:
         with _start([shim()], self._node, numbered) as process:
             stdout, stderr = process.communicate(stdin, timeout=DEADLINE)
         if environment.get("CNI_COMMAND") in _ANSWERED_BY_SHIM or daemon.await_end(number):
-            return Ended(process.returncode, stdout, stderr + daemon.logged()[len(logged) :])
-        return Ended(daemon.wait(), stdout, stderr)
+            return CallOutcome(process.returncode, stdout, stderr + daemon.logged()[len(logged) :])
+        return CallOutcome(daemon.wait(), stdout, stderr)
 
     def start(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """The shim as a runtime starts it."""

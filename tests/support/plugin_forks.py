@@ -19,7 +19,7 @@ DEADLINE = 50.0  # seconds for one call
 _LONGEST_TIDINGS = 65536
 
 
-class Ended(NamedTuple):
+class CallOutcome(NamedTuple):
     """Exit status (negative: the signal that killed it) and what was written."""
 
     status: int
@@ -27,7 +27,7 @@ class Ended(NamedTuple):
     stderr: bytes
 
 
-def run_forked(environment: Mapping[str, str], netns: str, stdin: bytes, *, kill_at: int = 0) -> Ended:
+def run_forked(environment: Mapping[str, str], netns: str, stdin: bytes, *, kill_at: int = 0) -> CallOutcome:
     """Runs one call in the network namespace at the path; `kill_at`: it kills itself after so many steps."""
     streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
     try:
@@ -35,7 +35,7 @@ def run_forked(environment: Mapping[str, str], netns: str, stdin: bytes, *, kill
         os.lseek(streams[0], 0, os.SEEK_SET)
         with _started(streams, environment=dict(environment), netns=netns, kill_at=kill_at) as connection:
             status = int(connection.recv(16))
-        return Ended(status, *(_content(stream) for stream in streams[1:]))
+        return CallOutcome(status, *(_content(stream) for stream in streams[1:]))
     finally:
         for stream in streams:
             os.close(stream)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 DEADLINE = 10.0  # seconds for anything that is awaited
 
 
-class Answer(NamedTuple):
+class RawResponse(NamedTuple):
     """One answer; header names in lower case."""
 
     status: int
@@ -42,14 +42,14 @@ class RawConnection:
         async with asyncio.timeout(DEADLINE):
             await self._writer.drain()
 
-    async def answer(self) -> Answer:
+    async def answer(self) -> RawResponse:
         """Returns the next answer."""
         async with asyncio.timeout(DEADLINE):
             head = await self._reader.readuntil(b"\r\n\r\n")
             status, *lines = head.decode().rstrip().split("\r\n")
             headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
             body = await self._reader.readexactly(int(headers["content-length"]))
-        return Answer(int(status.split()[1]), headers, body)
+        return RawResponse(int(status.split()[1]), headers, body)
 
     async def line(self) -> bytes:
         """Returns the next line, with its end."""
@@ -85,7 +85,7 @@ async def connected(address: tuple[str, int]) -> AsyncIterator[RawConnection]:
         await connection.close()
 
 
-async def exchanged(address: tuple[str, int], data: bytes) -> Answer:
+async def exchanged(address: tuple[str, int], data: bytes) -> RawResponse:
     """Sends bytes over a connection of their own and returns the first answer."""
     async with connected(address) as connection:
         await connection.send(data)

@@ -14,7 +14,7 @@ QUICK = ReflectorTimings(first_pause=0.002, longest_pause=0.02, silence=5.0, sho
 """Times for tests that wait for what comes after them."""
 
 
-class News:
+class ChangeSignal:
     """What a listener has heard: whoever waits for more looks at it again whenever there is news."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class News:
                 await self._news.wait()
 
 
-class Replay:
+class RecordedChanges:
     """Changes that were told: `told` in order, `view` as it follows from them."""
 
     def __init__(self) -> None:
@@ -63,12 +63,12 @@ class Replay:
                 assert self.view.pop(_key(last)).metadata.uid == last.metadata.uid
 
 
-class Followed(Replay, News):
+class RecordedReflector(RecordedChanges, ChangeSignal):
     """What a reflector told until now, and what it tells."""
 
     def __init__(self, reflector: Reflector[Any]) -> None:
-        Replay.__init__(self)
-        News.__init__(self)
+        RecordedChanges.__init__(self)
+        ChangeSignal.__init__(self)
         self.reflector = reflector
 
     def take(self, change: Change[Any]) -> None:
@@ -84,9 +84,9 @@ class Followed(Replay, News):
 
 
 @contextlib.asynccontextmanager
-async def follow(reflector: Reflector[Any]) -> AsyncIterator[Followed]:
+async def record_reflector(reflector: Reflector[Any]) -> AsyncIterator[RecordedReflector]:
     """Follows a reflector until the context is left."""
-    followed = Followed(reflector)
+    followed = RecordedReflector(reflector)
 
     async def run() -> None:
         async with reflector.changes() as changes:

@@ -9,12 +9,12 @@ from contrail_config.kube.client import KubeClient
 from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.source import KubernetesSource
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, SourceEvent
-from tests.support.recorded_reflector import DEADLINE, QUICK, News
+from tests.support.recorded_reflector import DEADLINE, QUICK, ChangeSignal
 
 T = TypeVar("T", Pod, Nad, Namespace)
 
 
-class RecordedSource(News):
+class RecordedSource(ChangeSignal):
     """Records the `events` of a source, in order."""
 
     def __init__(self, source: KubernetesSource) -> None:
@@ -61,7 +61,7 @@ class RecordedSource(News):
 
 
 @contextlib.asynccontextmanager
-async def follow_source(
+async def record_source(
     client: KubeClient, *, wait_timeout: float = DEADLINE, deadline: float = DEADLINE
 ) -> AsyncIterator[RecordedSource]:
     """Follows a source until the context is left."""

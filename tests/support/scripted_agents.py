@@ -59,7 +59,7 @@ class Vmi:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ReceivedRequest:
     """A request that came."""
 
     method: str
@@ -104,8 +104,8 @@ class ScriptedAgent:
         self.socket_path = socket_path
         self.machines: dict[str, list[Vmi]] = {}
         self.ports: dict[str, dict[str, str]] = {}
-        self.seen: list[Seen] = []
-        self._before: list[Callable[[Seen], Reply | None]] = []
+        self.seen: list[ReceivedRequest] = []
+        self._before: list[Callable[[ReceivedRequest], Reply | None]] = []
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._server: _Server | None = None
@@ -142,7 +142,7 @@ class ScriptedAgent:
             self.machines[name] = vmis
             self._changed.notify_all()
 
-    def before(self, behaviour: Callable[[Seen], Reply | None]) -> None:
+    def before(self, behaviour: Callable[[ReceivedRequest], Reply | None]) -> None:
         """Puts a behaviour before all requests; it answers those for which it returns a reply."""
         self._before.append(behaviour)
 
@@ -150,7 +150,7 @@ class ScriptedAgent:
         """Holds requests for good, until the agent closes; the event tells that one has come."""
         came = threading.Event()
 
-        def hold(seen: Seen) -> None:
+        def hold(seen: ReceivedRequest) -> None:
             if seen.method == method and seen.path.startswith(path):
                 came.set()
                 self._closing.wait(60)
@@ -172,11 +172,11 @@ class ScriptedAgent:
         """Takes away all behaviours that were put before."""
         self._before.clear()
 
-    def asked(self, method: str, path: str = "") -> list[Seen]:
+    def asked(self, method: str, path: str = "") -> list[ReceivedRequest]:
         """The requests that came."""
         return [seen for seen in list(self.seen) if seen.method == method and seen.path.startswith(path)]
 
-    def answer(self, seen: Seen) -> Reply:
+    def answer(self, seen: ReceivedRequest) -> Reply:
         """Answers one request."""
         self.seen.append(seen)
         for behaviour in self._before:
@@ -185,7 +185,7 @@ class ScriptedAgent:
                 return reply
         return self.usual(seen)
 
-    def usual(self, seen: Seen) -> Reply:
+    def usual(self, seen: ReceivedRequest) -> Reply:
         """Answers as the agent itself does."""
         raise NotImplementedError
 
@@ -194,15 +194,15 @@ class ScriptedAgent:
         return {uuid: port["vm-id"] for uuid, port in self.ports.items()}
 
 
-class OurAgent(ScriptedAgent):
+class ScriptedNodeAgent(ScriptedAgent):
     """With the additions: address keys, `wait`, `uid`, arrays, owners."""
 
-    def usual(self, seen: Seen) -> Reply:
+    def usual(self, seen: ReceivedRequest) -> Reply:
         _, *words = seen.path.split("/")
         match seen.method, words:
             case "GET", ["vm-cfg", name]:
                 vmis = self._whole_list(name, seen.query)
-                return Reply(200, list(map(our_item, vmis))) if vmis else Reply(404, _MISSING)
+                return Reply(200, list(map(node_agent_item, vmis))) if vmis else Reply(404, _MISSING)
             case "POST", ["vm"]:
                 ports = seen.body if isinstance(seen.body, list) else [seen.body]
                 self.ports |= {port["vmi-uuid"]: port for port in ports}
@@ -234,7 +234,7 @@ class OurAgent(ScriptedAgent):
 class VrouterAgent(ScriptedAgent):
     """As upstream ships it: no query, no arrays, no owners, addresses of plugged ports only, in uuid order."""
 
-    def usual(self, seen: Seen) -> Reply:
+    def usual(self, seen: ReceivedRequest) -> Reply:
         _, *words = seen.path.split("/")
         match seen.method, words:
             case "GET", ["vm-cfg", name]:
@@ -275,7 +275,7 @@ def vrouter_agent_item(vmi: Vmi) -> dict[str, Any]:
     return item
 
 
-def our_item(vmi: Vmi) -> dict[str, Any]:
+def node_agent_item(vmi: Vmi) -> dict[str, Any]:
     """The same with the additions."""
     return {
         **vrouter_agent_item(vmi),
@@ -320,7 +320,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     block_on_close = False
     request_queue_size = 256
 
-    def __init__(self, path: str, answer: Callable[[Seen], Reply]) -> None:
+    def __init__(self, path: str, answer: Callable[[ReceivedRequest], Reply]) -> None:
         super().__init__(path, _Handler)
         self.answer = answer
 
@@ -341,7 +341,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         parts = urllib.parse.urlsplit(self.path)
         content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         query = dict(urllib.parse.parse_qsl(parts.query))
-        seen = Seen(self.command, parts.path, query, json.loads(content) if content else None)
+        seen = ReceivedRequest(self.command, parts.path, query, json.loads(content) if content else None)
         reply = self.server.answer(seen)
         body = reply.raw if reply.raw is not None else json.dumps(reply.document, indent=4).encode()
         self.send_response(reply.status, "OK")

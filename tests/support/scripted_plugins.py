@@ -20,7 +20,7 @@ sys.exit(status)
 """
 
 
-class Answer(NamedTuple):
+class PluginOutput(NamedTuple):
     """What a scripted plugin writes, and its exit status."""
 
     stdout: str = ""
@@ -47,7 +47,7 @@ class Plugins:
         self.directory = directory
         self._calls = directory / "calls.jsonl"
 
-    def script(self, name: str, **answers: Answer) -> None:
+    def script(self, name: str, **answers: PluginOutput) -> None:
         """Makes a plugin that answers each command as told (`ADD=Answer(...)`), others with silent success."""
         plain = {command: tuple(answer) for command, answer in answers.items()}
         self.write(name, _PLUGIN.format(python=sys.executable, calls=str(self._calls), name=name, answers=plain))
@@ -78,9 +78,9 @@ def result(version: str = "1.0.0", **parts: Any) -> dict[str, Any]:
     return {"cniVersion": version, "interfaces": [{"name": "eth0", "sandbox": "/run/x"}], "ips": [address], **parts}
 
 
-def added(document: dict[str, Any] | None = None) -> Answer:
+def added(document: dict[str, Any] | None = None) -> PluginOutput:
     """The answer to ADD that holds a result."""
-    return Answer(json.dumps(result() if document is None else document))
+    return PluginOutput(json.dumps(result() if document is None else document))
 
 
 def network(*plugins: dict[str, Any] | str, version: str = "1.0.0", **keys: Any) -> NetworkList:

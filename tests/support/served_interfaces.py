@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from cni_contrail.interfaces.served import ServedInterface, ServedList, read_list, read_ports
-from tests.support.scripted_agents import Vmi, our_item, vrouter_agent_item, vrouter_agent_port
+from tests.support.scripted_agents import Vmi, node_agent_item, vrouter_agent_item, vrouter_agent_port
 
 
-def served_list(vmis: Sequence[Vmi]) -> ServedList:
+def node_agent_list(vmis: Sequence[Vmi]) -> ServedList:
     """As our agent serves them."""
-    return read_list([our_item(vmi) for vmi in vmis])
+    return read_list([node_agent_item(vmi) for vmi in vmis])
 
 
 def vrouter_agent_list(vmis: Sequence[Vmi], *, plugged: Sequence[int] = ()) -> ServedList:

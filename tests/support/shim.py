@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, Self
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20.0  # seconds for any step; what a test waits for comes much sooner
+STEP_TIMEOUT = 20.0  # seconds for any step; what a test waits for comes much sooner
 HEADER = struct.Struct(">4sHHiII")
 ANSWER = struct.Struct(">II")
 SANITIZERS = {"ASAN_OPTIONS": "exitcode=99:detect_leaks=0", "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1"}
@@ -91,7 +91,7 @@ class Running:
 
     def outcome(self) -> ShimOutcome:
         """How it ends; a failed assertion if a sanitizer found something."""
-        stdout, stderr = self.process.communicate(timeout=PATIENCE)
+        stdout, stderr = self.process.communicate(timeout=STEP_TIMEOUT)
         status = self.process.returncode
         assert status in (0, 1), (status, stderr)
         return ShimOutcome(status, stdout or b"", stderr)
@@ -132,7 +132,7 @@ class Connection:
 
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
-        connection.settimeout(PATIENCE)
+        connection.settimeout(STEP_TIMEOUT)
 
     def __enter__(self) -> Self:
         return self
@@ -184,13 +184,13 @@ class Connection:
         return data
 
 
-class PlayedDaemon:
+class ScriptedDaemon:
     """A listener at the path where the shim looks for its daemon."""
 
     def __init__(self, path: str, *, backlog: int = 64) -> None:
         self.path = path
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.settimeout(PATIENCE)
+        self._listener.settimeout(STEP_TIMEOUT)
         self._listener.bind(path)
         self._listener.listen(backlog)
 
@@ -210,7 +210,7 @@ class PlayedDaemon:
 
     def wait_for_call(self) -> None:
         """Returns when somebody has called."""
-        assert select.select([self._listener], [], [], PATIENCE)[0]
+        assert select.select([self._listener], [], [], STEP_TIMEOUT)[0]
 
     def stop(self) -> None:
         """Ends as a daemon that was killed: its socket stays in the file system."""

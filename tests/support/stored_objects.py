@@ -4,13 +4,15 @@ import msgspec
 
 from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, GROUP, VERSION, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
 from contrail_config.objects import VirtualMachine, VirtualNetwork
-from tests.support.address_blocks import taken
+from tests.support.address_blocks import block_entries
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
 
-MACHINE_KIND = Kind(GROUP, VERSION, VIRTUAL_MACHINES.kind, VIRTUAL_MACHINES.plural, custom=True, blind_updates=False)
-NETWORK_KIND = Kind(
+VIRTUAL_MACHINE_KIND = Kind(
+    GROUP, VERSION, VIRTUAL_MACHINES.kind, VIRTUAL_MACHINES.plural, custom=True, blind_updates=False
+)
+VIRTUAL_NETWORK_KIND = Kind(
     GROUP, VERSION, VIRTUAL_NETWORKS.kind, VIRTUAL_NETWORKS.plural, namespaced=False, custom=True, blind_updates=False
 )
 BLOCK_KIND = Kind(
@@ -18,28 +20,28 @@ BLOCK_KIND = Kind(
 )
 
 
-def kept_machines(server: FakeApiServer) -> dict[str, VirtualMachine]:
+def stored_virtual_machines(server: FakeApiServer) -> dict[str, VirtualMachine]:
     """All machines, by uuid."""
-    machines = [_machine(item) for item in server.storage.objects(MACHINE_KIND).values()]
+    machines = [_machine(item) for item in server.storage.objects(VIRTUAL_MACHINE_KIND).values()]
     return {machine.uuid: machine for machine in machines}
 
 
-def machine_history(server: FakeApiServer, uuid: str) -> list[VirtualMachine]:
+def virtual_machine_history(server: FakeApiServer, uuid: str) -> list[VirtualMachine]:
     """The states that a machine was ever in, as far back as the server remembers."""
-    records = server.storage.since(0, MACHINE_KIND)
+    records = server.storage.since(0, VIRTUAL_MACHINE_KIND)
     written = [_machine(record.after) for record in records if not record.deleted]
     return [machine for machine in written if machine.uuid == uuid]
 
 
-def kept_networks(server: FakeApiServer) -> dict[str, VirtualNetwork]:
+def stored_networks(server: FakeApiServer) -> dict[str, VirtualNetwork]:
     """All networks, by uuid; also those that are not settled."""
-    items = server.storage.objects(NETWORK_KIND).values()
+    items = server.storage.objects(VIRTUAL_NETWORK_KIND).values()
     return {item["spec"]["uuid"]: msgspec.convert(item["spec"], VirtualNetwork) for item in items}
 
 
-def given_addresses(server: FakeApiServer) -> dict[tuple[str, str], str]:
+def allocated_addresses(server: FakeApiServer) -> dict[tuple[str, str], str]:
     """Owners by network and address; fails if an address is in two blocks."""
-    found = taken(server.storage.objects(BLOCK_KIND).values())
+    found = block_entries(server.storage.objects(BLOCK_KIND).values())
     assert len({(one.network, one.address) for one in found}) == len(found)
     return {(one.network, one.address): one.owner for one in found if one.held is None}
 

@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 @dataclass
-class Asker:
+class HttpClient:
     """Sends requests as the library of these clients does."""
 
     address: tuple[str, int]
@@ -45,7 +45,7 @@ class Asker:
 class PortControl:
     """`vrouter-port-control`, which nova's driver calls; each call returns its exit status."""
 
-    asker: Asker
+    asker: HttpClient
     ports_dir: Path
 
     def add(self, vmi_uuid: str, vm_uuid: str, **options: Any) -> int:
@@ -108,7 +108,7 @@ class PortControl:
 class VcenterManager:
     """The vCenter manager: ports of ESXi hosts, which have a vlan and no device here."""
 
-    asker: Asker
+    asker: HttpClient
 
     def resynchronize(self, ports: Sequence[tuple[str, str, int]]) -> None:
         """After its restart: says so, and posts all ports (interface, machine, vlan) again."""
@@ -158,7 +158,7 @@ class VcenterManager:
 class GatewayScript:
     """The script that provisions simple gateways; it pastes its bodies together by hand."""
 
-    asker: Asker
+    asker: HttpClient
 
     def create(self, interface: str, vrf: str, subnets: Sequence[str], routes: Sequence[str]) -> bool:
         body = (

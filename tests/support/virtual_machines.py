@@ -53,7 +53,7 @@ def left_interface(pod_uid: str, index: int) -> VirtualMachineInterface:
     )
 
 
-def make_machine(
+def make_virtual_machine(
     pod: str = "p1",
     *,
     uid: str | None = None,

@@ -17,7 +17,7 @@ from contrail_config.objects import (
     network_uuid,
 )
 from contrail_config.store import AddressRequest, Store
-from tests.support.virtual_machines import NODE, make_machine
+from tests.support.virtual_machines import NODE, make_virtual_machine
 
 
 def make_network(name: str = "left", *cidrs: str, excluded: tuple[str, ...] = (), **fields: Any) -> VirtualNetwork:
@@ -63,7 +63,7 @@ async def start_pod(
     interfaces = tuple(
         interface_in(network, owner, address) for (network, owner), address in zip(pairs, addresses, strict=True)
     )
-    machine = make_machine(pod, uid=uid, node=node, interfaces=interfaces)
+    machine = make_virtual_machine(pod, uid=uid, node=node, interfaces=interfaces)
     await store.put_virtual_machine(machine)
     return machine
 

@@ -18,11 +18,11 @@ from tests.agent_api.node.conftest import VERSIONS
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.fake_clock import FakeClock
 from tests.support.served_agent import ServedAgent, port_of, serve_agent, until
-from tests.support.virtual_machines import NODE, make_machine
+from tests.support.virtual_machines import NODE, make_virtual_machine
 
 Join = Callable[[str], AbstractAsyncContextManager["Joined"]]
 
-VIRTUAL_MACHINE = make_machine("web-0")
+VIRTUAL_MACHINE = make_virtual_machine("web-0")
 (INTERFACE,) = VIRTUAL_MACHINE.interfaces
 
 

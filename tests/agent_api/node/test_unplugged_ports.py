@@ -16,10 +16,12 @@ from tests.agent_api.conftest import WaitForSync
 from tests.agent_api.node.conftest import MakeReporter, RecordedReports
 from tests.support.fake_clock import FakeClock
 from tests.support.served_agent import ServedAgent, instance_port_of, port_of, serve_agent, until
-from tests.support.virtual_machines import make_machine, pod_interface
+from tests.support.virtual_machines import make_virtual_machine, pod_interface
 
 UID = str(uuid.uuid4())
-VIRTUAL_MACHINE = make_machine("web-0", uid=UID, interfaces=tuple(pod_interface(UID, index) for index in range(2)))
+VIRTUAL_MACHINE = make_virtual_machine(
+    "web-0", uid=UID, interfaces=tuple(pod_interface(UID, index) for index in range(2))
+)
 INTERFACES = [interface.uuid for interface in VIRTUAL_MACHINE.interfaces]
 
 
@@ -83,7 +85,7 @@ async def test_ports_of_static_pods_are_always_reported(
 ) -> None:
     """The deletion of its mirror pod alone proves nothing."""
     uid = static_pod_uuid("default", "proxy", "cafe")
-    virtual_machine = make_machine("proxy", uid=uid, config_hash="cafe")
+    virtual_machine = make_virtual_machine("proxy", uid=uid, config_hash="cafe")
     await store.put_virtual_machine(virtual_machine)
     await wait_for_sync()
     await plug(served, virtual_machine)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemon_client import Answered, DaemonClient
+from tests.support.daemon_client import DaemonClient, DaemonResponse
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon
@@ -43,7 +43,7 @@ def ask(plugin: Plugin, caller: ShimAndDaemon) -> Ask:
     return ask
 
 
-def error(answered: Answered, code: int) -> str:
+def error(answered: DaemonResponse, code: int) -> str:
     """Returns the message of an error with that code."""
     document = json.loads(answered.output)
     assert (answered.status, document["code"]) == (1, code), answered

@@ -11,9 +11,9 @@ import pytest
 from tests.cni_contrail.conftest import until
 from tests.cni_contrail.daemon.conftest import Ask, error
 from tests.support.netns import Netns
-from tests.support.plugin import PATIENT, Plugin, PodSandbox
+from tests.support.plugin import LONG_POLL, Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon
-from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod
+from tests.support.scripted_agents import ReceivedRequest, Reply, ScriptedAgent, ServePod
 
 WAITING = {"poll-timeout": 3, "poll-retries": 20}
 
@@ -47,7 +47,7 @@ def test_hanging_up_while_ports_are_plugged_rolls_back_the_links(
     serve_pod(agent, 3)
     received = threading.Event()
 
-    def lose_response(seen: Seen) -> Reply | None:
+    def lose_response(seen: ReceivedRequest) -> Reply | None:
         """The agent plugs the ports, but its response is lost."""
         if seen.method != "POST":
             return None
@@ -57,7 +57,7 @@ def test_hanging_up_while_ports_are_plugged_rolls_back_the_links(
         return None
 
     agent.before(lose_response)
-    client = ask("ADD", pod, settings=PATIENT)
+    client = ask("ADD", pod, settings=LONG_POLL)
     assert received.wait(10)
     until(lambda: len(plugin.node.links()) == 3)
     client.hang_up()

@@ -10,7 +10,7 @@ import pytest
 
 from tests.cni_contrail.conftest import until
 from tests.cni_contrail.daemon.conftest import error
-from tests.support.daemon_client import Answered, DaemonClient, request
+from tests.support.daemon_client import DaemonClient, DaemonResponse, request
 from tests.support.plugin_callers import ShimAndDaemon
 
 STATUS = {"CNI_COMMAND": "STATUS", "CNI_PATH": "/opt/cni/bin"}
@@ -128,4 +128,4 @@ def test_the_peer_must_be_root(path: str, tmp_path: Path) -> None:
     data = request(STATUS, b"{}", netns=-1).hex()
     done = subprocess.run([sys.executable, "-I", "-c", program, path, data], capture_output=True, timeout=20)
     assert done.stdout[:1] == b"\1", done.stderr
-    assert "permission denied: user 65534 is not root" in error(Answered(1, done.stdout[9:]), 107)
+    assert "permission denied: user 65534 is not root" in error(DaemonResponse(1, done.stdout[9:]), 107)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.support.netns import Netns
-from tests.support.plugin import PATIENT, Plugin, PodSandbox
-from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod, make_vmis
+from tests.support.plugin import LONG_POLL, Plugin, PodSandbox
+from tests.support.scripted_agents import ReceivedRequest, Reply, ScriptedAgent, ServePod, make_vmis
 
 
 def nothing_was_made(plugin: Plugin, sandbox: Netns) -> bool:
@@ -54,7 +54,7 @@ class TestDown:
     ) -> None:
         serve_pod(agent)
         agent.before(lambda seen: Reply(503, {"error": "{ starting }"}) if len(agent.seen) < 4 else None)
-        plugin.add(pod, settings=PATIENT).succeeded()
+        plugin.add(pod, settings=LONG_POLL).succeeded()
         assert len(agent.asked("GET")) == 4
 
     def test_a_plug_that_fails_is_retried_when_the_agent_is_back(
@@ -62,7 +62,7 @@ class TestDown:
     ) -> None:
         vmis = serve_pod(agent, 2)
         agent.before(lambda seen: Reply(503) if seen.method == "POST" and len(agent.asked("POST")) < 3 else None)
-        plugin.add(pod, settings=PATIENT).succeeded()
+        plugin.add(pod, settings=LONG_POLL).succeeded()
         assert set(agent.owners()) == {vmi.uuid for vmi in vmis}
 
 
@@ -106,9 +106,9 @@ class TestClosingDuringTheResponse:
     ) -> None:
         """The list and the response to the plug are lost twice each; the ports plugged twice exist once."""
         vmis = serve_pod(agent, 2)
-        lost: list[Seen] = []
+        lost: list[ReceivedRequest] = []
 
-        def lose(seen: Seen) -> Reply | None:
+        def lose(seen: ReceivedRequest) -> Reply | None:
             agent.usual(seen)
             if len([each for each in lost if each.method == seen.method]) == 2:
                 return None
@@ -116,7 +116,7 @@ class TestClosingDuringTheResponse:
             return Reply(200, broken_off=True)
 
         agent.before(lose)
-        plugin.add(pod, settings=PATIENT).succeeded()
+        plugin.add(pod, settings=LONG_POLL).succeeded()
         assert agent.owners() == {vmi.uuid: pod.container for vmi in vmis}
         assert len(lost) == 4
 
@@ -171,7 +171,7 @@ class TestMissingList:
         serve_pod(vrouter_agent, 2)
         missing = Reply(404, {"error": "{ Not Found }"})
         vrouter_agent.before(lambda seen: missing if len(vrouter_agent.asked("GET", "/vm-cfg")) <= times else None)
-        plugin.add(pod, settings=PATIENT).succeeded()
+        plugin.add(pod, settings=LONG_POLL).succeeded()
         assert sandbox.links() == ["eth0", "eth1"]
         assert len(vrouter_agent.asked("GET", "/vm-cfg")) == times + 1
 
@@ -181,12 +181,12 @@ class TestMissingList:
         vmis = serve_pod(vrouter_agent, 3)
         parts = [vmis[:1], vmis[1:2], vmis[:2], vmis[1:], vmis]
 
-        def grow(seen: Seen) -> None:
+        def grow(seen: ReceivedRequest) -> None:
             if seen.path.startswith("/vm-cfg") and parts:
                 vrouter_agent.serve(pod.machine_name, parts.pop(0))
 
         vrouter_agent.before(grow)
-        plugin.add(pod, settings=PATIENT).succeeded()
+        plugin.add(pod, settings=LONG_POLL).succeeded()
         assert sandbox.links() == ["eth0", "eth1", "eth2"]
 
     def test_the_list_of_a_predecessor_is_never_used(
@@ -282,7 +282,7 @@ class TestMalformedResponses:
     ) -> None:
         serve_pod(agent, 2)
 
-        def answer(seen: Seen) -> Reply:
+        def answer(seen: ReceivedRequest) -> Reply:
             reply = agent.usual(seen)
             reply.document[1].update(change)
             return reply

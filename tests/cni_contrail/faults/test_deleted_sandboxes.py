@@ -8,7 +8,7 @@ import pytest
 from tests.cni_contrail.conftest import until
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-from tests.support.scripted_agents import ScriptedAgent, Seen, ServePod
+from tests.support.scripted_agents import ReceivedRequest, ScriptedAgent, ServePod
 
 NothingIsLeft = Callable[[], None]
 
@@ -80,7 +80,7 @@ class TestDuringTheCall:
     ) -> None:
         serve_pod(agent, 2)
 
-        def vanish(seen: Seen) -> None:
+        def vanish(seen: ReceivedRequest) -> None:
             if seen.method == method:
                 sandbox.delete()
 

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from tests.support.netns import Netns
 from tests.support.plugin import Outcome, Plugin, PodSandbox
 from tests.support.scripted_agents import (
+    ReceivedRequest,
     Reply,
     ScriptedAgent,
-    Seen,
     ServePod,
     Vmi,
     make_vmis,
-    our_item,
+    node_agent_item,
     vrouter_agent_item,
 )
 
@@ -160,7 +160,7 @@ def test_any_cni_args_leak_nothing(
 
 
 def served(vmis: list[Vmi], *, with_vrouter_agent: bool) -> list[dict[str, Any]]:
-    return [vrouter_agent_item(vmi) if with_vrouter_agent else our_item(vmi) for vmi in vmis]
+    return [vrouter_agent_item(vmi) if with_vrouter_agent else node_agent_item(vmi) for vmi in vmis]
 
 
 @few
@@ -212,7 +212,7 @@ def test_any_response_of_the_agent_leaks_nothing(
     serve_pod(agent, 2)
     left = list(answers)
 
-    def answer(seen: Seen) -> Reply | None:
+    def answer(seen: ReceivedRequest) -> Reply | None:
         return left.pop(0) if left else None
 
     agent.before(answer)

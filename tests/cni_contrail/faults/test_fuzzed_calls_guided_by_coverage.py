@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.netns import Netns
-from tests.support.scripted_agents import make_vmis, our_item, vrouter_agent_item
+from tests.support.scripted_agents import make_vmis, node_agent_item, vrouter_agent_item
 
 SECONDS = int(os.environ.get("FUZZ_SECONDS", "1"))
 FUZZER = Path(__file__).parents[2] / "support" / "coverage_fuzzer.py"
@@ -37,7 +37,7 @@ SEEDS: dict[str, list[str]] = {
     "args": [
         "IgnoreUnknown=1;K8S_POD_NAMESPACE=demo;K8S_POD_NAME=web-0;K8S_POD_UID=u;MAC=02:00:00:00:00:01;IP=10.1.0.5"
     ],
-    "answers": [json.dumps([make(vmi) for vmi in make_vmis(2)]) for make in (our_item, vrouter_agent_item)],
+    "answers": [json.dumps([make(vmi) for vmi in make_vmis(2)]) for make in (node_agent_item, vrouter_agent_item)],
     "wire": [
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]",
         "HTTP/1.1 404 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\n\r\n",

@@ -13,7 +13,7 @@ import pytest
 from tests.cni_contrail.conftest import until
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-from tests.support.scripted_agents import Reply, ScriptedAgent, Seen, ServePod, Vmi
+from tests.support.scripted_agents import ReceivedRequest, Reply, ScriptedAgent, ServePod, Vmi
 
 Kill = Callable[[str], None]
 
@@ -31,7 +31,7 @@ def kill_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[V
         running: list[subprocess.Popen[bytes]] = []
         killed = threading.Event()
 
-        def stop(seen: Seen) -> Reply | None:
+        def stop(seen: ReceivedRequest) -> Reply | None:
             if (seen.method, point) == ("GET", "waiting"):
                 until(lambda: plugin.record_path(pod).exists())
             elif (seen.method, point) == ("POST", "created"):

@@ -13,12 +13,12 @@ import pytest
 from tests.support.kernel_state import everything
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-from tests.support.scripted_agents import OurAgent, ScriptedAgent, Vmi, VrouterAgent, make_vmis
+from tests.support.scripted_agents import ScriptedAgent, ScriptedNodeAgent, Vmi, VrouterAgent, make_vmis
 
 MIN_STEPS = 8  # detects a harness that stopped counting
 
 
-@pytest.fixture(params=[OurAgent, VrouterAgent])
+@pytest.fixture(params=[ScriptedNodeAgent, VrouterAgent])
 def either_agent(request: pytest.FixtureRequest, agent_socket: str) -> Iterator[ScriptedAgent]:
     with request.param(agent_socket) as running:
         yield running

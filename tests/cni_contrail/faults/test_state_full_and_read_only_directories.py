@@ -9,7 +9,7 @@ import pytest
 from tests.cni_contrail.conftest import SMALL_DISK, Attach
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
-from tests.support.scripted_agents import ScriptedAgent, Seen, ServePod
+from tests.support.scripted_agents import ReceivedRequest, ScriptedAgent, ServePod
 
 PAGE = 4096
 
@@ -89,7 +89,7 @@ class TestFull:
         """There is no space to mark the record as finished: everything is rolled back."""
         serve_pod(agent, 2)
 
-        def fill_it(seen: Seen) -> None:
+        def fill_it(seen: ReceivedRequest) -> None:
             if seen.method == "POST":
                 fill(small_disk)
 

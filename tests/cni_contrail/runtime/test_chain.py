@@ -8,10 +8,10 @@ import pytest
 
 from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.errors import AttachmentError, NetworkConfigurationError, PluginCallError, ResultError
-from tests.support.scripted_plugins import POD, Answer, Plugins, added, network, result
+from tests.support.scripted_plugins import POD, PluginOutput, Plugins, added, network, result
 
 CHAIN = network("one", "two", "three")
-REFUSAL = Answer(json.dumps({"code": 7, "msg": "no"}), status=1)
+REFUSAL = PluginOutput(json.dumps({"code": 7, "msg": "no"}), status=1)
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ import pytest
 
 from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.errors import CniRuntimeError, NetworkConfigurationError, PluginCallError, PluginFailedError
-from tests.support.scripted_plugins import Answer, Plugins, network
+from tests.support.scripted_plugins import PluginOutput, Plugins, network
 
 NEW = ("0.3.1", "0.4.0", "1.0.0", "1.1.0")
 OLD = ("0.3.0", "0.3.1", "0.4.0")
 
 
-def supporting(versions: tuple[str, ...], **keys: Any) -> Answer:
-    return Answer(json.dumps({"cniVersion": "1.1.0", "supportedVersions": versions, **keys}))
+def supporting(versions: tuple[str, ...], **keys: Any) -> PluginOutput:
+    return PluginOutput(json.dumps({"cniVersion": "1.1.0", "supportedVersions": versions, **keys}))
 
 
 def test_plugins_that_support_the_version_pass(runtime: Runtime, plugins: Plugins) -> None:
@@ -61,13 +61,13 @@ class TestOldPlugins:
 
     @pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
     def test_0_2_0_without_a_list_means_0_1_0_and_0_2_0(self, runtime: Runtime, plugins: Plugins, version: str) -> None:
-        plugins.script("bridge", VERSION=Answer('{"cniVersion": "0.2.0"}'))
+        plugins.script("bridge", VERSION=PluginOutput('{"cniVersion": "0.2.0"}'))
         runtime.check_versions(network("bridge", version=version))
         with pytest.raises(NetworkConfigurationError, match=r"it supports 0\.1\.0, 0\.2\.0"):
             runtime.check_versions(network("bridge", version="0.3.0"))
 
     def test_a_plugin_without_version_supports_0_1_0(self, runtime: Runtime, plugins: Plugins) -> None:
-        plugins.script("bridge", VERSION=Answer('{"code": 4, "msg": "unknown CNI_COMMAND: VERSION"}', "", 1))
+        plugins.script("bridge", VERSION=PluginOutput('{"code": 4, "msg": "unknown CNI_COMMAND: VERSION"}', "", 1))
         runtime.check_versions(network("bridge", version="0.1.0"))
         with pytest.raises(NetworkConfigurationError, match=r"it supports 0\.1\.0\)"):
             runtime.check_versions(network("bridge", version="0.2.0"))
@@ -80,7 +80,7 @@ class TestOldPlugins:
         ],
     )
     def test_any_other_failure_is_raised(self, runtime: Runtime, plugins: Plugins, error: dict[str, Any]) -> None:
-        plugins.script("bridge", VERSION=Answer(json.dumps(error), "", 1))
+        plugins.script("bridge", VERSION=PluginOutput(json.dumps(error), "", 1))
         with pytest.raises(PluginCallError):
             runtime.check_versions(network("bridge", version="0.1.0"))
 
@@ -100,7 +100,7 @@ class TestOldPlugins:
     ],
 )
 def test_a_version_result_without_versions_is_a_failure(runtime: Runtime, plugins: Plugins, answer: str) -> None:
-    plugins.script("bridge", VERSION=Answer(answer))
+    plugins.script("bridge", VERSION=PluginOutput(answer))
     with pytest.raises(PluginFailedError, match="plugin bridge: VERSION result lists no versions"):
         runtime.check_versions(network("bridge"))
 

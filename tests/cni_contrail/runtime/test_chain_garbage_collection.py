@@ -10,9 +10,9 @@ import pytest
 from cni_contrail.runtime.attachment import Attachment, AttachmentKey
 from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.errors import CniRuntimeError, PluginCallError, PluginTimeoutError, ResultError
-from tests.support.scripted_plugins import POD, Answer, Call, Plugins, added, network, result
+from tests.support.scripted_plugins import POD, Call, PluginOutput, Plugins, added, network, result
 
-REFUSAL = Answer(json.dumps({"code": 11, "msg": "not now"}), "", 1)
+REFUSAL = PluginOutput(json.dumps({"code": 11, "msg": "not now"}), "", 1)
 OLD = ("0.1.0", "0.3.1", "0.4.0", "1.0.0")
 
 CHAIN = network("one", "two", version="1.1.0")
@@ -22,7 +22,7 @@ A_SECOND = Attachment("a", "/run/netns/a", "net1")
 B = Attachment("b", "/run/netns/b", "eth0")
 
 
-def answer(version: str) -> Answer:
+def answer(version: str) -> PluginOutput:
     if version in ("0.1.0", "0.2.0"):
         return added({"cniVersion": version, "ip4": {"ip": "10.1.0.5/24"}})
     return added(result(version))

@@ -7,13 +7,15 @@ import pytest
 from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.errors import PluginCallError, PluginFailedError, PluginTimeoutError
 from cni_contrail.runtime.versions import SUPPORTED
-from tests.support.scripted_plugins import Answer, Plugins, network
+from tests.support.scripted_plugins import PluginOutput, Plugins, network
 
 CHAIN = network("one", "two", "three", version="1.1.0")
 
 
-def refusal(code: int) -> Answer:
-    return Answer(json.dumps({"cniVersion": "1.1.0", "code": code, "msg": "agent away", "details": "refused"}), "", 1)
+def refusal(code: int) -> PluginOutput:
+    return PluginOutput(
+        json.dumps({"cniVersion": "1.1.0", "code": code, "msg": "agent away", "details": "refused"}), "", 1
+    )
 
 
 @pytest.fixture
@@ -85,5 +87,5 @@ def test_the_configuration_adds_only_name_and_version(runtime: Runtime, chain: P
 
 
 def test_output_of_a_ready_plugin_is_ignored(runtime: Runtime, plugins: Plugins) -> None:
-    plugins.script("one", STATUS=Answer("ready", "well\n"))
+    plugins.script("one", STATUS=PluginOutput("ready", "well\n"))
     runtime.status(network("one", version="1.1.0"))

@@ -11,12 +11,12 @@ import pytest
 
 from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.errors import CniRuntimeError, PluginCallError, PluginFailedError, ResultError
-from tests.support.scripted_plugins import POD, Answer, Plugins, added, network, result
+from tests.support.scripted_plugins import POD, PluginOutput, Plugins, added, network, result
 
 BRIDGE = network("bridge")
 
 
-def failure(runtime: Runtime, plugins: Plugins, answer: Answer) -> CniRuntimeError:
+def failure(runtime: Runtime, plugins: Plugins, answer: PluginOutput) -> CniRuntimeError:
     plugins.script("bridge", ADD=answer)
     with pytest.raises(CniRuntimeError) as caught:
         runtime.add(BRIDGE, POD)
@@ -26,41 +26,43 @@ def failure(runtime: Runtime, plugins: Plugins, answer: Answer) -> CniRuntimeErr
 class TestErrorObjects:
     def test_code_message_and_details_are_in_the_error(self, runtime: Runtime, plugins: Plugins) -> None:
         written = {"cniVersion": "1.0.0", "code": 11, "msg": "agent away", "details": "connection refused"}
-        error = failure(runtime, plugins, Answer(json.dumps(written), status=1))
+        error = failure(runtime, plugins, PluginOutput(json.dumps(written), status=1))
         assert isinstance(error, PluginCallError)
         assert (error.plugin, error.command) == ("bridge", "ADD")
         assert (error.code, error.msg, error.details) == (11, "agent away", "connection refused")
         assert str(error) == "plugin bridge failed (ADD): agent away; connection refused (code 11)"
 
     def test_details_are_optional(self, runtime: Runtime, plugins: Plugins) -> None:
-        error = failure(runtime, plugins, Answer('{"code": 100, "msg": "broken"}', status=1))
+        error = failure(runtime, plugins, PluginOutput('{"code": 100, "msg": "broken"}', status=1))
         assert str(error) == "plugin bridge failed (ADD): broken (code 100)"
 
     def test_any_nonzero_exit_status_is_a_failure(self, runtime: Runtime, plugins: Plugins) -> None:
-        assert isinstance(failure(runtime, plugins, Answer('{"code": 5, "msg": "x"}', status=77)), PluginCallError)
+        assert isinstance(
+            failure(runtime, plugins, PluginOutput('{"code": 5, "msg": "x"}', status=77)), PluginCallError
+        )
 
 
 class TestNoErrorObject:
     @pytest.mark.parametrize(
         ("answer", "message"),
         [
-            (Answer(status=3), "plugin bridge failed (ADD, exit status 3) with no error message"),
+            (PluginOutput(status=3), "plugin bridge failed (ADD, exit status 3) with no error message"),
             (
-                Answer("\n", "no route\n", 1),
+                PluginOutput("\n", "no route\n", 1),
                 "plugin bridge failed (ADD, exit status 1) with no error message: 'no route'",
             ),
             (
-                Answer("Traceback", status=1),
+                PluginOutput("Traceback", status=1),
                 "plugin bridge failed (ADD, exit status 1) and its error message cannot be read: 'Traceback'",
             ),
             (
-                Answer("[]", status=1),
+                PluginOutput("[]", status=1),
                 "plugin bridge failed (ADD, exit status 1) and its error message cannot be read: '[]'",
             ),
         ],
     )
     def test_the_error_quotes_the_output(
-        self, runtime: Runtime, plugins: Plugins, answer: Answer, message: str
+        self, runtime: Runtime, plugins: Plugins, answer: PluginOutput, message: str
     ) -> None:
         error = failure(runtime, plugins, answer)
         assert isinstance(error, PluginFailedError)
@@ -70,11 +72,11 @@ class TestNoErrorObject:
     def test_an_object_without_code_or_message_is_no_error_object(
         self, runtime: Runtime, plugins: Plugins, written: dict[str, Any]
     ) -> None:
-        error = failure(runtime, plugins, Answer(json.dumps(written), status=1))
+        error = failure(runtime, plugins, PluginOutput(json.dumps(written), status=1))
         assert "its error message cannot be read" in str(error)
 
     def test_long_output_is_cut(self, runtime: Runtime, plugins: Plugins) -> None:
-        assert len(str(failure(runtime, plugins, Answer("x" * 100_000, status=1)))) < 1200
+        assert len(str(failure(runtime, plugins, PluginOutput("x" * 100_000, status=1)))) < 1200
 
     def test_a_crash_is_reported_with_its_signal(self, runtime: Runtime, plugins: Plugins) -> None:
         plugins.write("bridge", "#!/bin/sh\nkill -SEGV $$\n")
@@ -89,7 +91,7 @@ class TestResults:
     def test_success_without_a_result_is_a_failure(
         self, runtime: Runtime, plugins: Plugins, output: str, quoted: str
     ) -> None:
-        plugins.script("bridge", ADD=Answer(output))
+        plugins.script("bridge", ADD=PluginOutput(output))
         with pytest.raises(PluginFailedError, match=rf"plugin bridge succeeded \(ADD\) without a result: {quoted}"):
             runtime.add(BRIDGE, POD)
 
@@ -108,7 +110,7 @@ class TestResults:
         assert runtime.add(BRIDGE, POD) == {"cniVersion": "1.0.0", "dns": {"domain": "x"}}
 
     def test_output_of_del_and_check_is_ignored(self, runtime: Runtime, plugins: Plugins) -> None:
-        plugins.script("bridge", ADD=added(), CHECK=Answer("fine"), DEL=Answer("gone"))
+        plugins.script("bridge", ADD=added(), CHECK=PluginOutput("fine"), DEL=PluginOutput("gone"))
         runtime.add(BRIDGE, POD)
         runtime.check(BRIDGE, POD)
         runtime.delete(BRIDGE, POD)

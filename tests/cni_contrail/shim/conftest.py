@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.shim import PlayedDaemon, Shim, build_shim
+from tests.support.shim import ScriptedDaemon, Shim, build_shim
 
 
 @pytest.fixture
@@ -34,6 +34,6 @@ def sanitized(socket_path: str) -> Shim:
 
 
 @pytest.fixture
-def daemon(socket_path: str) -> Iterator[PlayedDaemon]:
-    with PlayedDaemon(socket_path) as listening:
+def daemon(socket_path: str) -> Iterator[ScriptedDaemon]:
+    with ScriptedDaemon(socket_path) as listening:
         yield listening

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.shim import ADD, PlayedDaemon, Shim
+from tests.support.shim import ADD, ScriptedDaemon, Shim
 
 SIZE = 64 * 1024
 
@@ -72,7 +72,7 @@ class TestAnEmptyRoot:
 
     def test_a_call_is_forwarded(self, root: Path) -> None:
         with (
-            PlayedDaemon(str(root / "s")) as daemon,
+            ScriptedDaemon(str(root / "s")) as daemon,
             Shim("/shim", "/s").started(ADD, b"{}", prefix=in_root(root)) as running,
         ):
             connection, received = daemon.take()
@@ -83,7 +83,7 @@ class TestAnEmptyRoot:
         assert received.stdin == b"{}"
 
 
-def test_the_process_touches_little_memory(installed: Shim, daemon: PlayedDaemon) -> None:
+def test_the_process_touches_little_memory(installed: Shim, daemon: ScriptedDaemon) -> None:
     """Unused parts of the buffers for the largest request and response take no memory."""
     with installed.started(ADD, b"{}") as running:
         connection, _ = daemon.take()

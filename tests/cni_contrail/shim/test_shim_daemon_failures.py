@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cni_contrail.conftest import until
-from tests.support.shim import ADD, ANSWER, PlayedDaemon, Shim, ShimOutcome
+from tests.support.shim import ADD, ANSWER, ScriptedDaemon, Shim, ShimOutcome
 
 STATUS = {"CNI_COMMAND": "STATUS"}
 AWAY, NONSENSE = 11, 107
@@ -51,7 +51,7 @@ class TestDaemonMissing:
             assert document["msg"].endswith(": No such file or directory")
 
     @COMMANDS
-    def test_a_stale_socket(self, shim: Shim, daemon: PlayedDaemon, command: str) -> None:
+    def test_a_stale_socket(self, shim: Shim, daemon: ScriptedDaemon, command: str) -> None:
         daemon.stop()
         outcome = shim.run({"CNI_COMMAND": command})
         assert error_of(shim, outcome) == (code_of(command, AWAY), "Connection refused")
@@ -65,7 +65,7 @@ class TestDaemonMissing:
             other.bind(shim.socket_path)
             assert error_of(shim, shim.run(ADD)) == (AWAY, "Protocol wrong type for socket")
 
-    def test_a_socket_without_permission(self, installed: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_socket_without_permission(self, installed: Shim, daemon: ScriptedDaemon) -> None:
         Path(installed.socket_path).parent.chmod(0o755)
         Path(installed.socket_path).chmod(0o600)
         wrapped = ("setpriv", "--reuid=65534", "--clear-groups")
@@ -90,7 +90,7 @@ class TestDaemonHangs:
                 return {(command, *error_of(shim, running.outcome())) for command, running in calls.items()}
 
     @contextmanager
-    def acknowledged(self, daemon: PlayedDaemon, more: bytes = b"") -> Iterator[None]:
+    def acknowledged(self, daemon: ScriptedDaemon, more: bytes = b"") -> Iterator[None]:
         with ExitStack() as stack:
             for _ in range(3):
                 connection = stack.enter_context(daemon.take()[0])
@@ -101,26 +101,26 @@ class TestDaemonHangs:
         return {("ADD", AWAY, cause), ("DEL", AWAY, cause), ("STATUS", 50, cause)}
 
     def test_a_full_backlog(self, installed: Shim) -> None:
-        with PlayedDaemon(installed.socket_path, backlog=0), socket.socket(socket.AF_UNIX) as other:
+        with ScriptedDaemon(installed.socket_path, backlog=0), socket.socket(socket.AF_UNIX) as other:
             other.connect(installed.socket_path)  # fills the queue
             assert self.errors_of_all(installed) == self.expected_of_all("connecting timed out after 2 s")
 
-    def test_a_stopped_daemon_with_connections_in_its_backlog(self, installed: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_stopped_daemon_with_connections_in_its_backlog(self, installed: Shim, daemon: ScriptedDaemon) -> None:
         assert self.errors_of_all(installed) == self.expected_of_all("no acknowledgement after 2 s")
 
-    def test_a_large_request_that_is_not_read(self, installed: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_large_request_that_is_not_read(self, installed: Shim, daemon: ScriptedDaemon) -> None:
         assert self.errors_of_all(installed, b"x" * 1_000_000) == self.expected_of_all("no acknowledgement after 2 s")
 
-    def test_an_acknowledgement_without_a_response(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
+    def test_an_acknowledgement_without_a_response(self, sanitized: Shim, daemon: ScriptedDaemon) -> None:
         errors = self.errors_of_all(sanitized, play=lambda: self.acknowledged(daemon))
         assert errors == self.expected_of_all("no response after 2 s")
 
     @pytest.mark.parametrize("begun", [b"\0", ANSWER.pack(0, 100), ANSWER.pack(0, 100) + b"{"])
-    def test_a_response_that_never_ends(self, sanitized: Shim, daemon: PlayedDaemon, begun: bytes) -> None:
+    def test_a_response_that_never_ends(self, sanitized: Shim, daemon: ScriptedDaemon, begun: bytes) -> None:
         errors = self.errors_of_all(sanitized, play=lambda: self.acknowledged(daemon, begun))
         assert errors == self.expected_of_all("no response after 2 s")
 
-    def test_a_slow_response_does_not_extend_the_deadline(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_slow_response_does_not_extend_the_deadline(self, sanitized: Shim, daemon: ScriptedDaemon) -> None:
         with sanitized.started(ADD) as running:
             connection, _ = daemon.take()
             with connection:
@@ -133,7 +133,7 @@ class TestDaemonHangs:
                 outcome = running.outcome()
         assert error_of(sanitized, outcome) == (AWAY, "no response after 2 s")
 
-    def test_the_installed_binary_waits_two_minutes(self, installed: Shim, daemon: PlayedDaemon) -> None:
+    def test_the_installed_binary_waits_two_minutes(self, installed: Shim, daemon: ScriptedDaemon) -> None:
         """The timeout is read from the system call in which the process waits."""
         with installed.started(ADD) as running:
             with daemon.accept() as connection:
@@ -160,14 +160,14 @@ def timeout_of(pid: int, *, at_most: int, more_than: int = 0) -> int:
 
 class TestDaemonRestarts:
     @COMMANDS
-    def test_a_restart_before_the_request_is_read(self, shim: Shim, daemon: PlayedDaemon, command: str) -> None:
+    def test_a_restart_before_the_request_is_read(self, shim: Shim, daemon: ScriptedDaemon, command: str) -> None:
         with shim.started({"CNI_COMMAND": command}, b"x" * 500_000) as running:
             daemon.accept().socket.close()
             code, cause = error_of(shim, running.outcome())
         assert code == code_of(command, AWAY)
         assert cause in ("connection closed", "Connection reset by peer")
 
-    def test_a_restart_with_connections_in_the_backlog(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_restart_with_connections_in_the_backlog(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with shim.started(ADD) as running:
             daemon.wait_for_call()
             daemon.stop()
@@ -175,14 +175,14 @@ class TestDaemonRestarts:
         assert code == AWAY
         assert cause in ("connection closed", "Connection reset by peer", "Connection refused")
 
-    def test_a_restart_before_the_acknowledgement(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_restart_before_the_acknowledgement(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with shim.started(ADD) as running:
             with daemon.accept() as connection:
                 connection.receive()
             assert error_of(shim, running.outcome()) == (AWAY, "connection closed")
 
     @COMMANDS
-    def test_a_restart_before_the_response(self, shim: Shim, daemon: PlayedDaemon, command: str) -> None:
+    def test_a_restart_before_the_response(self, shim: Shim, daemon: ScriptedDaemon, command: str) -> None:
         with shim.started({"CNI_COMMAND": command}) as running:
             daemon.take()[0].socket.close()
             assert error_of(shim, running.outcome()) == (code_of(command, AWAY), "connection closed")
@@ -192,7 +192,7 @@ WHOLE = ANSWER.pack(0, 10) + b"0123456789"
 
 
 class TestInvalidResponse:
-    def answered(self, shim: Shim, daemon: PlayedDaemon, answer: bytes, command: str = "ADD") -> tuple[int, str]:
+    def answered(self, shim: Shim, daemon: ScriptedDaemon, answer: bytes, command: str = "ADD") -> tuple[int, str]:
         with shim.started({"CNI_COMMAND": command}) as running:
             connection, _ = daemon.take()
             with connection:
@@ -200,43 +200,43 @@ class TestInvalidResponse:
             return error_of(shim, running.outcome())
 
     @pytest.mark.parametrize("length", range(1, len(WHOLE)))
-    def test_a_response_truncated_at_any_byte(self, shim: Shim, daemon: PlayedDaemon, length: int) -> None:
+    def test_a_response_truncated_at_any_byte(self, shim: Shim, daemon: ScriptedDaemon, length: int) -> None:
         assert self.answered(shim, daemon, WHOLE[:length]) == (NONSENSE, "truncated response")
 
     @pytest.mark.parametrize("status", [2, 7, 255, 256, 2**31, 2**32 - 1])
-    def test_an_invalid_exit_status(self, shim: Shim, daemon: PlayedDaemon, status: int) -> None:
+    def test_an_invalid_exit_status(self, shim: Shim, daemon: ScriptedDaemon, status: int) -> None:
         answer = ANSWER.pack(status, 2) + b"{}"
         assert self.answered(shim, daemon, answer) == (NONSENSE, "exit status is neither 0 nor 1")
 
     @pytest.mark.parametrize("size", [2**20 + 1, 2**31 - 1, 2**31, 2**32 - 1])
-    def test_an_oversized_output(self, shim: Shim, daemon: PlayedDaemon, size: int) -> None:
+    def test_an_oversized_output(self, shim: Shim, daemon: ScriptedDaemon, size: int) -> None:
         answer = ANSWER.pack(0, size) + b"x" * 5000
         assert self.answered(shim, daemon, answer) == (NONSENSE, "output is longer than 1048576 bytes")
 
     @pytest.mark.parametrize("more", [b"x", b"x" * 100_000])
     @pytest.mark.parametrize("size", [0, 10])
-    def test_output_longer_than_announced(self, shim: Shim, daemon: PlayedDaemon, size: int, more: bytes) -> None:
+    def test_output_longer_than_announced(self, shim: Shim, daemon: ScriptedDaemon, size: int, more: bytes) -> None:
         answer = ANSWER.pack(0, size) + b"0" * size + more
         assert self.answered(shim, daemon, answer) == (NONSENSE, "output is longer than announced")
 
-    def test_any_failure_is_code_50_for_status(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_any_failure_is_code_50_for_status(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         assert self.answered(shim, daemon, WHOLE[:9], "STATUS") == (50, "truncated response")
 
     @pytest.mark.parametrize("byte", [b"\0", b"\2", b"\xff", b"H"])
-    def test_an_invalid_acknowledgement(self, shim: Shim, daemon: PlayedDaemon, byte: bytes) -> None:
+    def test_an_invalid_acknowledgement(self, shim: Shim, daemon: ScriptedDaemon, byte: bytes) -> None:
         with shim.started(ADD) as running:
             with daemon.accept() as connection:
                 connection.receive()
                 connection.socket.sendall(byte + WHOLE)
             assert error_of(shim, running.outcome()) == (NONSENSE, "invalid acknowledgement")
 
-    def test_an_http_server(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_an_http_server(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with shim.started(ADD) as running:
             with daemon.accept() as connection:
                 connection.socket.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             assert error_of(shim, running.outcome()) == (NONSENSE, "invalid acknowledgement")
 
-    def test_nothing_of_an_invalid_response_reaches_standard_output(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_nothing_of_an_invalid_response_reaches_standard_output(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with shim.started(ADD) as running:
             connection, _ = daemon.take()
             with connection:

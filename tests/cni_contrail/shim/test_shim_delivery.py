@@ -15,7 +15,7 @@ from io import FileIO
 import pytest
 
 from tests.cni_contrail.conftest import until
-from tests.support.shim import ADD, ANSWER, PATIENCE, PlayedDaemon, Running, Shim, as_file, identity
+from tests.support.shim import ADD, ANSWER, STEP_TIMEOUT, Running, ScriptedDaemon, Shim, as_file, identity
 
 OUTPUT = b'{"cniVersion": "1.1.0"}\n'
 PIPE_SIZE = 64 * 1024
@@ -24,7 +24,7 @@ LARGE = b"x" * 16 * PIPE_SIZE
 
 class TestPieces:
     @pytest.mark.parametrize("output", [b"", OUTPUT])
-    def test_a_response_sent_byte_by_byte(self, shim: Shim, daemon: PlayedDaemon, output: bytes) -> None:
+    def test_a_response_sent_byte_by_byte(self, shim: Shim, daemon: ScriptedDaemon, output: bytes) -> None:
         with shim.started(ADD) as running:
             with daemon.accept() as connection:
                 connection.receive()
@@ -33,7 +33,7 @@ class TestPieces:
                 assert connection.receipt() == b"\1"
             assert running.outcome() == (0, output, b"")
 
-    def test_a_response_sent_with_its_acknowledgement(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_response_sent_with_its_acknowledgement(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with shim.started(ADD) as running:
             with daemon.accept() as connection:
                 connection.receive()
@@ -41,7 +41,7 @@ class TestPieces:
                 assert connection.receipt() == b"\1"
             assert running.outcome() == (1, OUTPUT, b"")
 
-    def test_a_response_sent_before_the_request_is_read(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_response_sent_before_the_request_is_read(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with shim.started(ADD, b"x" * 900_000) as running:
             with daemon.accept() as connection:
                 connection.socket.sendall(b"\1" + ANSWER.pack(1, len(OUTPUT)) + OUTPUT)
@@ -49,7 +49,9 @@ class TestPieces:
 
 
 class TestReaders:
-    def test_no_receipt_is_sent_before_the_runtime_has_read_the_output(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_no_receipt_is_sent_before_the_runtime_has_read_the_output(
+        self, shim: Shim, daemon: ScriptedDaemon
+    ) -> None:
         with prints_into_pipe(shim) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
@@ -60,7 +62,7 @@ class TestReaders:
                 assert connection.receipt() == b"\1"
             assert running.outcome().status == 0
 
-    def test_a_slow_reader(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_slow_reader(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with prints_into_pipe(shim) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
@@ -69,11 +71,11 @@ class TestReaders:
                 assert connection.receipt() == b"\1"
             assert running.outcome().status == 0
 
-    def test_a_reader_that_never_reads(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_reader_that_never_reads(self, sanitized: Shim, daemon: ScriptedDaemon) -> None:
         with prints_into_pipe(sanitized) as (running, _):
             self.expect_no_delivery(running, daemon, "timed out, nothing reads it")
 
-    def test_a_nonblocking_standard_output(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_nonblocking_standard_output(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with prints_into_pipe(shim, os.O_NONBLOCK) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
@@ -82,7 +84,7 @@ class TestReaders:
                 assert connection.receipt() == b"\1"
             assert running.outcome().status == 0
 
-    def expect_no_delivery(self, running: Running, daemon: PlayedDaemon, cause: str) -> None:
+    def expect_no_delivery(self, running: Running, daemon: ScriptedDaemon, cause: str) -> None:
         connection, _ = daemon.take()
         with connection:
             connection.answer(0, LARGE)
@@ -91,12 +93,12 @@ class TestReaders:
         assert outcome.status == 1
         assert outcome.stderr.decode() == f"contrail-k8s-cni: standard output: cannot be written: {cause}\n"
 
-    def test_a_reader_that_closed_the_pipe(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_reader_that_closed_the_pipe(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with prints_into_pipe(shim) as (running, pipe):
             pipe.close()
             self.expect_no_delivery(running, daemon, "Broken pipe")
 
-    def test_a_reader_that_closes_the_pipe_in_the_middle(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_reader_that_closes_the_pipe_in_the_middle(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with prints_into_pipe(shim) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
@@ -106,22 +108,22 @@ class TestReaders:
                 assert connection.receipt() == b""
             assert running.outcome().status == 1
 
-    def test_a_full_disk(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_full_disk(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with open("/dev/full", "wb") as full, shim.started(ADD, stdout=full.fileno()) as running:
             self.expect_no_delivery(running, daemon, "No space left on device")
 
     @pytest.mark.parametrize("redirection", [">&-", "1</dev/null"])
-    def test_a_closed_or_read_only_standard_output(self, shim: Shim, daemon: PlayedDaemon, redirection: str) -> None:
+    def test_a_closed_or_read_only_standard_output(self, shim: Shim, daemon: ScriptedDaemon, redirection: str) -> None:
         """The number of a closed standard output must not be reused for the connection to the daemon."""
         with shim.started(ADD, prefix=("sh", "-c", f'exec "$@" {redirection}', "sh")) as running:
             self.expect_no_delivery(running, daemon, "Bad file descriptor")
 
-    def test_closed_standard_input_and_output(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_closed_standard_input_and_output(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with shim.started(ADD, prefix=("sh", "-c", 'exec "$@" <&- >&-', "sh")) as running:
             assert running.outcome().status == 1
         daemon.expect_nobody()
 
-    def test_a_closed_standard_error_does_not_become_the_sandbox(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_closed_standard_error_does_not_become_the_sandbox(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         wrapped = ("sh", "-c", 'exec "$@" 2>&-', "sh")
         with shim.started({**ADD, "CNI_NETNS": "/proc/self/ns/net"}, prefix=wrapped) as running:
             with daemon.accept() as connection:
@@ -136,14 +138,14 @@ class TestReaders:
         with open("/dev/full", "wb") as full, shim.started(ADD, stdout=full.fileno()) as running:
             assert running.outcome().status == 1
 
-    def test_a_daemon_that_closes_before_the_receipt(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_daemon_that_closes_before_the_receipt(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         with shim.started(ADD) as running:
             connection, _ = daemon.take()
             with connection:
                 connection.answer(0, OUTPUT)
             assert running.outcome() == (0, OUTPUT, b"")
 
-    def test_a_file_is_written_at_its_current_offset(self, shim: Shim, daemon: PlayedDaemon) -> None:
+    def test_a_file_is_written_at_its_current_offset(self, shim: Shim, daemon: ScriptedDaemon) -> None:
         file = as_file(b"")
         with shim.started(ADD, stdout=file) as running:
             connection, _ = daemon.take()
@@ -157,15 +159,15 @@ class TestReaders:
 
 class TestRuntimeKillsTheCall:
     @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
-    def test_the_daemon_notices_while_it_works(self, installed: Shim, daemon: PlayedDaemon, by: int) -> None:
+    def test_the_daemon_notices_while_it_works(self, installed: Shim, daemon: ScriptedDaemon, by: int) -> None:
         with installed.started(ADD) as running:
             connection, _ = daemon.take()
             with connection:
                 running.process.send_signal(by)
                 assert connection.receipt() == b""
-            assert running.process.wait(PATIENCE) == -by
+            assert running.process.wait(STEP_TIMEOUT) == -by
 
-    def test_the_daemon_notices_while_the_output_is_not_read(self, installed: Shim, daemon: PlayedDaemon) -> None:
+    def test_the_daemon_notices_while_the_output_is_not_read(self, installed: Shim, daemon: ScriptedDaemon) -> None:
         with prints_into_pipe(installed) as (running, pipe):
             connection, _ = daemon.take()
             with connection:
@@ -176,7 +178,7 @@ class TestRuntimeKillsTheCall:
 
 
 class TestSignals:
-    def test_interrupted_system_calls_are_repeated(self, installed: Shim, daemon: PlayedDaemon) -> None:
+    def test_interrupted_system_calls_are_repeated(self, installed: Shim, daemon: ScriptedDaemon) -> None:
         """Every second call of each kind fails with EINTR."""
         calls = "open,openat,poll,read,write,writev,connect,sendmsg"
         interrupted = ("strace", "-qq", "-o", "/dev/null", f"--inject={calls}:error=EINTR:when=1+2")
@@ -189,7 +191,7 @@ class TestSignals:
             assert running.outcome() == (0, OUTPUT * 1000, b"")
         assert (received.stdin, received.netns) == (config, identity("/proc/self/ns/net"))
 
-    def test_many_signals(self, installed: Shim, daemon: PlayedDaemon) -> None:
+    def test_many_signals(self, installed: Shim, daemon: ScriptedDaemon) -> None:
         """The process is stopped and continued all the time, which interrupts waits with a timeout."""
         with installed.started(ADD, b"c" * 200_000) as running:
             connection, _ = daemon.take()
@@ -202,7 +204,7 @@ class TestSignals:
                 assert connection.receipt() == b"\1"
             assert running.outcome() == (0, OUTPUT, b"")
 
-    def test_many_signals_do_not_extend_the_deadline(self, sanitized: Shim, daemon: PlayedDaemon) -> None:
+    def test_many_signals_do_not_extend_the_deadline(self, sanitized: Shim, daemon: ScriptedDaemon) -> None:
         with sanitized.started(ADD) as running:
             connection, _ = daemon.take()
             began = time.monotonic()
@@ -210,7 +212,7 @@ class TestSignals:
                 while running.process.poll() is None:
                     running.process.send_signal(signal.SIGSTOP)
                     running.process.send_signal(signal.SIGCONT)
-                    assert time.monotonic() - began < PATIENCE
+                    assert time.monotonic() - began < STEP_TIMEOUT
             assert json.loads(running.outcome().stdout)["code"] == 11
 
 

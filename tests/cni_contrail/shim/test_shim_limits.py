@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.plugin import COMMAND
-from tests.support.shim import ADD, PATIENCE, PlayedDaemon, Shim, ShimOutcome
+from tests.support.shim import ADD, STEP_TIMEOUT, ScriptedDaemon, Shim, ShimOutcome
 
 ENVIRONMENT_LIMIT, INPUT_LIMIT = 64 * 1024, 1024 * 1024
 COMPLETE = {**ADD, "CNI_CONTAINERID": "c", "CNI_NETNS": "/x", "CNI_IFNAME": "eth0", "CNI_PATH": "/x"}
@@ -18,7 +18,7 @@ COMPLETE = {**ADD, "CNI_CONTAINERID": "c", "CNI_NETNS": "/x", "CNI_IFNAME": "eth
 def entry_point(*wrapped: str, stdin: bytes | None = None) -> bytes:
     """Returns the output of the entry point, behind a wrapping command, for a complete call."""
     command = [*wrapped, *COMMAND]
-    return subprocess.run(command, env=COMPLETE, input=stdin, stdout=subprocess.PIPE, timeout=PATIENCE).stdout
+    return subprocess.run(command, env=COMPLETE, input=stdin, stdout=subprocess.PIPE, timeout=STEP_TIMEOUT).stdout
 
 
 def error(outcome: ShimOutcome) -> Any:
@@ -71,7 +71,7 @@ def test_an_endless_configuration_is_error_6_as_in_the_entry_point(shim: Shim) -
     assert entry_point("sh", "-c", 'exec "$@" </dev/zero', "sh") == answer.stdout
 
 
-def test_a_rejected_call_does_not_reach_the_daemon(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_a_rejected_call_does_not_reach_the_daemon(shim: Shim, daemon: ScriptedDaemon) -> None:
     error(shim.run(ADD, b"x" * (INPUT_LIMIT + 1)))
     daemon.expect_nobody()
 
@@ -100,7 +100,7 @@ def test_an_input_that_times_out_is_error_5(sanitized: Shim) -> None:
     assert (reported["code"], reported["msg"]) == (5, "error reading from stdin: timed out after 2 s")
 
 
-def test_a_nonblocking_input_is_polled(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_a_nonblocking_input_is_polled(shim: Shim, daemon: ScriptedDaemon) -> None:
     reader, writer = os.pipe2(os.O_NONBLOCK)
     with shim.started(ADD, reader) as running:
         os.close(reader)

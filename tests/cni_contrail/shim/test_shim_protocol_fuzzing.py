@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.shim import ADD, ANSWER, PlayedDaemon, Shim, as_file
+from tests.support.shim import ADD, ANSWER, ScriptedDaemon, Shim, as_file
 
 SECONDS = int(os.environ.get("FUZZ_SECONDS", "2"))
 THOROUGHLY = settings(
@@ -66,7 +66,7 @@ broken = st.builds(lambda whole, end: whole[:end], answers | lies, st.integers(0
 @example(sent=b"\1" + ANSWER.pack(0, OUTPUT_LIMIT) + b"x" * OUTPUT_LIMIT, cuts=[])
 @example(sent=b"\1" + ANSWER.pack(0, OUTPUT_LIMIT + 1) + b"x" * (OUTPUT_LIMIT + 1), cuts=[])
 def test_any_response_gets_the_verdict_of_the_protocol(
-    sanitized: Shim, daemon: PlayedDaemon, sent: bytes, cuts: list[int]
+    sanitized: Shim, daemon: ScriptedDaemon, sent: bytes, cuts: list[int]
 ) -> None:
     with open(as_file(b""), "rb") as printed, sanitized.started(ADD, b"{}", stdout=printed.fileno()) as running:
         with daemon.accept() as connection:
@@ -104,7 +104,7 @@ inputs = st.binary(max_size=2000) | st.integers(INPUT_LIMIT - 2, INPUT_LIMIT + 2
 @THOROUGHLY
 @given(given_variables=variables, netns=paths, stdin=inputs)
 def test_any_call_is_forwarded_or_rejected(
-    sanitized: Shim, daemon: PlayedDaemon, given_variables: dict[bytes, bytes], netns: bytes, stdin: bytes
+    sanitized: Shim, daemon: ScriptedDaemon, given_variables: dict[bytes, bytes], netns: bytes, stdin: bytes
 ) -> None:
     environment = {**given_variables, b"CNI_COMMAND": b"DEL", b"CNI_NETNS": netns}
     ours = {key + b"=" + value for key, value in environment.items() if key.startswith(b"CNI_")}

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.netns import Netns
-from tests.support.shim import ADD, ANSWER, PlayedDaemon, Received, Shim, identity
+from tests.support.shim import ADD, ANSWER, Received, ScriptedDaemon, Shim, identity
 
 CONFIG = b'{"cniVersion": "1.0.0", "name": "net", "type": "contrail-k8s-cni"}'
 ENVIRONMENT_LIMIT, INPUT_LIMIT, OUTPUT_LIMIT = 64 * 1024, 1024 * 1024, 1024 * 1024
 
 
 def forwarded(
-    shim: Shim, daemon: PlayedDaemon, environment: dict[str, str] | dict[bytes, bytes], stdin: bytes = CONFIG
+    shim: Shim, daemon: ScriptedDaemon, environment: dict[str, str] | dict[bytes, bytes], stdin: bytes = CONFIG
 ) -> Received:
     """Returns the request as received by a daemon that responds with success."""
     with shim.started(environment, stdin) as running:
@@ -34,7 +34,7 @@ def sandbox(make_netns: Callable[[str], Netns]) -> Netns:
     return make_netns("pod")
 
 
-def test_environment_sandbox_and_input_are_forwarded(shim: Shim, daemon: PlayedDaemon, sandbox: Netns) -> None:
+def test_environment_sandbox_and_input_are_forwarded(shim: Shim, daemon: ScriptedDaemon, sandbox: Netns) -> None:
     environment = {**ADD, "CNI_IFNAME": "eth0", "CNI_NETNS": sandbox.path, "CNI_ARGS": "", "PATH": "/bin", "CN": "x"}
     received = forwarded(shim, daemon, environment)
     assert received.version == 1
@@ -46,7 +46,7 @@ def test_environment_sandbox_and_input_are_forwarded(shim: Shim, daemon: PlayedD
 
 
 @pytest.mark.parametrize("command", ["ADD", "DEL", "CHECK", "GC", "STATUS", "add", "VERSION2", " "])
-def test_every_command_but_version_is_forwarded(shim: Shim, daemon: PlayedDaemon, command: str) -> None:
+def test_every_command_but_version_is_forwarded(shim: Shim, daemon: ScriptedDaemon, command: str) -> None:
     assert forwarded(shim, daemon, {"CNI_COMMAND": command}).variables == [f"CNI_COMMAND={command}".encode()]
 
 
@@ -60,39 +60,39 @@ def test_every_command_but_version_is_forwarded(shim: Shim, daemon: PlayedDaemon
     ],
 )
 def test_a_sandbox_that_cannot_be_opened_is_sent_as_its_errno(
-    shim: Shim, daemon: PlayedDaemon, path: str, problem: int
+    shim: Shim, daemon: ScriptedDaemon, path: str, problem: int
 ) -> None:
     assert forwarded(shim, daemon, {**ADD, "CNI_NETNS": path}).netns == problem
 
 
 @pytest.mark.parametrize("environment", [ADD, {**ADD, "CNI_NETNS": ""}], ids=["unset", "empty"])
 def test_a_call_without_cni_netns_is_sent_as_minus_one(
-    shim: Shim, daemon: PlayedDaemon, environment: dict[str, str]
+    shim: Shim, daemon: ScriptedDaemon, environment: dict[str, str]
 ) -> None:
     assert forwarded(shim, daemon, environment).netns == -1
 
 
-def test_a_fifo_as_sandbox_does_not_block(shim: Shim, daemon: PlayedDaemon, tmp_path: Path) -> None:
+def test_a_fifo_as_sandbox_does_not_block(shim: Shim, daemon: ScriptedDaemon, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert forwarded(shim, daemon, {**ADD, "CNI_NETNS": str(pipe)}).netns == identity(str(pipe))
 
 
-def test_only_cni_variables_are_forwarded(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_only_cni_variables_are_forwarded(shim: Shim, daemon: ScriptedDaemon) -> None:
     ours = {f"CNI_{number}": "x" for number in range(5000)}
     others = {f"OTHER_{number}": "CNI_" * 20 for number in range(2000)}
     received = forwarded(shim, daemon, {**ADD, **ours, **others})
     assert {each.decode() for each in received.variables} == {"CNI_COMMAND=ADD", *(f"{key}=x" for key in ours)}
 
 
-def test_values_of_any_bytes_are_forwarded(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_values_of_any_bytes_are_forwarded(shim: Shim, daemon: ScriptedDaemon) -> None:
     value = bytes(range(1, 256))
     received = forwarded(shim, daemon, {b"CNI_COMMAND": b"ADD", b"CNI_ARGS": value}, bytes(range(256)))
     assert b"CNI_ARGS=" + value in received.variables
     assert received.stdin == bytes(range(256))
 
 
-def test_the_environment_is_forwarded_in_order_with_duplicates(installed: Shim, daemon: PlayedDaemon) -> None:
+def test_the_environment_is_forwarded_in_order_with_duplicates(installed: Shim, daemon: ScriptedDaemon) -> None:
     raw = [b"CNI_B=1", b"CNI_COMMAND", b"CNI_COMMAND=ADD", b"=CNI_", b"CNI_B=2", b"CNI_=", b"XCNI_=1", b""]
     raw.append(b"CONTRAIL_CNI_SOCKET=" + installed.socket_path.encode())
     pid = spawn_raw(installed.binary, raw)
@@ -113,14 +113,14 @@ def spawn_raw(binary: str, environment: list[bytes]) -> int:
     return pid.value
 
 
-def test_the_largest_inputs_are_forwarded(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_the_largest_inputs_are_forwarded(shim: Shim, daemon: ScriptedDaemon) -> None:
     room = ENVIRONMENT_LIMIT - len("CNI_COMMAND=ADD\0CNI_ARGS=\0")
     received = forwarded(shim, daemon, {**ADD, "CNI_ARGS": "x" * room}, b"y" * INPUT_LIMIT)
     assert len(received.environment) == ENVIRONMENT_LIMIT
     assert received.stdin == b"y" * INPUT_LIMIT
 
 
-def test_input_written_in_pieces_is_forwarded(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_input_written_in_pieces_is_forwarded(shim: Shim, daemon: ScriptedDaemon) -> None:
     reader, writer = os.pipe()
     with shim.started(ADD, reader) as running:
         os.close(reader)
@@ -136,7 +136,9 @@ def test_input_written_in_pieces_is_forwarded(shim: Shim, daemon: PlayedDaemon) 
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 65536, OUTPUT_LIMIT])
 @pytest.mark.parametrize("status", [0, 1])
-def test_exit_status_and_output_come_from_the_daemon(shim: Shim, daemon: PlayedDaemon, status: int, size: int) -> None:
+def test_exit_status_and_output_come_from_the_daemon(
+    shim: Shim, daemon: ScriptedDaemon, status: int, size: int
+) -> None:
     output = os.urandom(size)
     with shim.started(ADD) as running:
         connection, _ = daemon.take()
@@ -146,7 +148,7 @@ def test_exit_status_and_output_come_from_the_daemon(shim: Shim, daemon: PlayedD
             assert connection.receipt() == b"\1"
 
 
-def test_the_error_of_a_daemon_of_another_version_is_printed(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_the_error_of_a_daemon_of_another_version_is_printed(shim: Shim, daemon: ScriptedDaemon) -> None:
     refusal = b'{"cniVersion": "1.1.0", "code": 107, "msg": "protocol 1 of the shim, 2 of the daemon"}\n'
     with shim.started(ADD, b"x" * 500_000) as running:
         with daemon.accept() as connection:
@@ -156,7 +158,7 @@ def test_the_error_of_a_daemon_of_another_version_is_printed(shim: Shim, daemon:
         assert running.outcome() == (1, refusal, b"")
 
 
-def test_descriptors_from_the_daemon_are_not_accepted(shim: Shim, daemon: PlayedDaemon) -> None:
+def test_descriptors_from_the_daemon_are_not_accepted(shim: Shim, daemon: ScriptedDaemon) -> None:
     """The kernel closes descriptors that the receiver does not request: end of file on the pipe shows that it did."""
     reader, writer = os.pipe()
     with shim.started(ADD) as running:

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from tests.support.plugin import COMMAND
-from tests.support.shim import PATIENCE, PlayedDaemon, Shim
+from tests.support.shim import STEP_TIMEOUT, ScriptedDaemon, Shim
 
 INPUTS = [
     b"",
@@ -20,12 +20,12 @@ DUMMIES = dict.fromkeys(("CNI_NETNS", "CNI_IFNAME", "CNI_PATH", "CNI_CONTAINERID
 
 
 def entry_point(environment: dict[str, str], stdin: bytes) -> tuple[int, bytes, bytes]:
-    done = subprocess.run(COMMAND, env=environment, input=stdin, capture_output=True, timeout=PATIENCE)
+    done = subprocess.run(COMMAND, env=environment, input=stdin, capture_output=True, timeout=STEP_TIMEOUT)
     return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("stdin", INPUTS, ids=range(len(INPUTS)))
-def test_version_equals_that_of_the_entry_point(shim: Shim, daemon: PlayedDaemon, stdin: bytes) -> None:
+def test_version_equals_that_of_the_entry_point(shim: Shim, daemon: ScriptedDaemon, stdin: bytes) -> None:
     for environment in ({"CNI_COMMAND": "VERSION"}, {"CNI_COMMAND": "VERSION", **DUMMIES}):
         outcome = shim.run(environment, stdin)
         assert outcome == entry_point(environment, stdin)
@@ -35,7 +35,7 @@ def test_version_equals_that_of_the_entry_point(shim: Shim, daemon: PlayedDaemon
 
 @pytest.mark.parametrize("environment", [{}, {"CNI_COMMAND": ""}, DUMMIES, {"cni_command": "ADD"}], ids=str)
 def test_output_without_a_command_equals_that_of_the_entry_point(
-    shim: Shim, daemon: PlayedDaemon, environment: dict[str, str]
+    shim: Shim, daemon: ScriptedDaemon, environment: dict[str, str]
 ) -> None:
     outcome = shim.run(environment, b"{}")
     assert outcome == entry_point(environment, b"{}")

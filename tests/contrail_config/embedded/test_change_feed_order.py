@@ -4,14 +4,14 @@ import asyncio
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.store import WatchStart
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 
 
 async def test_concurrent_changes_are_delivered_in_the_order_of_acknowledgement(store: SqliteStore) -> None:
     acknowledged: list[str] = []
 
     async def put(pod: str) -> None:
-        await store.put_virtual_machine(make_machine(pod))
+        await store.put_virtual_machine(make_virtual_machine(pod))
         acknowledged.append(pod)
 
     async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:

@@ -14,7 +14,7 @@ from contrail_config.embedded.store import SqliteStore
 from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.objects import Event, EventType
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import make_network, request
 
 EVENT = Event("Pod", "default", "web", "uid-1", EventType.NORMAL, "Ready", "ready", 1, 0.0, 0.0)
@@ -31,7 +31,7 @@ CALLS: dict[str, Call] = {
     "put_network": lambda store: store.put_network(make_network()),
     "delete_network": lambda store: store.delete_network("x"),
     "networks": lambda store: store.networks(),
-    "put_virtual_machine": lambda store: store.put_virtual_machine(make_machine()),
+    "put_virtual_machine": lambda store: store.put_virtual_machine(make_virtual_machine()),
     "delete_virtual_machine": lambda store: store.delete_virtual_machine("x"),
     "virtual_machine": lambda store: store.virtual_machine("x"),
     "virtual_machines": lambda store: store.virtual_machines(),
@@ -58,7 +58,7 @@ async def test_every_call_after_close_is_rejected(
 
 
 async def test_pending_operations_are_finished(store: SqliteStore, path: Path) -> None:
-    pending = [asyncio.ensure_future(store.put_virtual_machine(make_machine(f"p{n}"))) for n in range(100)]
+    pending = [asyncio.ensure_future(store.put_virtual_machine(make_virtual_machine(f"p{n}"))) for n in range(100)]
     await asyncio.sleep(0)
     await store.close()
     assert await asyncio.gather(*pending) == [None] * 100
@@ -99,7 +99,7 @@ def test_the_thread_finishes_although_the_loop_is_closed(path: Path) -> None:
     with asyncio.Runner() as runner:
         store, worker = runner.run(open_with_worker(path))
         thread = next(thread for thread in threading.enumerate() if thread.name == f"store {path}")
-        writing = runner.get_loop().create_task(store.put_virtual_machine(make_machine()))
+        writing = runner.get_loop().create_task(store.put_virtual_machine(make_virtual_machine()))
         runner.run(asyncio.sleep(0))
         writing.cancel()
         worker.request_stop()

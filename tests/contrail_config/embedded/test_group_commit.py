@@ -13,7 +13,7 @@ from contrail_config.embedded.worker import Worker
 from contrail_config.errors import ConflictError, ExhaustedError, NotFoundError, StoreUnavailableError
 from contrail_config.objects import VirtualMachine
 from contrail_config.store import ChangeType, WatchStart
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import allocate_one, make_network, new_owner, request, start_pod
 
 
@@ -39,18 +39,18 @@ def run_sql(worker: Worker, engine: Engine) -> RunSql:
 
 
 async def test_pending_writes_share_a_commit(store: SqliteStore, statements: list[str]) -> None:
-    await asyncio.gather(*(store.put_virtual_machine(make_machine(f"p{n}")) for n in range(200)))
+    await asyncio.gather(*(store.put_virtual_machine(make_virtual_machine(f"p{n}")) for n in range(200)))
     assert statements.count("COMMIT") <= 3
 
 
 async def test_a_rejected_operation_does_not_affect_the_others(store: SqliteStore, statements: list[str]) -> None:
     network = await store.put_network(make_network("tiny", "10.1.0.0/30"))
-    await store.put_virtual_machine(make_machine("taken"))
+    await store.put_virtual_machine(make_virtual_machine("taken"))
     statements.clear()
     results = await asyncio.gather(
-        store.put_virtual_machine(make_machine("one")),
-        store.put_virtual_machine(make_machine("taken")),
-        store.put_virtual_machine(make_machine("two")),
+        store.put_virtual_machine(make_virtual_machine("one")),
+        store.put_virtual_machine(make_virtual_machine("taken")),
+        store.put_virtual_machine(make_virtual_machine("two")),
         store.allocate([request(network), request(network)]),
         store.allocate([request(network)]),
         store.delete_network("no such"),
@@ -80,11 +80,11 @@ async def test_an_operation_that_fails_after_a_write_is_rolled_back_alone(
     network = await store.put_network(make_network("left"))
     async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         results = await asyncio.gather(
-            store.put_virtual_machine(make_machine("before")),
+            store.put_virtual_machine(make_virtual_machine("before")),
             allocate_one(store, network),
             store.delete_virtual_machine(doomed.uuid),
             allocate_one(store, network),
-            store.put_virtual_machine(make_machine("after")),
+            store.put_virtual_machine(make_virtual_machine("after")),
             return_exceptions=True,
         )
         assert isinstance(results[2], StoreUnavailableError)
@@ -115,7 +115,7 @@ async def test_an_operation_that_makes_sqlite_roll_back_fails_alone(store: Sqlit
     )
     pods = ["one", "doomed", "two"]
     results = await asyncio.gather(
-        *(store.put_virtual_machine(make_machine(pod)) for pod in pods), return_exceptions=True
+        *(store.put_virtual_machine(make_virtual_machine(pod)) for pod in pods), return_exceptions=True
     )
     assert [type(result) for result in results] == [type(None), StoreUnavailableError, type(None)]
     assert [virtual_machine.pod for virtual_machine in await store.virtual_machines()] == ["one", "two"]
@@ -135,7 +135,7 @@ async def test_a_failed_commit_changes_nothing(store: SqliteStore, worker: Worke
         results = await asyncio.gather(
             store.put_network(make_network(dns=("10.1.0.9",))),
             allocate_one(store, network, owner),
-            store.put_virtual_machine(make_machine("lost")),
+            store.put_virtual_machine(make_virtual_machine("lost")),
             return_exceptions=True,
         )
         assert [type(result) for result in results] == [StoreUnavailableError] * 3
@@ -144,7 +144,7 @@ async def test_a_failed_commit_changes_nothing(store: SqliteStore, worker: Worke
         assert await store.address_owners() == set()
         (allocated,) = await store.allocate([request(network, owner)])
         assert (allocated.address, allocated.dns) == ("10.1.0.2", ("10.1.0.8",))
-        await store.put_virtual_machine(make_machine("kept"))
+        await store.put_virtual_machine(make_virtual_machine("kept"))
         change = await anext(changes)
         assert change.object is not None
         assert change.object.pod == "kept"
@@ -204,7 +204,7 @@ async def test_a_change_is_delivered_only_after_its_commit(store: SqliteStore) -
     """A reader that receives the change finds the virtual machine in the store."""
     async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
         for n in range(20):
-            virtual_machine = make_machine(f"p{n}")
+            virtual_machine = make_virtual_machine(f"p{n}")
             writing = asyncio.ensure_future(store.put_virtual_machine(virtual_machine))
             change = await anext(changes)
             assert change.type is ChangeType.ADDED
@@ -216,6 +216,6 @@ async def test_a_broken_connection_fails_every_call(store: SqliteStore, worker: 
     await worker.run(engine.database.connection.close, writes=False)
     for _ in range(2):
         with pytest.raises(StoreUnavailableError, match="closed database"):
-            await store.put_virtual_machine(make_machine())
+            await store.put_virtual_machine(make_virtual_machine())
         with pytest.raises(StoreUnavailableError, match="closed database"):
             await store.virtual_machines()

@@ -13,7 +13,7 @@ from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.store_machine import check
 from tests.contrail_config.watch_machine import WatchMachine
 from tests.support.stores import open_embedded
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 
 
 async def test_a_stuck_watcher_ends_with_an_error(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,7 +21,7 @@ async def test_a_stuck_watcher_ends_with_an_error(store: SqliteStore, monkeypatc
     async with store.watch_virtual_machines(start=WatchStart.NOW) as stuck, store.watch_virtual_machines() as quick:
         assert (await anext(quick)).type is ChangeType.SYNCED
         for n in range(21):
-            await store.put_virtual_machine(make_machine(f"p{n}"))
+            await store.put_virtual_machine(make_virtual_machine(f"p{n}"))
             assert (await anext(quick)).type is ChangeType.ADDED
         for _ in range(2):
             with pytest.raises(StoreUnavailableError, match="more than 20 changes behind"):
@@ -35,7 +35,7 @@ async def test_a_list_longer_than_the_bound_is_read_completely(
 ) -> None:
     monkeypatch.setattr(watcher, "MAX_BEHIND", 20)
     monkeypatch.setattr(change_feed, "PAGE", 10)
-    await asyncio.gather(*(store.put_virtual_machine(make_machine(f"p{n}")) for n in range(105)))
+    await asyncio.gather(*(store.put_virtual_machine(make_virtual_machine(f"p{n}")) for n in range(105)))
     async with store.watch_virtual_machines() as changes:
         seen = [await anext(changes) for _ in range(106)]
     assert seen[-1].type is ChangeType.SYNCED
@@ -43,7 +43,7 @@ async def test_a_list_longer_than_the_bound_is_read_completely(
 
 
 async def test_an_error_of_the_list_ends_the_watch(store: SqliteStore, worker: Worker, engine: Engine) -> None:
-    await store.put_virtual_machine(make_machine())
+    await store.put_virtual_machine(make_virtual_machine())
     await worker.run(lambda: engine.database.connection.execute("DROP TABLE machines").close(), writes=False)
     async with store.watch_virtual_machines() as changes:
         with pytest.raises(StoreUnavailableError, match="no such table"):

@@ -14,7 +14,7 @@ from contrail_config.embedded.watcher import Watcher
 from contrail_config.embedded.worker import Worker
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.store import ChangeType, WatchStart
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
 
@@ -40,7 +40,7 @@ async def test_callers_cancelled_at_random_leave_no_address_behind(store: Sqlite
 
 
 async def test_a_cancelled_write_is_finished_before_the_next_operation(store: SqliteStore) -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     writing = asyncio.ensure_future(store.put_virtual_machine(virtual_machine))
     await asyncio.sleep(0)
     writing.cancel()
@@ -104,9 +104,9 @@ async def open_when_free(path: Path) -> SqliteStore:
 
 async def test_other_watchers_continue_when_one_leaves_during_its_list(store: SqliteStore) -> None:
     for n in range(300):
-        await store.put_virtual_machine(make_machine(f"p{n}"))
+        await store.put_virtual_machine(make_virtual_machine(f"p{n}"))
     async with store.watch_virtual_machines(start=WatchStart.NOW) as stays:
         async with store.watch_virtual_machines() as leaves:
             await anext(leaves)
-        await store.put_virtual_machine(make_machine("new"))
+        await store.put_virtual_machine(make_virtual_machine("new"))
         assert (await anext(stays)).type is ChangeType.ADDED

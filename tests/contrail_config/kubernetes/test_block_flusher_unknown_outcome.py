@@ -10,7 +10,7 @@ from contrail_config.objects import VirtualNetwork
 from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.stored_objects import BLOCK_KIND, given_addresses
+from tests.support.stored_objects import BLOCK_KIND, allocated_addresses
 from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 
@@ -41,7 +41,7 @@ async def allocate_without_response(
     server.faults = faults or LostResponse()
     with pytest.raises(StoreUnavailableError, match="address block"):
         await allocate_one(manager, network, owner)
-    assert owner in given_addresses(server).values()
+    assert owner in allocated_addresses(server).values()
     server.faults.refusals.clear()
     return owner
 
@@ -52,20 +52,20 @@ async def test_a_released_owner_has_no_address(
 ) -> None:
     if verb == "update":
         await allocate_one(manager, network)
-    before = given_addresses(server)
+    before = allocated_addresses(server)
     owner = await allocate_without_response(manager, network, server)
     await manager.release([owner], hold=0.0)
-    assert given_addresses(server) == before
+    assert allocated_addresses(server) == before
 
 
 async def test_a_throttled_retry_does_not_decide_the_first_attempt(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
 ) -> None:
     await allocate_one(manager, network)
-    before = given_addresses(server)
+    before = allocated_addresses(server)
     owner = await allocate_without_response(manager, network, server, LostResponse(429))
     await manager.release([owner], hold=0.0)
-    assert given_addresses(server) == before
+    assert allocated_addresses(server) == before
 
 
 async def test_a_retry_returns_the_written_address(
@@ -73,8 +73,8 @@ async def test_a_retry_returns_the_written_address(
 ) -> None:
     await allocate_one(manager, network)
     owner = await allocate_without_response(manager, network, server)
-    assert given_addresses(server)[network.uuid, await allocate_one(manager, network, owner)] == owner
-    assert len(given_addresses(server)) == 2
+    assert allocated_addresses(server)[network.uuid, await allocate_one(manager, network, owner)] == owner
+    assert len(allocated_addresses(server)) == 2
 
 
 async def test_address_owners_include_the_written_owner(
@@ -94,7 +94,7 @@ async def test_a_release_without_response_can_be_retried(
     with pytest.raises(StoreUnavailableError):
         await manager.release([held], hold=9.0)
     server.faults.refusals.clear()
-    assert given_addresses(server) == {}
+    assert allocated_addresses(server) == {}
     assert await manager.held_owners() == {held: network.uuid}
 
 
@@ -106,7 +106,7 @@ async def test_an_unreadable_block_fails_every_operation(
     with pytest.raises(StoreUnavailableError, match="address block"):
         await manager.release([owner], hold=0.0)
     await manager.release([owner], hold=0.0)
-    assert given_addresses(server) == {}
+    assert allocated_addresses(server) == {}
 
 
 async def test_a_network_keeps_the_subnet_of_a_written_address(manager: KubernetesStore, server: FakeApiServer) -> None:
@@ -140,7 +140,7 @@ async def test_an_unexpected_error_during_a_write_loses_no_address(
             await allocate_one(manager, network, owner)
     server.faults.silent = True
     await manager.release([owner], hold=0.0)
-    assert given_addresses(server) == {}
+    assert allocated_addresses(server) == {}
 
 
 def _fail(*_: object) -> None:

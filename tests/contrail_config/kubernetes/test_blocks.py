@@ -19,10 +19,10 @@ from contrail_config.kubernetes.kinds import AddressBlockObject, BlockSpec, Full
 from contrail_config.kubernetes.store import SteadyClock
 from contrail_config.store import DEFAULT_HOLD
 from tests.contrail_config.kubernetes.managers import OpenManager
-from tests.support.address_blocks import taken
+from tests.support.address_blocks import block_entries
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_clock import FakeClock
-from tests.support.stored_objects import BLOCK_KIND, given_addresses
+from tests.support.stored_objects import BLOCK_KIND, allocated_addresses
 from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 times = st.floats(min_value=0, max_value=2e9)
@@ -105,7 +105,7 @@ async def test_an_empty_block_is_deleted(open_manager: OpenManager, clock: FakeC
     assert len(server.storage.objects(BLOCK_KIND)) == 1
     clock.advance(5)
     await allocate_one(manager, network, address="10.1.7.7")
-    assert {address for _, address in given_addresses(server)} == {"10.1.7.7"}
+    assert {address for _, address in allocated_addresses(server)} == {"10.1.7.7"}
     assert len(server.storage.objects(BLOCK_KIND)) == 1
 
 
@@ -120,7 +120,7 @@ async def test_an_expired_hold_is_removed_with_the_next_write_of_its_block(
     clock.advance(5)
     await allocate_one(manager, network)
     (block,) = server.storage.objects(BLOCK_KIND).values()
-    assert [one.address for one in taken([block])] == ["10.1.0.3"]
+    assert [one.address for one in block_entries([block])] == ["10.1.0.3"]
     assert block["status"] == {"given": 1, "held": 0}
 
 

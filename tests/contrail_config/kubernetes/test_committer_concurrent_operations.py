@@ -19,8 +19,8 @@ from tests.contrail_config.kubernetes.managers import LostResponses, SlowContent
 from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.fake_clock import FakeClock
-from tests.support.hypothesis_settings import PATIENT
-from tests.support.stored_objects import given_addresses
+from tests.support.hypothesis_settings import NO_DEADLINE
+from tests.support.stored_objects import allocated_addresses
 from tests.support.virtual_networks import make_network, new_owner
 
 NETWORKS = [make_network("small", "10.1.0.0/29"), make_network("wide", "10.2.0.0/24"), make_network("six", "fd00::/64")]
@@ -118,18 +118,18 @@ def check(faults: Faults, scripts: list[list[Step]], owner: type[Owner] = Owner)
             owners = await play(server, faults, scripts, owner)
             delivered = {(network, address): owner.uuid for owner in owners for network, address in owner.has.items()}
             assert len(delivered) == sum(len(owner.has) for owner in owners)
-            assert given_addresses(server) == delivered
+            assert allocated_addresses(server) == delivered
 
     asyncio.run(run())
 
 
-@settings(PATIENT, max_examples=30)
+@settings(NO_DEADLINE, max_examples=30)
 @given(seed=st.integers(0, 2**32), scripts=SCRIPTS)
 def test_each_owner_has_what_it_was_told(seed: int, scripts: list[list[Step]]) -> None:
     check(SlowContention(random.Random(seed)), scripts)
 
 
-@settings(PATIENT, max_examples=15)
+@settings(NO_DEADLINE, max_examples=15)
 @given(seed=st.integers(0, 2**32), scripts=SCRIPTS)
 def test_an_owner_without_a_response_that_leaves_has_no_address(seed: int, scripts: list[list[Step]]) -> None:
     check(LostResponses(random.Random(seed)), scripts, Leaver)

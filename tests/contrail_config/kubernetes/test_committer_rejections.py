@@ -9,7 +9,7 @@ from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_clock import FakeClock
-from tests.support.stored_objects import BLOCK_KIND, given_addresses
+from tests.support.stored_objects import BLOCK_KIND, allocated_addresses
 from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 ALWAYS = 100_000
@@ -99,6 +99,6 @@ async def test_addresses_are_allocated_in_an_undeletable_empty_block(
     server.faults.refuse(403, verb="delete", times=ALWAYS)
     await manager.release([new_owner()])
     owner = new_owner()
-    assert given_addresses(server) == {}
+    assert allocated_addresses(server) == {}
     address = await allocate_one(manager, emptied, owner)
-    assert given_addresses(server) == {(emptied.uuid, address): owner}
+    assert allocated_addresses(server) == {(emptied.uuid, address): owner}

@@ -10,8 +10,8 @@ from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
 from tests.contrail_config.kubernetes.managers import Contention, OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.stored_objects import given_addresses
-from tests.support.virtual_machines import make_machine
+from tests.support.stored_objects import allocated_addresses
+from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import allocate_one, interface_in, make_network, new_owner, request, start_pod
 
 
@@ -35,7 +35,7 @@ async def test_no_address_is_allocated_twice(
     allocated = await asyncio.gather(*(allocate_one(random.choice(managers), network, owner) for owner in owners))
     assert len(set(allocated)) == len(owners)
     expected = {(network.uuid, address): owner for address, owner in zip(allocated, owners, strict=True)}
-    assert given_addresses(server) == expected
+    assert allocated_addresses(server) == expected
 
 
 async def test_no_address_is_allocated_twice_during_releases(
@@ -53,14 +53,14 @@ async def test_no_address_is_allocated_twice_during_releases(
 
     await asyncio.gather(*(churn(manager) for manager in managers * 3))
     assert len(set(stored.values())) == len(stored)
-    assert given_addresses(server) == {(network.uuid, address): owner for owner, address in stored.items()}
+    assert allocated_addresses(server) == {(network.uuid, address): owner for owner, address in stored.items()}
 
 
 async def test_all_of_the_last_addresses_are_allocated(managers: list[KubernetesStore], server: FakeApiServer) -> None:
     small = await managers[0].put_network(make_network("small", "10.2.0.0/27"))
     asked = [allocate_one(manager, small) for manager in managers for _ in range(20)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
-    assert len({answer for answer in answers if isinstance(answer, str)}) == len(given_addresses(server)) == 29
+    assert len({answer for answer in answers if isinstance(answer, str)}) == len(allocated_addresses(server)) == 29
     assert sum(isinstance(answer, ExhaustedError) for answer in answers) == 11
 
 
@@ -80,7 +80,7 @@ async def test_an_allocation_is_atomic(
     ]
     answers = await asyncio.gather(*calls, return_exceptions=True)
     (granted,) = [answer for answer in answers if isinstance(answer, list)]
-    assert {address for _, address in given_addresses(server)} == {address.address for address in granted}
+    assert {address for _, address in allocated_addresses(server)} == {address.address for address in granted}
 
 
 async def test_an_owner_requested_by_both_has_one_address(
@@ -91,7 +91,7 @@ async def test_an_owner_requested_by_both_has_one_address(
         await asyncio.gather(*(allocate_one(manager, network, owner) for manager in managers)) for owner in owners
     ]
     assert all(one == other for one, other in answers)
-    assert len(given_addresses(server)) == len(owners)
+    assert len(allocated_addresses(server)) == len(owners)
 
 
 async def test_a_manager_does_not_replace_a_virtual_machine_that_it_never_read(
@@ -102,7 +102,7 @@ async def test_a_manager_does_not_replace_a_virtual_machine_that_it_never_read(
     running = await start_pod(first, [network])
     (interface,) = running.interfaces
     (rival,) = await second.allocate([request(network, interface.uuid, address="10.1.0.99")])
-    other = make_machine(uid=running.uuid, interfaces=(interface_in(network, interface.uuid, rival),))
+    other = make_virtual_machine(uid=running.uuid, interfaces=(interface_in(network, interface.uuid, rival),))
     with pytest.raises(ConflictError, match="already written by another manager"):
         await second.put_virtual_machine(other)
     await second.release([interface.uuid], hold=0)
@@ -115,7 +115,7 @@ async def test_a_second_manager_adopts_the_virtual_machine_of_the_first(
     first, second = managers
     running = await start_pod(first, [network, network])
     assert await start_pod(second, [network, network], uid=running.uuid) == running
-    assert len(given_addresses(server)) == 2
+    assert len(allocated_addresses(server)) == 2
 
 
 async def test_an_address_of_an_existing_virtual_machine_is_not_released(
@@ -125,4 +125,4 @@ async def test_an_address_of_an_existing_virtual_machine_is_not_released(
     running = await start_pod(first, [network])
     await second.virtual_machines()
     await second.release([running.interfaces[0].uuid], hold=0)
-    assert given_addresses(server) == {(network.uuid, "10.1.0.2"): running.interfaces[0].uuid}
+    assert allocated_addresses(server) == {(network.uuid, "10.1.0.2"): running.interfaces[0].uuid}

@@ -14,7 +14,7 @@ from contrail_config.kubernetes.crds import crds, ensure_crds, structural_schema
 from contrail_config.kubernetes.kinds import KINDS, virtual_machine_object, virtual_network_object
 from tests.support.fake_apiserver.kinds import CRDS
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import make_network
 
 FOLDER = Path(__file__).parents[3] / "deploy" / "crds"
@@ -48,7 +48,10 @@ def test_schemas_are_structural(kind: Any) -> None:
 
 @pytest.mark.parametrize(
     "item",
-    [virtual_machine_object(make_machine()), virtual_network_object(make_network("n", "10.1.0.0/24", "fd00::/64"))],
+    [
+        virtual_machine_object(make_virtual_machine()),
+        virtual_network_object(make_network("n", "10.1.0.0/24", "fd00::/64")),
+    ],
 )
 def test_the_schema_prunes_no_written_field(item: Any) -> None:
     written = msgspec.to_builtins(item)

@@ -9,7 +9,7 @@ from contrail_config.objects import VirtualNetwork
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import eventually
-from tests.support.stored_objects import BLOCK_KIND, NETWORK_KIND, given_addresses
+from tests.support.stored_objects import BLOCK_KIND, VIRTUAL_NETWORK_KIND, allocated_addresses
 from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 
@@ -28,7 +28,7 @@ async def until_reported(server: FakeApiServer) -> None:
     """Waits until the watches have reported all changes."""
     server.faults.silent = False
     server.storage.notify()
-    kinds = (NETWORK_KIND, BLOCK_KIND)
+    kinds = (VIRTUAL_NETWORK_KIND, BLOCK_KIND)
     pending = [(watch, kind) for watch in server.watches for kind in kinds if watch.is_of(kind)]
     await eventually(lambda: not any(server.storage.since(watch.told, kind) for watch, kind in pending))
 
@@ -48,8 +48,8 @@ async def test_uncertain_networks_are_read_before_an_allocation(
     created = await manager.put_network(make_network("created", "10.3.0.0/24"))
     changed = await manager.put_network(msgspec.structs.replace(network, mtu=1400))
     for gone in (created, changed):
-        server.remove(NETWORK_KIND, gone.uuid, namespace="")
-    await until_listed_again(server, NETWORK_KIND)
+        server.remove(VIRTUAL_NETWORK_KIND, gone.uuid, namespace="")
+    await until_listed_again(server, VIRTUAL_NETWORK_KIND)
     for gone in (created, changed):
         with pytest.raises(NotFoundError):
             await allocate_one(manager, gone)
@@ -59,7 +59,7 @@ async def test_uncertain_networks_are_read_before_an_allocation(
 async def test_networks_known_from_the_watch_are_not_read(
     manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
 ) -> None:
-    await until_listed_again(server, NETWORK_KIND)
+    await until_listed_again(server, VIRTUAL_NETWORK_KIND)
     server.requests.clear()
     await allocate_one(manager, network)
     assert "get virtualnetworks" not in server.requests
@@ -85,7 +85,7 @@ async def test_addresses_in_a_deleted_block_have_no_owner(
     assert await manager.address_owners() == set()
     owner = new_owner()
     await allocate_one(manager, network, owner)
-    assert list(given_addresses(server).values()) == [owner]
+    assert list(allocated_addresses(server).values()) == [owner]
 
 
 async def test_a_recreated_block_outlives_the_late_deletion_event_of_its_predecessor(

@@ -8,8 +8,8 @@ from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeThrot
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.stored_objects import given_addresses, kept_machines
-from tests.support.virtual_machines import make_machine
+from tests.support.stored_objects import allocated_addresses, stored_virtual_machines
+from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
 
@@ -19,7 +19,7 @@ from tests.support.virtual_networks import allocate_one, make_network, new_owner
 async def test_a_request_that_the_server_rejects_can_be_retried(
     manager: KubernetesStore, server: FakeApiServer, code: int, cause: type[KubeError]
 ) -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     server.faults.refuse(code, verb="create", times=4)
     with pytest.raises(StoreUnavailableError, match=virtual_machine.name) as caught:
         await manager.put_virtual_machine(virtual_machine)
@@ -38,10 +38,10 @@ async def test_addresses_that_could_not_be_written_are_allocated_to_the_next_own
     server.faults.refuse(403, verb=verb)
     with pytest.raises(StoreUnavailableError, match="address block"):
         await allocate_one(manager, network)
-    stored = given_addresses(server)
+    stored = allocated_addresses(server)
     for _ in range(5 - len(stored)):
         await allocate_one(manager, network)
-    assert len(given_addresses(server)) == 5
+    assert len(allocated_addresses(server)) == 5
 
 
 @pytest.mark.parametrize("code", [400, 403, 413, 422])
@@ -50,7 +50,7 @@ async def test_a_rejected_object_has_an_error_of_its_own(
 ) -> None:
     server.faults.refuse(code, verb="create", message="exceeded quota")
     with pytest.raises(StoreRejectedError, match="exceeded quota"):
-        await manager.put_virtual_machine(make_machine())
+        await manager.put_virtual_machine(make_virtual_machine())
 
 
 async def test_an_owner_gets_the_address_that_another_manager_wrote(
@@ -77,7 +77,7 @@ async def test_an_unreachable_server_is_a_temporary_error(manager: KubernetesSto
 
 async def test_a_deleted_namespace_is_not_found(manager: KubernetesStore, server: FakeApiServer) -> None:
     """The error is raised at once, without a retry: the namespace does not come back by itself."""
-    virtual_machine = msgspec.structs.replace(make_machine(), namespace="gone", name="k8s__gone__p1")
+    virtual_machine = msgspec.structs.replace(make_virtual_machine(), namespace="gone", name="k8s__gone__p1")
     with pytest.raises(NotFoundError, match=f'{virtual_machine.name}: POST .*namespaces "gone" not found'):
         await manager.put_virtual_machine(virtual_machine)
     assert server.requests.count("create virtualmachines") == 1
@@ -87,7 +87,7 @@ async def test_repeated_conflicts_are_reported_with_the_last_error(
     manager: KubernetesStore, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("contrail_config.kubernetes.retry_on_conflict._ATTEMPTS", 2)
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     await manager.put_virtual_machine(virtual_machine)
     server.faults.conflicts = True
     with pytest.raises(
@@ -99,12 +99,12 @@ async def test_repeated_conflicts_are_reported_with_the_last_error(
 async def test_a_virtual_machine_deleted_during_its_replacement_is_recreated(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     await manager.put_virtual_machine(virtual_machine)
     server.faults.refuse(404, verb="update")
     moved = msgspec.structs.replace(virtual_machine, node="worker-9")
     await manager.put_virtual_machine(moved)
-    assert kept_machines(server)[virtual_machine.uuid] == moved
+    assert stored_virtual_machines(server)[virtual_machine.uuid] == moved
 
 
 async def test_a_closed_store_rejects_every_call(manager: KubernetesStore) -> None:

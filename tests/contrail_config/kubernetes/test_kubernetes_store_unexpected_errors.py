@@ -7,7 +7,7 @@ from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.kubernetes.watcher import Watcher
 from tests.contrail_config.kubernetes.managers import OpenManager
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import allocate_one, make_network
 
 
@@ -40,7 +40,7 @@ async def test_a_failed_plan_fails_its_allocation(manager: KubernetesStore, monk
 
 
 async def test_a_failed_watch_raises_an_error(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    await manager.put_virtual_machine(make_machine())
+    await manager.put_virtual_machine(make_virtual_machine())
     monkeypatch.setattr(Watcher, "_report", fail)
     async with manager.watch_virtual_machines() as changes:
         with pytest.raises(StoreUnavailableError, match="unexpected error") as caught:

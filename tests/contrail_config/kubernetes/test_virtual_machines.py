@@ -10,8 +10,8 @@ from contrail_config.objects import interface_uuid, virtual_machine_name
 from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.stored_objects import MACHINE_KIND, given_addresses
-from tests.support.virtual_machines import make_machine
+from tests.support.stored_objects import VIRTUAL_MACHINE_KIND, allocated_addresses
+from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
 
@@ -27,9 +27,9 @@ async def caches(manager: KubernetesStore, server: FakeApiServer, uuid: str, int
 async def test_a_virtual_machine_has_name_labels_and_owner_of_its_pod(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
-    virtual_machine = make_machine("web", node="worker-7")
+    virtual_machine = make_virtual_machine("web", node="worker-7")
     await manager.put_virtual_machine(virtual_machine)
-    item = server.storage.objects(MACHINE_KIND)["default", "web"]
+    item = server.storage.objects(VIRTUAL_MACHINE_KIND)["default", "web"]
     assert item["metadata"]["labels"] == {
         "opencontrail.org/uuid": virtual_machine.uuid,
         "opencontrail.org/node": "worker-7",
@@ -57,15 +57,15 @@ async def test_a_garbage_collected_virtual_machine_still_releases_its_addresses(
 ) -> None:
     network = await manager.put_network(make_network())
     virtual_machine = await start_pod(manager, [network, network])
-    server.storage.remove(MACHINE_KIND, server.storage.objects(MACHINE_KIND)["default", "p1"])
+    server.storage.remove(VIRTUAL_MACHINE_KIND, server.storage.objects(VIRTUAL_MACHINE_KIND)["default", "p1"])
     await manager.delete_virtual_machine(virtual_machine.uuid)
-    assert given_addresses(server) == {}
+    assert allocated_addresses(server) == {}
 
 
 async def test_deleting_a_virtual_machine_does_not_delete_its_successor(open_manager: OpenManager) -> None:
     """Another manager has already deleted the old one and written a new one with the same name."""
     first, second = await open_manager(), await open_manager()
-    old, new = make_machine("web"), make_machine("web")
+    old, new = make_virtual_machine("web"), make_virtual_machine("web")
     await first.put_virtual_machine(old)
     await second.delete_virtual_machine(old.uuid)
     await second.put_virtual_machine(new)
@@ -80,7 +80,7 @@ async def test_a_retried_delete_releases_the_addresses(manager: KubernetesStore,
     with pytest.raises(StoreUnavailableError):
         await manager.delete_virtual_machine(virtual_machine.uuid)
     await manager.delete_virtual_machine(virtual_machine.uuid)
-    assert given_addresses(server) == {}
+    assert allocated_addresses(server) == {}
 
 
 async def test_an_unwritten_virtual_machine_is_cached_until_its_addresses_are_released(
@@ -94,7 +94,7 @@ async def test_an_unwritten_virtual_machine_is_cached_until_its_addresses_are_re
         await start_pod(manager, [network, network], uid=(uid := new_owner()))
     owners = [interface_uuid(uid, 0), interface_uuid(uid, 1)]
     await manager.release(owners, hold=0.0)
-    assert list(given_addresses(server).values()) == [stored]
+    assert list(allocated_addresses(server).values()) == [stored]
     assert not await caches(manager, server, uid, owners)
 
 
@@ -103,10 +103,10 @@ async def test_a_garbage_collected_virtual_machine_is_cached_until_it_is_deleted
 ) -> None:
     network = await manager.put_network(make_network())
     virtual_machine = await start_pod(manager, [network, network])
-    server.storage.remove(MACHINE_KIND, server.storage.objects(MACHINE_KIND)["default", "p1"])
+    server.storage.remove(VIRTUAL_MACHINE_KIND, server.storage.objects(VIRTUAL_MACHINE_KIND)["default", "p1"])
     await manager.release([virtual_machine.interfaces[0].uuid], hold=0.0)
     await manager.delete_virtual_machine(virtual_machine.uuid)
-    assert given_addresses(server) == {}
+    assert allocated_addresses(server) == {}
     assert not await caches(
         manager, server, virtual_machine.uuid, [interface.uuid for interface in virtual_machine.interfaces]
     )
@@ -116,18 +116,18 @@ async def test_a_virtual_machine_written_without_response_keeps_its_addresses_un
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
     network = await manager.put_network(make_network())
-    server.faults.lost_answers_of = [MACHINE_KIND.plural]
+    server.faults.lost_answers_of = [VIRTUAL_MACHINE_KIND.plural]
     with pytest.raises(StoreUnavailableError):
         await start_pod(manager, [network], uid=(uid := new_owner()))
     await manager.release([interface_uuid(uid, 0)], hold=0.0)
-    assert len(given_addresses(server)) == 1
+    assert len(allocated_addresses(server)) == 1
     await manager.delete_virtual_machine(uid)
-    assert given_addresses(server) == {}
+    assert allocated_addresses(server) == {}
     assert not await caches(manager, server, uid, [interface_uuid(uid, 0)])
 
 
 async def test_a_uuid_has_one_location(manager: KubernetesStore) -> None:
-    virtual_machine = make_machine("one")
+    virtual_machine = make_virtual_machine("one")
     await manager.put_virtual_machine(virtual_machine)
     moved = msgspec.structs.replace(virtual_machine, pod="two", name=virtual_machine_name("k8s", "default", "two"))
     with pytest.raises(ConflictError, match="already exists as default/one"):
@@ -137,17 +137,17 @@ async def test_a_uuid_has_one_location(manager: KubernetesStore) -> None:
 async def test_labels_of_others_are_preserved_and_are_no_change(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
-    virtual_machine = make_machine("web")
+    virtual_machine = make_virtual_machine("web")
     await manager.put_virtual_machine(virtual_machine)
     async with manager.watch_virtual_machines(start=WatchStart.NOW) as changes:
-        item = server.storage.objects(MACHINE_KIND)["default", "web"]
+        item = server.storage.objects(VIRTUAL_MACHINE_KIND)["default", "web"]
         labels = {**item["metadata"]["labels"], "team": "blue"}
-        server.storage.put(MACHINE_KIND, {**item, "metadata": {**item["metadata"], "labels": labels}})
+        server.storage.put(VIRTUAL_MACHINE_KIND, {**item, "metadata": {**item["metadata"], "labels": labels}})
         moved = msgspec.structs.replace(virtual_machine, node="worker-9")
         await manager.put_virtual_machine(moved)
         change = await anext(changes)
         assert (change.type, change.object) == (ChangeType.MODIFIED, moved)
-    stored = server.storage.objects(MACHINE_KIND)["default", "web"]["metadata"]["labels"]
+    stored = server.storage.objects(VIRTUAL_MACHINE_KIND)["default", "web"]["metadata"]["labels"]
     assert stored == {**labels, NODE_LABEL: "worker-9"}
 
 
@@ -155,11 +155,11 @@ async def test_an_agent_reads_only_the_virtual_machines_of_its_node(
     open_manager: OpenManager, server: FakeApiServer
 ) -> None:
     manager, agent = await open_manager(), await open_manager()
-    await manager.put_virtual_machine(make_machine("there", node="worker-2"))
+    await manager.put_virtual_machine(make_virtual_machine("there", node="worker-2"))
     server.requests.clear()
     async with agent.watch_virtual_machines(node="worker-1") as changes:
         assert (await anext(changes)).type is ChangeType.SYNCED
-        virtual_machine = make_machine("here", node="worker-1")
+        virtual_machine = make_virtual_machine("here", node="worker-1")
         await manager.put_virtual_machine(virtual_machine)
         assert (await anext(changes)).object == virtual_machine
     server.requests.remove("create virtualmachines")
@@ -170,8 +170,8 @@ async def test_an_invalid_virtual_machine_does_not_block_others(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
     metadata = {"name": "bad", "namespace": "default", "uid": "u"}
-    server.storage.put(MACHINE_KIND, {"metadata": metadata, "spec": {}})
-    virtual_machine = make_machine("good")
+    server.storage.put(VIRTUAL_MACHINE_KIND, {"metadata": metadata, "spec": {}})
+    virtual_machine = make_virtual_machine("good")
     await manager.put_virtual_machine(virtual_machine)
     async with manager.watch_virtual_machines() as changes:
         assert (await anext(changes)).object == virtual_machine

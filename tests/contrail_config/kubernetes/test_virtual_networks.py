@@ -12,7 +12,7 @@ from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.kubernetes.managers import Contention, OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.stored_objects import NETWORK_KIND
+from tests.support.stored_objects import VIRTUAL_NETWORK_KIND
 from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 
@@ -54,28 +54,28 @@ async def test_a_name_requested_by_two_managers_is_taken_once(open_manager: Open
 
 
 async def test_a_stale_proposal_is_invisible_and_blocks_nobody(manager: KubernetesStore, server: FakeApiServer) -> None:
-    server.storage.put(NETWORK_KIND, proposal("left", vni=1))
+    server.storage.put(VIRTUAL_NETWORK_KIND, proposal("left", vni=1))
     assert await manager.networks() == []
     async with manager.watch_networks(start=WatchStart.NOW) as changes:
         stored = await manager.put_network(make_network("other"))
         assert stored.vni == 1
         change = await anext(changes)
         assert (change.type, change.object) == (ChangeType.ADDED, stored)
-    assert [name for _, name in server.storage.objects(NETWORK_KIND)] == [stored.uuid]
+    assert [name for _, name in server.storage.objects(VIRTUAL_NETWORK_KIND)] == [stored.uuid]
 
 
 async def test_a_stale_proposal_is_deleted_before_the_first_write(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
-    server.storage.put(NETWORK_KIND, proposal("left", vni=7))
+    server.storage.put(VIRTUAL_NETWORK_KIND, proposal("left", vni=7))
     stored = await manager.put_network(make_network("other"))
-    assert [name for _, name in server.storage.objects(NETWORK_KIND)] == [stored.uuid]
+    assert [name for _, name in server.storage.objects(VIRTUAL_NETWORK_KIND)] == [stored.uuid]
 
 
 async def test_a_stale_proposal_of_the_same_network_is_replaced(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
-    server.storage.put(NETWORK_KIND, proposal("left", vni=7))
+    server.storage.put(VIRTUAL_NETWORK_KIND, proposal("left", vni=7))
     assert (await manager.put_network(make_network("left"))).vni == 1
     assert [network.vni for network in await manager.networks()] == [1]
 

@@ -7,7 +7,7 @@ from contrail_config.errors import ConflictError, NotFoundError
 from contrail_config.objects import DefaultGateway, InterfaceAddress, Route
 from contrail_config.store import Store
 from tests.support.stores import OpenStore
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import interface_in, make_network, new_owner
 
 
@@ -25,7 +25,9 @@ async def test_a_virtual_machine_is_stored_completely(store: Store, open_store: 
         attachment="left0",
         default_gw=DefaultGateway.IPV6,
     )
-    virtual_machine = make_machine(interfaces=(interface, interface_in(network, new_owner())), config_hash="f00d")
+    virtual_machine = make_virtual_machine(
+        interfaces=(interface, interface_in(network, new_owner())), config_hash="f00d"
+    )
     await store.put_virtual_machine(virtual_machine)
     assert await store.virtual_machine(virtual_machine.uuid) == virtual_machine
     await store.close()
@@ -38,7 +40,7 @@ async def test_a_missing_virtual_machine_is_not_found(store: Store) -> None:
 
 
 async def test_a_virtual_machine_is_replaced_completely(store: Store) -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     await store.put_virtual_machine(virtual_machine)
     smaller = msgspec.structs.replace(virtual_machine, interfaces=(), node="worker-9")
     await store.put_virtual_machine(smaller)
@@ -46,7 +48,7 @@ async def test_a_virtual_machine_is_replaced_completely(store: Store) -> None:
 
 
 async def test_virtual_machines_are_listed_by_name_and_node(store: Store) -> None:
-    virtual_machines = [make_machine(pod, node=node) for pod, node in [("c", "n1"), ("a", "n2"), ("b", "n1")]]
+    virtual_machines = [make_virtual_machine(pod, node=node) for pod, node in [("c", "n1"), ("a", "n2"), ("b", "n1")]]
     for virtual_machine in virtual_machines:
         await store.put_virtual_machine(virtual_machine)
     assert [virtual_machine.pod for virtual_machine in await store.virtual_machines()] == ["a", "b", "c"]
@@ -55,7 +57,7 @@ async def test_virtual_machines_are_listed_by_name_and_node(store: Store) -> Non
 
 
 async def test_a_recreated_pod_conflicts_until_the_old_virtual_machine_is_deleted(store: Store) -> None:
-    old, new = make_machine("web"), make_machine("web")
+    old, new = make_virtual_machine("web"), make_virtual_machine("web")
     await store.put_virtual_machine(old)
     with pytest.raises(ConflictError, match=rf"{old.name}: already exists with uuid {old.uuid}"):
         await store.put_virtual_machine(new)
@@ -66,7 +68,7 @@ async def test_a_recreated_pod_conflicts_until_the_old_virtual_machine_is_delete
 
 
 async def test_a_virtual_machine_cannot_take_the_name_of_another_one(store: Store) -> None:
-    one, other = make_machine("one"), make_machine("other")
+    one, other = make_virtual_machine("one"), make_virtual_machine("other")
     await store.put_virtual_machine(one)
     await store.put_virtual_machine(other)
     with pytest.raises(ConflictError, match=one.name):
@@ -75,7 +77,7 @@ async def test_a_virtual_machine_cannot_take_the_name_of_another_one(store: Stor
 
 
 async def test_deleting_a_virtual_machine_is_idempotent(store: Store) -> None:
-    virtual_machine = make_machine()
+    virtual_machine = make_virtual_machine()
     await store.put_virtual_machine(virtual_machine)
     await store.delete_virtual_machine(virtual_machine.uuid)
     await store.delete_virtual_machine(virtual_machine.uuid)

@@ -23,7 +23,7 @@ from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.wire import NADS, PODS, STATUS_KEY, Presence
 from tests.e2e.kubernetes.users import Users
 from tests.support.real_apiserver.server import ApiServer
-from tests.support.recorded_reflector import QUICK, follow
+from tests.support.recorded_reflector import QUICK, record_reflector
 
 DEADLINE = 30.0
 RULES = "rbac.authorization.k8s.io/v1"
@@ -119,7 +119,7 @@ async def test_a_reflector_follows_through_crashes_of_the_server(
     client: KubeClient, users: Users, api_server: ApiServer
 ) -> None:
     await users.add_pod("a")
-    async with follow(Reflector(client, PODS, Selector(users.namespace), timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, PODS, Selector(users.namespace), timings=QUICK)) as followed:
         await followed.until_listed()
         await restarted(api_server)
         await users.add_pod("b")

@@ -3,7 +3,7 @@
 from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
-from tests.support.address_blocks import taken
+from tests.support.address_blocks import block_entries
 from tests.support.real_apiserver.server import ApiServer
 from tests.support.virtual_networks import make_network, start_pod
 
@@ -16,5 +16,5 @@ async def test_a_block_that_was_changed_has_no_managed_fields(api_server: ApiSer
         await start_pod(store, [network], name)
     await store.close()
     (block,) = api_server.ask("GET", "/apis/opencontrail.org/v1alpha1/addressblocks")["items"]
-    assert len(taken([block])) == 2
+    assert len(block_entries([block])) == 2
     assert "managedFields" not in block["metadata"]

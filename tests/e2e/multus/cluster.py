@@ -16,7 +16,7 @@ from contrail_config.objects import VirtualMachineInterface
 from manager.kubernetes.wire import STATUS_KEY
 from manager.parsing.nad_network import CIDR_KEY
 from manager.parsing.networks import NETWORKS_KEY
-from tests.support.address_blocks import taken
+from tests.support.address_blocks import block_entries
 from tests.support.cluster_processes import ManagerProcess
 from tests.support.real_apiserver.server import ApiServer
 
@@ -127,7 +127,7 @@ class Cluster:
         """Machines that are there, and addresses that somebody has."""
         machines = self._list("virtualmachines", VirtualMachineObject)
         blocks = self.server.ask("GET", f"{_OURS}/addressblocks")["items"]
-        given = (f"{one.address} of {one.owner}" for one in taken(blocks) if one.held is None)
+        given = (f"{one.address} of {one.owner}" for one in block_entries(blocks) if one.held is None)
         return [*(each.metadata.name for each in machines), *given]
 
     def _manager(self, meta_plugin: dict[str, Any]) -> ManagerProcess:

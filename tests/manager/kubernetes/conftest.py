@@ -18,7 +18,7 @@ from manager.kubernetes.cluster import join_cluster
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.recorded_reflector import DEADLINE, eventually
-from tests.support.recorded_source import RecordedSource, follow_source
+from tests.support.recorded_source import RecordedSource, record_source
 
 Follow = Callable[..., Awaitable[RecordedSource]]
 Managed = Callable[[], AbstractAsyncContextManager[None]]
@@ -47,7 +47,7 @@ async def follow(client: KubeClient, objects: ClusterObjects) -> AsyncIterator[F
     async with contextlib.AsyncExitStack() as stack:
 
         async def follow_one(**settings: float) -> RecordedSource:
-            return await stack.enter_async_context(follow_source(client, **settings))
+            return await stack.enter_async_context(record_source(client, **settings))
 
         yield follow_one
 

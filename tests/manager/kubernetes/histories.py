@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from contrail_config.objects import VirtualMachine, VirtualNetwork
 from tests.support.cluster_objects import NADS, NETWORKS_KEY, ClusterObjects, holds_interfaces
-from tests.support.crashable_manager import ManagerLife
+from tests.support.crashable_manager import CrashableManager
 from tests.support.fake_apiserver.kinds import PODS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
@@ -48,7 +48,7 @@ class ClusterHistory(RuleBasedStateMachine):
     async def close(self) -> None:
         """Closes the store."""
 
-    def new_life(self) -> ManagerLife:
+    def new_life(self) -> CrashableManager:
         """Returns a manager to be started."""
         raise NotImplementedError
 

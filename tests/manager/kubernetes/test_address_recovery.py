@@ -7,13 +7,13 @@ from tests.manager.kubernetes.conftest import Managed
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import eventually
-from tests.support.stored_objects import BLOCK_KIND, NETWORK_KIND, given_addresses, kept_machines
+from tests.support.stored_objects import BLOCK_KIND, VIRTUAL_NETWORK_KIND, allocated_addresses, stored_virtual_machines
 
 
 async def served(objects: ClusterObjects, server: FakeApiServer, name: str) -> VirtualMachine:
     uid = objects.add_pod(name, networks="net-a,net-a")
-    await eventually(lambda: uid in kept_machines(server))
-    return kept_machines(server)[uid]
+    await eventually(lambda: uid in stored_virtual_machines(server))
+    return stored_virtual_machines(server)[uid]
 
 
 def addresses_of(vm: VirtualMachine) -> dict[tuple[str, str], str]:
@@ -40,9 +40,9 @@ async def test_deleted_allocations_are_recovered_from_the_virtual_machines(
     objects.add_pod("new", networks="net-a")
     async with managed():
         vms.append(await served(objects, server, "newer"))
-        given = given_addresses(server)
+        given = allocated_addresses(server)
         for vm in vms:
-            assert kept_machines(server)[vm.uuid] == vm
+            assert stored_virtual_machines(server)[vm.uuid] == vm
             assert addresses_of(vm).items() <= given.items()
         assert len(given) == 21 * 5 + 3
 
@@ -54,9 +54,11 @@ async def test_a_network_deleted_too_does_not_prevent_the_start(
         objects.add_nad("net-a")
         vm = await served(objects, server, "web-0")
     delete_blocks(server)
-    (name,) = [name for (_, name), item in server.storage.objects(NETWORK_KIND).items() if "nad" in item["spec"]]
-    server.remove(NETWORK_KIND, name, namespace="")
+    (name,) = [
+        name for (_, name), item in server.storage.objects(VIRTUAL_NETWORK_KIND).items() if "nad" in item["spec"]
+    ]
+    server.remove(VIRTUAL_NETWORK_KIND, name, namespace="")
     objects.remove_nad("net-a")
     async with managed():
-        assert kept_machines(server)[vm.uuid] == vm
+        assert stored_virtual_machines(server)[vm.uuid] == vm
         assert f"virtual machine {vm.name}: addresses not reallocated" in caplog.text

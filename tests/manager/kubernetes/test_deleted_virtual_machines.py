@@ -22,8 +22,8 @@ from tests.support.fake_apiserver.kinds import NAMESPACES
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.writes import find
 from tests.support.recorded_reflector import DEADLINE, QUICK, eventually
-from tests.support.stored_objects import MACHINE_KIND, kept_machines
-from tests.support.virtual_machines import make_machine
+from tests.support.stored_objects import VIRTUAL_MACHINE_KIND, stored_virtual_machines
+from tests.support.virtual_machines import make_virtual_machine
 
 QUIET = ("leases", "customresourcedefinitions", "events", "addressblocks", "pods")
 """Repeated requests, and those that follow from pods alone."""
@@ -32,15 +32,15 @@ QUIET = ("leases", "customresourcedefinitions", "events", "addressblocks", "pods
 async def served(objects: ClusterObjects, server: FakeApiServer, name: str) -> VirtualMachine:
     """The virtual machine of a new pod."""
     uid = objects.add_pod(name)
-    await eventually(lambda: objects.status(name) is not None and uid in kept_machines(server))
-    return kept_machines(server)[uid]
+    await eventually(lambda: objects.status(name) is not None and uid in stored_virtual_machines(server))
+    return stored_virtual_machines(server)[uid]
 
 
 async def wait_until_processed(objects: ClusterObjects, server: FakeApiServer) -> None:
     """Returns when all deletions until now are processed: another one after them has been."""
     vm = await served(objects, server, "mark")
-    server.remove(MACHINE_KIND, "mark", namespace="blue")
-    await eventually(lambda: vm.uuid in kept_machines(server))
+    server.remove(VIRTUAL_MACHINE_KIND, "mark", namespace="blue")
+    await eventually(lambda: vm.uuid in stored_virtual_machines(server))
 
 
 MARK = Counter({"create virtualmachines": 2})
@@ -53,7 +53,7 @@ def requests_since(server: FakeApiServer, since: int) -> Counter[str]:
 
 def a_machine(name: str, *, cluster: str = "k8s", uuid: str | None = None) -> VirtualMachine:
     """A virtual machine in the namespace `blue`."""
-    vm = make_machine(name, uid=uuid)
+    vm = make_virtual_machine(name, uid=uuid)
     return msgspec.structs.replace(
         vm, cluster=cluster, namespace="blue", name=virtual_machine_name(cluster, "blue", name), project="k8s-blue"
     )
@@ -85,7 +85,7 @@ class TestNoRequest:
             before = len(server.requests)
             vm = await served(objects, server, "web-0")
             objects.remove_pod("web-0")
-            await eventually(lambda: vm.uuid not in kept_machines(server))
+            await eventually(lambda: vm.uuid not in stored_virtual_machines(server))
             await wait_until_processed(objects, server)
             life = Counter(f"{verb} virtualmachines" for verb in ("create", "get", "delete"))
             assert requests_since(server, before) == life + MARK
@@ -99,7 +99,7 @@ class TestNoRequest:
             await wait_until_processed(objects, server)
             succession = Counter(f"{verb} virtualmachines" for verb in ("get", "delete", "create"))
             assert requests_since(server, before) == succession + MARK
-            assert vm.uuid in kept_machines(server)
+            assert vm.uuid in stored_virtual_machines(server)
 
     async def test_for_a_virtual_machine_of_another_cluster(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, client: KubeClient
@@ -109,7 +109,7 @@ class TestNoRequest:
         await client.create(VIRTUAL_MACHINES, virtual_machine_object(vm), namespace="blue")
         async with managed():
             before = len(server.requests)
-            server.remove(MACHINE_KIND, "theirs", namespace="blue")
+            server.remove(VIRTUAL_MACHINE_KIND, "theirs", namespace="blue")
             await wait_until_processed(objects, server)
             assert requests_since(server, before) == MARK
 
@@ -124,7 +124,7 @@ async def test_virtual_machines_deleted_by_the_garbage_collector_are_not_restore
             objects.remove_pod(f"web-{number}")
             objects.collect_garbage()
         await wait_until_processed(objects, server)
-        await eventually(lambda: [vm.pod for vm in kept_machines(server).values()] == ["mark"])
+        await eventually(lambda: [vm.pod for vm in stored_virtual_machines(server).values()] == ["mark"])
 
 
 class TestPodsThatAreGone:
@@ -164,24 +164,24 @@ class TestDeletions:
     async def test_a_deletion_has_the_last_state(self, client: KubeClient, server: FakeApiServer) -> None:
         vm = await written(client, "web-0")
         async with deletions_of(client) as deletions:
-            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            server.remove(VIRTUAL_MACHINE_KIND, "web-0", namespace="blue")
             assert await anext(deletions) == Removed("blue/web-0", vm.uuid, vm)
 
     async def test_virtual_machines_of_gone_pods_are_skipped(self, client: KubeClient, server: FakeApiServer) -> None:
         gone, there = await written(client, "web-0"), await written(client, "web-1")
         async with deletions_of(client, gone) as deletions:
             for name in ("web-0", "web-1"):
-                server.remove(MACHINE_KIND, name, namespace="blue")
+                server.remove(VIRTUAL_MACHINE_KIND, name, namespace="blue")
             assert await anext(deletions) == Removed("blue/web-1", there.uuid, there)
 
     async def test_an_undecodable_virtual_machine_is_sent_without_its_state(
         self, client: KubeClient, server: FakeApiServer, caplog: pytest.LogCaptureFixture
     ) -> None:
         vm = await written(client, "web-0")
-        kept = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
-        server.storage.put(MACHINE_KIND, {**kept, "spec": {"uuid": 1}})
+        kept = server.storage.objects(VIRTUAL_MACHINE_KIND)["blue", "web-0"]
+        server.storage.put(VIRTUAL_MACHINE_KIND, {**kept, "spec": {"uuid": 1}})
         async with deletions_of(client) as deletions:
-            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            server.remove(VIRTUAL_MACHINE_KIND, "web-0", namespace="blue")
             assert await anext(deletions) == Removed("blue/web-0", vm.uuid, None)
         assert "virtual machine blue/web-0: last state is undecodable" in caplog.text
 
@@ -190,7 +190,7 @@ class TestDeletions:
     ) -> None:
         vms = [await written(client, f"web-{number}") for number in range(3)]
         async with deletions_of(client) as deletions:
-            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            server.remove(VIRTUAL_MACHINE_KIND, "web-0", namespace="blue")
             server.storage.compact()
             assert await anext(deletions) == Remaining({f"blue/{one.pod}": one.uuid for one in vms[1:]})
 
@@ -212,11 +212,11 @@ class TestDeletions:
         async def pages_that_end(*args: Any, length: int) -> AsyncGenerator[Any, None]:
             yield await anext(pages(*args, length=1))
             monkeypatch.setattr(client, "pages", pages)
-            server.remove(MACHINE_KIND, "web-0", namespace="blue")
+            server.remove(VIRTUAL_MACHINE_KIND, "web-0", namespace="blue")
             raise KubeGoneError("the list took too long")
 
         async with deletions_of(client) as deletions:
-            server.remove(MACHINE_KIND, "web-1", namespace="blue")
+            server.remove(VIRTUAL_MACHINE_KIND, "web-1", namespace="blue")
             server.storage.compact()
             monkeypatch.setattr(client, "pages", pages_that_end)
             assert await anext(deletions) == Remaining({"blue/web-2": vms[2].uuid})
@@ -226,7 +226,7 @@ class TestDeletions:
         server.requests.clear()
         async with deletions_of(client) as deletions:
             for vm in vms:
-                server.remove(MACHINE_KIND, vm.pod, namespace="blue")
+                server.remove(VIRTUAL_MACHINE_KIND, vm.pod, namespace="blue")
                 assert await anext(deletions) == Removed(f"blue/{vm.pod}", vm.uuid, vm)
                 server.cut_watches()
         assert requests_since(server, 0) == {"list virtualmachines": 1, "watch virtualmachines": 3}

@@ -13,11 +13,11 @@ from tests.support.fake_apiserver.writes import create
 from tests.support.recorded_reflector import eventually
 from tests.support.stored_objects import (
     BLOCK_KIND,
-    MACHINE_KIND,
-    given_addresses,
-    kept_machines,
-    kept_networks,
-    machine_history,
+    VIRTUAL_MACHINE_KIND,
+    allocated_addresses,
+    stored_networks,
+    stored_virtual_machines,
+    virtual_machine_history,
 )
 
 WITH_MTU = {"config": '{"cniVersion": "1.0.0", "type": "contrail-k8s-cni", "mtu": 9000}'}
@@ -29,7 +29,7 @@ async def served(objects: ClusterObjects, server: FakeApiServer, name: str = "we
     objects.add_nad("net-b", cidr="10.2.0.0/24,fd00:2::/64")
     uid = objects.add_pod(name, networks="net-a,net-b")
     await eventually(lambda: objects.status(name) is not None)
-    return kept_machines(server)[uid]
+    return stored_virtual_machines(server)[uid]
 
 
 async def wait_until_processed(objects: ClusterObjects, server: FakeApiServer) -> None:
@@ -37,24 +37,24 @@ async def wait_until_processed(objects: ClusterObjects, server: FakeApiServer) -
     uid = objects.add_pod("mark")
     await eventually(lambda: objects.status("mark") is not None)
     remove(server, "mark")
-    await eventually(lambda: uid in kept_machines(server))
+    await eventually(lambda: uid in stored_virtual_machines(server))
 
 
 def remove(server: FakeApiServer, name: str = "web-0") -> None:
     """Deletes the virtual machine."""
-    server.remove(MACHINE_KIND, name, namespace="blue")
+    server.remove(VIRTUAL_MACHINE_KIND, name, namespace="blue")
 
 
 def put_another(server: FakeApiServer, **changes: object) -> None:
     """Replaces the virtual machine by another one."""
-    kept = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
+    kept = server.storage.objects(VIRTUAL_MACHINE_KIND)["blue", "web-0"]
     remove(server)
-    create(server.storage, MACHINE_KIND, "blue", {**kept, "spec": {**kept["spec"], **changes}})
+    create(server.storage, VIRTUAL_MACHINE_KIND, "blue", {**kept, "spec": {**kept["spec"], **changes}})
 
 
 def is_there(server: FakeApiServer, vm: VirtualMachine) -> bool:
     """Whether the virtual machine exists; asserts that it is unchanged if it does."""
-    found = kept_machines(server).get(vm.uuid)
+    found = stored_virtual_machines(server).get(vm.uuid)
     assert found in (None, vm)
     return found is not None
 
@@ -67,12 +67,12 @@ def requests_since(server: FakeApiServer, since: int) -> Counter[str]:
 async def test_a_restore_takes_one_request(managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
     async with managed():
         vm = await served(objects, server)
-        given, before = given_addresses(server), len(server.requests)
+        given, before = allocated_addresses(server), len(server.requests)
         for _ in range(3):
             remove(server)
             await eventually(is_there, server, vm)
         await eventually(lambda: requests_since(server, before) == {"create virtualmachines": 3})
-        assert given_addresses(server) == given
+        assert allocated_addresses(server) == given
 
 
 async def test_the_restored_object_is_complete(
@@ -81,10 +81,10 @@ async def test_the_restored_object_is_complete(
     """Including the labels for agents and the owner references for the garbage collector."""
     async with managed():
         vm = await served(objects, server)
-        before = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
+        before = server.storage.objects(VIRTUAL_MACHINE_KIND)["blue", "web-0"]
         remove(server)
         await eventually(is_there, server, vm)
-        after = server.storage.objects(MACHINE_KIND)["blue", "web-0"]
+        after = server.storage.objects(VIRTUAL_MACHINE_KIND)["blue", "web-0"]
         for key in ("labels", "ownerReferences"):
             assert after["metadata"][key] == before["metadata"][key]
         assert after["status"] == before["status"]
@@ -97,11 +97,11 @@ async def test_many_deleted_at_once_are_restored(
         vms = [await served(objects, server)]
         for number in range(1, 300):
             objects.add_pod(f"web-{number}", networks="net-a,net-a")
-        await eventually(lambda: len(kept_machines(server)) == 300)
-        vms = list(kept_machines(server).values())
+        await eventually(lambda: len(stored_virtual_machines(server)) == 300)
+        vms = list(stored_virtual_machines(server).values())
         for vm in vms:
             remove(server, vm.pod)
-        await eventually(lambda: len(kept_machines(server)) == 300)
+        await eventually(lambda: len(stored_virtual_machines(server)) == 300)
         assert all(is_there(server, vm) for vm in vms)
 
 
@@ -114,12 +114,12 @@ class TestRestoredUnchanged:
         async with managed():
             vm = await served(objects, server)
             objects.change_nad("net-a", {"spec": WITH_MTU})
-            await eventually(lambda: 9000 in {network.mtu for network in kept_networks(server).values()})
+            await eventually(lambda: 9000 in {network.mtu for network in stored_networks(server).values()})
             objects.add_pod("web-1", networks="net-a")
             await eventually(lambda: objects.status("web-1") is not None)
             remove(server)
             await eventually(is_there, server, vm)
-            assert {one.interfaces[1].mtu for one in kept_machines(server).values()} == {1500, 9000}
+            assert {one.interfaces[1].mtu for one in stored_virtual_machines(server).values()} == {1500, 9000}
 
     async def test_after_its_network_was_retired(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
@@ -151,11 +151,11 @@ class TestRestoredUnchanged:
                 server.remove(BLOCK_KIND, name, namespace="")
             await wait_until_processed(objects, server)
             remove(server)
-            await eventually(lambda: vm.uuid in kept_machines(server))
-            made = kept_machines(server)[vm.uuid]
+            await eventually(lambda: vm.uuid in stored_virtual_machines(server))
+            made = stored_virtual_machines(server)[vm.uuid]
             assert [one.uuid for one in made.interfaces] == [one.uuid for one in vm.interfaces]
             addresses = {address.address for one in made.interfaces for address in one.addresses}
-            assert addresses <= {address for _, address in given_addresses(server)}
+            assert addresses <= {address for _, address in allocated_addresses(server)}
             await eventually(lambda: all(address in (objects.status("web-0") or "") for address in addresses))
 
 
@@ -168,7 +168,7 @@ class TestReplaced:
         async with managed():
             vm = await served(objects, server)
             put_another(server, node="node-2")
-            await eventually(lambda: kept_machines(server)[vm.uuid] == vm)
+            await eventually(lambda: stored_virtual_machines(server)[vm.uuid] == vm)
 
     async def test_one_of_another_uuid_blocks_the_name_until_it_is_deleted(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
@@ -199,7 +199,7 @@ class TestRestoredDespiteFaults:
             remove(server)
             await eventually(is_there, server, vm)
             await wait_until_processed(objects, server)
-            assert machine_history(server, vm.uuid)[-1] == vm
+            assert virtual_machine_history(server, vm.uuid)[-1] == vm
 
     async def test_while_the_watch_is_cut(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
@@ -217,12 +217,12 @@ class TestRestoredDespiteFaults:
         async with managed():
             vm = await served(objects, server)
             await wait_until_processed(objects, server)
-            others = kept_machines(server).keys() - {vm.uuid}
+            others = stored_virtual_machines(server).keys() - {vm.uuid}
             remove(server)
             before = len(server.requests)
             server.forget_history()
             await eventually(is_there, server, vm)
-            assert kept_machines(server).keys() == others | {vm.uuid}
+            assert stored_virtual_machines(server).keys() == others | {vm.uuid}
             assert requests_since(server, before)["get virtualmachines"] == 1
 
     async def test_while_watching_is_denied(

@@ -15,7 +15,7 @@ from tests.support import address_blocks
 from tests.support.cluster_objects import NO_SANDBOX, ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import eventually
-from tests.support.stored_objects import BLOCK_KIND, MACHINE_KIND, given_addresses, kept_machines
+from tests.support.stored_objects import BLOCK_KIND, VIRTUAL_MACHINE_KIND, allocated_addresses, stored_virtual_machines
 
 LONG, SHORT = pytest.approx(UNPLUGGED_HOLD, abs=5), pytest.approx(DEFAULT_HOLD, abs=5)
 
@@ -32,13 +32,13 @@ async def unplugged(node: NodeReports, uid: str) -> None:
 
 def hold(server: FakeApiServer, uid: str) -> float | None:
     """Seconds from its release for which the address of the pod's only interface is held; None if it is not."""
-    return address_blocks.hold(server.storage.objects(BLOCK_KIND).values(), interface_uuid(uid, 0))
+    return address_blocks.hold_seconds(server.storage.objects(BLOCK_KIND).values(), interface_uuid(uid, 0))
 
 
 async def started(objects: ClusterObjects, server: FakeApiServer, name: str = "web-0") -> str:
     """Returns the uid of a new pod, once its virtual machine is written."""
     uid = objects.add_pod(name)
-    await eventually(lambda: uid in kept_machines(server))
+    await eventually(lambda: uid in stored_virtual_machines(server))
     return uid
 
 
@@ -97,7 +97,7 @@ async def test_a_successor_of_the_same_name_does_not_get_a_held_address(
         objects.remove_pod("web-0")
         successor = await started(objects, server)
         assert await held(server, uid) == LONG
-        assert set(given_addresses(server).values()) == {interface_uuid(successor, 0)}
+        assert set(allocated_addresses(server).values()) == {interface_uuid(successor, 0)}
 
 
 @pytest.mark.parametrize("seconds", [86_400.0, -86_400.0])
@@ -140,10 +140,10 @@ async def test_a_report_does_not_affect_a_running_pod(
 ) -> None:
     async with managed():
         uid = await started(objects, server)
-        given = given_addresses(server)
+        given = allocated_addresses(server)
         await unplugged(node, uid)
         await started(objects, server, "web-1")
-        assert given.items() <= given_addresses(server).items()
+        assert given.items() <= allocated_addresses(server).items()
 
 
 class TestAnotherManager:
@@ -188,7 +188,7 @@ class TestAnotherManager:
         async with managed():
             uid = await started(objects, server)
         objects.remove_pod("web-0")
-        server.remove(MACHINE_KIND, "web-0", namespace="blue")
+        server.remove(VIRTUAL_MACHINE_KIND, "web-0", namespace="blue")
         async with managed():
             assert await held(server, uid) == LONG
             await unplugged(node, uid)

@@ -11,11 +11,11 @@ import pytest
 from contrail_config.kube.configuration.load import load_client_config
 from tests.support.address_auditor import AddressAuditor
 from tests.support.cluster_objects import ClusterObjects
-from tests.support.crashable_manager import ManagerLife
+from tests.support.crashable_manager import CrashableManager
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
 from tests.support.recorded_reflector import eventually
-from tests.support.stored_objects import given_addresses, kept_machines
+from tests.support.stored_objects import allocated_addresses, stored_virtual_machines
 
 LARGE = "x" * 2_000_000
 NETWORKS = "net-a,net-b,net-a"
@@ -44,15 +44,15 @@ class Load:
         assert self._auditor.findings == []
 
     def _is_converged(self) -> bool:
-        vms = kept_machines(self._server)
+        vms = stored_virtual_machines(self._server)
         if vms.keys() != set(self.live.values()) or any(len(one.interfaces) != 4 for one in vms.values()):
             return False
         interfaces = {interface.uuid for vm in vms.values() for interface in vm.interfaces}
-        return set(given_addresses(self._server).values()) == interfaces
+        return set(allocated_addresses(self._server).values()) == interfaces
 
 
 @contextlib.asynccontextmanager
-async def loaded(life: ManagerLife, server: FakeApiServer, objects: ClusterObjects) -> AsyncIterator[Load]:
+async def loaded(life: CrashableManager, server: FakeApiServer, objects: ClusterObjects) -> AsyncIterator[Load]:
     load = Load(server, objects)
     await life.start()
     await eventually(lambda: "status" in (objects.definition() or {}))
@@ -68,7 +68,7 @@ async def loaded(life: ManagerLife, server: FakeApiServer, objects: ClusterObjec
 @pytest.fixture
 async def load(server: FakeApiServer, objects: ClusterObjects) -> AsyncIterator[Load]:
     """Three assigned pods; the manager runs until the end of the test."""
-    async with loaded(ManagerLife(server), server, objects) as load:
+    async with loaded(CrashableManager(server), server, objects) as load:
         yield load
 
 
@@ -168,7 +168,7 @@ async def test_a_rotated_token(server: FakeApiServer, objects: ClusterObjects, t
     kubeconfig.write_text(json.dumps(kubeconfig_of(server, token)))
     token.write_text("old")
     server.faults.tokens = {"old"}
-    life = ManagerLife(server, access=await load_client_config(kubeconfig=str(kubeconfig)))
+    life = CrashableManager(server, access=await load_client_config(kubeconfig=str(kubeconfig)))
     async with loaded(life, server, objects) as load:
         token.write_text("new")
         server.faults.tokens = {"new"}

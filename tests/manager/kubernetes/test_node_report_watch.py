@@ -14,14 +14,14 @@ from manager.kubernetes.node_report_watch import STALE_AFTER, NodeReportWatch
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_clock import FakeClock
-from tests.support.recorded_reflector import DEADLINE, QUICK, News, eventually
+from tests.support.recorded_reflector import DEADLINE, QUICK, ChangeSignal, eventually
 
 NODE_KIND = Kind(
     GROUP, VERSION, CONTRAIL_NODES.kind, CONTRAIL_NODES.plural, namespaced=False, custom=True, blind_updates=False
 )
 
 
-class Listener(News):
+class Listener(ChangeSignal):
     """Records all deliveries of reports."""
 
     def __init__(self, client: KubeClient, clock: FakeClock, *, repeat_interval: float, list_timeout: float) -> None:

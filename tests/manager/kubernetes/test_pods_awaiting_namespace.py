@@ -11,7 +11,7 @@ from tests.support.fake_apiserver.status_errors import StatusError
 from tests.support.pods import reference
 from tests.support.recorded_reflector import eventually
 from tests.support.recorded_source import RecordedSource
-from tests.support.stored_objects import kept_machines
+from tests.support.stored_objects import stored_virtual_machines
 
 NETWORK_KEY = "opencontrail.org/network"
 LABEL = {"metadata": {"annotations": {"k8s.v1.cni.cncf.io/networks": "net-a"}}}
@@ -187,16 +187,16 @@ async def test_a_pod_gets_the_network_that_its_new_namespace_selects(
     async with managed():
         objects.add_nad("net-a")
         other = objects.add_pod("other", networks="net-a")
-        await eventually(lambda: other in kept_machines(server))
+        await eventually(lambda: other in stored_virtual_machines(server))
         namespaces.cut()
         objects.add_namespace("red", **{NETWORK_KEY: reference("k8s-blue", "k8s-net-a-pod-network")})
         uid = objects.add_pod("web-0", namespace="red")
         later = objects.add_pod("later", networks="net-a")
-        await eventually(lambda: later in kept_machines(server))
-        assert uid not in kept_machines(server)
+        await eventually(lambda: later in stored_virtual_machines(server))
+        assert uid not in stored_virtual_machines(server)
         namespaces.restore()
-        await eventually(lambda: uid in kept_machines(server))
-        assert kept_machines(server)[uid].interfaces[0].network[2] == "k8s-net-a-pod-network"
+        await eventually(lambda: uid in stored_virtual_machines(server))
+        assert stored_virtual_machines(server)[uid].interfaces[0].network[2] == "k8s-net-a-pod-network"
 
 
 async def wait_until_processed(recorded: RecordedSource, objects: ClusterObjects, name: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine, VirtualNetwork
 from tests.manager.kubernetes.histories import ClusterHistory
-from tests.support.crashable_manager import ManagerLife
+from tests.support.crashable_manager import CrashableManager
 
 
 class WithEmbeddedStore(ClusterHistory):
@@ -23,8 +23,8 @@ class WithEmbeddedStore(ClusterHistory):
         await self.store.close()
         self.folder.cleanup()
 
-    def new_life(self) -> ManagerLife:
-        return ManagerLife(self.server, self.store)
+    def new_life(self) -> CrashableManager:
+        return CrashableManager(self.server, self.store)
 
     async def vms(self) -> list[VirtualMachine]:
         return await self.store.virtual_machines()

@@ -13,9 +13,14 @@ from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 from contrail_config.objects import VirtualMachine, VirtualNetwork
 from tests.manager.kubernetes.histories import PODS_NAMED, TURNS, ClusterHistory
 from tests.support.address_auditor import AddressAuditor
-from tests.support.crashable_manager import ManagerLife
+from tests.support.crashable_manager import CrashableManager
 from tests.support.fast_event_loop import FastLoop
-from tests.support.stored_objects import MACHINE_KIND, given_addresses, kept_machines, kept_networks
+from tests.support.stored_objects import (
+    VIRTUAL_MACHINE_KIND,
+    allocated_addresses,
+    stored_networks,
+    stored_virtual_machines,
+)
 
 
 class WithKubernetesStore(ClusterHistory):
@@ -25,7 +30,7 @@ class WithKubernetesStore(ClusterHistory):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rival: ManagerLife | None = None
+        self.rival: CrashableManager | None = None
         self.had_rival = False
 
     def make_runner(self) -> asyncio.Runner:
@@ -37,17 +42,17 @@ class WithKubernetesStore(ClusterHistory):
     async def close(self) -> None:
         await self._stop_rival()
 
-    def new_life(self) -> ManagerLife:
-        return ManagerLife(self.server)
+    def new_life(self) -> CrashableManager:
+        return CrashableManager(self.server)
 
     async def vms(self) -> list[VirtualMachine]:
-        return list(kept_machines(self.server).values())
+        return list(stored_virtual_machines(self.server).values())
 
     async def networks(self) -> list[VirtualNetwork]:
-        return list(kept_networks(self.server).values())
+        return list(stored_networks(self.server).values())
 
     async def address_owners(self) -> set[str]:
-        return set(given_addresses(self.server).values())
+        return set(allocated_addresses(self.server).values())
 
     @rule()
     def a_second_manager_leads_too(self) -> None:
@@ -71,9 +76,9 @@ class WithKubernetesStore(ClusterHistory):
     @rule(name=st.sampled_from(PODS_NAMED))
     def somebody_deletes_a_virtual_machine(self, name: str) -> None:
         """A manager that sees it in time restores it unchanged; otherwise a new one may be created."""
-        vm = next((one for one in kept_machines(self.server).values() if one.pod == name), None)
+        vm = next((one for one in stored_virtual_machines(self.server).values() if one.pod == name), None)
         if vm is not None:
-            self.server.remove(MACHINE_KIND, name, namespace="blue")
+            self.server.remove(VIRTUAL_MACHINE_KIND, name, namespace="blue")
             self.assigned.pop(vm.uuid, None)
             self.auditor.forget(vm)
 

@@ -12,7 +12,12 @@ from tests.manager.kubernetes.conftest import Managed
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import eventually
-from tests.support.stored_objects import MACHINE_KIND, given_addresses, kept_machines, machine_history
+from tests.support.stored_objects import (
+    VIRTUAL_MACHINE_KIND,
+    allocated_addresses,
+    stored_virtual_machines,
+    virtual_machine_history,
+)
 
 HASH = "0123456789abcdef0123456789abcdef"
 ANNOTATIONS = {"kubernetes.io/config.hash": HASH, "kubernetes.io/config.mirror": HASH}
@@ -28,13 +33,13 @@ def add_mirror(objects: ClusterObjects) -> str:
 async def served(objects: ClusterObjects, server: FakeApiServer) -> VirtualMachine:
     """The static pod's virtual machine, once its mirror has a status."""
     await eventually(lambda: objects.status(NAME) is not None)
-    return kept_machines(server)[UUID]
+    return stored_virtual_machines(server)[UUID]
 
 
 async def wait_until_processed(objects: ClusterObjects, server: FakeApiServer, name: str) -> None:
     """Returns when the manager has processed all earlier changes."""
     uid = objects.add_pod(name)
-    await eventually(lambda: uid in kept_machines(server))
+    await eventually(lambda: uid in stored_virtual_machines(server))
 
 
 async def test_a_static_pod_keeps_its_list_when_its_mirror_is_recreated(
@@ -47,10 +52,10 @@ async def test_a_static_pod_keeps_its_list_when_its_mirror_is_recreated(
         for number in range(3):
             objects.remove_pod(NAME)
             await wait_until_processed(objects, server, f"other-{number}")
-            assert kept_machines(server)[UUID] == vm
+            assert stored_virtual_machines(server)[UUID] == vm
             uids.add(add_mirror(objects))
             assert await served(objects, server) == vm
-        assert machine_history(server, UUID) == [vm]
+        assert virtual_machine_history(server, UUID) == [vm]
         assert len(uids) == 4
 
 
@@ -62,7 +67,7 @@ async def test_a_static_pod_is_identified_by_its_hash(
         uid = add_mirror(objects)
         vm = await served(objects, server)
         assert vm.config_hash == HASH
-        assert uid not in kept_machines(server)
+        assert uid not in stored_virtual_machines(server)
 
 
 async def test_the_virtual_machine_is_not_owned_by_the_mirror(
@@ -72,7 +77,7 @@ async def test_the_virtual_machine_is_not_owned_by_the_mirror(
         objects.add_nad("net-a")
         add_mirror(objects)
         await served(objects, server)
-        (item,) = server.storage.objects(MACHINE_KIND).values()
+        (item,) = server.storage.objects(VIRTUAL_MACHINE_KIND).values()
         assert "ownerReferences" not in item["metadata"]
 
 
@@ -86,10 +91,10 @@ async def test_the_next_manager_waits_for_the_mirror_too(
         objects.remove_pod(NAME)
     async with managed():
         await wait_until_processed(objects, server, "other-1")
-        assert kept_machines(server)[UUID] == vm
+        assert stored_virtual_machines(server)[UUID] == vm
         add_mirror(objects)
         assert await served(objects, server) == vm
-        assert machine_history(server, UUID) == [vm]
+        assert virtual_machine_history(server, UUID) == [vm]
 
 
 async def test_only_a_report_that_began_after_the_deletion_releases_the_pod(
@@ -114,8 +119,8 @@ async def test_only_a_report_that_began_after_the_deletion_releases_the_pod(
             objects.remove_pod(name)
         await wait_until_processed(objects, server, "later")
         await node.write(report(UUID, other))
-        await eventually(lambda: other not in kept_machines(server))
-        assert kept_machines(server)[UUID] == vm
+        await eventually(lambda: other not in stored_virtual_machines(server))
+        assert stored_virtual_machines(server)[UUID] == vm
 
 
 def report(*vms: str) -> NodeReport:
@@ -133,4 +138,4 @@ async def test_a_pod_whose_manifest_was_removed_is_released_after_the_timeout(
         add_mirror(objects)
         await served(objects, server)
         objects.remove_pod(NAME)
-        await eventually(lambda: not kept_machines(server) and not given_addresses(server))
+        await eventually(lambda: not stored_virtual_machines(server) and not allocated_addresses(server))

@@ -19,7 +19,7 @@ from tests.support.cluster_objects import STATUS_KEY, ClusterObjects
 from tests.support.fake_apiserver.kinds import PODS, Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import eventually
-from tests.support.virtual_machines import make_machine
+from tests.support.virtual_machines import make_virtual_machine
 
 
 @pytest.fixture
@@ -177,4 +177,4 @@ async def test_a_rejected_write_is_logged_and_not_retried(
 
 
 def make_vm(uid: str, *, pod: str = "web-0") -> VirtualMachine:
-    return msgspec.structs.replace(make_machine(pod, uid=uid), namespace="blue")
+    return msgspec.structs.replace(make_virtual_machine(pod, uid=uid), namespace="blue")

@@ -12,7 +12,7 @@ _CHANGES = ("update", "patch", "delete")
 
 
 @dataclass
-class Refusal:
+class Rejection:
     """A failure that is answered to the next requests that it is about, so often."""
 
     failure: StatusError
@@ -66,7 +66,7 @@ class Faults:
     nonsense: bytes | None = None
     """What is answered to lists and watches."""
 
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[Rejection] = field(default_factory=list)
     refused: int = 0
 
     def refuse(
@@ -81,7 +81,7 @@ class Faults:
         """Answers with an error; `verb` as in authorization rules (get, list, watch, create, update, patch, delete)."""
         reason = {410: "Expired", 429: "TooManyRequests", 500: "InternalError"}.get(code, "")
         failure = StatusError(code, reason, message, retry_after=retry_after)
-        self.refusals.append(Refusal(failure, verb, times))
+        self.refusals.append(Rejection(failure, verb, times))
 
     async def hold_up(self, verb: str, kind: Kind, name: str) -> None:
         """Returns when a request is to be dealt with; `name` is empty for a new object."""

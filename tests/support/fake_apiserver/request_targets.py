@@ -12,7 +12,7 @@ from tests.support.fake_apiserver.storage import Object
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-class Place(NamedTuple):
+class RequestTarget(NamedTuple):
     """What a path names; `name` is empty for a collection."""
 
     kind: Kind
@@ -21,7 +21,7 @@ class Place(NamedTuple):
     subresource: str
 
 
-def find_place(path: str, definitions: Iterable[Object]) -> Place:
+def find_target(path: str, definitions: Iterable[Object]) -> RequestTarget:
     """The place, if it is of a kind that is built in or established by a definition."""
     match path.split("/")[1:]:
         case ["api", version, *rest]:
@@ -38,11 +38,11 @@ def find_place(path: str, definitions: Iterable[Object]) -> Place:
     for kind in (*BUILT_IN, *custom):
         served = subresource in ("", "status" if kind.has_status else "")
         if served and (kind.group, kind.version, kind.plural) == (group, version, plural):
-            return Place(kind, namespace, name, subresource)
+            return RequestTarget(kind, namespace, name, subresource)
     raise UnknownPathError
 
 
-def find_verb(request: web.Request, place: Place) -> str:
+def find_verb(request: web.Request, place: RequestTarget) -> str:
     """The verb as in authorization rules."""
     if request.method == "GET":
         return "get" if place.name else "watch" if request.query.get("watch") == "true" else "list"

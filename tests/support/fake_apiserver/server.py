@@ -13,7 +13,7 @@ from aiohttp import web
 from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.kinds import CRDS, NAMESPACES, Kind, kinds_of
 from tests.support.fake_apiserver.lists import Lists
-from tests.support.fake_apiserver.request_targets import Place, find_place, find_verb
+from tests.support.fake_apiserver.request_targets import RequestTarget, find_target, find_verb
 from tests.support.fake_apiserver.responses import answer
 from tests.support.fake_apiserver.selectors import Matches, selector
 from tests.support.fake_apiserver.status_errors import StatusError, UnknownPathError, bad_request, expired
@@ -110,7 +110,7 @@ class FakeApiServer:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
             self._authenticate(request)
-            place = find_place(request.path.removeprefix(self.below), self.storage.objects(CRDS).values())
+            place = find_target(request.path.removeprefix(self.below), self.storage.objects(CRDS).values())
             verb = find_verb(request, place)
             self.requests.append(f"{verb} {place.kind.plural}")
             if limit := request.query.get("timeout"):
@@ -128,7 +128,7 @@ class FakeApiServer:
         except UnknownPathError:
             return web.Response(status=404, text="404 page not found\n")
 
-    async def _do(self, request: web.Request, verb: str, place: Place) -> Object:
+    async def _do(self, request: web.Request, verb: str, place: RequestTarget) -> Object:
         if verb == "list":
             limit = int(request.query.get("limit", 0))
             token = request.query.get("continue", "")
@@ -139,7 +139,7 @@ class FakeApiServer:
         self.faults.lose_answer(request, place.kind)
         return changed
 
-    def _change(self, verb: str, place: Place, body: Object) -> Object:
+    def _change(self, verb: str, place: RequestTarget, body: Object) -> Object:
         kind, namespace, name, subresource = place
         if verb == "create":
             made = create(self.storage, kind, namespace, body)
@@ -176,7 +176,7 @@ class FakeApiServer:
         if self.faults.tokens is not None and token not in self.faults.tokens:
             raise StatusError(401, "Unauthorized", "Unauthorized")
 
-    async def _watch(self, request: web.Request, place: Place) -> web.StreamResponse:
+    async def _watch(self, request: web.Request, place: RequestTarget) -> web.StreamResponse:
         asked = self._watch_request(request, place)
         self.watch_lengths.append(asked.seconds)
         too_old = asked.since < self.storage.floor
@@ -194,7 +194,7 @@ class FakeApiServer:
             self.watches.discard(watch)
         return response
 
-    def _watch_request(self, request: web.Request, place: Place) -> WatchRequest:
+    def _watch_request(self, request: web.Request, place: RequestTarget) -> WatchRequest:
         since = request.query.get("resourceVersion", "")
         if not since.isdigit():
             raise StatusError(500, "", f"resourceVersion: Invalid value: {since!r}: a watch here begins at one")

@@ -14,7 +14,7 @@ from contrail_config.kube.reflector import Reflector
 from tests.contrail_config.kube.configuration.conftest import WriteKubeconfig, ask_by
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.recorded_reflector import QUICK, eventually, follow
+from tests.support.recorded_reflector import QUICK, eventually, record_reflector
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ async def test_a_reflector_survives_the_rotation_of_its_token(
     file = write_kubeconfig(server.url, user={"tokenFile": str(token_file)})
     async with (
         connect(await load_client_config(kubeconfig=file)) as client,
-        follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed,
+        record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed,
     ):
         await followed.until_listed()
         server.faults.tokens = {"new"}

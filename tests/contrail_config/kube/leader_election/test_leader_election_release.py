@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from tests.contrail_config.kube.leader_election.candidates import DEADLINE, Setup, with_setup, within
-from tests.support.fake_apiserver.request_targets import Place
+from tests.support.fake_apiserver.request_targets import RequestTarget
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
 from tests.support.fast_event_loop import run_fast
@@ -22,7 +22,7 @@ class Slow(FakeApiServer):
         super().__init__()
         self.done = False
 
-    async def _do(self, request: web.Request, verb: str, place: Place) -> Object:
+    async def _do(self, request: web.Request, verb: str, place: RequestTarget) -> Object:
         done = await super()._do(request, verb, place)
         if verb != "get" and not self.done:
             self.done = True

@@ -10,8 +10,8 @@ from contrail_config.kube.object_cache import ObjectCache
 from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kube.watch import WatchEvent, WatchType
 from tests.support.config_maps import ConfigMap, LabelledMetadata
-from tests.support.hypothesis_settings import PATIENT
-from tests.support.recorded_reflector import Replay
+from tests.support.hypothesis_settings import NO_DEADLINE
+from tests.support.recorded_reflector import RecordedChanges
 
 Event = WatchEvent[ConfigMap]
 
@@ -33,12 +33,12 @@ def lives(draw: st.DrawFn) -> list[Event]:
     return events[: -1 if draw(st.booleans()) else None]
 
 
-@PATIENT
+@NO_DEADLINE
 @given(lives(), st.data())
 def test_the_newest_state_wins(life: list[Event], data: st.DataObject) -> None:
     told = data.draw(st.permutations(life + data.draw(st.lists(st.sampled_from(life)))))
     view: ObjectCache[ConfigMap] = ObjectCache()
-    replayed = Replay()
+    replayed = RecordedChanges()
     for each in told:
         for change in view.apply_event(each):
             replayed.take(change)

@@ -11,7 +11,7 @@ from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.fast_event_loop import run_fast
-from tests.support.recorded_reflector import eventually, follow
+from tests.support.recorded_reflector import eventually, record_reflector
 
 FIRST = 0.01
 TIMINGS = ReflectorTimings(first_pause=FIRST)
@@ -40,7 +40,7 @@ async def test_a_watch_with_an_event_resets_the_backoff(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, caplog: Log
 ) -> None:
     server.faults.refuse(500, verb="list", times=3)
-    async with follow(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed:
         await followed.until_listed()
         for names in ("a", "ab", "abc"):
             await config_maps.create(names[-1])
@@ -55,7 +55,7 @@ def test_a_long_watch_without_an_event_resets_the_backoff(caplog: Log) -> None:
         async with (
             serve_fake_apiserver() as server,
             connect(ClientConfig(server.url)) as client,
-            follow(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed,
+            record_reflector(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed,
         ):
             await followed.until_listed()
             for seconds in (LONG + 1, LONG + 1, LONG - 1):
@@ -69,7 +69,7 @@ def test_a_long_watch_without_an_event_resets_the_backoff(caplog: Log) -> None:
 
 async def test_a_list_does_not_reset_the_backoff(client: KubeClient, server: FakeApiServer, caplog: Log) -> None:
     server.faults.refuse(400, verb="watch", times=5)
-    async with follow(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed:
         await followed.until_listed(6)
         await eventually(lambda: server.watches)
     assert_paused(caplog, range(5))

@@ -6,7 +6,7 @@ from contrail_config.kube.reflector import Reflector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.recorded_reflector import QUICK, follow
+from tests.support.recorded_reflector import QUICK, record_reflector
 
 
 async def read_one_by_one(reflector: Reflector[ConfigMap], count: int) -> list[Change[ConfigMap]]:
@@ -21,7 +21,7 @@ async def read_one_by_one(reflector: Reflector[ConfigMap], count: int) -> list[C
 async def followed_reflector(client: KubeClient) -> Reflector[ConfigMap]:
     """Returns a reflector whose consumer left after the first list."""
     reflector = Reflector(client, CONFIG_MAPS, timings=QUICK)
-    async with follow(reflector) as followed:
+    async with record_reflector(reflector) as followed:
         await followed.until_listed()
     return reflector
 

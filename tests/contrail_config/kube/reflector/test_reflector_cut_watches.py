@@ -7,7 +7,7 @@ from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.recorded_reflector import Followed, eventually, follow
+from tests.support.recorded_reflector import RecordedReflector, eventually, record_reflector
 
 AT_ONCE = ReflectorTimings(first_pause=0.0, longest_pause=0.0, short_watch=0.0)
 TOLD = [("Added", "a"), ("Modified", "a"), ("Deleted", "a")]
@@ -19,7 +19,7 @@ def make_changes(server: FakeApiServer) -> None:
     server.remove(kinds.CONFIG_MAPS, "a")
 
 
-async def tell_by_a_new_watch(server: FakeApiServer, followed: Followed) -> list[tuple[str, str]]:
+async def tell_by_a_new_watch(server: FakeApiServer, followed: RecordedReflector) -> list[tuple[str, str]]:
     """Makes changes for the next watch, and returns the changes yielded until that or a later watch ends."""
     followed.told.clear()
     server.cut_watches()
@@ -31,7 +31,7 @@ async def tell_by_a_new_watch(server: FakeApiServer, followed: Followed) -> list
 @pytest.mark.parametrize("cleanly", [False, True])
 async def test_nothing_is_lost_or_repeated(client: KubeClient, server: FakeApiServer, cleanly: bool) -> None:
     server.faults.cut_cleanly = cleanly
-    async with follow(Reflector(client, CONFIG_MAPS, timings=AT_ONCE)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=AT_ONCE)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         assert await tell_by_a_new_watch(server, followed) == TOLD

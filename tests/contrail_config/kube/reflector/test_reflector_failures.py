@@ -10,7 +10,7 @@ from tests.support.custom_kinds import DEFINITIONS, definition_of, new_gadgets
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.status_errors import StatusError
-from tests.support.recorded_reflector import QUICK, eventually, follow
+from tests.support.recorded_reflector import QUICK, eventually, record_reflector
 
 
 @pytest.mark.parametrize("as_status", [False, True])
@@ -20,7 +20,7 @@ async def test_an_expired_resource_version_leads_to_a_new_list(
     server.faults.gone_as_status = as_status
     last = await config_maps.create("a", key="1")
     await config_maps.create("b")
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         await server.stop()
@@ -34,7 +34,7 @@ async def test_an_expired_resource_version_leads_to_a_new_list(
 async def test_410_within_the_stream_leads_to_a_new_list(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         await followed.until(lambda: followed.view)
@@ -50,7 +50,7 @@ async def test_server_errors_do_not_lead_to_a_new_list(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, verb: str, code: int
 ) -> None:
     server.faults.refuse(code, verb=verb, times=3)
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         await followed.until_seen("a")
@@ -63,7 +63,7 @@ async def test_a_rejection_does_not_lead_to_a_new_list(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, code: int
 ) -> None:
     reflector = Reflector(client, CONFIG_MAPS, timings=QUICK)
-    async with follow(reflector) as followed:
+    async with record_reflector(reflector) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         server.faults.refuse(code, verb="watch", times=3)
@@ -77,7 +77,7 @@ async def test_a_rejection_does_not_lead_to_a_new_list(
 async def test_other_errors_within_the_stream_lose_nothing(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         server.fail_watches(StatusError(500, "InternalError", "etcdserver: no leader"))
@@ -89,7 +89,7 @@ async def test_other_errors_within_the_stream_lose_nothing(
 async def test_nothing_is_lost_when_the_server_restarts_under_load(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         for times in range(5):
             await eventually(lambda: server.watches)
@@ -106,7 +106,7 @@ async def test_repeated_events_are_yielded_once(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     server.faults.repeated = True
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         await config_maps.change("a", key="1")
@@ -121,7 +121,7 @@ async def test_reordered_events_do_not_bring_back_deleted_objects(
 ) -> None:
     await config_maps.create("a")
     await config_maps.create("b")
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.cut_watches()
         server.faults.swapped = True
@@ -141,7 +141,7 @@ async def test_bodies_in_small_chunks_are_joined(
 ) -> None:
     server.faults.piece = 7
     await config_maps.create("a", key="listed")
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         changed = await config_maps.change("a", key="watched")
         await followed.until(lambda: followed.view["default", "a"] == changed)
@@ -151,7 +151,7 @@ async def test_an_annotation_of_two_megabytes_is_yielded(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     await config_maps.create("a")
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "a", data={"key": "x" * 2_000_000})
         await followed.until(lambda: len(followed.view["default", "a"].data.get("key", "")) == 2_000_000)
@@ -162,7 +162,7 @@ async def test_an_emptied_etcd_is_noticed(client: KubeClient, server: FakeApiSer
     """A watch from a version that the server has not reached yet sends no events."""
     for name in "abc":
         await config_maps.create(name)
-    async with follow(
+    async with record_reflector(
         Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(first_pause=0.002, silence=0.2))
     ) as followed:
         await followed.until_listed()
@@ -180,7 +180,7 @@ async def test_an_emptied_etcd_is_noticed(client: KubeClient, server: FakeApiSer
 async def test_a_kind_that_is_deleted_and_recreated_is_followed(client: KubeClient, server: FakeApiServer) -> None:
     gadgets = new_gadgets()
     reflector = Reflector(client, gadgets, timings=QUICK)
-    async with follow(reflector) as followed:
+    async with record_reflector(reflector) as followed:
         await eventually(lambda: "404" in (reflector.problem or ""))
         name = (await client.create(DEFINITIONS, definition_of(gadgets))).metadata.name
         await followed.until_listed()
@@ -200,7 +200,7 @@ async def test_a_kind_deleted_between_watches_keeps_its_objects_until_it_is_list
     gadgets = new_gadgets()
     name = (await client.create(DEFINITIONS, definition_of(gadgets))).metadata.name
     reflector = Reflector(client, gadgets, timings=QUICK)
-    async with follow(reflector) as followed:
+    async with record_reflector(reflector) as followed:
         await followed.until_listed()
         await client.create(gadgets, {"metadata": {"name": "a"}})
         await followed.until_seen("a")
@@ -232,7 +232,7 @@ async def test_an_undecodable_response_is_requested_again(
     await config_maps.create("a")
     server.faults.nonsense = nonsense
     reflector = Reflector(client, CONFIG_MAPS, timings=QUICK)
-    async with follow(reflector) as followed:
+    async with record_reflector(reflector) as followed:
         await eventually(lambda: "cannot be decoded" in (reflector.problem or ""))
         server.faults.nonsense = None
         await followed.until_seen("a")

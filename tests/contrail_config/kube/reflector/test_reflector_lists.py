@@ -11,12 +11,12 @@ from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.recorded_reflector import QUICK, eventually, follow
+from tests.support.recorded_reflector import QUICK, eventually, record_reflector
 
 
 async def test_all_objects_are_yielded_and_then_listed(client: KubeClient, config_maps: ConfigMaps) -> None:
     created = [await config_maps.create(name) for name in "ab"]
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         assert followed.names() == [("Added", "a"), ("Added", "b"), ("Listed", "")]
         assert followed.told[-1] == Listed(complete=True)
@@ -24,7 +24,7 @@ async def test_all_objects_are_yielded_and_then_listed(client: KubeClient, confi
 
 
 async def test_an_empty_list_is_yielded_as_listed(client: KubeClient) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         assert followed.told == [Listed(complete=True)]
 
@@ -32,7 +32,7 @@ async def test_an_empty_list_is_yielded_as_listed(client: KubeClient) -> None:
 async def test_a_problem_is_shown_until_it_is_listed(client: KubeClient) -> None:
     reflector = Reflector(client, CONFIG_MAPS, timings=QUICK)
     assert reflector.problem == "configmaps: not listed yet"
-    async with follow(reflector) as followed:
+    async with record_reflector(reflector) as followed:
         await followed.until_listed()
         assert reflector.problem is None
 
@@ -40,7 +40,7 @@ async def test_a_problem_is_shown_until_it_is_listed(client: KubeClient) -> None
 async def test_a_list_is_read_in_pages_of_500(client: KubeClient, server: FakeApiServer) -> None:
     for number in range(1001):
         server.put(kinds.CONFIG_MAPS, f"c{number}")
-    async with follow(Reflector(client, CONFIG_MAPS)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS)) as followed:
         await followed.until_listed()
         assert len(followed.view) == 1001
         assert server.requests.count("list configmaps") == 3
@@ -50,7 +50,7 @@ async def test_only_selected_objects_are_yielded(client: KubeClient, config_maps
     await config_maps.create("unseen")
     await config_maps.create("seen", labels={"seen": "yes"})
     reflector = Reflector(client, CONFIG_MAPS, Selector("default", labels="seen=yes"), timings=QUICK)
-    async with follow(reflector) as followed:
+    async with record_reflector(reflector) as followed:
         await followed.until_listed()
         await config_maps.patch("unseen", {"metadata": {"labels": {"seen": "yes"}}})
         await config_maps.patch("seen", {"metadata": {"labels": None}})
@@ -60,7 +60,7 @@ async def test_only_selected_objects_are_yielded(client: KubeClient, config_maps
 
 async def test_a_single_object_is_followed_by_name(client: KubeClient, config_maps: ConfigMaps) -> None:
     reflector = Reflector(client, CONFIG_MAPS, Selector("default", fields="metadata.name=a"), timings=QUICK)
-    async with follow(reflector) as followed:
+    async with record_reflector(reflector) as followed:
         await followed.until_listed()
         await config_maps.create("b")
         await config_maps.create("a")
@@ -88,7 +88,7 @@ async def test_unchanged_objects_are_not_yielded_again(
 ) -> None:
     for name in "abc":
         await config_maps.create(name)
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         server.put(kinds.CONFIG_MAPS, "b", data={"key": "1"})
@@ -101,7 +101,7 @@ async def test_unchanged_objects_are_not_yielded_again(
 async def test_relist_starts_with_a_list(client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps) -> None:
     await config_maps.create("a")
     reflector = Reflector(client, CONFIG_MAPS, timings=QUICK)
-    async with follow(reflector) as followed:
+    async with record_reflector(reflector) as followed:
         await followed.until_listed()
     reflector.relist()
     async with reflector.changes() as changes:
@@ -118,7 +118,7 @@ async def bytes_for_each_object(client: KubeClient, server: FakeApiServer, *, co
     for number in range(count):
         server.put(kinds.PODS, f"p{number}", spec={"padding": "x" * padding})
     pods = Resource("", "v1", "Pod", "pods", ConfigMap)
-    async with follow(Reflector(client, pods)) as followed:
+    async with record_reflector(Reflector(client, pods)) as followed:
         tracemalloc.start()
         await followed.until_listed()
         followed.told.clear()

@@ -21,7 +21,7 @@ from tests.support.config_maps import CONFIG_MAPS
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.status_errors import StatusError
-from tests.support.recorded_reflector import Followed, eventually, follow
+from tests.support.recorded_reflector import RecordedReflector, eventually, record_reflector
 
 DEADLINE = 20.0
 TIMINGS = ReflectorTimings(first_pause=0.001, longest_pause=0.01, silence=0.1, short_watch=0.0, page_length=3)
@@ -41,7 +41,7 @@ class Server(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.stack = contextlib.AsyncExitStack()
         self.server = FakeApiServer()
-        self.followed: Followed | None = None
+        self.followed: RecordedReflector | None = None
 
     def run(self, awaitable: Awaitable[T]) -> T:
         async def waited() -> T:
@@ -60,7 +60,9 @@ class Server(RuleBasedStateMachine):
     async def _start(self) -> None:
         await self.server.start()
         client = await self.stack.enter_async_context(connect(ClientConfig(self.server.url)))
-        self.followed = await self.stack.enter_async_context(follow(Reflector(client, CONFIG_MAPS, timings=TIMINGS)))
+        self.followed = await self.stack.enter_async_context(
+            record_reflector(Reflector(client, CONFIG_MAPS, timings=TIMINGS))
+        )
 
     @rule(name=st.sampled_from(NAMES), value=st.sampled_from(DECODABLE + UNDECODABLE))
     def put(self, name: str, value: Any) -> None:

@@ -6,12 +6,12 @@ from contrail_config.kube.reflector import Reflector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.recorded_reflector import QUICK, eventually, follow
+from tests.support.recorded_reflector import QUICK, eventually, record_reflector
 
 
 async def test_a_recreation_seen_by_a_watch(client: KubeClient, config_maps: ConfigMaps) -> None:
     await config_maps.create("a")
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.delete("a")
         await config_maps.create("a")
@@ -23,7 +23,7 @@ async def test_a_recreation_seen_by_a_later_list(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     old = await config_maps.create("a", key="old")
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         server.remove(kinds.CONFIG_MAPS, "a")

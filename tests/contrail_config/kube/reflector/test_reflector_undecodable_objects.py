@@ -7,7 +7,7 @@ from contrail_config.kube.reflector import Reflector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.fake_apiserver import kinds
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.recorded_reflector import QUICK, eventually, follow
+from tests.support.recorded_reflector import QUICK, eventually, record_reflector
 
 WRONG = {"key": ["no", "text"]}
 
@@ -17,7 +17,7 @@ async def test_it_is_yielded_with_its_name_and_the_reason(
 ) -> None:
     await config_maps.create("good")
     server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         unreadable, _, listed = followed.told
         assert isinstance(unreadable, UndecodableObject)
@@ -28,7 +28,7 @@ async def test_it_is_yielded_with_its_name_and_the_reason(
 
 async def test_the_list_is_complete_once_it_is_decodable(client: KubeClient, server: FakeApiServer) -> None:
     server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "bad", data={"key": "text"})
         await followed.until_listed(2)
@@ -38,7 +38,7 @@ async def test_the_list_is_complete_once_it_is_decodable(client: KubeClient, ser
 
 async def test_the_list_is_complete_once_it_is_deleted(client: KubeClient, server: FakeApiServer) -> None:
     server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.remove(kinds.CONFIG_MAPS, "bad")
         await followed.until_listed(2)
@@ -49,7 +49,7 @@ async def test_its_last_state_stays_until_it_is_deleted(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     created = await config_maps.create("a", key="good")
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
         await followed.until(lambda: ("UndecodableObject", "a") in followed.names())
@@ -63,7 +63,7 @@ async def test_its_last_state_is_deleted_by_a_list_without_it(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     created = await config_maps.create("a", key="good")
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
         await followed.until(lambda: ("UndecodableObject", "a") in followed.names())
@@ -75,7 +75,7 @@ async def test_its_last_state_is_deleted_by_a_list_without_it(
 
 async def test_it_is_yielded_once(client: KubeClient, server: FakeApiServer) -> None:
     server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         for lists in (1, 2):
             await followed.until_listed(lists)
             await eventually(lambda: server.watches)
@@ -88,7 +88,7 @@ async def test_a_recreated_object_does_not_keep_the_old_state(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     created = await config_maps.create("a")
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         server.remove(kinds.CONFIG_MAPS, "a")

@@ -11,11 +11,11 @@ from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMaps
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.recorded_reflector import QUICK, eventually, follow
+from tests.support.recorded_reflector import QUICK, eventually, record_reflector
 
 
 async def test_changes_are_yielded_as_they_arrive(client: KubeClient, config_maps: ConfigMaps) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         changed = await config_maps.change("a", key="1")
@@ -30,7 +30,7 @@ async def test_changes_are_yielded_as_they_arrive(client: KubeClient, config_map
 async def test_a_watch_that_ends_cleanly_is_resumed_at_once(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(first_pause=60))) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(first_pause=60))) as followed:
         await followed.until_listed()
         for names in ("a", "ab", "abc"):
             await config_maps.create(names[-1])
@@ -43,7 +43,7 @@ async def test_a_watch_that_ends_cleanly_is_resumed_at_once(
 async def test_a_cut_watch_resumes_where_it_stopped(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         await followed.until(lambda: followed.view)
@@ -57,7 +57,7 @@ async def test_bookmarks_advance_the_resource_version(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     server.bookmark_interval = 0.01
-    async with follow(Reflector(client, CONFIG_MAPS, Selector("default"), timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, Selector("default"), timings=QUICK)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
         await client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, namespace="kube-public")
@@ -76,7 +76,7 @@ def has_started(server: FakeApiServer, watches: int) -> bool:
 
 
 async def test_a_watch_requests_a_timeout_of_five_to_ten_minutes(client: KubeClient, server: FakeApiServer) -> None:
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         for times in range(1, 6):
             await eventually(has_started, server, times)
@@ -90,7 +90,7 @@ async def test_a_silent_watch_is_replaced_by_a_new_list(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     server.faults.silent = True
-    async with follow(
+    async with record_reflector(
         Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(first_pause=0.01, silence=0.1))
     ) as followed:
         await followed.until_listed()
@@ -101,7 +101,7 @@ async def test_a_silent_watch_is_replaced_by_a_new_list(
 
 async def test_bookmarks_keep_a_watch_from_being_silent(client: KubeClient, server: FakeApiServer) -> None:
     server.bookmark_interval = 0.05
-    async with follow(Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(silence=0.2))) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(silence=0.2))) as followed:
         await followed.until_listed()
         await asyncio.sleep(0.5)
         assert server.requests.count("watch configmaps") == 1
@@ -124,7 +124,7 @@ async def test_a_watch_that_ends_at_once_backs_off(client: KubeClient, server: F
     server.faults.cut_cleanly = True
     server.faults.cuts = [0] * 100
     reflector = Reflector(client, CONFIG_MAPS, timings=ReflectorTimings(first_pause=0.05, longest_pause=0.1))
-    async with follow(reflector) as followed:
+    async with record_reflector(reflector) as followed:
         await followed.until_listed()
         started = time.monotonic()
         await eventually(lambda: server.requests.count("watch configmaps") == 4)
@@ -136,7 +136,7 @@ async def test_a_watch_that_ends_at_once_backs_off(client: KubeClient, server: F
 @pytest.mark.parametrize("code", [429, 503])
 async def test_retry_after_delays_the_next_watch(client: KubeClient, server: FakeApiServer, code: int) -> None:
     server.faults.refuse(code, verb="list", retry_after=1)
-    async with follow(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
+    async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         started = time.monotonic()
         await followed.until_listed()
         assert 1.0 <= time.monotonic() - started < 3

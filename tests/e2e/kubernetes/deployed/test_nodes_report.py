@@ -24,7 +24,7 @@ def reports(cluster: Cluster) -> dict[str, Object]:
 
 def hold(cluster: Cluster, interface: str) -> float | None:
     """For how many seconds an interface's address is held back, since its end or since that became known."""
-    return address_blocks.hold(cluster.items(f"{GROUP}/addressblocks"), interface)
+    return address_blocks.hold_seconds(cluster.items(f"{GROUP}/addressblocks"), interface)
 
 
 def test_each_agent_says_who_it_is(cluster: Cluster, agents: Agents) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.e2e.kubernetes.deployed.cluster import GROUP, Cluster, Tenant, addresses, until
 from tests.e2e.kubernetes.deployed.runtime import Runtime
-from tests.support.address_blocks import taken
+from tests.support.address_blocks import block_entries
 from tests.support.cluster_processes import AgentProcess
 from tests.support.netns import Netns
 from tests.support.plugin import PodSandbox
@@ -32,7 +32,7 @@ def test_deletion_frees_all(cluster: Cluster, tenant: Tenant, agents: Agents) ->
     tenant.remove_pod("two")
     until(lambda: tenant.machine("two") is None and not tenant.networks(), what="all is freed")
     until(lambda: not agents[0].interfaces(tenant.namespace, "two"), what="the agent has heard of it")
-    owners = {one.owner for one in taken(cluster.items(f"{GROUP}/addressblocks")) if one.held is None}
+    owners = {one.owner for one in block_entries(cluster.items(f"{GROUP}/addressblocks")) if one.held is None}
     assert not owners & {interface["uuid"] for machine in machines for interface in machine["interfaces"]}
 
 

@@ -14,7 +14,7 @@ from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, VIRTUAL_MACHINES, V
 from contrail_config.objects import VirtualMachine
 from manager.kubernetes.wire import PODS, PodObject
 from tests.e2e.kubernetes.users import Users
-from tests.support.address_blocks import taken
+from tests.support.address_blocks import block_entries
 
 NETWORKS_NAMED = {"left": "10.1.0.0/16", "right": "10.2.0.0/16,fd00:2::/64"}
 NODE = "node-1"
@@ -124,7 +124,7 @@ class Crowd:
     async def _given(self) -> dict[tuple[str, str], str]:
         """Owners by network and address."""
         blocks = msgspec.to_builtins(await self._client.list_all(ADDRESS_BLOCKS))
-        return {(one.network, one.address): one.owner for one in taken(blocks) if one.held is None}
+        return {(one.network, one.address): one.owner for one in block_entries(blocks) if one.held is None}
 
     async def _check_that_nothing_changed(self) -> None:
         for machine in (await self.machines()).values():
