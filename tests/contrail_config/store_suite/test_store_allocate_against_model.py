@@ -18,10 +18,10 @@ NETWORKS = [make_network("small", "10.1.0.0/29", "fd00:1::/126"), make_network("
 ADDRESSES = [str(a) for network in NETWORKS for s in network.subnets for a in ipaddress.ip_network(s.cidr)]
 
 
-def requests(wishes: st.SearchStrategy[str | None]) -> st.SearchStrategy[list[AddressRequest]]:
+def requests(addresses: st.SearchStrategy[str | None]) -> st.SearchStrategy[list[AddressRequest]]:
     networks = st.sampled_from([network.uuid for network in NETWORKS])
     families = st.sampled_from([4, 6])
-    one = st.builds(AddressRequest, networks, families, st.sampled_from(OWNERS), wishes)
+    one = st.builds(AddressRequest, networks, families, st.sampled_from(OWNERS), addresses)
     return st.lists(one, min_size=1, max_size=4)
 
 
