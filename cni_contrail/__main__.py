@@ -11,6 +11,7 @@ import sys
 
 if __name__ == "__main__":
     gc.disable()
+    # -I leaves the script's directory out of the path.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
     if os.environ.get("CNI_COMMAND") == "CHECK":

@@ -48,6 +48,7 @@ def read_node_file(environment: Mapping[str, str], check: Check) -> Mapping[str,
         return {}
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
+    # Taken before the file is read: a change in between is detected at the next call.
     fingerprint = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     cached = _cache.get(path)
     if cached is None or cached.fingerprint != fingerprint:

@@ -72,6 +72,7 @@ def respond(
             return CommandOutput(0, version_document())
         log = log.bind(container=call.container_id, ifname=call.ifname)
         config = read_config(read_input())
+        # An error is reported in the version of the configuration, if that is supported.
         if config.version in SUPPORTED:
             version = config.version
         _check_command(call.command, config.version)
@@ -160,6 +161,7 @@ def _occupy_closed_descriptors() -> None:
 def _read_standard_input() -> bytes:
     data = b""
     try:
+        # Reads past the limit once, to detect longer input without reading all of it.
         while len(data) <= LARGEST_CONFIG and (more := os.read(_STANDARD_INPUT, _READ_SIZE)):
             data += more
     except OSError as error:

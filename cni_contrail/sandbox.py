@@ -27,5 +27,6 @@ class Sandbox(NamedTuple):
         if self.failure:
             raise cannot_be_opened(self.path, OSError(self.failure, os.strerror(self.failure)))
         if self.descriptor is not None:
+            # A duplicate: the connection owns the original, the command closes this one.
             return checked_netns(os.dup(self.descriptor), self.path)
         return open_netns(self.path)

@@ -167,6 +167,7 @@ def _nad(value: object) -> str:
 
 def _whole(lowest: int, highest: int) -> Callable[[object], int]:
     def read(value: object) -> int:
+        # `bool` is a subclass of `int`.
         if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
             raise ValueError(f"a whole number from {lowest} to {highest}")
         return value
@@ -213,9 +214,9 @@ _READERS: Mapping[str, Callable[[object], Any]] = {
     "config-dir": _path,
     "state-dir": _path,
     "sysctl-dir": _path,
-    "vif-type": _choice("veth", "macvlan"),
+    "vif-type": _choice("veth", "macvlan"),  # macvlan is valid in upstream's files, and rejected by ADD
     "parent-interface": _text,
-    "mtu": _whole(68, 65535),
+    "mtu": _whole(68, 65535),  # 68 is the minimum of IPv4
     "log-file": _path_or_empty,
     "log-level": _log_level,
     "meta-plugin": _text,

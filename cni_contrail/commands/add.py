@@ -4,8 +4,8 @@ The record is complete before the first link is created, and is marked as finish
 back by it; if the process is killed, the next ADD or DEL of the container does that.
 
 If the agent has the pod's list at once, the whole ADD runs under the container's lock. Otherwise the record is written
-without interfaces, and no lock is held while the agent is polled: a DEL that comes meanwhile removes the record, and
-the ADD fails. A result that the runtime does not accept is a failure too.
+without interfaces, and no lock is held while the agent is polled: a DEL that comes in between removes the record,
+and the ADD fails. A result that the runtime does not accept is a failure too.
 
 What the runtime need not wait for follows the result: announcing the addresses, sweeping orphaned attachments, and
 sending pending notifications.
@@ -45,9 +45,11 @@ def add(request: Request) -> str:
         ) as asked,
     ):
         with undo_on_error(request) as attempt:
+            # Delivery is part of it: a result that the runtime does not accept rolls the ADD back.
             result = _attach(request, netns, attempt, asked, budget)
             node.context.deliver(result)
         _announce(request, netns, attempt)
+    # In the daemon the runtime has its result by now, and does not wait for the rest.
     sweep(node, request.call.container_id)
     node.pending.send_batch(node.agent)
     return result
@@ -61,6 +63,7 @@ def _attach(request: Request, netns: int, attempt: Attempt, asked: InterfaceList
             served = asked.result_now()
         if served is not None:
             return _attach_served(request, netns, served, started, budget)
+        # Written before the lock is released: a DEL that comes now finds the record and removes it.
         node.attachments.write(started.record)
     with node.phase("list"):
         served = asked.wait()

@@ -57,6 +57,7 @@ def build_result(request: Request, primary: ServedInterface, record: Record) -> 
     reject_unmet_requests(primary, request.config, request.call)
     plan = record.interfaces[0].plan
     addresses = primary.addresses or ()
+    # Without duplicates, in order: subnets may share a name server.
     servers = list(dict.fromkeys(each.dns for each in addresses if each.dns))
     defaults = [ResultRoute(DEFAULT_DESTINATION[family_of(each.gateway)], each.gateway) for each in plan.defaults]
     attached = AttachmentResult(
@@ -127,6 +128,7 @@ def _routes_to_replace(netns: int, plans: Sequence[InterfacePlan]) -> tuple[Repl
     asked = {_KERNEL_FAMILY[family_of(default.gateway)] for plan in plans for default in plan.defaults if default.asked}
     if not asked:
         return ()
+    # Our own links have no routes yet, so all routes found belong to other plugins.
     try:
         return tuple(each for each in read_default_routes(netns) if each.family in asked)
     except LinkError as error:

@@ -29,6 +29,7 @@ def check(request: Request) -> None:
         raise PluginError(Code.INVALID_CONFIG, "prevResult: missing, CHECK requires it")
     with open_sandbox(request) as netns:
         record = _record(request)
+        # `prevResult` contains the first interface only, so only that one is adjusted to it.
         first, *others = [each.plan for each in record.interfaces]
         differences = [each for plan in (_expected(first, previous), *others) for each in _check_interface(netns, plan)]
     if differences:
@@ -41,6 +42,7 @@ def _record(request: Request) -> Record:
     if attachments.has_container(call.container_id):
         with request.locked():
             record = attachments.read(call.container_id, call.ifname)
+    # Code 3 tells the runtime that no cleanup is needed; what the upstream plugin left needs a DEL.
     elif not request.port_files.of_container(call.container_id):
         raise PluginError(Code.UNKNOWN_CONTAINER, f"container {call.container_id}: not found")
     if record is None or not record.finished:

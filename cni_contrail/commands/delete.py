@@ -50,6 +50,7 @@ def _read_record(request: Request) -> Record | None:
     try:
         return attachments.read(call.container_id, call.ifname)
     except DamagedRecordError as error:
+        # A damaged record must not block DEL: it is kept aside, and the links are found by their aliases.
         attachments.quarantine(error, call.container_id, call.ifname)
         return None
 

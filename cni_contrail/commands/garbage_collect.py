@@ -23,6 +23,7 @@ from cni_contrail.state.files import file_name
 
 def collect(config: NetworkConfig, node: Node) -> None:
     """Runs GC; tries every attachment, then raises one `PluginError` with all failures."""
+    # Containers are compared by directory name: long IDs are hashed there.
     valid = {(file_name(container), ifname) for container, ifname in valid_attachments(config)}
     failures = []
     for container, ifname in _all_attachments(node):
@@ -45,6 +46,7 @@ def _all_attachments(node: Node) -> Iterator[tuple[str, str]]:
 
 def _collect_attachment(node: Node, network: str, container: str, ifname: str) -> None:
     try:
+        # No waiting: a container whose lock is held is in use.
         with node.attachments.lock(container, timeout=0):
             record = node.attachments.read(container, ifname)
             if record is None or (record.network, record.host_netns) != (network, own_netns_identity()):

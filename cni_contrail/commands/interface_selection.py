@@ -29,6 +29,7 @@ def select_interfaces(request: Request, served: ServedList, previous_uuid: str) 
     if request.is_thick:
         names = sandbox_names(served.interfaces, ifname)
         return SelectedInterfaces(served.interfaces, tuple(names), primary_is_ours=True)
+    # An interface that another attachment of the container holds is not selected again.
     others = [
         each for each in request.node.attachments.of_container(request.call.container_id) if each.ifname != ifname
     ]

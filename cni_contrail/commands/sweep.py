@@ -27,6 +27,7 @@ _CONTAINERS_PER_CALL = 4  # a quarter of a millisecond
 def sweep(node: Node, container: str) -> None:
     """Detaches orphans of the next containers after this one, and queues the notifications; never fails."""
     names = _containers(node)
+    # Names are sorted; the list continues at its start.
     following = [name for name in names if name > container] + [name for name in names if name < container]
     for name in following[:_CONTAINERS_PER_CALL]:
         _try_container(node, name)

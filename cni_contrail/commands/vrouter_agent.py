@@ -33,6 +33,7 @@ def _plug_ports(request: Request, record: Record, selected: SelectedInterfaces, 
     # A notification of an earlier DEL that is still pending would unplug the new ports.
     request.node.pending.discard(record.container_id)
     for port in ports(record, selected.interfaces):
+        # The file comes first: if the agent restarts after the request, it must find the port.
         request.port_files.write(port)
         with plugging(request.node.agent, port, budget) as plugged:
             plugged()

@@ -40,7 +40,7 @@ class Cancellation(Interruption):
 
     def cancel(self, reason: str) -> None:
         """Makes the ADD fail with code 11 at its next wait."""
-        # The reason is set first: whoever opens the event after this line sees it.
+        # The reason is set first: an event that is opened after this line is signalled there.
         self._reason = reason
         if self._event != _NOT_OPEN:
             os.eventfd_write(self._event, 1)

@@ -50,6 +50,7 @@ class Maintenance:
 
     def resend(self, pause: float) -> float:
         """Sends pending notifications; returns the seconds until the next try, doubled from `pause` on failure."""
+        # Asked for at each run: the node-wide file may have changed.
         pending = self._node().pending
         before = pending.count()
         pending.send_all(self._node().agent)

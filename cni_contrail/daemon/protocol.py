@@ -120,6 +120,7 @@ class ShimConnection:
         self._send(_RESPONSE.pack(1, len(output)) + output)
         deadline = Deadline(_RECEIPT_TIMEOUT)
         with contextlib.suppress(OSError):
+            # Until the shim closes the connection, or the time is over.
             while True:
                 deadline.wait_readable(self.fileno())
                 if not self._connection.recv(LARGEST_ENVIRONMENT):
@@ -152,6 +153,7 @@ class ShimConnection:
         self._unread, descriptors, _, _ = deadline.read_when_readable(self.fileno(), self._receive_with_descriptor)
         if not self._unread:
             raise NoRequestError("connection closed before a request")
+        # Further ones do not fit into the control buffer: the kernel closes them.
         if descriptors:
             self.descriptor = descriptors[0]
         opening = self._read(_OPENING.size, deadline)

@@ -80,6 +80,7 @@ class ResultCache:
             return []
         except OSError as error:
             raise ResultError(f"{self._directory}: cannot be read: {error.strerror}") from error
+        # Temporary files of `_replace` start with a dot.
         paths = (os.path.join(self._directory, name) for name in names if not name.startswith("."))
         return [cached for path in paths if (cached := _attachment_if_readable(path))]
 
@@ -105,13 +106,14 @@ def _document(network: NetworkList, attachment: Attachment, result: Result) -> d
         "capabilityArgs": dict(attachment.capability_args),
         "result": result,
     }
+    # As in libcni, optional fields are omitted if empty.
     return {key: value for key, value in document.items() if value}
 
 
 def _load(path: str) -> dict[str, Any] | None:
     try:
         with open(path, "rb") as file:
-            return {**json.load(file)}
+            return {**json.load(file)}  # raises TypeError for JSON that is not an object
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -129,6 +129,7 @@ def _runtime_config(plugin: PluginConfiguration, attachment: Attachment) -> dict
 def _args(plugin: PluginConfiguration, attachment: Attachment) -> dict[str, Any]:
     """Adds the generic arguments to `args`; keys that the configuration has there, such as `cni`, take precedence."""
     configured = plugin.document.get("args")
+    # `args` of another type belongs to the plugin and is passed unchanged.
     if not attachment.args or not isinstance(configured, dict | None):
         return {}
     return {"args": {**dict(attachment.args), **(configured or {})}}

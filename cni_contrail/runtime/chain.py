@@ -51,6 +51,7 @@ class Runtime:
         Raises CniRuntimeError at the first plugin that fails; what the others created stays until `delete`.
         """
         _require_netns(attachment, "ADD")
+        # Before 0.3.0 no plugin gets a previous result; in all versions the last result counts.
         chained = versions.at_least(network.version, versions.CHAINS_SINCE)
         deadline = self._deadline()
         result: dict[str, Any] = {}

@@ -70,6 +70,7 @@ def parse_single(source: bytes, *, origin: str) -> NetworkList:
     if "plugins" in document.content:
         document.reject("plugins", "a list of plugins belongs in a .conflist file")
     stated = {key: document.content[key] for key in ("name", "cniVersion") if key in document.content}
+    # Cached and parsed again for CHECK and DEL, so the source must be a list.
     listed = Document({**stated, "plugins": [document.content]}, origin=origin)
     return _network_list(listed, json.dumps(listed.content).encode(), inlined=[_plugin(document)], folder=None)
 
@@ -113,6 +114,7 @@ def _beside(folder: str) -> list[PluginConfiguration]:
 
 def _plugin(document: Document) -> PluginConfiguration:
     kind = document.string("type")
+    # A path would execute a file outside the plugin directories.
     if "/" in kind:
         document.reject("type", f"must be the name of an executable without a path, not {kind!r}")
     capabilities = document.flags("capabilities")
@@ -122,6 +124,7 @@ def _plugin(document: Document) -> PluginConfiguration:
 
 def _name(document: Document) -> str:
     name = document.string("name")
+    # The name becomes part of paths: of cache entries, and of the directory beside the list.
     if not IDENTIFIER.fullmatch(name):
         rule = "must be letters, digits, '_', '.' and '-', the first a letter or a digit"
         document.reject("name", f"{rule}, not {name!r}")

@@ -60,7 +60,7 @@ def execute(path: str, configuration: bytes, environment: Mapping[str, str], *, 
         with interrupts_held():
             process = _start(path, environment, deadline)
         stdout, stderr = process.communicate(configuration, timeout=max(0.0, deadline - time.monotonic()))
-    except BaseException as error:
+    except BaseException as error:  # also KeyboardInterrupt: no plugin may outlive its operation
         if process is not None:
             _kill(process)
         if isinstance(error, subprocess.TimeoutExpired):
@@ -90,6 +90,7 @@ def _spawn(path: str, environment: Mapping[str, str]) -> subprocess.Popen[bytes]
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
+    # `start_new_session` made the plugin the leader of a group, which its children belong to.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):  # in an uninterruptible system call: it dies when that returns

@@ -42,6 +42,7 @@ def _form(version: str) -> int:
 
 def _listed(result: Result) -> dict[str, Any]:
     """Converts `ip4` and `ip6` to lists."""
+    # The family is the last character of the key.
     families = [(key[-1], result[key]) for key in ("ip4", "ip6") if result.get(key)]
     ips = [
         {"version": family, "address": entry["ip"], **_present("gateway", entry.get("gateway"))}
@@ -56,6 +57,7 @@ def _without_families(result: Result) -> dict[str, Any]:
 
 
 def _with_families(result: Result) -> dict[str, Any]:
+    # Derived from the address: plugins omit or mistake the family.
     ips = [{**entry, "version": str(family_of(entry["address"]))} for entry in result.get("ips") or ()]
     interfaces = [_without(entry, *_OF_INTERFACES_SINCE_1_0) for entry in result.get("interfaces") or ()]
     return {**result, **_present("ips", ips), **_present("interfaces", interfaces)}

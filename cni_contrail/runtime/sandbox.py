@@ -21,7 +21,7 @@ _MS_BIND = 0x1000
 _MS_REC = 0x4000
 _MS_SHARED = 0x100000
 _MNT_DETACH = 2
-_OWN_NAMESPACE = "/proc/thread-self/ns/net"
+_OWN_NAMESPACE = "/proc/thread-self/ns/net"  # /proc/self is the main thread, which may be in another namespace
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -31,6 +31,7 @@ def make_sandbox(name: str) -> str:
     path = os.path.join(NETNS_DIR, name)
     try:
         _prepare_directory()
+        # O_EXCL: a mount over an existing namespace would hide it.
         os.close(os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444))
         with ThreadPoolExecutor(max_workers=1) as helper:
             helper.submit(_unshare_and_mount, path).result()
@@ -99,6 +100,7 @@ def _prepare_directory() -> None:
 
 def _detach(path: str) -> None:
     try:
+        # Lazy, since processes may still be in the namespace.
         _call("umount2", path.encode(), _MNT_DETACH)
     except OSError as error:
         if error.errno != errno.EINVAL:  # not a mount
