@@ -119,7 +119,7 @@ def test_a_node_that_fails_to_start_is_shown_with_its_log(demo: Demo, resources:
     status, _, err = finish(demo("--manifests", str(tmp_path / "none")))
     assert status == 1
     assert err.startswith("demo: node: exited with status 2:\n")
-    assert f"folder {tmp_path}/none cannot be read: No such file or directory\n" in err
+    assert f"{tmp_path}/none: cannot read the folder: No such file or directory\n" in err
     assert is_clean(resources)
 
 
