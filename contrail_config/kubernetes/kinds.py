@@ -179,12 +179,9 @@ def node_label(node: str) -> str:
 
 
 def virtual_machine_object(virtual_machine: VirtualMachine) -> VirtualMachineObject:
-    """Returns the object of a virtual machine, owned by its pod, except for a static pod, whose mirror pod may go."""
-    owners = (
-        ()
-        if virtual_machine.has_mirror_pod
-        else (OwnerReference("v1", "Pod", virtual_machine.pod, virtual_machine.uuid),)
-    )
+    """Returns the object of a virtual machine. Its pod owns it, except a mirror pod, which may be deleted before it."""
+    owner = OwnerReference("v1", "Pod", virtual_machine.pod, virtual_machine.uuid)
+    owners = () if virtual_machine.has_mirror_pod else (owner,)
     labels = {UUID_LABEL: virtual_machine.uuid, NODE_LABEL: node_label(virtual_machine.node)}
     metadata = FullMetadata(
         name=virtual_machine.pod, namespace=virtual_machine.namespace, labels=labels, owner_references=owners
@@ -202,6 +199,6 @@ def virtual_network_object(network: VirtualNetwork) -> VirtualNetworkObject:
 
 
 def replacement(found: ObjectT, wanted: ObjectT) -> ObjectT:
-    """Returns the wanted object with the metadata of the existing one, as others have set it."""
+    """Returns the wanted object with the existing metadata, which others may have set, and the wanted labels."""
     labels = {**found.metadata.labels, **wanted.metadata.labels}
     return msgspec.structs.replace(wanted, metadata=msgspec.structs.replace(found.metadata, labels=labels))
