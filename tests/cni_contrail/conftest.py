@@ -93,7 +93,7 @@ def serve_pod(pod: PodSandbox) -> ServePod:
 
     def serve(agent: ScriptedAgent, count: int = 1, change: Callable[[Vmi], Vmi] = lambda vmi: vmi) -> list[Vmi]:
         vmis = [change(vmi) for vmi in make_vmis(count, uid=pod.uid)]
-        agent.serve(pod.machine_name, vmis)
+        agent.serve(pod.vm_name, vmis)
         return vmis
 
     return serve
@@ -105,7 +105,7 @@ def attach(plugin: Plugin, make_netns: Callable[[str], Netns]) -> Attach:
 
     def attach(agent: ScriptedAgent, name: str, *, interfaces: int = 1, **config: Any) -> PodSandbox:
         pod = PodSandbox(make_netns("pod").path, name=name)
-        agent.serve(pod.machine_name, make_vmis(interfaces, uid=pod.uid, subnet=len(agent.machines) + 1))
+        agent.serve(pod.vm_name, make_vmis(interfaces, uid=pod.uid, subnet=len(agent.virtual_machines) + 1))
         plugin.add(pod, **config).succeeded()
         return pod
 

@@ -27,7 +27,7 @@ def test_a_rejected_port_is_rolled_back(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, nothing_is_left: Callable[[], None]
 ) -> None:
     serve_pod(agent, 3)
-    agent.refuse("POST", text="Invalid VN uuid")
+    agent.reject("POST", text="Invalid VN uuid")
     message = plugin.add(pod).failed(101)
     assert "POST /vm" in message
     assert "Invalid VN uuid" in message
@@ -41,7 +41,7 @@ def test_a_lost_response_to_the_ports_is_rolled_back(
 
     def plug_and_drop(seen: ReceivedRequest) -> Reply | None:
         if seen.method == "POST":
-            agent.usual(seen)
+            agent.default_reply(seen)
             return Reply(503, {"error": "{ restarting }"})
         return None
 
@@ -62,7 +62,7 @@ def test_a_kernel_error_for_one_interface_is_rolled_back(
     vmis = serve_pod(agent, 3)
     unreachable = ({"dst": "10.9.0.1/16", "gw": "10.1.0.9"},)  # host bits: the kernel takes no such destination
     vmis[position] = replace(vmis[position], routes=unreachable)
-    agent.serve(pod.machine_name, vmis)
+    agent.serve(pod.vm_name, vmis)
     message = plugin.add(pod).failed(104)
     assert f"eth{position}" in message
     assert "10.9.0.1/16" in message
@@ -124,7 +124,7 @@ def test_an_invalid_interface_in_the_list_creates_nothing(
     vmis = serve_pod(agent, 2)
 
     def answer(seen: ReceivedRequest) -> Reply | None:
-        reply = agent.usual(seen)
+        reply = agent.default_reply(seen)
         reply.document[1].update(change)
         return reply
 
@@ -156,10 +156,10 @@ def test_add_succeeds_after_a_failed_add(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 2)
-    agent.refuse("POST")
+    agent.reject("POST")
     plugin.add(pod).failed(101)
     plugin.delete(pod).succeeded()
-    agent.behave()
+    agent.clear_behaviours()
     plugin.add(pod).succeeded()
     assert sandbox.links() == ["eth0", "eth1"]
     assert agent.owners() == {vmi.uuid: pod.container for vmi in vmis}

@@ -29,7 +29,7 @@ def test_all_interfaces_are_created_in_index_order(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod, count: int
 ) -> None:
     vmis = serve_pod(agent, count)
-    agent.serve(pod.machine_name, vmis[::-1])
+    agent.serve(pod.vm_name, vmis[::-1])
     plugin.add(pod).succeeded()
     assert sandbox.links() == [f"eth{index}" for index in range(count)]
     for index, vmi in enumerate(vmis):
@@ -69,7 +69,7 @@ def test_all_ports_are_plugged_in_one_request(
 ) -> None:
     vmis = serve_pod(agent, 3)
     plugin.add(pod).succeeded()
-    [posted] = agent.asked("POST")
+    [posted] = agent.received("POST")
     for number, (port, vmi, host_name) in enumerate(zip(posted.body, vmis, plugin.node.links(), strict=True)):
         assert port.pop("time")
         assert port == {
@@ -89,7 +89,7 @@ def test_the_list_is_requested_by_name_and_uid(
 ) -> None:
     serve_pod(agent)
     plugin.add(pod).succeeded()
-    [asked] = agent.asked("GET")
+    [asked] = agent.received("GET")
     assert asked.path == "/vm-cfg/k8s__demo__web-0"
     assert asked.query["uid"] == pod.uid
     assert float(asked.query["wait"]) <= 1
@@ -114,8 +114,8 @@ def test_without_a_pod_the_container_id_is_its_name(
         environment = plugin.environment("ADD", pod, CNI_ARGS=arguments)
         plugin.call(environment, json.dumps(plugin.config())).succeeded()
         plugin.delete(pod).succeeded()
-    assert "uid" not in agent.asked("GET")[0].query
-    assert [seen.path.split("__")[-1] for seen in agent.asked("GET")] == [pod.container, "box", pod.container]
+    assert "uid" not in agent.received("GET")[0].query
+    assert [seen.path.split("__")[-1] for seen in agent.received("GET")] == [pod.container, "box", pod.container]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_invalid_characters_in_names_are_rejected(
 ) -> None:
     environment = plugin.environment("ADD", pod, CNI_ARGS=f"{pod.args};{key}={value}")
     assert key in plugin.call(environment, json.dumps(plugin.config())).failed(4)
-    assert agent.seen == []
+    assert agent.requests == []
     environment = {**environment, "CNI_COMMAND": "DEL"}
     plugin.call(environment, json.dumps(plugin.config())).succeeded()
 
@@ -140,7 +140,7 @@ def test_an_argument_without_a_value_is_rejected_except_by_del(
     for command in ("ADD", "CHECK"):
         message = plugin.call(plugin.environment(command, pod, CNI_ARGS=arguments), config).failed(4)
         assert message == f"CNI_ARGS must be K=V;K=V {element.strip()} has no ="
-    assert agent.seen == []
+    assert agent.requests == []
     plugin.add(pod).succeeded()
     done = plugin.call(plugin.environment("DEL", pod, CNI_ARGS=arguments), config).succeeded()
     assert "pod=demo/web-0" in done.stderr
@@ -229,7 +229,7 @@ def test_two_pods_of_one_node_do_not_conflict(
 
     other = PodSandbox(make_netns("pod").path, name="web-1")
     serve_pod(agent, 2)
-    agent.serve(other.machine_name, make_vmis(2, uid=other.uid, subnet=2))
+    agent.serve(other.vm_name, make_vmis(2, uid=other.uid, subnet=2))
     plugin.add(pod).succeeded()
     plugin.add(other).succeeded()
     assert len(set(plugin.node.links())) == 4

@@ -20,7 +20,7 @@ def vmis(agent: ScriptedAgent, pod: PodSandbox, serve_pod: ServePod) -> list[Vmi
     route = {"dst": "10.9.0.0/16", "gw": "10.1.0.9"}
     first, second = serve_pod(agent, 2)
     vmis = [replace(first, routes=(route,)), second]
-    agent.serve(pod.machine_name, vmis)
+    agent.serve(pod.vm_name, vmis)
     return vmis
 
 
@@ -165,7 +165,7 @@ class TestMissing:
 
     def test_a_container_attached_by_the_upstream_plugin(self, plugin: Plugin, pod: PodSandbox) -> None:
         """Not code 3: it must be cleaned up."""
-        file = plugin.config_dir / pod.machine_name / "x"
+        file = plugin.config_dir / pod.vm_name / "x"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps({"vm-id": pod.container}))
         assert "record not found" in plugin.check(pod, previous={}).failed(105)

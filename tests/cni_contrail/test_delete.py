@@ -33,7 +33,7 @@ def test_all_interfaces_are_removed(attached: PodSandbox, agent: ScriptedAgent, 
     assert outcome.stdout == ""
     assert is_clean(plugin, agent)
     assert sandbox.links() == []
-    [told] = agent.asked("DELETE")
+    [told] = agent.received("DELETE")
     assert (told.path, told.query) == (f"/vm/{attached.uid}", {"vm-id": attached.container})
     assert not os.path.exists(plugin.state_dir / attached.container)
 
@@ -46,7 +46,7 @@ def test_a_delegated_interface_is_removed_alone(
         plugin.add(pod, f"net{number}", name=f"net-{number}").succeeded()
     plugin.delete(pod, "net1", name="net-1").succeeded()
     assert sandbox.links() == ["net2"]
-    [told] = agent.asked("DELETE")
+    [told] = agent.received("DELETE")
     assert told.path == f"/vm/{pod.uid}/{vmis[1].uuid}"
     plugin.delete(pod, "net2", name="net-2").succeeded()
     assert is_clean(plugin, agent)
@@ -56,7 +56,7 @@ def test_del_is_idempotent(attached: PodSandbox, agent: ScriptedAgent, plugin: P
     for _ in range(3):
         plugin.delete(attached).succeeded()
     assert is_clean(plugin, agent)
-    assert len(agent.asked("DELETE")) == 1
+    assert len(agent.received("DELETE")) == 1
 
 
 @pytest.mark.parametrize("netns", ["", "/run/netns/not-there", "/etc/hostname"])
@@ -80,7 +80,7 @@ def test_prev_result_is_not_needed(attached: PodSandbox, agent: ScriptedAgent, p
 def test_del_without_an_add_succeeds(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
     plugin.delete(pod).succeeded()
     assert plugin.files() == []
-    assert agent.seen == []
+    assert agent.requests == []
     assert not plugin.state_dir.exists()
 
 
@@ -120,7 +120,7 @@ def test_a_recreated_pod_of_the_same_name_is_not_touched(
     attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
 ) -> None:
     again = PodSandbox(make_netns("pod").path, name=attached.name)
-    agent.serve(again.machine_name, make_vmis(2, uid=again.uid, subnet=7))
+    agent.serve(again.vm_name, make_vmis(2, uid=again.uid, subnet=7))
     plugin.add(again).succeeded()
     plugin.delete(attached).succeeded()
     assert len(plugin.node.links()) == 2
@@ -217,7 +217,7 @@ class TestWhenTheKernelKeepsALink:
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         serve_pod(agent, 2)
-        agent.refuse("POST")
+        agent.reject("POST")
         assert self.respond(plugin, pod, "ADD")["code"] == 101
         assert len(plugin.node.links()) == 2
         assert len(plugin.files()) == 1
@@ -252,7 +252,7 @@ class TestWithoutTheAgent:
         agent.start()
         assert len(agent.ports) == 3
         other = PodSandbox(make_netns("pod").path, name="other")
-        agent.serve(other.machine_name, make_vmis(1, uid=other.uid))
+        agent.serve(other.vm_name, make_vmis(1, uid=other.uid))
         plugin.add(other).succeeded()
         assert set(agent.owners().values()) == {other.container}
         assert not (plugin.state_dir / ".pending").exists()
@@ -269,7 +269,7 @@ class TestWithoutTheAgent:
     def test_a_rejected_notification_is_logged_and_dropped(
         self, attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin
     ) -> None:
-        agent.refuse("DELETE", status=404, text="Unknown Request")
+        agent.reject("DELETE", status=404, text="Unknown Request")
         outcome = plugin.delete(attached).succeeded()
         assert "Unknown Request" in outcome.stderr
         assert plugin.files() == []
@@ -282,7 +282,7 @@ class TestWithoutTheAgent:
         agent.start()
         newer = PodSandbox(make_netns("pod").path, name=attached.name, uid=attached.uid)
         plugin.add(newer).succeeded()
-        assert len(agent.asked("DELETE")) == 1
+        assert len(agent.received("DELETE")) == 1
         assert set(agent.owners().values()) == {newer.container}
 
     def test_attaching_again_discards_the_pending_notification(
@@ -292,7 +292,7 @@ class TestWithoutTheAgent:
         plugin.delete(attached).succeeded()
         agent.start()
         plugin.add(attached).succeeded()
-        assert agent.asked("DELETE") == []
+        assert agent.received("DELETE") == []
         assert len(agent.ports) == 3
         plugin.delete(attached).succeeded()
         assert is_clean(plugin, agent)

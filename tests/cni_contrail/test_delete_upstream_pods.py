@@ -19,14 +19,14 @@ def attach_as_upstream(plugin: Plugin, pod: PodSandbox, sandbox: Netns, ifname: 
         "time": "2026-01-01 00:00:00.0 +0000 UTC",
         "vm-id": pod.container,
         "vm-uuid": pod.uid,
-        "vm-name": pod.machine_name,
+        "vm-name": pod.vm_name,
         "host-ifname": tap,
         "vm-ifname": ifname,
         "vm-namespace": pod.netns,
         "vn-uuid": str(uuid.uuid4()),
         "vmi-uuid": str(uuid.uuid4()),
     }
-    file = plugin.config_dir / pod.machine_name / port["vmi-uuid"]
+    file = plugin.config_dir / pod.vm_name / port["vmi-uuid"]
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(port, indent="\t"))
     return file
@@ -39,8 +39,8 @@ def test_all_interfaces_and_files_of_the_container_are_removed(
         attach_as_upstream(plugin, pod, sandbox, ifname)
     plugin.delete(pod).succeeded()
     assert (plugin.node.links(), sandbox.links(), plugin.files()) == ([], [], [])
-    assert not (plugin.config_dir / pod.machine_name).exists()
-    [told] = vrouter_agent.asked("DELETE")
+    assert not (plugin.config_dir / pod.vm_name).exists()
+    [told] = vrouter_agent.received("DELETE")
     assert told.path == f"/vm/{pod.uid}"
 
 
@@ -53,7 +53,7 @@ def test_files_of_another_container_are_kept(
     plugin.delete(pod).succeeded()
     assert len(plugin.node.links()) == 1
     assert len(plugin.files()) == 1
-    assert vrouter_agent.asked("DELETE") == []
+    assert vrouter_agent.received("DELETE") == []
     plugin.delete(PodSandbox(pod.netns, name=pod.name)).succeeded()
     assert len(plugin.files()) == 1
 
@@ -67,7 +67,7 @@ def test_del_of_a_delegated_network_removes_only_its_interface(
     assert sorted(sandbox.links()) == ["eth0", "oddname"]
     plugin.delete(pod, "eth0", settings={"mode": "delegated"}).succeeded()
     assert (plugin.node.links(), plugin.files()) == ([], [])
-    assert len(vrouter_agent.asked("DELETE")) == 1
+    assert len(vrouter_agent.received("DELETE")) == 1
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '"x"'])
@@ -75,7 +75,7 @@ def test_an_incomplete_port_file_is_kept(
     vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, content: str
 ) -> None:
     attach_as_upstream(plugin, pod, sandbox, "eth0").write_text(content)
-    (plugin.config_dir / pod.machine_name / "folder").mkdir()
+    (plugin.config_dir / pod.vm_name / "folder").mkdir()
     plugin.delete(pod).succeeded()
     assert len(plugin.files()) == 1
 

@@ -76,7 +76,7 @@ class TestValidAttachments:
     ) -> None:
         pods = [PodSandbox(make_netns("pod").path, name=end, container="c" * 150 + end) for end in "ab"]
         for pod in pods:
-            agent.serve(pod.machine_name, make_vmis(1, uid=pod.uid))
+            agent.serve(pod.vm_name, make_vmis(1, uid=pod.uid))
             plugin.add(pod).succeeded()
         plugin.gc(pods[:1]).succeeded()
         assert len(plugin.node.links()) == 1
@@ -87,7 +87,7 @@ class TestValidAttachments:
 class TestKept:
     def test_attachments_of_other_networks(self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
         """Several attachments of one container, each of its own network: GC applies to one network."""
-        agent.serve(pod.machine_name, make_vmis(3, uid=pod.uid))
+        agent.serve(pod.vm_name, make_vmis(3, uid=pod.uid))
         delegated = {"mode": "delegated"}
         plugin.add(pod, settings=delegated).succeeded()
         for number in (1, 2):
@@ -174,7 +174,7 @@ class TestKept:
         """Its files do not name the network, and its taps have no alias: DEL removes them."""
         tap = "tapeth0-" + pod.uid[:6]
         plugin.node.ip("link", "add", tap, "type", "veth", "peer", "name", "other")
-        file = plugin.config_dir / pod.machine_name / "x"
+        file = plugin.config_dir / pod.vm_name / "x"
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps({"vm-id": pod.container, "vm-uuid": pod.uid, "vm-ifname": "eth0"}))
         plugin.gc([]).succeeded()
@@ -231,9 +231,9 @@ class TestWithAVrouterAgent:
         stays = attach(vrouter_agent, "a", interfaces=2)
         goes = attach(vrouter_agent, "b", interfaces=2)
         plugin.gc([stays]).succeeded()
-        assert [seen.path for seen in vrouter_agent.asked("DELETE")] == [f"/vm/{goes.uid}"]
+        assert [seen.path for seen in vrouter_agent.received("DELETE")] == [f"/vm/{goes.uid}"]
         assert set(vrouter_agent.owners().values()) == {stays.container}
-        assert not (plugin.config_dir / goes.machine_name).exists()
+        assert not (plugin.config_dir / goes.vm_name).exists()
         assert len(plugin.node.links()) == 2
 
 
@@ -250,7 +250,7 @@ def test_the_agent_is_notified_of_many_attachments_at_once(
     netns = make_netns("pod")
     pods = [PodSandbox(netns.path, name=f"p{number}") for number in range(20)]
     for number, pod in enumerate(pods):
-        agent.serve(pod.machine_name, make_vmis(1, uid=pod.uid, subnet=number))
+        agent.serve(pod.vm_name, make_vmis(1, uid=pod.uid, subnet=number))
         plugin.add(pod, f"if{number}").succeeded()
     plugin.gc([]).succeeded()
     assert (plugin.node.links(), plugin.files(), agent.ports) == ([], [], {})

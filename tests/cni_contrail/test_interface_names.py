@@ -73,19 +73,19 @@ def test_nothing_is_created_for_duplicate_names(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 3)
-    agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(interface="eth2"), vmis[2]])
+    agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(interface="eth2"), vmis[2]])
     message = plugin.add(pod).failed(103)
     assert vmis[1].uuid in message
     assert vmis[2].uuid in message
     assert (plugin.node.links(), sandbox.links(), plugin.files()) == ([], [], [])
-    assert agent.asked("POST") == []
+    assert agent.received("POST") == []
 
 
 def test_requested_names_are_used_in_the_sandbox(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 3)
-    agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(interface="interface123456"), vmis[2]])
+    agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(interface="interface123456"), vmis[2]])
     result = plugin.add(pod, "primary0").succeeded().document
     assert sandbox.links() == ["primary0", "interface123456", "eth2"]
     assert result["interfaces"][1]["name"] == "primary0"

@@ -46,7 +46,7 @@ def test_a_reachable_agent_is_notified_at_once(
     agent: ScriptedAgent, client: AgentClient, pending: PendingNotifications, state: Path
 ) -> None:
     pending.notify(client, of("c1", "5c1e7a52-0000-4f5e-8a43-0d6f3c1b7e10"), 1)
-    [seen] = agent.seen
+    [seen] = agent.requests
     assert (seen.method, seen.path) == ("DELETE", f"/vm/{MACHINE}/5c1e7a52-0000-4f5e-8a43-0d6f3c1b7e10")
     assert seen.query == {"vm-id": "c1"}
     assert kept(state) == []
@@ -62,7 +62,7 @@ def test_an_unreachable_agent_is_notified_later(
     assert len(kept(state)) == 2
     with ScriptedNodeAgent(agent_socket) as agent:
         pending.send_batch(client)
-        assert [seen.query["vm-id"] for seen in agent.seen] == ["c1", "c2"]
+        assert [seen.query["vm-id"] for seen in agent.requests] == ["c1", "c2"]
     assert not (state / ".pending").exists()
 
 
@@ -73,9 +73,9 @@ def test_one_call_sends_a_limited_number(
         pending.notify(client, of(f"c{number:02}"), 1)
     with ScriptedNodeAgent(agent_socket) as agent:
         pending.send_batch(client)
-        assert len(agent.seen) == 16
+        assert len(agent.requests) == 16
         pending.send_batch(client)
-        assert len(agent.seen) == 20
+        assert len(agent.requests) == 20
     assert kept(state) == []
 
 
@@ -100,7 +100,7 @@ def test_a_rejected_one_does_not_block_the_others(
     with ScriptedNodeAgent(agent_socket) as agent:
         agent.before(lambda seen: Reply(400, {"error": "what?"}) if seen.query["vm-id"] == "c1" else None)
         pending.send_batch(client)
-        assert len(agent.seen) == 3
+        assert len(agent.requests) == 3
     assert kept(state) == []
     assert "what?" in (tmp_path / "log").read_text()
 
@@ -112,7 +112,7 @@ def test_a_malformed_one_is_dropped(
     for number, content in enumerate(("", "{", "[]", '{"container_id": "c1"}')):
         (state / ".pending" / f"{number}.json").write_text(content)
     pending.send_batch(client)
-    assert agent.seen == []
+    assert agent.requests == []
     assert kept(state) == []
 
 
@@ -128,7 +128,7 @@ def test_two_calls_do_not_send_the_same_one(
         pending.send_batch(client)
     finally:
         os.close(held)
-    assert agent.seen == []
+    assert agent.requests == []
     assert len(kept(state)) == 1
 
 

@@ -98,7 +98,7 @@ class TestThick:
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 3)
-        agent.serve(pod.machine_name, [vmis[0], vmis[1], vmis[2].annotated(default_gw="true")])
+        agent.serve(pod.vm_name, [vmis[0], vmis[1], vmis[2].annotated(default_gw="true")])
         result = plugin.add(pod).succeeded().document
         assert gateways(sandbox) == ["10.1.2.1 eth2", "fd00:1:3::1 eth2"]
         assert "routes" not in result
@@ -107,7 +107,7 @@ class TestThick:
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)
-        agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv6")])
+        agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(default_gw="ipv6")])
         result = plugin.add(pod).succeeded().document
         assert gateways(sandbox) == ["10.1.0.1 eth0", "fd00:1:2::1 eth1"]
         assert result["routes"] == [{"dst": "0.0.0.0/0", "gw": "10.1.0.1"}]
@@ -133,7 +133,7 @@ class TestDelegated:
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)
-        agent.serve(pod.machine_name, [only(vmis[0], 4), vmis[1]])
+        agent.serve(pod.vm_name, [only(vmis[0], 4), vmis[1]])
         plugin.add(pod, settings=DELEGATED).succeeded()
         plugin.add(pod, "net1", name="net-1").succeeded()
         assert gateways(sandbox) == ["10.1.0.1 eth0", "fd00:1:2::1 net1"]
@@ -142,7 +142,7 @@ class TestDelegated:
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)
-        agent.serve(pod.machine_name, [only(vmis[0], 4), vmis[1]])
+        agent.serve(pod.vm_name, [only(vmis[0], 4), vmis[1]])
         result = plugin.add(pod, "net1", name="net-1").succeeded().document
         assert gateways(sandbox) == []
         assert "routes" not in result
@@ -153,7 +153,7 @@ class TestDelegated:
         vmis = serve_pod(agent, 2)
         plugin.add(pod, settings=DELEGATED).succeeded()
         before = gateways(sandbox)
-        agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv4")])
+        agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(default_gw="ipv4")])
         result = plugin.add(pod, "net1", name="net-1").succeeded().document
         assert gateways(sandbox) == ["10.1.1.1 net1", "fd00:1:1::1 eth0"]
         assert result["routes"] == [{"dst": "0.0.0.0/0", "gw": "10.1.1.1"}]
@@ -171,7 +171,7 @@ class TestDelegated:
         named: bool,
     ) -> None:
         vmis = serve_pod(agent, 2)
-        agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="true")])
+        agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(default_gw="true")])
         sandbox.ip("link", "add", "eth0", "type", "veth", "peer", "name", "br-end", "netns", plugin.node.name)
         plugin.node.ip("link", "set", "br-end", "up")
         sandbox.ip("link", "set", "eth0", "up")
@@ -187,10 +187,10 @@ class TestDelegated:
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)
-        agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="true")])
+        agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(default_gw="true")])
         plugin.add(pod, settings=DELEGATED).succeeded()
         sandbox.ip("route", "add", "default", "via", "10.1.0.9")
-        agent.refuse("POST")
+        agent.reject("POST")
         plugin.add(pod, "net1", name="net-1").failed(101)
         assert gateways(sandbox) == ["10.1.0.9 eth0"]
 
@@ -199,7 +199,7 @@ class TestDelegated:
     ) -> None:
         vmis = serve_pod(agent, 2)
         plugin.add(pod, settings=DELEGATED).succeeded()
-        agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="true")])
+        agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(default_gw="true")])
         plugin.add(pod, "net1", name="net-1").succeeded()
         for ifname, name in (("eth0", "contrail-k8s-cni"), ("net1", "net-1")):
             plugin.delete(pod, ifname, name=name).succeeded()

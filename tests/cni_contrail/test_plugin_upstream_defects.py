@@ -32,7 +32,7 @@ class Host:
 
     def serve(self, count: int, change: Callable[[Vmi], Vmi] = lambda vmi: vmi) -> list[Vmi]:
         vmis = [change(vmi) for vmi in make_vmis(count, uid=self.pod.uid)]
-        self.agent.serve(self.pod.machine_name, vmis)
+        self.agent.serve(self.pod.vm_name, vmis)
         return vmis
 
     def is_clean(self) -> bool:
@@ -52,7 +52,7 @@ def host(vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox:
 def test_01_ipv6_is_served_alone_and_beside_ipv4(host: Host) -> None:
     """IPv4 only: an interface with IPv6 alone fails, of a dual-stack one IPv6 is dropped."""
     first, second = host.serve(2)
-    host.agent.serve(host.pod.machine_name, [first, replace(second, subnets=IPV6)])
+    host.agent.serve(host.pod.vm_name, [first, replace(second, subnets=IPV6)])
     result = host.plugin.add(host.pod).succeeded().document
     assert [each["address"] for each in result["ips"]] == ["10.1.0.5/24", "fd00:1:1::5/64"]
     assert address_texts(host.sandbox, "eth1") == ["fd00:9::5/64"]
@@ -61,7 +61,7 @@ def test_01_ipv6_is_served_alone_and_beside_ipv4(host: Host) -> None:
 def test_02_any_interface_can_carry_the_default_route(host: Host) -> None:
     """The default route is for `eth0` alone, so that under Multus no secondary interface ever has it."""
     first, second = host.serve(2)
-    host.agent.serve(host.pod.machine_name, [first, second.annotated(default_gw="true")])
+    host.agent.serve(host.pod.vm_name, [first, second.annotated(default_gw="true")])
     host.plugin.add(host.pod, settings=DELEGATED).succeeded()
     host.plugin.add(host.pod, "net1", name="net-1").succeeded()
     assert "default via 10.1.1.1 dev net1" in host.sandbox.ip("route")
@@ -71,7 +71,7 @@ def test_02_any_interface_can_carry_the_default_route(host: Host) -> None:
 def test_03_a_rejected_port_fails_the_add_at_once(host: Host) -> None:
     """Errors of POST are ignored; the ADD fails after the whole timeout with the "404" of another request."""
     host.serve(1)
-    host.agent.refuse("POST", text="Invalid VN uuid")
+    host.agent.reject("POST", text="Invalid VN uuid")
     begin = time.monotonic()
     message = host.plugin.add(host.pod, settings={"poll-timeout": 3, "poll-retries": 20}).failed(101)
     assert time.monotonic() - begin < 5
@@ -81,7 +81,7 @@ def test_03_a_rejected_port_fails_the_add_at_once(host: Host) -> None:
 def test_04_a_failed_add_leaves_nothing(host: Host) -> None:
     """Taps, addresses, state files and ports of a failed ADD are left behind."""
     host.serve(3)
-    host.agent.refuse("GET", "/vm/", status=500)
+    host.agent.reject("GET", "/vm/", status=500)
     host.plugin.add(host.pod).failed(101)
     assert host.is_clean()
 
@@ -89,23 +89,23 @@ def test_04_a_failed_add_leaves_nothing(host: Host) -> None:
 def test_05_an_incomplete_list_is_awaited(host: Host) -> None:
     """An incomplete list uses up all retries within 10 ms."""
     vmis = host.serve(3)
-    host.agent.serve(host.pod.machine_name, vmis[:2])
+    host.agent.serve(host.pod.vm_name, vmis[:2])
     begin = time.monotonic()
     message = host.plugin.add(host.pod, settings={"poll-timeout": 0.1, "poll-retries": 4}).failed(11)
     assert time.monotonic() - begin >= 0.4
     assert "index 2 is missing" in message
-    host.agent.before(lambda seen: host.agent.serve(host.pod.machine_name, vmis) if len(host.agent.seen) > 9 else None)
+    host.agent.before(lambda seen: host.agent.serve(host.pod.vm_name, vmis) if len(host.agent.requests) > 9 else None)
     host.plugin.add(host.pod, settings=LONG_POLL).succeeded()
 
 
 def test_06_an_interface_not_annotated_yet_is_awaited(host: Host) -> None:
     """It is an immediate failure, though annotations are set by a separate request a moment later."""
     vmis = host.serve(2)
-    host.agent.serve(host.pod.machine_name, [replace(vmi, annotations={}) for vmi in vmis])
+    host.agent.serve(host.pod.vm_name, [replace(vmi, annotations={}) for vmi in vmis])
 
     def annotate(seen: ReceivedRequest) -> None:
-        if len(host.agent.seen) == 3:
-            host.agent.serve(host.pod.machine_name, vmis)
+        if len(host.agent.requests) == 3:
+            host.agent.serve(host.pod.vm_name, vmis)
 
     host.agent.before(annotate)
     host.plugin.add(host.pod, settings=LONG_POLL).succeeded()
@@ -116,7 +116,7 @@ def test_07_one_network_twice_is_two_interfaces(host: Host) -> None:
     """Under Multus both attachments get the same MAC and address."""
     first, *others = host.serve(3)
     same = [vmi.annotated(network="net-1", nad="demo/net-1") for vmi in others]
-    host.agent.serve(host.pod.machine_name, [first, *same])
+    host.agent.serve(host.pod.vm_name, [first, *same])
     results = [host.plugin.add(host.pod, ifname, name="net-1").succeeded().document for ifname in ("net1", "net2")]
     assert {result["interfaces"][1]["mac"] for result in results} == {vmi.mac for vmi in same}
     assert {result["ips"][0]["address"] for result in results} == {"10.1.1.5/24", "10.1.2.5/24"}
@@ -160,13 +160,13 @@ def test_09_the_parent_process_does_not_matter(
 def test_10_a_pod_of_the_same_name_gets_its_own_interfaces(host: Host, make_netns: Callable[[str], Netns]) -> None:
     """The list cached by a failed ADD is used for every later pod of the name, which has other uuids."""
     vmis = host.serve(2)
-    host.agent.refuse("POST")
+    host.agent.reject("POST")
     host.plugin.add(host.pod, "net1", name="net-1").failed(101)
     host.plugin.delete(host.pod, "net1", name="net-1").succeeded()
-    host.agent.behave()
+    host.agent.clear_behaviours()
     again = PodSandbox(make_netns("pod").path, name=host.pod.name)
     fresh = make_vmis(2, uid=again.uid, subnet=2)
-    host.agent.serve(again.machine_name, fresh)
+    host.agent.serve(again.vm_name, fresh)
     result = host.plugin.add(again, "net1", name="net-1").succeeded().document
     assert result["interfaces"][1]["mac"] == fresh[1].mac != vmis[1].mac
 
@@ -181,7 +181,7 @@ class Test11NamesOfAnyLength:
         pods = [host.pod, *(PodSandbox(make_netns("pod").path, name=f"web-{n}") for n in (1, 2))]
         for number, pod in enumerate(pods):
             first, second = make_vmis(2, uid=pod.uid, subnet=number)
-            host.agent.serve(pod.machine_name, [first, second.annotated(interface="x" if name == "eth0" else name)])
+            host.agent.serve(pod.vm_name, [first, second.annotated(interface="x" if name == "eth0" else name)])
             host.plugin.add(pod).succeeded()
         links = host.plugin.node.links()
         assert len(set(links)) == 6
@@ -189,7 +189,7 @@ class Test11NamesOfAnyLength:
 
     def test_an_overlong_interface_name_is_an_error_at_once(self, host: Host) -> None:
         first, second = host.serve(2)
-        host.agent.serve(host.pod.machine_name, [first, second.annotated(interface="sixteen-letters-")])
+        host.agent.serve(host.pod.vm_name, [first, second.annotated(interface="sixteen-letters-")])
         begin = time.monotonic()
         message = host.plugin.add(host.pod, settings={"poll-timeout": 3}).failed(103)
         assert time.monotonic() - begin < 3
@@ -203,7 +203,7 @@ def test_12_a_name_conflict_of_two_interfaces_is_an_error_that_names_both(host: 
     """It is not detected, and the ADD fails after the whole timeout."""
     vmis = host.serve(3)
     vmis[1] = vmis[1].annotated(interface=name)
-    host.agent.serve(host.pod.machine_name, vmis)
+    host.agent.serve(host.pod.vm_name, vmis)
     message = host.plugin.add(host.pod).failed(103)
     assert name in message
     assert vmis[1].uuid in message
@@ -221,7 +221,7 @@ class Test13AddAgain:
         assert came.wait(10)
         host.plugin.kill(killed)
         killed.communicate(timeout=10)
-        host.agent.behave()
+        host.agent.clear_behaviours()
         assert len(host.plugin.node.links()) == 2
         host.plugin.add(host.pod).succeeded()
         assert host.sandbox.links() == ["eth0", "eth1"]
@@ -276,7 +276,7 @@ class Test15Annotations:
         host.serve(1)
 
         def without_colon(seen: ReceivedRequest) -> Reply | None:
-            reply = host.agent.usual(seen)
+            reply = host.agent.default_reply(seen)
             reply.document[0]["annotations"].append("{index}")
             return reply
 
@@ -304,7 +304,7 @@ class Test17State:
     def test_calls_for_one_container_are_serialized(self, host: Host) -> None:
         vmis = host.serve(4)
         same = [vmi.annotated(network="a", nad="demo/a") for vmi in vmis[1:]]
-        host.agent.serve(host.pod.machine_name, [vmis[0], *same])
+        host.agent.serve(host.pod.vm_name, [vmis[0], *same])
         with ThreadPoolExecutor(3) as pool:
             outcomes = pool.map(lambda number: host.plugin.add(host.pod, f"x{number}", name="a"), range(3))
         macs = {outcome.succeeded().document["interfaces"][1]["mac"] for outcome in outcomes}
@@ -359,7 +359,7 @@ def test_21_interfaces_are_created_in_index_order(host: Host) -> None:
     """They are created in the order of their uuids."""
     vmis = sorted(make_vmis(4, uid=host.pod.uid), key=lambda vmi: vmi.uuid, reverse=True)
     ordered = [vmi.annotated(index=f"{position}/4") for position, vmi in enumerate(vmis)]
-    host.agent.serve(host.pod.machine_name, ordered)
+    host.agent.serve(host.pod.vm_name, ordered)
     host.plugin.add(host.pod).succeeded()
     assert host.sandbox.links() == ["eth0", "eth1", "eth2", "eth3"]
     assert [vmi.mac in host.sandbox.ip("link", "show", f"eth{n}") for n, vmi in enumerate(ordered)] == [True] * 4
@@ -369,7 +369,7 @@ def test_22_of_two_interfaces_in_one_subnet_the_first_is_preferred(host: Host) -
     """Both have the same route to it, without a metric; the host ends keep the kernel's settings."""
     subnets = [(Subnet(f"10.1.0.{n}", 24, "10.1.0.1"), Subnet(f"fd00::{n}", 64, "fd00::1")) for n in (5, 6, 7)]
     vmis = [replace(vmi, subnets=of_vmi) for vmi, of_vmi in zip(host.serve(3), subnets, strict=True)]
-    host.agent.serve(host.pod.machine_name, vmis)
+    host.agent.serve(host.pod.vm_name, vmis)
     host.plugin.add(host.pod).succeeded()
     ipv4 = [(each["dev"], each.get("metric")) for each in routes(host.sandbox, version=4, protocol="kernel")]
     assert ipv4 == [("eth0", None), ("eth1", 1), ("eth2", 2)]
@@ -401,6 +401,6 @@ def test_24_the_directory_of_port_files_is_created_with_its_parents(host: Host) 
     host.plugin.config_dir = nowhere
     host.plugin.settings["config-dir"] = str(nowhere)
     host.plugin.add(host.pod).succeeded()
-    assert sorted(os.listdir(nowhere / host.pod.machine_name)) == sorted(vmi.uuid for vmi in vmis)
+    assert sorted(os.listdir(nowhere / host.pod.vm_name)) == sorted(vmi.uuid for vmi in vmis)
     host.plugin.delete(host.pod).succeeded()
     assert os.listdir(nowhere) == []

@@ -110,10 +110,10 @@ def test_05_a_restarted_node_floods_the_agent_with_requests(
     settings = {"poll-timeout": 3, "poll-retries": 20}
     adding = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config(settings=settings)))
     assert came.wait(10)
-    agent.serve(pod.machine_name, make_vmis(1, uid=pod.uid))
+    agent.serve(pod.vm_name, make_vmis(1, uid=pod.uid))
     adding.communicate(timeout=20)
     assert adding.returncode == 0
-    assert [seen.method for seen in agent.seen] == ["GET", "POST"]
+    assert [seen.method for seen in agent.requests] == ["GET", "POST"]
 
 
 class Test06AddressesOfDeadPodsStayAfterARestart:
@@ -138,7 +138,7 @@ class Test07DefaultRoutes:
     def test_a_request_for_one_family_does_not_affect_the_other(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi]
     ) -> None:
-        agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv4")])
+        agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(default_gw="ipv4")])
         plugin.add(pod).succeeded()
         assert [each["dev"] for each in defaults(sandbox, version=4)] == ["eth1"]
         assert [each["dev"] for each in defaults(sandbox, version=6)] == ["eth0"]
@@ -198,7 +198,7 @@ def test_13_add_waits_for_minutes_and_reports_only_a_timeout(
 ) -> None:
     """ADD times out after a minute, before kubelet does; the error says what is missing, and where."""
     assert Settings().agent_timeout == 60
-    agent.serve(pod.machine_name, vmis[:1])
+    agent.serve(pod.vm_name, vmis[:1])
     message = plugin.add(pod, settings={"poll-timeout": 0.1}).failed(11)
     for words in ("demo/web-0", agent.socket_path, "of 2 interfaces, index 1 is missing"):
         assert words in message
@@ -209,7 +209,7 @@ def test_14_one_network_twice_in_a_pod_mixes_addresses(
 ) -> None:
     first, *others = serve_pod(agent, 3)
     same = [vmi.annotated(nad="demo/a", config_name="a", attachment=f"net{n + 1}") for n, vmi in enumerate(others)]
-    agent.serve(pod.machine_name, [first, *same])
+    agent.serve(pod.vm_name, [first, *same])
     for ifname in ("net2", "net1"):  # in any order
         plugin.add(pod, ifname, name="a").succeeded()
     assert address_texts(sandbox, "net1")[0] == "10.1.1.5/24"
@@ -259,7 +259,7 @@ class Test16RequestedAddressesAreIgnored:
 def test_17_the_mtu_is_wrong_on_one_end_or_on_secondary_interfaces(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi]
 ) -> None:
-    agent.serve(pod.machine_name, [vmis[0], replace(vmis[1], mtu=8900)])
+    agent.serve(pod.vm_name, [vmis[0], replace(vmis[1], mtu=8900)])
     result = plugin.add(pod, version="1.1.0").succeeded().document
     assert [each["mtu"] for each in result["interfaces"]] == [1400, 1400]
     assert [link(sandbox, f"eth{number}")["mtu"] for number in (0, 1)] == [1400, 8900]
@@ -279,7 +279,7 @@ class Test18StaleInterfacesOnTheHost:
         assert came.wait(10)
         plugin.kill(killed)
         killed.communicate(timeout=10)
-        agent.behave()
+        agent.clear_behaviours()
         plugin.add(pod).succeeded()
         assert sandbox.links() == ["eth0", "eth1"]
         assert len(plugin.node.links()) == 2
@@ -295,7 +295,7 @@ class Test19NamespacesOfNetworks:
             each.annotated(index=f"{n}/3", nad=f"{namespace}/blue", config_name="blue", attachment="x")
             for n, namespace, each in ((1, "demo", second), (2, "prod", third))
         ]
-        agent.serve(pod.machine_name, [first.annotated(index="0/3"), *alike])
+        agent.serve(pod.vm_name, [first.annotated(index="0/3"), *alike])
         return alike
 
     def test_networks_of_one_name_are_distinguished_by_the_nad_setting(
@@ -352,9 +352,9 @@ class Test23ThePodIsAnotherOfItsName:
         self, agent_socket: str, plugin: Plugin, pod: PodSandbox, sandbox: Netns, kind: type[ScriptedAgent]
     ) -> None:
         with kind(agent_socket) as agent:
-            agent.serve(pod.machine_name, make_vmis(1))
+            agent.serve(pod.vm_name, make_vmis(1))
             own = make_vmis(2, uid=pod.uid, subnet=9)
-            threading.Timer(0.2, agent.serve, (pod.machine_name, own)).start()
+            threading.Timer(0.2, agent.serve, (pod.vm_name, own)).start()
             result = plugin.add(pod, settings={"poll-timeout": 1, "poll-retries": 20}).succeeded().document
         assert result["interfaces"][1]["mac"] == own[0].mac
         assert sandbox.links() == ["eth0", "eth1"]
@@ -363,7 +363,7 @@ class Test23ThePodIsAnotherOfItsName:
         self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
     ) -> None:
         """The runtime passes the hash of its manifest instead."""
-        vrouter_agent.serve(pod.machine_name, make_vmis(1))
+        vrouter_agent.serve(pod.vm_name, make_vmis(1))
         arguments = f"{pod.args};K8S_POD_UID={'0d9a' * 8}"
         plugin.call(plugin.environment("ADD", pod, CNI_ARGS=arguments), json.dumps(plugin.config())).succeeded()
 

@@ -88,7 +88,7 @@ def test_an_empty_request_is_ignored(plugin: Plugin, pod: PodSandbox, vmi: Vmi, 
 def test_it_applies_to_the_interface_of_the_attachment(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmi: Vmi
 ) -> None:
-    second = agent.machines[pod.machine_name][1]
+    second = agent.virtual_machines[pod.vm_name][1]
     config = plugin.config(name="net-1", runtimeConfig={"mac": second.mac, "ips": ["10.1.1.5"]})
     plugin.call(plugin.environment("ADD", pod, "net1"), json.dumps(config)).succeeded()
 

@@ -203,7 +203,7 @@ class TestCalledByAMetaPlugin:
         for position in (1, 2, 3):
             vmis[position] = vmis[position].annotated(network="net-a", nad="demo/net-a", config_name="net-a")
         vmis[4] = vmis[4].annotated(network="net-a", nad="other/net-a", config_name="net-a")
-        agent.serve(pod.machine_name, vmis)
+        agent.serve(pod.vm_name, vmis)
         return vmis
 
     def test_each_call_attaches_one_interface(
@@ -232,10 +232,10 @@ class TestCalledByAMetaPlugin:
         self, attach: Callable[..., str], vmis: list[Vmi], plugin: Plugin, pod: PodSandbox, agent: ScriptedAgent
     ) -> None:
         attach("net-a", "net1")
-        agent.refuse("POST")
+        agent.reject("POST")
         for _ in range(2):
             plugin.add(pod, "x2", name="net-a", settings={"nad": "demo/net-a"}).failed(101)
-        agent.behave()
+        agent.clear_behaviours()
         result = plugin.add(pod, "x2", name="net-a", settings={"nad": "demo/net-a"}).succeeded().document
         assert result["interfaces"][1]["mac"] == vmis[2].mac
 
@@ -316,6 +316,6 @@ def test_an_interface_keeps_its_index_and_network_with_a_requested_name(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
 ) -> None:
     vmis = serve_pod(agent, 2)
-    agent.serve(pod.machine_name, [vmis[0], replace(vmis[1].annotated(interface="left"), mtu=1300)])
+    agent.serve(pod.vm_name, [vmis[0], replace(vmis[1].annotated(interface="left"), mtu=1300)])
     result = plugin.add(pod, "net1", name="net-1").succeeded().document
     assert result["interfaces"][1] == {"name": "net1", "mac": vmis[1].mac, "sandbox": pod.netns}

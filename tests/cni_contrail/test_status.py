@@ -22,7 +22,7 @@ def not_ready(*reasons: str) -> Reply:
 def test_status_succeeds_with_a_ready_agent(agent: ScriptedAgent, plugin: Plugin) -> None:
     agent.before(lambda seen: Reply(200, {"ready": True, "reasons": []}) if seen.path == "/readyz" else None)
     assert plugin.status().succeeded().stdout == ""
-    assert [(seen.method, seen.path) for seen in agent.seen] == [("GET", "/readyz")]
+    assert [(seen.method, seen.path) for seen in agent.requests] == [("GET", "/readyz")]
 
 
 def test_status_succeeds_with_a_vrouter_agent_without_readyz(vrouter_agent: ScriptedAgent, plugin: Plugin) -> None:

@@ -22,7 +22,7 @@ def next_call(
 ) -> NextCall:
     """A call for an unrelated pod."""
     pod = PodSandbox(make_netns("pod").path, name="another")
-    agent.serve(pod.machine_name, make_vmis(1, uid=pod.uid, subnet=99))
+    agent.serve(pod.vm_name, make_vmis(1, uid=pod.uid, subnet=99))
     if request.param == "DEL":
         plugin.add(pod).succeeded()
         return lambda: plugin.delete(pod).succeeded()
@@ -72,7 +72,7 @@ def test_orphans_are_found_among_living_containers(agent: ScriptedAgent, plugin:
 def test_an_add_killed_before_its_first_link_is_swept(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, next_call: NextCall
 ) -> None:
-    came = agent.stall("GET", f"/vm-cfg/{pod.machine_name}")
+    came = agent.stall("GET", f"/vm-cfg/{pod.vm_name}")
     adding = plugin.start_with(plugin.environment("ADD", pod), json.dumps(plugin.config()))
     assert came.wait(10)
     plugin.kill(adding)
@@ -145,7 +145,7 @@ class TestKept:
         sandbox.delete()
         next_call()
         assert plugin.record_path(pod).exists()
-        agent.serve(pod.machine_name, make_vmis(1, uid=pod.uid))
+        agent.serve(pod.vm_name, make_vmis(1, uid=pod.uid))
         adding.communicate(timeout=20)
         assert adding.returncode == 0
 
@@ -159,7 +159,7 @@ class TestKept:
     ) -> None:
         """Two nodes in namespaces that share a state directory: links of the other one are invisible from here."""
         other = PodSandbox(make_netns("pod").path, name="other")
-        agent.serve(other.machine_name, make_vmis(1, uid=other.uid))
+        agent.serve(other.vm_name, make_vmis(1, uid=other.uid))
         other_node = Plugin(make_netns("node"), plugin.folder, agent.socket_path)
         other_node.add(other).succeeded()
         remove_sandboxes(other_node, other)

@@ -31,18 +31,18 @@ class TestTheSequence:
         def look(seen: ReceivedRequest) -> None:
             links_at.setdefault(f"{seen.method} {seen.path.split('/')[1]}", len(node.links()))
             if seen.method == "POST":
-                files_at.append(len(list((plugin.config_dir / pod.machine_name).iterdir())))
+                files_at.append(len(list((plugin.config_dir / pod.vm_name).iterdir())))
 
         vrouter_agent.before(look)
         plugin.add(pod).succeeded()
-        assert [(seen.method, seen.path) for seen in vrouter_agent.seen] == [
-            ("GET", f"/vm-cfg/{pod.machine_name}"),
+        assert [(seen.method, seen.path) for seen in vrouter_agent.requests] == [
+            ("GET", f"/vm-cfg/{pod.vm_name}"),
             ("POST", "/vm"),
             ("POST", "/vm"),
             ("POST", "/vm"),
             ("GET", f"/vm/{pod.uid}"),
         ]
-        assert [seen.body["vmi-uuid"] for seen in vrouter_agent.asked("POST")] == [vmi.uuid for vmi in vmis]
+        assert [seen.body["vmi-uuid"] for seen in vrouter_agent.received("POST")] == [vmi.uuid for vmi in vmis]
         assert links_at == {"GET vm-cfg": 0, "POST vm": 3, "GET vm": 3}
         assert files_at == [1, 2, 3]
 
@@ -73,7 +73,7 @@ class TestTheSequence:
         self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(vrouter_agent, 2)
-        vrouter_agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv6")])
+        vrouter_agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(default_gw="ipv6")])
         plugin.add(pod).succeeded()
         assert default_devices(sandbox) == ["eth0", "eth1"]
 
@@ -82,7 +82,7 @@ class TestTheSequence:
     ) -> None:
         vmis = serve_pod(vrouter_agent, 2)
         plugin.add(pod).succeeded()
-        folder = plugin.config_dir / pod.machine_name
+        folder = plugin.config_dir / pod.vm_name
         assert {path.name for path in folder.iterdir()} == {vmi.uuid for vmi in vmis}
         for path in folder.iterdir():
             assert json.loads(path.read_text()) == vrouter_agent.ports[path.name]
@@ -113,17 +113,17 @@ class TestWaiting:
         missing: str,
     ) -> None:
         vmis = serve_pod(vrouter_agent, 3)
-        vrouter_agent.serve(pod.machine_name, stage(vmis))
+        vrouter_agent.serve(pod.vm_name, stage(vmis))
         message = plugin.add(pod, settings={"poll-timeout": 0.1, "poll-retries": 2}).failed(11)
         assert missing in message
         assert "demo/web-0" in message
         assert (plugin.node.links(), plugin.files()) == ([], [])
 
         def complete(seen: ReceivedRequest) -> None:
-            if len(vrouter_agent.asked("GET", "/vm-cfg")) == asked + 3:
-                vrouter_agent.serve(pod.machine_name, vmis)
+            if len(vrouter_agent.received("GET", "/vm-cfg")) == asked + 3:
+                vrouter_agent.serve(pod.vm_name, vmis)
 
-        asked = len(vrouter_agent.asked("GET", "/vm-cfg"))
+        asked = len(vrouter_agent.received("GET", "/vm-cfg"))
         vrouter_agent.before(complete)
         plugin.add(pod, settings=LONG_POLL).succeeded()
         assert sandbox.links() == ["eth0", "eth1", "eth2"]
@@ -132,16 +132,16 @@ class TestWaiting:
         self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
     ) -> None:
         predecessor = make_vmis(1)
-        vrouter_agent.serve(pod.machine_name, predecessor)
+        vrouter_agent.serve(pod.vm_name, predecessor)
         message = plugin.add(pod).failed(11)
-        assert predecessor[0].machine in message
+        assert predecessor[0].vm_uuid in message
         assert pod.uid in message
 
     def test_the_manifest_hash_of_a_static_pod_is_not_its_uid(
         self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
     ) -> None:
         """The runtime knows a static pod by the hash of its manifest, the agent by the UID of its mirror pod."""
-        vrouter_agent.serve(pod.machine_name, make_vmis(1))
+        vrouter_agent.serve(pod.vm_name, make_vmis(1))
         environment = plugin.environment("ADD", pod, CNI_ARGS=f"{pod.args};K8S_POD_UID={'0d9a' * 8}")
         plugin.call(environment, json.dumps(plugin.config())).succeeded()
 
@@ -152,22 +152,22 @@ class TestWaiting:
 
         def late(seen: ReceivedRequest) -> Reply | None:
             if seen.method == "GET" and seen.path.startswith("/vm/"):
-                number = len(vrouter_agent.asked("GET", "/vm/"))
+                number = len(vrouter_agent.received("GET", "/vm/"))
                 if number == 1:
                     return Reply(404, {"error": "{ Not Found }"})
                 if number == 2:
-                    return Reply(200, vrouter_agent.usual(seen).document[:1])
+                    return Reply(200, vrouter_agent.default_reply(seen).document[:1])
             return None
 
         vrouter_agent.before(late)
         plugin.add(pod, settings=LONG_POLL).succeeded()
-        assert len(vrouter_agent.asked("GET", "/vm/")) == 3
+        assert len(vrouter_agent.received("GET", "/vm/")) == 3
 
     def test_missing_addresses_are_rolled_back(
         self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(vrouter_agent, 2)
-        vrouter_agent.refuse("GET", "/vm/", status=404, text="Not Found")
+        vrouter_agent.reject("GET", "/vm/", status=404, text="Not Found")
         message = plugin.add(pod).failed(11)
         assert all(vmi.uuid in message for vmi in vmis)
         assert (plugin.node.links(), sandbox.links(), plugin.files(), vrouter_agent.ports) == ([], [], [], {})
@@ -178,7 +178,7 @@ class TestWaiting:
         serve_pod(vrouter_agent, 3)
 
         def reject_second_port(seen: ReceivedRequest) -> Reply | None:
-            second = seen.method == "POST" and len(vrouter_agent.asked("POST")) == 2
+            second = seen.method == "POST" and len(vrouter_agent.received("POST")) == 2
             return Reply(500, {"error": "{ no }"}) if second else None
 
         vrouter_agent.before(reject_second_port)
@@ -210,7 +210,7 @@ class TestDelegated:
         self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(vrouter_agent, 2)
-        vrouter_agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="true")])
+        vrouter_agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(default_gw="true")])
         plugin.add(pod, settings=DELEGATED).succeeded()
         assert default_devices(sandbox) == []
         plugin.add(pod, "net1", name="net-1").succeeded()
@@ -221,7 +221,7 @@ class TestDelegated:
     ) -> None:
         vmis = serve_pod(vrouter_agent, 3)
         same = [vmi.annotated(network="net-1", interface=f"if{n}") for n, vmi in enumerate(vmis) if n]
-        vrouter_agent.serve(pod.machine_name, [vmis[0], *same])
+        vrouter_agent.serve(pod.vm_name, [vmis[0], *same])
         result = plugin.add(pod, "if2", name="net-1").succeeded().document
         assert result["interfaces"][1]["mac"] == vmis[2].mac
 
@@ -236,10 +236,10 @@ class TestUnplugging:
         plugin.add(pod, settings=DELEGATED).succeeded()
         plugin.add(pod, "net1", name="net-1").succeeded()
         plugin.delete(pod, "net1", name="net-1").succeeded()
-        assert vrouter_agent.asked("DELETE") == []
+        assert vrouter_agent.received("DELETE") == []
         assert len(plugin.node.links()) == 1
         plugin.delete(pod, settings=DELEGATED).succeeded()
-        [told] = vrouter_agent.asked("DELETE")
+        [told] = vrouter_agent.received("DELETE")
         assert told.path == f"/vm/{pod.uid}"
         assert (plugin.node.links(), plugin.files(), vrouter_agent.ports) == ([], [], {})
 
@@ -256,10 +256,10 @@ class TestUnplugging:
         newer = PodSandbox(make_netns("pod").path, name=pod.name, uid=pod.uid)
         plugin.add(newer).succeeded()
         plugin.delete(pod).succeeded()
-        assert vrouter_agent.asked("DELETE") == []
+        assert vrouter_agent.received("DELETE") == []
         assert len(plugin.files()) == 3
         plugin.delete(newer).succeeded()
-        assert len(vrouter_agent.asked("DELETE")) == 1
+        assert len(vrouter_agent.received("DELETE")) == 1
         assert plugin.files() == []
 
     def test_a_pending_notification_is_dropped_when_the_vm_has_ports_again(
@@ -278,6 +278,6 @@ class TestUnplugging:
         vrouter_agent.start()
         newer = PodSandbox(make_netns("pod").path, name=pod.name, uid=pod.uid)
         plugin.add(newer).succeeded()
-        assert vrouter_agent.asked("DELETE") == []
+        assert vrouter_agent.received("DELETE") == []
         assert len(vrouter_agent.ports) == 2
         assert not (plugin.state_dir / ".pending").exists()

@@ -56,7 +56,7 @@ class PodSandbox:
     container: str = field(default_factory=lambda: uuid.uuid4().hex * 2)
 
     @property
-    def machine_name(self) -> str:
+    def vm_name(self) -> str:
         """Its VM's name."""
         return f"k8s__{self.namespace}__{self.name}"
 

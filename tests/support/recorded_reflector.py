@@ -1,4 +1,4 @@
-"""A reflector that is followed by a task, with all that it told."""
+"""A reflector that is followed by a task, with all that it changes."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ class ChangeSignal:
     def __init__(self) -> None:
         self._news = asyncio.Event()
 
-    def has_come(self) -> None:
+    def notify(self) -> None:
         """Lets those who wait look again."""
         self._news.set()
 
@@ -33,51 +33,51 @@ class ChangeSignal:
 
 
 class RecordedChanges:
-    """Changes that were told: `told` in order, `view` as it follows from them."""
+    """Changes that were changes: `changes` in order, `view` as it follows from them."""
 
     def __init__(self) -> None:
-        self.told: list[Change[Any]] = []
-        self.view: dict[Key, Any] = {}
+        self.changes: list[Change[Any]] = []
+        self.objects: dict[Key, Any] = {}
 
     @property
     def lists(self) -> int:
-        """Number of lists that were told."""
-        return sum(isinstance(change, Listed) for change in self.told)
+        """Number of lists that were changes."""
+        return sum(isinstance(change, Listed) for change in self.changes)
 
     def names(self) -> list[tuple[str, str]]:
-        """What was told, as the kind of change and the name of the object."""
-        return [(type(change).__name__, _name(change)) for change in self.told]
+        """What was changes, as the kind of change and the name of the object."""
+        return [(type(change).__name__, _name(change)) for change in self.changes]
 
-    def take(self, change: Change[Any]) -> None:
-        """Replays a change, which must fit what was told before."""
-        self.told.append(change)
+    def apply(self, change: Change[Any]) -> None:
+        """Replays a change, which must fit what was changes before."""
+        self.changes.append(change)
         match change:
             case Added(found):
-                assert _key(found) not in self.view
-                self.view[_key(found)] = found
+                assert _key(found) not in self.objects
+                self.objects[_key(found)] = found
             case Modified(found):
-                assert self.view[_key(found)].metadata.uid == found.metadata.uid
-                assert self.view[_key(found)] != found
-                self.view[_key(found)] = found
+                assert self.objects[_key(found)].metadata.uid == found.metadata.uid
+                assert self.objects[_key(found)] != found
+                self.objects[_key(found)] = found
             case Deleted(last):
-                assert self.view.pop(_key(last)).metadata.uid == last.metadata.uid
+                assert self.objects.pop(_key(last)).metadata.uid == last.metadata.uid
 
 
 class RecordedReflector(RecordedChanges, ChangeSignal):
-    """What a reflector told until now, and what it tells."""
+    """What a reflector changes until now, and what it tells."""
 
     def __init__(self, reflector: Reflector[Any]) -> None:
         RecordedChanges.__init__(self)
         ChangeSignal.__init__(self)
         self.reflector = reflector
 
-    def take(self, change: Change[Any]) -> None:
-        super().take(change)
-        self.has_come()
+    def apply(self, change: Change[Any]) -> None:
+        super().apply(change)
+        self.notify()
 
     async def until_seen(self, *names: str) -> None:
         """Returns when the objects of these names are there, and no others."""
-        await self.until(lambda: sorted(name for _, name in self.view) == sorted(names))
+        await self.until(lambda: sorted(name for _, name in self.objects) == sorted(names))
 
     async def until_listed(self, times: int = 1) -> None:
         await self.until(lambda: self.lists >= times)
@@ -91,7 +91,7 @@ async def record_reflector(reflector: Reflector[Any]) -> AsyncIterator[RecordedR
     async def run() -> None:
         async with reflector.changes() as changes:
             async for change in changes:
-                followed.take(change)
+                followed.apply(change)
 
     task = asyncio.create_task(run())
     try:

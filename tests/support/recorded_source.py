@@ -26,7 +26,7 @@ class RecordedSource(ChangeSignal):
         async with self.source.events() as events:
             async for event in events:
                 self.events.append(event)
-                self.has_come()
+                self.notify()
 
     async def until_listed(self, times: int = 1) -> None:
         await self.until(lambda: len(self.lists) >= times)

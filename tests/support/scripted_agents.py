@@ -44,7 +44,7 @@ class Vmi:
     """One interface of a pod, as agents know it."""
 
     uuid: str
-    machine: str
+    vm_uuid: str
     mac: str
     annotations: dict[str, str]
     subnets: tuple[Subnet, ...]
@@ -102,9 +102,9 @@ class ScriptedAgent:
 
     def __init__(self, socket_path: str) -> None:
         self.socket_path = socket_path
-        self.machines: dict[str, list[Vmi]] = {}
+        self.virtual_machines: dict[str, list[Vmi]] = {}
         self.ports: dict[str, dict[str, str]] = {}
-        self.seen: list[ReceivedRequest] = []
+        self.requests: list[ReceivedRequest] = []
         self._before: list[Callable[[ReceivedRequest], Reply | None]] = []
         self._changed = threading.Condition()
         self._closing = threading.Event()
@@ -139,7 +139,7 @@ class ScriptedAgent:
     def serve(self, name: str, vmis: list[Vmi]) -> None:
         """Puts a pod's list in place, or takes it away if it is empty."""
         with self._changed:
-            self.machines[name] = vmis
+            self.virtual_machines[name] = vmis
             self._changed.notify_all()
 
     def before(self, behaviour: Callable[[ReceivedRequest], Reply | None]) -> None:
@@ -158,7 +158,7 @@ class ScriptedAgent:
         self.before(hold)
         return came
 
-    def refuse(self, method: str, path: str = "", *, status: int = 500, text: str = "no") -> None:
+    def reject(self, method: str, path: str = "", *, status: int = 500, text: str = "no") -> None:
         """Answers such requests with an error."""
         self.before(
             lambda seen: (
@@ -168,24 +168,24 @@ class ScriptedAgent:
             )
         )
 
-    def behave(self) -> None:
+    def clear_behaviours(self) -> None:
         """Takes away all behaviours that were put before."""
         self._before.clear()
 
-    def asked(self, method: str, path: str = "") -> list[ReceivedRequest]:
+    def received(self, method: str, path: str = "") -> list[ReceivedRequest]:
         """The requests that came."""
-        return [seen for seen in list(self.seen) if seen.method == method and seen.path.startswith(path)]
+        return [seen for seen in list(self.requests) if seen.method == method and seen.path.startswith(path)]
 
     def answer(self, seen: ReceivedRequest) -> Reply:
         """Answers one request."""
-        self.seen.append(seen)
+        self.requests.append(seen)
         for behaviour in self._before:
             reply = behaviour(seen)
             if reply is not None:
                 return reply
-        return self.usual(seen)
+        return self.default_reply(seen)
 
-    def usual(self, seen: ReceivedRequest) -> Reply:
+    def default_reply(self, seen: ReceivedRequest) -> Reply:
         """Answers as the agent itself does."""
         raise NotImplementedError
 
@@ -197,7 +197,7 @@ class ScriptedAgent:
 class ScriptedNodeAgent(ScriptedAgent):
     """With the additions: address keys, `wait`, `uid`, arrays, owners."""
 
-    def usual(self, seen: ReceivedRequest) -> Reply:
+    def default_reply(self, seen: ReceivedRequest) -> Reply:
         _, *words = seen.path.split("/")
         match seen.method, words:
             case "GET", ["vm-cfg", name]:
@@ -223,7 +223,7 @@ class ScriptedNodeAgent(ScriptedAgent):
         return vmis
 
     def _of_this_pod(self, name: str, uid: str | None) -> list[Vmi]:
-        return [vmi for vmi in self.machines.get(name, []) if uid in (None, vmi.machine)]
+        return [vmi for vmi in self.virtual_machines.get(name, []) if uid in (None, vmi.vm_uuid)]
 
     def _free(self, machine: str, interface: str | None, container: str) -> None:
         for uuid_, port in list(self.ports.items()):
@@ -234,11 +234,11 @@ class ScriptedNodeAgent(ScriptedAgent):
 class VrouterAgent(ScriptedAgent):
     """As upstream ships it: no query, no arrays, no owners, addresses of plugged ports only, in uuid order."""
 
-    def usual(self, seen: ReceivedRequest) -> Reply:
+    def default_reply(self, seen: ReceivedRequest) -> Reply:
         _, *words = seen.path.split("/")
         match seen.method, words:
             case "GET", ["vm-cfg", name]:
-                vmis = sorted(self.machines.get(name, []), key=lambda vmi: vmi.uuid)
+                vmis = sorted(self.virtual_machines.get(name, []), key=lambda vmi: vmi.uuid)
                 return Reply(200, list(map(vrouter_agent_item, vmis))) if vmis else Reply(404, _MISSING)
             case "POST", ["vm"]:
                 if not isinstance(seen.body, dict):
@@ -248,9 +248,9 @@ class VrouterAgent(ScriptedAgent):
             case "GET", ["vm", machine, *interface]:
                 found = [
                     vrouter_agent_port(vmi)
-                    for vmis in self.machines.values()
+                    for vmis in self.virtual_machines.values()
                     for vmi in vmis
-                    if vmi.machine == machine and vmi.uuid in self.ports and interface in ([], [vmi.uuid])
+                    if vmi.vm_uuid == machine and vmi.uuid in self.ports and interface in ([], [vmi.uuid])
                 ]
                 return Reply(200, found) if found else Reply(404, _MISSING)
             case "DELETE", ["vm", machine]:
@@ -263,7 +263,7 @@ def vrouter_agent_item(vmi: Vmi) -> dict[str, Any]:
     """An item of `/vm-cfg` as upstream writes it."""
     item: dict[str, Any] = {
         "id": vmi.uuid,
-        "vm-uuid": vmi.machine,
+        "vm-uuid": vmi.vm_uuid,
         "vn-id": vmi.network,
         "vn-name": "default-domain:k8s-default:k8s-default-pod-network",
         "mac-address": vmi.mac,
@@ -289,7 +289,7 @@ def vrouter_agent_port(vmi: Vmi) -> dict[str, Any]:
     """An item of `/vm/<uuid>` as upstream writes it."""
     return {
         "id": vmi.uuid,
-        "instance-id": vmi.machine,
+        "instance-id": vmi.vm_uuid,
         "vn-id": vmi.network,
         "vm-project-id": "00000000-0000-0000-0000-000000000000",
         "mac-address": vmi.mac,
@@ -355,4 +355,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return "unix"
 
     def log_message(self, *_: object) -> None:
-        """Tests look at `ScriptedAgent.seen`."""
+        """Tests look at `ScriptedAgent.requests`."""

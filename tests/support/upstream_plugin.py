@@ -32,7 +32,7 @@ class Sandbox:
     namespace: str = "default"
 
     @property
-    def machine_name(self) -> str:
+    def vm_name(self) -> str:
         return f"k8s__{self.namespace}__{self.pod}"
 
 
@@ -74,7 +74,7 @@ class UpstreamPlugin:
 
     def delete(self, sandbox: Sandbox) -> None:
         """DEL: all interfaces of the pod, if they are this container's."""
-        folder = self.config_dir / sandbox.machine_name
+        folder = self.config_dir / sandbox.vm_name
         if not folder.exists():
             return
         states = [json.loads(file.read_text()) for file in folder.iterdir()]
@@ -91,7 +91,7 @@ class UpstreamPlugin:
 
     def _poll_configured(self, sandbox: Sandbox) -> list[Configured]:
         for _ in range(self.poll_retries):
-            answer = self._get(f"/vm-cfg/{sandbox.machine_name}")
+            answer = self._get(f"/vm-cfg/{sandbox.vm_name}")
             if answer is None:
                 time.sleep(self.poll_timeout)  # noqa: TID251 - as the original does
                 continue
@@ -132,7 +132,7 @@ class UpstreamPlugin:
         message = _message(
             item["vm-uuid"],
             container=sandbox.container,
-            name=sandbox.machine_name,
+            name=sandbox.vm_name,
             host=host,
             ifname=name,
             netns=sandbox.netns.path,
@@ -181,11 +181,11 @@ class UpstreamPlugin:
             connection.close()
 
     def _state_file(self, sandbox: Sandbox, item: Json) -> Path:
-        place: Path = self.config_dir / sandbox.machine_name / item["id"]
+        place: Path = self.config_dir / sandbox.vm_name / item["id"]
         return place
 
     def _cache(self, sandbox: Sandbox) -> Path:
-        return self.config_dir.parent / "multus" / sandbox.machine_name
+        return self.config_dir.parent / "multus" / sandbox.vm_name
 
 
 def read_annotations(annotations: list[str]) -> dict[str, str]:

@@ -51,7 +51,7 @@ def test_hanging_up_while_ports_are_plugged_rolls_back_the_links(
         """The agent plugs the ports, but its response is lost."""
         if seen.method != "POST":
             return None
-        agent.usual(seen)
+        agent.default_reply(seen)
         received.set()
         until(lambda: agent.ports == {})
         return None
@@ -61,7 +61,7 @@ def test_hanging_up_while_ports_are_plugged_rolls_back_the_links(
     assert received.wait(10)
     until(lambda: len(plugin.node.links()) == 3)
     client.hang_up()
-    agent.behave()
+    agent.clear_behaviours()
     until(lambda: not plugin.node.links() and not plugin.files())
 
 
@@ -152,7 +152,7 @@ def test_the_sandbox_descriptor_is_closed_with_its_request(
     serve_pod(agent, 2)
     plugin.add(pod).succeeded()
     plugin.delete(pod).succeeded()
-    agent.serve(pod.machine_name, [])
+    agent.serve(pod.vm_name, [])
     client = ask("ADD", pod, settings=WAITING)
     until(plugin.record_path(pod).exists)
     assert open_sandbox_descriptors()

@@ -92,7 +92,7 @@ def bare(plugin: Plugin) -> Iterator[NodeWithoutPython]:
 def make_pod(agent: ScriptedAgent, make_netns: Callable[[str], Netns]) -> Callable[[str], PodSandbox]:
     def make_pod(name: str) -> PodSandbox:
         pod = PodSandbox(make_netns("pod").path, name=name)
-        agent.serve(pod.machine_name, make_vmis(3, uid=pod.uid, subnet=len(agent.machines) + 1))
+        agent.serve(pod.vm_name, make_vmis(3, uid=pod.uid, subnet=len(agent.virtual_machines) + 1))
         return pod
 
     return make_pod

@@ -33,7 +33,7 @@ def test_other_calls_are_served_while_adds_wait(
     waiting: list[DaemonClient], agent: ScriptedAgent, plugin: Plugin, make_netns: Callable[[str], Netns]
 ) -> None:
     pod = PodSandbox(make_netns("pod").path, name="served")
-    agent.serve(pod.machine_name, make_vmis(3, uid=pod.uid))
+    agent.serve(pod.vm_name, make_vmis(3, uid=pod.uid))
     begun = time.monotonic()
     result = plugin.add(pod, version="1.1.0").succeeded().document
     plugin.check(pod, previous=result, version="1.1.0").succeeded()

@@ -53,15 +53,15 @@ class TestDown:
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         serve_pod(agent)
-        agent.before(lambda seen: Reply(503, {"error": "{ starting }"}) if len(agent.seen) < 4 else None)
+        agent.before(lambda seen: Reply(503, {"error": "{ starting }"}) if len(agent.requests) < 4 else None)
         plugin.add(pod, settings=LONG_POLL).succeeded()
-        assert len(agent.asked("GET")) == 4
+        assert len(agent.received("GET")) == 4
 
     def test_a_plug_that_fails_is_retried_when_the_agent_is_back(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 2)
-        agent.before(lambda seen: Reply(503) if seen.method == "POST" and len(agent.asked("POST")) < 3 else None)
+        agent.before(lambda seen: Reply(503) if seen.method == "POST" and len(agent.received("POST")) < 3 else None)
         plugin.add(pod, settings=LONG_POLL).succeeded()
         assert set(agent.owners()) == {vmi.uuid for vmi in vmis}
 
@@ -109,7 +109,7 @@ class TestClosingDuringTheResponse:
         lost: list[ReceivedRequest] = []
 
         def lose(seen: ReceivedRequest) -> Reply | None:
-            agent.usual(seen)
+            agent.default_reply(seen)
             if len([each for each in lost if each.method == seen.method]) == 2:
                 return None
             lost.append(seen)
@@ -151,11 +151,11 @@ class TestMissingList:
     ) -> None:
         """With one request: no polling."""
         vmis = make_vmis(2, uid=pod.uid)
-        agent.before(lambda seen: threading.Timer(0.2, agent.serve, (pod.machine_name, vmis)).start())
+        agent.before(lambda seen: threading.Timer(0.2, agent.serve, (pod.vm_name, vmis)).start())
         begin = time.monotonic()
         plugin.add(pod, settings={"poll-timeout": 3, "poll-retries": 20}).succeeded()
         assert time.monotonic() - begin < 3
-        assert len(agent.asked("GET")) == 1
+        assert len(agent.received("GET")) == 1
 
     @pytest.mark.parametrize("times", [1, 4])
     def test_a_list_that_appears_between_two_polls_is_used(
@@ -170,10 +170,10 @@ class TestMissingList:
         """The Contrail vrouter agent does not hold its answer; the pod's objects may arrive later."""
         serve_pod(vrouter_agent, 2)
         missing = Reply(404, {"error": "{ Not Found }"})
-        vrouter_agent.before(lambda seen: missing if len(vrouter_agent.asked("GET", "/vm-cfg")) <= times else None)
+        vrouter_agent.before(lambda seen: missing if len(vrouter_agent.received("GET", "/vm-cfg")) <= times else None)
         plugin.add(pod, settings=LONG_POLL).succeeded()
         assert sandbox.links() == ["eth0", "eth1"]
-        assert len(vrouter_agent.asked("GET", "/vm-cfg")) == times + 1
+        assert len(vrouter_agent.received("GET", "/vm-cfg")) == times + 1
 
     def test_partial_lists_are_retried_until_the_list_is_complete(
         self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
@@ -183,7 +183,7 @@ class TestMissingList:
 
         def grow(seen: ReceivedRequest) -> None:
             if seen.path.startswith("/vm-cfg") and parts:
-                vrouter_agent.serve(pod.machine_name, parts.pop(0))
+                vrouter_agent.serve(pod.vm_name, parts.pop(0))
 
         vrouter_agent.before(grow)
         plugin.add(pod, settings=LONG_POLL).succeeded()
@@ -192,21 +192,21 @@ class TestMissingList:
     def test_the_list_of_a_predecessor_is_never_used(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox
     ) -> None:
-        agent.serve(pod.machine_name, make_vmis(3))
+        agent.serve(pod.vm_name, make_vmis(3))
         assert "has no interfaces" in plugin.add(pod).failed(11)
 
     def test_the_missing_indexes_of_a_list_are_named(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         vmis = serve_pod(agent, 4)
-        agent.serve(pod.machine_name, [vmis[0], vmis[2]])
+        agent.serve(pod.vm_name, [vmis[0], vmis[2]])
         assert "of 4 interfaces, index 1, 3 is missing" in plugin.add(pod).failed(11)
 
     def test_only_some_of_very_many_missing_indexes_are_named(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
     ) -> None:
         [vmi] = serve_pod(agent)
-        agent.serve(pod.machine_name, [vmi.annotated(index="0/999999")])
+        agent.serve(pod.vm_name, [vmi.annotated(index="0/999999")])
         assert len(plugin.add(pod).failed(11)) < 300
 
 
@@ -283,7 +283,7 @@ class TestMalformedResponses:
         serve_pod(agent, 2)
 
         def answer(seen: ReceivedRequest) -> Reply:
-            reply = agent.usual(seen)
+            reply = agent.default_reply(seen)
             reply.document[1].update(change)
             return reply
 
@@ -302,7 +302,7 @@ class TestMalformedResponses:
     def test_a_rejected_request_fails_at_once(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, status: int
     ) -> None:
-        agent.refuse("GET", status=status, text="wait: is no number")
+        agent.reject("GET", status=status, text="wait: is no number")
         message = plugin.add(pod, settings={"poll-retries": 100}).failed(101)
         assert (
             message

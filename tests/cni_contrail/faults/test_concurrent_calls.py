@@ -39,7 +39,7 @@ def test_a_hundred_adds_and_dels_over_fifty_pods(
 
     old_netns, old = sandboxes()
     for pod, of_pod in zip(old, vmis, strict=True):
-        agent.serve(pod.machine_name, of_pod)
+        agent.serve(pod.vm_name, of_pod)
     all_at_once(plugin, [("ADD", pod) for pod in old])
     assert all(map(is_whole, old_netns, vmis))
 
@@ -66,7 +66,7 @@ def test_calls_for_one_container_are_serialized(
     pod = PodSandbox(netns.path)
     vmis = make_vmis(5, uid=pod.uid)
     same = [vmi.annotated(nad="demo/a", config_name="a") for vmi in vmis[1:]]
-    agent.serve(pod.machine_name, [vmis[0], *same])
+    agent.serve(pod.vm_name, [vmis[0], *same])
     outcomes = all_at_once(plugin, [("ADD", pod, f"x{number}") for number in range(4)], name="a")
     macs = {outcome.document["interfaces"][1]["mac"] for outcome in outcomes}
     assert macs == {vmi.mac for vmi in same}

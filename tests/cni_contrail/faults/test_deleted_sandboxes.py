@@ -35,7 +35,7 @@ class TestBeforeTheCall:
         sandbox.delete()
         message = plugin.add(pod).failed(4)
         assert message == f"CNI_NETNS: network namespace {pod.netns}: cannot open: No such file or directory"
-        assert agent.seen == []
+        assert agent.requests == []
         nothing_is_left()
 
     def test_a_path_that_is_a_plain_file_is_named(

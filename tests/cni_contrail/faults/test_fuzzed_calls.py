@@ -86,7 +86,7 @@ def no_leak(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netn
         if outcome.stdout:
             assert outcome.document.get("code") != BUG
             assert outcome.stdout.count("\n") == 1
-        agent.behave()
+        agent.clear_behaviours()
         plugin.delete(pod, settings={"mode": "delegated"}).succeeded()
         assert (plugin.node.links(), sandbox.links(), plugin.files(), agent.ports) == ([], [], [], {})
 

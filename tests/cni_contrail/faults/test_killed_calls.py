@@ -37,7 +37,7 @@ def kill_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[V
             elif (seen.method, point) == ("POST", "created"):
                 until(lambda: len(plugin.node.links()) == len(vmis))
             elif (seen.method, point) == ("POST", "plugged"):
-                agent.usual(seen)
+                agent.default_reply(seen)
             elif (seen.method, point) != ("GET", "requested"):
                 return None
             plugin.kill(running[0])
@@ -50,7 +50,7 @@ def kill_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[V
         running[0].communicate(json.dumps(plugin.config()).encode(), timeout=10)
         assert running[0].returncode
         assert killed.wait(10)  # the call ends before its killer, in the agent's thread, has reaped the daemon
-        agent.behave()
+        agent.clear_behaviours()
 
     return kill
 
@@ -115,7 +115,7 @@ def test_a_retried_delegated_attachment_keeps_its_interface(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]
 ) -> None:
     same = [vmi.annotated(nad="demo/net-1", config_name="net-1") for vmi in vmis[1:]]
-    agent.serve(pod.machine_name, [vmis[0], *same])
+    agent.serve(pod.vm_name, [vmis[0], *same])
     plugin.add(pod, "x", name="net-1").succeeded()
     plugin.add(pod, "y", name="net-1").succeeded()
     for ifname in ("x", "y"):  # as if both had been killed at their very end
@@ -131,7 +131,7 @@ def test_a_retried_delegated_attachment_keeps_its_interface(
 def test_default_routes_that_it_replaced_are_restored_by_the_next_call(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, vmis: list[Vmi], ifname: str
 ) -> None:
-    agent.serve(pod.machine_name, [vmis[0], vmis[1].annotated(default_gw="ipv4"), vmis[2]])
+    agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(default_gw="ipv4"), vmis[2]])
     sandbox.ip("link", "add", "mgmt", "type", "veth", "peer", "name", "mgmt-end", "netns", plugin.node.name)
     plugin.node.ip("link", "set", "mgmt-end", "up")
     sandbox.ip("link", "set", "mgmt", "up")
@@ -159,7 +159,7 @@ def test_a_killed_del_is_continued_by_the_next_del(
     process.communicate(timeout=10)
     assert plugin.node.links() == []
     assert len(plugin.files()) == 1
-    agent.behave()
+    agent.clear_behaviours()
     plugin.delete(pod).succeeded()
     assert (plugin.files(), agent.ports) == ([], {})
 

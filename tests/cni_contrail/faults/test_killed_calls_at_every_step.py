@@ -34,7 +34,7 @@ def vmis(either_agent: ScriptedAgent, pod: PodSandbox, sandbox: Netns, plugin: P
     sandbox.ip("route", "add", "default", "via", "192.0.2.1", "proto", "static")
     first, second = make_vmis(2, uid=pod.uid)
     vmis = [first, second.annotated(default_gw="ipv4")]
-    either_agent.serve(pod.machine_name, vmis)
+    either_agent.serve(pod.vm_name, vmis)
     return vmis
 
 

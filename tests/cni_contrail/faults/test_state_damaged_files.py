@@ -66,7 +66,7 @@ class TestDel:
         pod = PodSandbox(make_netns("pod").path, container=container)
         alike = PodSandbox(make_netns("pod").path, name=name, namespace="else", container=f"{container}1")
         for number, each in enumerate((pod, alike)):
-            agent.serve(each.machine_name, make_vmis(2, uid=each.uid, subnet=number))
+            agent.serve(each.vm_name, make_vmis(2, uid=each.uid, subnet=number))
             plugin.add(each).succeeded()
         plugin.record_path(pod).write_bytes(b"")
         plugin.delete(pod).succeeded()
@@ -133,7 +133,7 @@ class TestOtherCalls:
 @pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
 def test_damaged_port_files_are_kept(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, content: bytes) -> None:
     """The original plugin writes them in place; if killed, it leaves them empty."""
-    file = plugin.config_dir / pod.machine_name / "159b591c-e57e-11f1-b951-02fc00000001"
+    file = plugin.config_dir / pod.vm_name / "159b591c-e57e-11f1-b951-02fc00000001"
     file.parent.mkdir(parents=True)
     file.write_bytes(content)
     plugin.delete(pod).succeeded()
@@ -152,4 +152,4 @@ def test_damaged_notifications_are_dropped(
         (queue / f"{number}.json").write_bytes(content)
     plugin.add(pod).succeeded()
     assert not queue.exists()
-    assert agent.asked("DELETE") == []
+    assert agent.received("DELETE") == []

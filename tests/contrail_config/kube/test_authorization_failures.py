@@ -114,7 +114,7 @@ async def _ask(client: KubeClient, *, watch: bool) -> None:
 def test_a_client_records_its_failures(watch: bool) -> None:
     async def play() -> None:
         async with serve_fake_apiserver() as server, connect(ClientConfig(server.url)) as client:
-            server.faults.refuse(403, times=2, message=LIST)
+            server.faults.reject(403, times=2, message=LIST)
             for _ in range(2):
                 assert client.authorization_failures() == []
                 with pytest.raises(KubeForbiddenError, match="cannot list"):

@@ -25,56 +25,56 @@ async def test_reads_and_idempotent_writes_survive_a_failure(
 ) -> None:
     await config_maps.create("a")
     for verb in ("get", "patch", "update", "list", "delete"):
-        server.faults.refuse(code, verb=verb)
+        server.faults.reject(code, verb=verb)
     await config_maps.get("a")
     changed = await config_maps.change("a", key="1")
     await config_maps.client.replace(CONFIG_MAPS, "a", changed, namespace="default")
     await config_maps.client.list_all(CONFIG_MAPS)
     await config_maps.delete("a")
-    assert server.faults.refused == 5
+    assert server.faults.rejected == 5
 
 
 async def test_a_create_is_retried_if_the_server_did_not_process_it(
     server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
-    server.faults.refuse(429, verb="create")
+    server.faults.reject(429, verb="create")
     await config_maps.create("a")
     assert server.requests == ["create configmaps"] * 2
 
 
 async def test_a_create_of_unknown_outcome_is_not_retried(server: FakeApiServer, config_maps: ConfigMaps) -> None:
-    server.faults.refuse(500, verb="create")
+    server.faults.reject(500, verb="create")
     with pytest.raises(KubeUnavailableError):
         await config_maps.create("a")
     assert server.requests == ["create configmaps"]
 
 
 async def test_a_request_fails_after_the_last_attempt(server: FakeApiServer, config_maps: ConfigMaps) -> None:
-    server.faults.refuse(500, times=100)
+    server.faults.reject(500, times=100)
     with pytest.raises(KubeUnavailableError, match="500 InternalError: refused on purpose"):
         await config_maps.get("a")
-    assert server.faults.refused == ATTEMPTS
+    assert server.faults.rejected == ATTEMPTS
 
 
 @pytest.mark.parametrize("code", [400, 403, 404, 409, 410, 422])
 async def test_permanent_errors_are_not_retried(server: FakeApiServer, config_maps: ConfigMaps, code: int) -> None:
-    server.faults.refuse(code, times=2)
+    server.faults.reject(code, times=2)
     with pytest.raises(KubeError) as raised:
         await config_maps.get("a")
     assert raised.value.status == code
-    assert server.faults.refused == 1
+    assert server.faults.rejected == 1
 
 
 async def test_retry_after_delays_the_next_attempt(server: FakeApiServer, config_maps: ConfigMaps) -> None:
     await config_maps.create("a")
-    server.faults.refuse(429, retry_after=1)
+    server.faults.reject(429, retry_after=1)
     started = time.monotonic()
     await config_maps.get("a")
     assert 1.0 <= time.monotonic() - started < 4
 
 
 async def test_a_retry_after_the_deadline_is_not_attempted(server: FakeApiServer) -> None:
-    server.faults.refuse(429, retry_after=60)
+    server.faults.reject(429, retry_after=60)
     started = time.monotonic()
     async with connect(ClientConfig(server.url), deadline=5) as client:
         with pytest.raises(KubeThrottledError) as raised:
@@ -86,7 +86,7 @@ async def test_a_retry_after_the_deadline_is_not_attempted(server: FakeApiServer
 async def test_a_list_whose_continuation_expired_starts_over(client: KubeClient, server: FakeApiServer) -> None:
     for number in range(501):
         server.put(kinds.CONFIG_MAPS, f"c{number}")
-    original = server.faults.check_refusals
+    original = server.faults.check_rejections
 
     def forget_after_the_first_page(verb: str) -> None:
         original(verb)
@@ -94,16 +94,16 @@ async def test_a_list_whose_continuation_expired_starts_over(client: KubeClient,
             server.put(kinds.CONFIG_MAPS, "late")
             server.storage.compact()
 
-    server.faults.check_refusals = forget_after_the_first_page  # type: ignore[method-assign]  # between two pages
+    server.faults.check_rejections = forget_after_the_first_page  # type: ignore[method-assign]  # between two pages
     assert len(await client.list_all(CONFIG_MAPS)) == 502
     assert server.requests == ["list configmaps"] * 4
 
 
 async def test_a_list_that_always_expires_fails(client: KubeClient, server: FakeApiServer) -> None:
-    server.faults.refuse(410, verb="list", times=100)
+    server.faults.reject(410, verb="list", times=100)
     with pytest.raises(KubeGoneError):
         await client.list_all(CONFIG_MAPS)
-    assert server.faults.refused == ATTEMPTS
+    assert server.faults.rejected == ATTEMPTS
 
 
 async def test_a_connection_that_breaks_during_the_response_is_retried(
@@ -111,7 +111,7 @@ async def test_a_connection_that_breaks_during_the_response_is_retried(
 ) -> None:
     created = await config_maps.create("a", key="x" * 10_000)
     server.faults.piece = 100
-    server.faults.cut_answers = [500]
+    server.faults.cut_responses = [500]
     assert await config_maps.get("a") == created
     assert server.requests.count("get configmaps") == 2
 
@@ -120,13 +120,13 @@ async def test_a_lost_response_may_look_like_another_writers_conflict(
     server: FakeApiServer, config_maps: ConfigMaps
 ) -> None:
     created = await config_maps.create("a")
-    server.faults.lost_answers = 1
+    server.faults.lost_responses = 1
     with pytest.raises(KubeConflictError):
         await config_maps.client.replace(
             CONFIG_MAPS, "a", {**_body(created.metadata.resource_version)}, namespace="default"
         )
     assert (await config_maps.get("a")).data == {"key": "mine"}
-    server.faults.lost_answers = 1
+    server.faults.lost_responses = 1
     with pytest.raises(KubeNotFoundError):
         await config_maps.delete("a")
 

@@ -73,7 +73,7 @@ async def test_an_emptied_etcd_is_an_error(server: FakeApiServer, monitor: Monit
 
 @pytest.mark.parametrize("code", [403, 409, 429, 500])
 async def test_a_failing_server_is_polled_again(server: FakeApiServer, monitor: Monitor, code: int) -> None:
-    server.faults.refuse(code, verb="get", times=8)
-    await eventually(lambda: not server.faults.refusals)
+    server.faults.reject(code, verb="get", times=8)
+    await eventually(lambda: not server.faults.rejections)
     await polled_twice(server)
     assert not monitor.done()

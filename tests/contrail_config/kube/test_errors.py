@@ -182,8 +182,8 @@ class Numbers(msgspec.Struct, frozen=True):
 
 
 async def test_redirects_are_not_followed(client: KubeClient, server: FakeApiServer) -> None:
-    server.faults.refusals.clear()
-    server.faults.refuse(302, verb="get")
+    server.faults.rejections.clear()
+    server.faults.reject(302, verb="get")
     with pytest.raises(KubeError, match="302") as raised:
         await client.get(CONFIG_MAPS, "a", namespace="default")
     assert raised.value.status == 302

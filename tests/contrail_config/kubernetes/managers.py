@@ -29,18 +29,18 @@ class Contention(Faults):
         super().__init__()
         self._chance = chance or random.Random(0)
 
-    def check_refusals(self, verb: str) -> None:
-        super().check_refusals(verb)
+    def check_rejections(self, verb: str) -> None:
+        super().check_rejections(verb)
         if verb in _WRITES and self._chance.random() < 0.5:
-            self.refused += 1
+            self.rejected += 1
             raise StatusError(409, "Conflict", "the object has been modified, on purpose")
 
 
 class SlowContention(Contention):
     """Also delays each write of an address block, at random."""
 
-    async def hold_up(self, verb: str, kind: Kind, name: str) -> None:
-        await super().hold_up(verb, kind, name)
+    async def delay(self, verb: str, kind: Kind, name: str) -> None:
+        await super().delay(verb, kind, name)
         if verb in _WRITES and kind == BLOCK_KIND:
             await asyncio.sleep(self._chance.choice([0.0, 0.001, 0.01, 0.03]))
 
@@ -48,12 +48,12 @@ class SlowContention(Contention):
 class LostResponses(SlowContention):
     """Also loses responses to writes of address blocks, at random, and rejects most of their retries."""
 
-    def lose_answer(self, request: web.Request, kind: Kind) -> None:
+    def lose_response(self, request: web.Request, kind: Kind) -> None:
         if kind == BLOCK_KIND and self._chance.random() < 0.3:
-            self.lost_answers = 1
+            self.lost_responses = 1
             if self._chance.random() < 0.7:
-                self.refuse(403, verb="update")
-        super().lose_answer(request, kind)
+                self.reject(403, verb="update")
+        super().lose_response(request, kind)
 
 
 def writes(server: FakeApiServer) -> list[str]:

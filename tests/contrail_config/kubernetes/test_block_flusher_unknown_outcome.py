@@ -18,13 +18,13 @@ class LostResponse(Faults):
     """Performs the next block write without a response and rejects its retry; watches report nothing."""
 
     def __init__(self, code: int = 403) -> None:
-        super().__init__(silent=True, lost_answers_of=[BLOCK_KIND.plural])
+        super().__init__(silent=True, lost_responses_to=[BLOCK_KIND.plural])
         self._code = code
 
-    def lose_answer(self, request: web.Request, kind: Kind) -> None:
-        if kind.plural in self.lost_answers_of:
-            self.refuse(self._code, verb="update", times=4, retry_after=60)  # longer than the client waits
-        super().lose_answer(request, kind)
+    def lose_response(self, request: web.Request, kind: Kind) -> None:
+        if kind.plural in self.lost_responses_to:
+            self.reject(self._code, verb="update", times=4, retry_after=60)  # longer than the client waits
+        super().lose_response(request, kind)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ async def allocate_without_response(
     with pytest.raises(StoreUnavailableError, match="address block"):
         await allocate_one(manager, network, owner)
     assert owner in allocated_addresses(server).values()
-    server.faults.refusals.clear()
+    server.faults.rejections.clear()
     return owner
 
 
@@ -88,12 +88,12 @@ async def test_a_release_without_response_can_be_retried(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
 ) -> None:
     held = await allocate_without_response(
-        manager, network, server, Faults(silent=True, lost_answers_of=[BLOCK_KIND.plural])
+        manager, network, server, Faults(silent=True, lost_responses_to=[BLOCK_KIND.plural])
     )
     server.faults = LostResponse()
     with pytest.raises(StoreUnavailableError):
         await manager.release([held], hold=9.0)
-    server.faults.refusals.clear()
+    server.faults.rejections.clear()
     assert allocated_addresses(server) == {}
     assert await manager.held_owners() == {held: network.uuid}
 
@@ -102,7 +102,7 @@ async def test_an_unreadable_block_fails_every_operation(
     manager: KubernetesStore, network: VirtualNetwork, server: FakeApiServer
 ) -> None:
     owner = await allocate_without_response(manager, network, server)
-    server.faults.refuse(403, verb="get")
+    server.faults.reject(403, verb="get")
     with pytest.raises(StoreUnavailableError, match="address block"):
         await manager.release([owner], hold=0.0)
     await manager.release([owner], hold=0.0)

@@ -38,7 +38,7 @@ async def emptied(manager: KubernetesStore, clock: FakeClock) -> VirtualNetwork:
 async def test_the_reason_is_reported_despite_an_undeletable_empty_block(
     manager: KubernetesStore, server: FakeApiServer, tiny: VirtualNetwork, emptied: VirtualNetwork, code: int
 ) -> None:
-    server.faults.refuse(code, verb="delete", times=ALWAYS)
+    server.faults.reject(code, verb="delete", times=ALWAYS)
     with pytest.raises(ExhaustedError):
         await allocate_one(manager, tiny)
     with pytest.raises(AddressUnavailableError):
@@ -48,7 +48,7 @@ async def test_the_reason_is_reported_despite_an_undeletable_empty_block(
 async def test_the_reason_is_reported_despite_unwritable_addresses(
     manager: KubernetesStore, server: FakeApiServer, tiny: VirtualNetwork, emptied: VirtualNetwork
 ) -> None:
-    server.faults.refuse(403, verb="update", times=ALWAYS)
+    server.faults.reject(403, verb="update", times=ALWAYS)
     pending = [allocate_one(manager, network) for network in (emptied, tiny, emptied)]
     first, exhausted, last = await asyncio.gather(*pending, return_exceptions=True)
     assert isinstance(first, StoreUnavailableError)
@@ -80,7 +80,7 @@ async def test_an_undeletable_empty_block_is_retried_after_a_minute(
     emptied: VirtualNetwork,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    server.faults.refuse(403, verb="delete", times=2)
+    server.faults.reject(403, verb="delete", times=2)
     for _ in range(5):
         await manager.release([new_owner()])
     assert server.requests.count("delete addressblocks") == 1
@@ -96,7 +96,7 @@ async def test_an_undeletable_empty_block_is_retried_after_a_minute(
 async def test_addresses_are_allocated_in_an_undeletable_empty_block(
     manager: KubernetesStore, server: FakeApiServer, emptied: VirtualNetwork
 ) -> None:
-    server.faults.refuse(403, verb="delete", times=ALWAYS)
+    server.faults.reject(403, verb="delete", times=ALWAYS)
     await manager.release([new_owner()])
     owner = new_owner()
     assert allocated_addresses(server) == {}

@@ -106,6 +106,6 @@ async def test_a_definition_not_established_in_time_is_named(client: KubeClient,
 
 
 async def test_missing_permission_to_create_names_the_definition(client: KubeClient, server: FakeApiServer) -> None:
-    server.faults.refuse(403, verb="create")
+    server.faults.reject(403, verb="create")
     with pytest.raises(StoreUnavailableError, match=next(iter(crds()))):
         await ensure_crds(client)

@@ -30,7 +30,7 @@ async def until_reported(server: FakeApiServer) -> None:
     server.storage.notify()
     kinds = (VIRTUAL_NETWORK_KIND, BLOCK_KIND)
     pending = [(watch, kind) for watch in server.watches for kind in kinds if watch.is_of(kind)]
-    await eventually(lambda: not any(server.storage.since(watch.told, kind) for watch, kind in pending))
+    await eventually(lambda: not any(server.storage.since(watch.last_revision, kind) for watch, kind in pending))
 
 
 async def until_listed_again(server: FakeApiServer, kind: Kind) -> None:

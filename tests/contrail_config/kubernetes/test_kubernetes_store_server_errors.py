@@ -20,11 +20,11 @@ async def test_a_request_that_the_server_rejects_can_be_retried(
     manager: KubernetesStore, server: FakeApiServer, code: int, cause: type[KubeError]
 ) -> None:
     virtual_machine = make_virtual_machine()
-    server.faults.refuse(code, verb="create", times=4)
+    server.faults.reject(code, verb="create", times=4)
     with pytest.raises(StoreUnavailableError, match=virtual_machine.name) as caught:
         await manager.put_virtual_machine(virtual_machine)
     assert type(caught.value.__cause__) is cause
-    server.faults.refusals.clear()
+    server.faults.rejections.clear()
     await manager.put_virtual_machine(virtual_machine)
 
 
@@ -35,7 +35,7 @@ async def test_addresses_that_could_not_be_written_are_allocated_to_the_next_own
     network = await manager.put_network(make_network("tiny", "10.1.0.0/29"))
     if verb == "update":
         await allocate_one(manager, network)
-    server.faults.refuse(403, verb=verb)
+    server.faults.reject(403, verb=verb)
     with pytest.raises(StoreUnavailableError, match="address block"):
         await allocate_one(manager, network)
     stored = allocated_addresses(server)
@@ -48,7 +48,7 @@ async def test_addresses_that_could_not_be_written_are_allocated_to_the_next_own
 async def test_a_rejected_object_has_an_error_of_its_own(
     manager: KubernetesStore, server: FakeApiServer, code: int
 ) -> None:
-    server.faults.refuse(code, verb="create", message="exceeded quota")
+    server.faults.reject(code, verb="create", message="exceeded quota")
     with pytest.raises(StoreRejectedError, match="exceeded quota"):
         await manager.put_virtual_machine(make_virtual_machine())
 
@@ -101,7 +101,7 @@ async def test_a_virtual_machine_deleted_during_its_replacement_is_recreated(
 ) -> None:
     virtual_machine = make_virtual_machine()
     await manager.put_virtual_machine(virtual_machine)
-    server.faults.refuse(404, verb="update")
+    server.faults.reject(404, verb="update")
     moved = msgspec.structs.replace(virtual_machine, node="worker-9")
     await manager.put_virtual_machine(moved)
     assert stored_virtual_machines(server)[virtual_machine.uuid] == moved

@@ -123,7 +123,7 @@ class TestFailingServer:
         self, client: KubeClient, server: FakeApiServer, reports: NodeReports, lost: int
     ) -> None:
         for number, report in enumerate((REPORT, LATER)):
-            server.faults.lost_answers = int(number == lost)
+            server.faults.lost_responses = int(number == lost)
             with_answer = reports.write(report)
             try:
                 assert await with_answer is None
@@ -135,11 +135,11 @@ class TestFailingServer:
     async def test_an_error_names_the_node_and_can_be_retried(
         self, client: KubeClient, server: FakeApiServer, reports: NodeReports, code: int, cause: type[KubeError]
     ) -> None:
-        server.faults.refuse(code, verb="create", times=4)
+        server.faults.reject(code, verb="create", times=4)
         with pytest.raises(StoreUnavailableError, match="report of node worker-1") as caught:
             await reports.write(REPORT)
         assert type(caught.value.__cause__) is cause
-        server.faults.refusals.clear()
+        server.faults.rejections.clear()
         assert await reports.write(REPORT) is None
 
     async def test_the_newest_report_is_written_after_an_outage(

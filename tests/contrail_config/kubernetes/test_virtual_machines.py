@@ -76,7 +76,7 @@ async def test_deleting_a_virtual_machine_does_not_delete_its_successor(open_man
 async def test_a_retried_delete_releases_the_addresses(manager: KubernetesStore, server: FakeApiServer) -> None:
     network = await manager.put_network(make_network())
     virtual_machine = await start_pod(manager, [network])
-    server.faults.refuse(403, verb="update")
+    server.faults.reject(403, verb="update")
     with pytest.raises(StoreUnavailableError):
         await manager.delete_virtual_machine(virtual_machine.uuid)
     await manager.delete_virtual_machine(virtual_machine.uuid)
@@ -89,7 +89,7 @@ async def test_an_unwritten_virtual_machine_is_cached_until_its_addresses_are_re
     """The cache must not grow with the pods that come and go while the server rejects virtual machines."""
     network = await manager.put_network(make_network())
     await allocate_one(manager, network, stored := new_owner())
-    server.faults.refuse(403, verb="create")  # of the virtual machine: the block exists
+    server.faults.reject(403, verb="create")  # of the virtual machine: the block exists
     with pytest.raises(StoreUnavailableError):
         await start_pod(manager, [network, network], uid=(uid := new_owner()))
     owners = [interface_uuid(uid, 0), interface_uuid(uid, 1)]
@@ -116,7 +116,7 @@ async def test_a_virtual_machine_written_without_response_keeps_its_addresses_un
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
     network = await manager.put_network(make_network())
-    server.faults.lost_answers_of = [VIRTUAL_MACHINE_KIND.plural]
+    server.faults.lost_responses_to = [VIRTUAL_MACHINE_KIND.plural]
     with pytest.raises(StoreUnavailableError):
         await start_pod(manager, [network], uid=(uid := new_owner()))
     await manager.release([interface_uuid(uid, 0)], hold=0.0)

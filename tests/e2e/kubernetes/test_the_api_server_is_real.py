@@ -123,11 +123,11 @@ async def test_a_reflector_follows_through_crashes_of_the_server(
         await followed.until_listed()
         await restarted(api_server)
         await users.add_pod("b")
-        await followed.until(lambda: len(followed.view) == 2)
+        await followed.until(lambda: len(followed.objects) == 2)
         await users.remove_pod("a")
         await asyncio.to_thread(api_server.etcd.compact)
         await restarted(api_server)
-        await followed.until(lambda: len(followed.view) == 1)
+        await followed.until(lambda: len(followed.objects) == 1)
 
 
 async def restarted(api_server: ApiServer) -> None:

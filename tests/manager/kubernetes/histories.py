@@ -130,7 +130,7 @@ class ClusterHistory(RuleBasedStateMachine):
 
     @rule(code=st.sampled_from([409, 429, 500]), times=st.integers(1, 3))
     def requests_fail(self, code: int, times: int) -> None:
-        self.server.faults.refuse(code, times=times)
+        self.server.faults.reject(code, times=times)
 
     @rule(turns=st.sampled_from(TURNS))
     def time_passes(self, turns: int) -> None:
@@ -218,7 +218,7 @@ class ClusterHistory(RuleBasedStateMachine):
             assert self.assigned.setdefault(vm.uuid, vm) == vm
 
     async def _check_that_everything_is_released(self) -> None:
-        self.server.faults.refusals.clear()
+        self.server.faults.rejections.clear()
         for name in list(self.pods()):
             self.objects.remove_pod(name)
         for name in list(self.nads()):

@@ -185,12 +185,12 @@ async def test_a_leader_that_cannot_renew_its_lease_writes_nothing_more_and_ends
 ) -> None:
     async with member(server, tmp_path) as leader:
         await leader.wait_until_ready()
-        server.faults.refuse(500, verb="patch", times=1000)
+        server.faults.reject(500, verb="patch", times=1000)
         objects.add_pod("web-0")
         await eventually(leader.task.done)
         with pytest.raises(KubeLeadershipLostError):
             leader.task.result()
-        server.faults.refusals.clear()
+        server.faults.rejections.clear()
     assert objects.status("web-0") is None
 
 

@@ -53,7 +53,7 @@ def play(scene: Scene) -> None:
 async def be_denied(server: FakeApiServer, cluster: Cluster, *, times: int) -> None:
     """Denies patches of pods so many times, each retried after a pause."""
     for _ in range(times):
-        server.faults.refuse(403, verb="patch", message=f'pods "web-0" is forbidden: {MAY_NOT}')
+        server.faults.reject(403, verb="patch", message=f'pods "web-0" is forbidden: {MAY_NOT}')
         with pytest.raises(KubeForbiddenError):
             await cluster.client.patch(PODS, "web-0", {}, namespace="blue", subresource="status")
         await asyncio.sleep(PERSISTENT_AFTER)

@@ -198,7 +198,7 @@ class TestDeletions:
         self, client: KubeClient, server: FakeApiServer, caplog: pytest.LogCaptureFixture
     ) -> None:
         vm = await written(client, "web-0")
-        server.faults.refuse(500, verb="list")
+        server.faults.reject(500, verb="list")
         async with deletions_of(client) as deletions:
             assert await anext(deletions) == Remaining({"blue/web-0": vm.uuid})
         assert "listing all virtual machines" in caplog.text

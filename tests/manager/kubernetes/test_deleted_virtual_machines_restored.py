@@ -188,14 +188,14 @@ class TestRestoredDespiteFaults:
     async def test_while_writes_fail(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
         async with managed():
             vm = await served(objects, server)
-            server.faults.refuse(500, verb="create", times=3)
+            server.faults.reject(500, verb="create", times=3)
             remove(server)
             await eventually(is_there, server, vm)
 
     async def test_with_a_lost_answer(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
         async with managed():
             vm = await served(objects, server)
-            server.faults.lost_answers_of = ["virtualmachines"]
+            server.faults.lost_responses_to = ["virtualmachines"]
             remove(server)
             await eventually(is_there, server, vm)
             await wait_until_processed(objects, server)
@@ -230,7 +230,7 @@ class TestRestoredDespiteFaults:
     ) -> None:
         async with managed():
             vm = await served(objects, server)
-            server.faults.refuse(403, verb="watch", times=8)
+            server.faults.reject(403, verb="watch", times=8)
             server.end_watches()
             await eventually(lambda: "GET /apis/opencontrail.org/v1alpha1/virtualmachines" in caplog.text)
             remove(server)

@@ -189,7 +189,7 @@ async def test_a_failed_write_is_an_error_that_names_the_object(
 ) -> None:
     with pytest.raises(StoreUnavailableError, match=r"event NetworkNotFound on gone/web-0: POST .* not found"):
         await event_log.record_event(event(namespace="gone"))
-    server.faults.refuse(403, verb="list", times=1)
+    server.faults.reject(403, verb="list", times=1)
     with pytest.raises(StoreUnavailableError, match=r"cannot list events: .*403"):
         await event_log.events()
 

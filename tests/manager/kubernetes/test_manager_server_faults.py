@@ -105,17 +105,17 @@ async def test_history_compacted_in_mid_stream(server: FakeApiServer, load: Load
 
 @pytest.mark.parametrize("code", [409, 410, 429, 500, 503, 504])
 async def test_failing_requests(server: FakeApiServer, load: Load, code: int) -> None:
-    server.faults.refuse(code, times=20)
+    server.faults.reject(code, times=20)
     load.create("d", "e")
     load.delete("a")
     server.end_watches()
-    await eventually(lambda: server.faults.refused >= 10)
-    server.faults.refusals.clear()
+    await eventually(lambda: server.faults.rejected >= 10)
+    server.faults.rejections.clear()
     await load.converged()
 
 
 async def test_a_retry_after_header(server: FakeApiServer, load: Load) -> None:
-    server.faults.refuse(429, verb="update", retry_after=1)  # of a block
+    server.faults.reject(429, verb="update", retry_after=1)  # of a block
     load.create("d")
     begun = asyncio.get_running_loop().time()
     await load.converged()
@@ -157,7 +157,7 @@ async def test_an_annotation_of_two_megabytes(load: Load, objects: ClusterObject
 
 
 async def test_lost_answers(server: FakeApiServer, load: Load) -> None:
-    server.faults.lost_answers = 10
+    server.faults.lost_responses = 10
     load.create("d", "e")
     load.delete("a")
     await load.converged()

@@ -83,7 +83,7 @@ async def test_concurrent_creations_both_succeed(client: KubeClient, server: Fak
 
 
 async def test_a_denied_creation_is_reported(client: KubeClient, server: FakeApiServer) -> None:
-    server.faults.refuse(403, verb="create", times=100)
+    server.faults.reject(403, verb="create", times=100)
     with pytest.raises(KubeForbiddenError, match=r"POST .*/customresourcedefinitions"):
         await NadCrd(client).ensure()
 

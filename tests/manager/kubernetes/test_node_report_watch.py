@@ -35,7 +35,7 @@ class Listener(ChangeSignal):
     def _deliver(self, interfaces: object) -> None:
         assert isinstance(interfaces, tuple)
         self.delivered += interfaces
-        self.has_come()
+        self.notify()
 
     async def until_delivered(self, *interfaces: str) -> None:
         """Returns when exactly these were delivered, in this order."""
@@ -107,11 +107,11 @@ class TestDelivery:
         self, client: KubeClient, server: FakeApiServer, listen: Listen, caplog: pytest.LogCaptureFixture
     ) -> None:
         await report(client, "node-1", "a")
-        server.faults.refuse(403, verb="list", times=1000)
+        server.faults.reject(403, verb="list", times=1000)
         async with listen(list_timeout=0.05) as listener:
             assert listener.delivered == []
             assert "node reports: not listed within 0.05 s: " in caplog.text
-            server.faults.refusals.clear()
+            server.faults.rejections.clear()
             await listener.until_delivered("a")
 
     async def test_an_empty_report_is_not_delivered(self, client: KubeClient, listen: Listen) -> None:
@@ -222,7 +222,7 @@ class TestStaleReports:
         async with listen() as listener:
             await listener.until_known(1)
             clock.advance(STALE_AFTER)
-            server.faults.refuse(403, verb="delete")
+            server.faults.reject(403, verb="delete")
             await listener.watch.remove_stale()
             assert "report of node gone: not removed" in caplog.text
             await listener.watch.remove_stale()

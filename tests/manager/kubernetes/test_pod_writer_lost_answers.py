@@ -32,7 +32,7 @@ async def life(server: FakeApiServer, objects: ClusterObjects) -> AsyncIterator[
 async def test_a_pod_keeps_the_addresses_of_the_first_write(
     server: FakeApiServer, objects: ClusterObjects, life: CrashableManager
 ) -> None:
-    server.faults.lost_answers_of = ["virtualmachines"]
+    server.faults.lost_responses_to = ["virtualmachines"]
     uid = objects.add_pod("web-0", networks="net-a,net-a")
     await eventually(lambda: objects.status("web-0"))
     (written,) = virtual_machine_history(server, uid)
@@ -43,7 +43,7 @@ async def test_a_pod_keeps_the_addresses_of_the_first_write(
 async def test_a_pod_deleted_before_its_virtual_machine_is_confirmed_leaves_nothing(
     server: FakeApiServer, objects: ClusterObjects, life: CrashableManager
 ) -> None:
-    server.faults.lost_answers_of = ["virtualmachines"]
+    server.faults.lost_responses_to = ["virtualmachines"]
     uid = objects.add_pod("web-0")
     await eventually(lambda: virtual_machine_history(server, uid))
     objects.remove_pod("web-0")
@@ -54,18 +54,18 @@ async def test_a_nad_deleted_before_its_network_is_confirmed_leaves_nothing(
     server: FakeApiServer, objects: ClusterObjects, life: CrashableManager
 ) -> None:
     await eventually(lambda: len(stored_networks(server)) == 2)
-    server.faults.refuse(500, verb="update", times=1000)  # it stays proposed
+    server.faults.reject(500, verb="update", times=1000)  # it stays proposed
     objects.add_nad("net-b")
     await eventually(lambda: len(stored_networks(server)) == 3)
     objects.remove_nad("net-b")
-    server.faults.refusals.clear()
+    server.faults.rejections.clear()
     await eventually(lambda: len(stored_networks(server)) == 2)
 
 
 async def test_a_pod_gets_the_addresses_of_an_allocation_whose_answer_was_lost(
     server: FakeApiServer, objects: ClusterObjects, life: CrashableManager
 ) -> None:
-    server.faults.lost_answers_of = ["addressblocks"]
+    server.faults.lost_responses_to = ["addressblocks"]
     uid = objects.add_pod("web-0")
     await eventually(lambda: objects.status("web-0"))
     assert [interface.uuid for interface in stored_virtual_machines(server)[uid].interfaces] == list(
@@ -78,7 +78,7 @@ async def test_a_deletion_whose_answer_was_lost_releases_the_addresses(
 ) -> None:
     objects.add_pod("web-0")
     await eventually(lambda: objects.status("web-0"))
-    server.faults.lost_answers_of = ["virtualmachines", "addressblocks"]
+    server.faults.lost_responses_to = ["virtualmachines", "addressblocks"]
     objects.remove_pod("web-0")
     await eventually(lambda: not stored_virtual_machines(server) and not allocated_addresses(server))
 

@@ -23,7 +23,7 @@ class Namespaces:
     def __init__(self, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
         self._server = server
         self._away = False
-        monkeypatch.setattr(server.faults, "hold_up", self._hold_up)
+        monkeypatch.setattr(server.faults, "delay", self._delay)
 
     def cut(self) -> None:
         """Cuts watches and lists of namespaces."""
@@ -35,7 +35,7 @@ class Namespaces:
     def restore(self) -> None:
         self._away = False
 
-    async def _hold_up(self, _verb: str, kind: Kind, _name: str) -> None:
+    async def _delay(self, _verb: str, kind: Kind, _name: str) -> None:
         if self._away and kind == NAMESPACES:
             raise StatusError(503, "ServiceUnavailable", "away on purpose")
 
@@ -147,18 +147,18 @@ async def test_listed_is_sent_only_when_no_pod_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Otherwise a restarted manager would release the virtual machine of a running pod."""
-    hold_up = server.faults.hold_up
+    delay = server.faults.delay
 
     async def come_between(verb: str, kind: Kind, name: str) -> None:
         if (verb, kind.plural) == ("list", "pods"):
-            monkeypatch.setattr(server.faults, "hold_up", hold_up)
+            monkeypatch.setattr(server.faults, "delay", delay)
             namespaces.cut()
             objects.add_namespace("red")
             objects.add_pod("web-0", namespace="red")
             objects.add_pod("web-1", namespace="red")
-        await hold_up(verb, kind, name)
+        await delay(verb, kind, name)
 
-    monkeypatch.setattr(server.faults, "hold_up", come_between)
+    monkeypatch.setattr(server.faults, "delay", come_between)
     recorded = await follow()
     await wait_until_processed(recorded, objects, "other")
     assert recorded.lists == []

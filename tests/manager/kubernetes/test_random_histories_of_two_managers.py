@@ -84,7 +84,7 @@ class WithKubernetesStore(ClusterHistory):
 
     @rule(times=st.integers(1, 3))
     def answers_are_lost(self, times: int) -> None:
-        self.server.faults.lost_answers = times
+        self.server.faults.lost_responses = times
 
     @invariant()
     def the_auditor_found_nothing(self) -> None:

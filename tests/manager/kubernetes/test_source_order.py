@@ -54,13 +54,13 @@ async def test_no_pod_is_sent_before_the_first_list_of_networks(
     follow: Follow, objects: ClusterObjects, server: FakeApiServer
 ) -> None:
     objects.add_pod("web-0")
-    server.faults.refuse(403, verb="get", times=1000)  # of the CRD
+    server.faults.reject(403, verb="get", times=1000)  # of the CRD
     recorded = await follow(wait_timeout=0.05)
-    await eventually(lambda: server.faults.refused >= 3)
+    await eventually(lambda: server.faults.rejected >= 3)
     assert "+pod web-0" not in recorded.lines()
     assert recorded.lists == []
     assert recorded.source.problems()
-    server.faults.refusals.clear()
+    server.faults.rejections.clear()
     await recorded.until_listed()
     assert "+pod web-0" in recorded.lines()
     assert recorded.source.problems() == []
@@ -72,12 +72,12 @@ async def test_pods_proceed_after_a_timeout_if_networks_cannot_be_relisted(
     recorded = await follow(wait_timeout=0.05)
     await recorded.until_listed()
     await eventually(lambda: len(server.watches) == 3)
-    server.faults.refuse(403, verb="get", times=1000)  # of the CRD, before NADs are listed
+    server.faults.reject(403, verb="get", times=1000)  # of the CRD, before NADs are listed
     server.forget_history()
     objects.add_pod("web-0")
     await recorded.until(lambda: "+pod web-0" in recorded.lines())
     assert recorded.lines()[-1] == "+pod web-0"
-    server.faults.refusals.clear()
+    server.faults.rejections.clear()
     await recorded.until(lambda: recorded.lines()[-1] == "listed")
 
 

@@ -39,9 +39,9 @@ class BlockedPatch:
     def __init__(self, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun = asyncio.Event()
         self.go_on = asyncio.Event()
-        monkeypatch.setattr(server.faults, "hold_up", self._hold_up)
+        monkeypatch.setattr(server.faults, "delay", self._delay)
 
-    async def _hold_up(self, verb: str, _kind: Kind, _name: str) -> None:
+    async def _delay(self, verb: str, _kind: Kind, _name: str) -> None:
         if verb == "patch":
             self.begun.set()
             await self.go_on.wait()
@@ -93,11 +93,11 @@ async def test_a_failed_write_is_retried(
 ) -> None:
     monkeypatch.setattr(work_queue, "FIRST_RETRY", 0.001)
     uid = objects.add_pod("web-0")
-    server.faults.refuse(code, verb="patch", times=5)
+    server.faults.reject(code, verb="patch", times=5)
     writer.on_assigned(make_vm(uid), is_new=True)
     async with asyncio.timeout(20):
         await eventually(lambda: objects.status("web-0") is not None)
-    assert server.faults.refused == 5
+    assert server.faults.rejected == 5
 
 
 async def test_a_deleted_or_replaced_pod_gets_no_status(
@@ -116,7 +116,7 @@ async def test_a_deleted_or_replaced_pod_gets_no_status(
 async def test_a_pod_deleted_or_replaced_during_the_write_gets_no_status(
     writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer
 ) -> None:
-    server.faults.refuse(500, verb="patch", times=2)
+    server.faults.reject(500, verb="patch", times=2)
     for name in ("web-0", "web-1"):
         writer.on_assigned(make_vm(objects.add_pod(name), pod=name), is_new=True)
     await writer.queue.idle()
@@ -169,7 +169,7 @@ async def test_a_rejected_write_is_logged_and_not_retried(
     writer: StatusWriter, objects: ClusterObjects, server: FakeApiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     uid = objects.add_pod("web-0")
-    server.faults.refuse(400, verb="patch")
+    server.faults.reject(400, verb="patch")
     writer.on_assigned(make_vm(uid), is_new=True)
     await writer.queue.idle()
     assert writer.queue.failing == 0

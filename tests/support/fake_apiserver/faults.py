@@ -54,22 +54,22 @@ class Faults:
     hung: bool = False
     """Nothing is answered."""
 
-    cut_answers: list[int] = field(default_factory=list)
+    cut_responses: list[int] = field(default_factory=list)
     """After how many bytes the bodies of the next answers are cut, one after the other."""
 
-    lost_answers: int = 0
+    lost_responses: int = 0
     """So many changes are made without being answered."""
 
-    lost_answers_of: list[str] = field(default_factory=list)
+    lost_responses_to: list[str] = field(default_factory=list)
     """Plurals of kinds of which the next changes, one for each, are made without being answered."""
 
     nonsense: bytes | None = None
     """What is answered to lists and watches."""
 
-    refusals: list[Rejection] = field(default_factory=list)
-    refused: int = 0
+    rejections: list[Rejection] = field(default_factory=list)
+    rejected: int = 0
 
-    def refuse(
+    def reject(
         self,
         code: int,
         *,
@@ -81,33 +81,33 @@ class Faults:
         """Answers with an error; `verb` as in authorization rules (get, list, watch, create, update, patch, delete)."""
         reason = {410: "Expired", 429: "TooManyRequests", 500: "InternalError"}.get(code, "")
         failure = StatusError(code, reason, message, retry_after=retry_after)
-        self.refusals.append(Rejection(failure, verb, times))
+        self.rejections.append(Rejection(failure, verb, times))
 
-    async def hold_up(self, verb: str, kind: Kind, name: str) -> None:
+    async def delay(self, verb: str, kind: Kind, name: str) -> None:
         """Returns when a request is to be dealt with; `name` is empty for a new object."""
         if self.hung:
             await asyncio.Event().wait()
 
-    def check_refusals(self, verb: str) -> None:
+    def check_rejections(self, verb: str) -> None:
         """Raises what is to be answered to this request."""
-        for refusal in self.refusals:
-            if refusal.verb in ("", verb):
-                refusal.times -= 1
-                if not refusal.times:
-                    self.refusals.remove(refusal)
-                self.refused += 1
-                raise refusal.failure
+        for rejection in self.rejections:
+            if rejection.verb in ("", verb):
+                rejection.times -= 1
+                if not rejection.times:
+                    self.rejections.remove(rejection)
+                self.rejected += 1
+                raise rejection.failure
 
     def check_conflict(self, verb: str, kind: Kind, name: str) -> None:
         if self.conflicts and verb in _CHANGES:
             raise conflict(kind, name)
 
-    def lose_answer(self, request: web.Request, kind: Kind) -> None:
+    def lose_response(self, request: web.Request, kind: Kind) -> None:
         """Loses the connection on which a change was asked for."""
-        if kind.plural in self.lost_answers_of:
-            self.lost_answers_of.remove(kind.plural)
-        elif self.lost_answers:
-            self.lost_answers -= 1
+        if kind.plural in self.lost_responses_to:
+            self.lost_responses_to.remove(kind.plural)
+        elif self.lost_responses:
+            self.lost_responses -= 1
         else:
             return
         if request.transport is not None:

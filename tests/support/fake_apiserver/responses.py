@@ -17,11 +17,11 @@ async def answer(
     headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
     if retry_after is not None:
         headers["Retry-After"] = str(retry_after)
-    if faults.piece is None and not faults.cut_answers:
+    if faults.piece is None and not faults.cut_responses:
         return web.Response(status=status, body=body, headers=headers)
     response = web.StreamResponse(status=status, headers=headers)
     await response.prepare(request)
-    cut = faults.cut_answers.pop(0) if faults.cut_answers else len(body)
+    cut = faults.cut_responses.pop(0) if faults.cut_responses else len(body)
     for piece in _pieces(body[:cut], faults.piece):
         await response.write(piece)
     if cut < len(body) and request.transport is not None:

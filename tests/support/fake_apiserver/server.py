@@ -115,8 +115,8 @@ class FakeApiServer:
             self.requests.append(f"{verb} {place.kind.plural}")
             if limit := request.query.get("timeout"):
                 self.time_limits.append(float(limit.removesuffix("ms")) / 1000)
-            await self.faults.hold_up(verb, place.kind, place.name)
-            self.faults.check_refusals(verb)
+            await self.faults.delay(verb, place.kind, place.name)
+            self.faults.check_rejections(verb)
             if self.faults.nonsense is not None:
                 return web.Response(body=self.faults.nonsense)
             if verb == "watch":
@@ -136,7 +136,7 @@ class FakeApiServer:
         if verb == "get":
             return find(self.storage, place.kind, place.namespace, place.name)
         changed = self._change(verb, place, await _body(request))
-        self.faults.lose_answer(request, place.kind)
+        self.faults.lose_response(request, place.kind)
         return changed
 
     def _change(self, verb: str, place: RequestTarget, body: Object) -> Object:

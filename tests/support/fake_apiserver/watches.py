@@ -42,7 +42,7 @@ class Watch:
         self._faults = faults
         self._request = request
         self._response = response
-        self.told = asked.since
+        self.last_revision = asked.since
         self.bookmarked = 0
         self.sent = 0
         self._left = faults.cuts.pop(0) if faults.cuts else None
@@ -69,12 +69,12 @@ class Watch:
         with contextlib.suppress(_CutError):
             while self._left != 0 and not self._ended.is_set() and _now() < over:
                 changed = self._storage.changed
-                await self._tell_news()
+                await self._send_changes()
                 await self._wait(changed, min(bookmark, over))
                 if _now() >= bookmark:
-                    await self._tell_bookmark()
+                    await self._send_bookmark()
                     bookmark = self._next_bookmark(over)
-            await self._tell_end()
+            await self._send_end()
 
     def _next_bookmark(self, over: float) -> float:
         """When it is due: after the interval, and once shortly before the end."""
@@ -83,12 +83,12 @@ class Watch:
         due, last = _now() + self._asked.bookmarks, over - _LAST_BOOKMARK
         return min(due, last) if last > _now() else due
 
-    async def _tell_news(self) -> None:
+    async def _send_changes(self) -> None:
         if self._faults.silent:
             return
-        records = self._storage.since(self.told, self._asked.kind)
+        records = self._storage.since(self.last_revision, self._asked.kind)
         if records:
-            self.told = records[-1].revision
+            self.last_revision = records[-1].revision
         events = [event for record in records if (event := self._event(record))]
         if self._faults.swapped:
             events.reverse()
@@ -100,24 +100,24 @@ class Watch:
         for wait in waits:
             wait.cancel()
 
-    async def _tell_bookmark(self) -> None:
-        if self._faults.silent or self._storage.revision < self.told:
+    async def _send_bookmark(self) -> None:
+        if self._faults.silent or self._storage.revision < self.last_revision:
             return
-        await self._tell_news()
-        self.told = self.bookmarked = self._storage.revision
+        await self._send_changes()
+        self.last_revision = self.bookmarked = self._storage.revision
         kind = self._asked.kind
-        metadata = {"resourceVersion": str(self.told)}
+        metadata = {"resourceVersion": str(self.last_revision)}
         await self._write(
             _line(("BOOKMARK", {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}))
         )
 
-    async def _tell_end(self) -> None:
+    async def _send_end(self) -> None:
         if self._left == 0:
             self._close()
         elif self._failure is not None:
             await self._write(_line(("ERROR", self._failure.status())))
         else:
-            await self._tell_news()
+            await self._send_changes()
 
     def _event(self, record: Record) -> tuple[str, Object] | None:
         """What the change means to who sees only what is selected."""

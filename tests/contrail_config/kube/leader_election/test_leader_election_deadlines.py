@@ -94,7 +94,7 @@ async def test_a_suspended_process_is_fenced_when_it_resumes(setup: Setup) -> No
 
 @with_setup
 async def test_a_lease_whose_create_response_was_lost_is_recognized(setup: Setup) -> None:
-    setup.server.faults.lost_answers = 1
+    setup.server.faults.lost_responses = 1
     candidate = await setup.candidate("a")
     assert await within(30, lambda: candidate.may_write) < 3 * RETRY
 
@@ -103,7 +103,7 @@ async def test_a_lease_whose_create_response_was_lost_is_recognized(setup: Setup
 async def test_a_lost_response_to_a_renewal_is_harmless(setup: Setup) -> None:
     leader = await setup.leader("a")
     for _ in range(3):
-        setup.server.faults.lost_answers = 1
+        setup.server.faults.lost_responses = 1
         await asyncio.sleep(6)
         assert leader.may_write
     assert not leader.lost
@@ -200,7 +200,7 @@ def fail_somehow(server: FakeApiServer, dice: random.Random) -> None:
     faults = server.faults
     faults.hung = dice.random() < 0.2
     faults.conflicts = dice.random() < 0.2
-    faults.lost_answers = dice.choice([0, 0, 1, 2])
-    faults.refusals.clear()
+    faults.lost_responses = dice.choice([0, 0, 1, 2])
+    faults.rejections.clear()
     if dice.random() < 0.4:
-        faults.refuse(dice.choice([403, 404, 409, 429, 500, 504]), times=dice.randint(1, 20))
+        faults.reject(dice.choice([403, 404, 409, 429, 500, 504]), times=dice.randint(1, 20))

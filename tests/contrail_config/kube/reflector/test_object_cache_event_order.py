@@ -41,11 +41,11 @@ def test_the_newest_state_wins(life: list[Event], data: st.DataObject) -> None:
     replayed = RecordedChanges()
     for each in told:
         for change in view.apply_event(each):
-            replayed.take(change)
+            replayed.apply(change)
     newest = life[-1]
     expected = [] if newest.type is WatchType.DELETED else [newest.object]
     assert list(view.objects.values()) == expected
-    assert replayed.view == dict(view.objects)
+    assert replayed.objects == dict(view.objects)
 
 
 @pytest.mark.parametrize(

@@ -30,16 +30,16 @@ def assert_paused(log: Log, failures: Sequence[int]) -> None:
 async def fail(server: FakeApiServer, reflector: Reflector[ConfigMap], *, times: int) -> None:
     """Ends the watch, rejects the next ones, and lets another one start."""
     await eventually(lambda: server.watches)
-    server.faults.refuse(500, verb="watch", times=times)
+    server.faults.reject(500, verb="watch", times=times)
     server.cut_watches()
-    await eventually(lambda: not server.faults.refusals)
+    await eventually(lambda: not server.faults.rejections)
     await eventually(lambda: reflector.problem is None)
 
 
 async def test_a_watch_with_an_event_resets_the_backoff(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, caplog: Log
 ) -> None:
-    server.faults.refuse(500, verb="list", times=3)
+    server.faults.reject(500, verb="list", times=3)
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed:
         await followed.until_listed()
         for names in ("a", "ab", "abc"):
@@ -68,7 +68,7 @@ def test_a_long_watch_without_an_event_resets_the_backoff(caplog: Log) -> None:
 
 
 async def test_a_list_does_not_reset_the_backoff(client: KubeClient, server: FakeApiServer, caplog: Log) -> None:
-    server.faults.refuse(400, verb="watch", times=5)
+    server.faults.reject(400, verb="watch", times=5)
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=TIMINGS)) as followed:
         await followed.until_listed(6)
         await eventually(lambda: server.watches)

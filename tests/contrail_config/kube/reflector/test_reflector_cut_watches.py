@@ -21,7 +21,7 @@ def make_changes(server: FakeApiServer) -> None:
 
 async def tell_by_a_new_watch(server: FakeApiServer, followed: RecordedReflector) -> list[tuple[str, str]]:
     """Makes changes for the next watch, and returns the changes yielded until that or a later watch ends."""
-    followed.told.clear()
+    followed.changes.clear()
     server.cut_watches()
     make_changes(server)
     await followed.until(lambda: ("Deleted", "a") in followed.names())

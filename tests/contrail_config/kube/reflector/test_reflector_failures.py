@@ -28,7 +28,7 @@ async def test_an_expired_resource_version_leads_to_a_new_list(
         server.storage.compact()
         await server.start()
         await followed.until_listed(2)
-        assert followed.told[3:-1] == [Deleted(last)]
+        assert followed.changes[3:-1] == [Deleted(last)]
 
 
 async def test_410_within_the_stream_leads_to_a_new_list(
@@ -37,7 +37,7 @@ async def test_410_within_the_stream_leads_to_a_new_list(
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
-        await followed.until(lambda: followed.view)
+        await followed.until(lambda: followed.objects)
         server.forget_history()
         await followed.until_listed(2)
         await config_maps.create("b")
@@ -49,13 +49,13 @@ async def test_410_within_the_stream_leads_to_a_new_list(
 async def test_server_errors_do_not_lead_to_a_new_list(
     client: KubeClient, server: FakeApiServer, config_maps: ConfigMaps, verb: str, code: int
 ) -> None:
-    server.faults.refuse(code, verb=verb, times=3)
+    server.faults.reject(code, verb=verb, times=3)
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
         await followed.until_seen("a")
         assert followed.lists == 1
-        assert server.faults.refused == 3
+        assert server.faults.rejected == 3
 
 
 @pytest.mark.parametrize("code", [401, 403])
@@ -66,9 +66,9 @@ async def test_a_rejection_does_not_lead_to_a_new_list(
     async with record_reflector(reflector) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
-        server.faults.refuse(code, verb="watch", times=3)
+        server.faults.reject(code, verb="watch", times=3)
         server.cut_watches()
-        await eventually(lambda: server.faults.refused == 3)
+        await eventually(lambda: server.faults.rejected == 3)
         await config_maps.create("a")
         await followed.until_seen("a")
         assert followed.lists == 1
@@ -98,7 +98,7 @@ async def test_nothing_is_lost_when_the_server_restarts_under_load(
             await server.stop()
             server.remove(kinds.CONFIG_MAPS, f"c{times}-0")
             await server.start()
-        await followed.until(lambda: len(followed.view) == 5 * 19)
+        await followed.until(lambda: len(followed.objects) == 5 * 19)
         assert followed.lists == 1
 
 
@@ -125,7 +125,7 @@ async def test_reordered_events_do_not_bring_back_deleted_objects(
         await followed.until_listed()
         server.cut_watches()
         server.faults.swapped = True
-        server.faults.refuse(500, verb="watch", times=2)
+        server.faults.reject(500, verb="watch", times=2)
         await config_maps.change("a", key="1")
         await config_maps.delete("a")
         await config_maps.change("b", key="1")
@@ -133,7 +133,7 @@ async def test_reordered_events_do_not_bring_back_deleted_objects(
         await followed.until_seen("b")
         await config_maps.create("c")
         await followed.until_seen("b", "c")
-        assert followed.view["default", "b"] == newest
+        assert followed.objects["default", "b"] == newest
 
 
 async def test_bodies_in_small_chunks_are_joined(
@@ -144,7 +144,7 @@ async def test_bodies_in_small_chunks_are_joined(
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         changed = await config_maps.change("a", key="watched")
-        await followed.until(lambda: followed.view["default", "a"] == changed)
+        await followed.until(lambda: followed.objects["default", "a"] == changed)
 
 
 async def test_an_annotation_of_two_megabytes_is_yielded(
@@ -154,7 +154,7 @@ async def test_an_annotation_of_two_megabytes_is_yielded(
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "a", data={"key": "x" * 2_000_000})
-        await followed.until(lambda: len(followed.view["default", "a"].data.get("key", "")) == 2_000_000)
+        await followed.until(lambda: len(followed.objects["default", "a"].data.get("key", "")) == 2_000_000)
         assert followed.lists == 1
 
 
@@ -172,7 +172,7 @@ async def test_an_emptied_etcd_is_noticed(client: KubeClient, server: FakeApiSer
         server.empty_storage()
         await server.start()
         anew = await config_maps.create("a", key="anew")
-        await followed.until(lambda: list(followed.view.values()) == [anew])
+        await followed.until(lambda: list(followed.objects.values()) == [anew])
         await config_maps.create("b")
         await followed.until_seen(*"ab")
 

@@ -19,14 +19,14 @@ async def test_all_objects_are_yielded_and_then_listed(client: KubeClient, confi
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         assert followed.names() == [("Added", "a"), ("Added", "b"), ("Listed", "")]
-        assert followed.told[-1] == Listed(complete=True)
+        assert followed.changes[-1] == Listed(complete=True)
         assert list(followed.reflector.objects.values()) == created
 
 
 async def test_an_empty_list_is_yielded_as_listed(client: KubeClient) -> None:
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
-        assert followed.told == [Listed(complete=True)]
+        assert followed.changes == [Listed(complete=True)]
 
 
 async def test_a_problem_is_shown_until_it_is_listed(client: KubeClient) -> None:
@@ -42,7 +42,7 @@ async def test_a_list_is_read_in_pages_of_500(client: KubeClient, server: FakeAp
         server.put(kinds.CONFIG_MAPS, f"c{number}")
     async with record_reflector(Reflector(client, CONFIG_MAPS)) as followed:
         await followed.until_listed()
-        assert len(followed.view) == 1001
+        assert len(followed.objects) == 1001
         assert server.requests.count("list configmaps") == 3
 
 
@@ -54,7 +54,7 @@ async def test_only_selected_objects_are_yielded(client: KubeClient, config_maps
         await followed.until_listed()
         await config_maps.patch("unseen", {"metadata": {"labels": {"seen": "yes"}}})
         await config_maps.patch("seen", {"metadata": {"labels": None}})
-        await followed.until(lambda: [name for _, name in followed.view] == ["unseen"])
+        await followed.until(lambda: [name for _, name in followed.objects] == ["unseen"])
         assert followed.names()[2:] == [("Added", "unseen"), ("Deleted", "seen")]
 
 
@@ -64,8 +64,8 @@ async def test_a_single_object_is_followed_by_name(client: KubeClient, config_ma
         await followed.until_listed()
         await config_maps.create("b")
         await config_maps.create("a")
-        await followed.until(lambda: followed.view)
-        assert [name for _, name in followed.view] == ["a"]
+        await followed.until(lambda: followed.objects)
+        assert [name for _, name in followed.objects] == ["a"]
 
 
 async def test_a_list_that_expires_between_pages_starts_over(
@@ -121,7 +121,7 @@ async def bytes_for_each_object(client: KubeClient, server: FakeApiServer, *, co
     async with record_reflector(Reflector(client, pods)) as followed:
         tracemalloc.start()
         await followed.until_listed()
-        followed.told.clear()
+        followed.changes.clear()
         gc.collect()
         snapshot = tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(False, "*fake_apiserver*")])
         tracemalloc.stop()

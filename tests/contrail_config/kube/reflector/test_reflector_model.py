@@ -121,7 +121,7 @@ class Server(RuleBasedStateMachine):
 
     @rule(verb=st.sampled_from(["list", "watch"]), code=st.sampled_from([401, 403, 404, 410, 429, 500, 504]))
     def refuse(self, verb: str, code: int) -> None:
-        self.server.faults.refuse(code, verb=verb)
+        self.server.faults.reject(code, verb=verb)
 
     @rule(repeated=st.booleans(), piece=st.sampled_from([None, 1, 50]), silent=st.booleans())
     def set_faults(self, repeated: bool, piece: int | None, silent: bool) -> None:
@@ -150,11 +150,11 @@ class Server(RuleBasedStateMachine):
     def converge(self) -> None:
         """Removes all faults and waits until the cache is up to date."""
         self.server.faults.cuts.clear()
-        self.server.faults.refusals.clear()
+        self.server.faults.rejections.clear()
         self.server.faults.silent = False
         assert self.followed is not None
-        self.run(eventually(self.is_up_to_date, self.followed.view))
-        assert self.followed.view == dict(self.followed.reflector.objects)
+        self.run(eventually(self.is_up_to_date, self.followed.objects))
+        assert self.followed.objects == dict(self.followed.reflector.objects)
 
     def is_up_to_date(self, view: dict[Key, Any]) -> bool:
         """An undecodable object may be missing, or have an earlier state of the same uid."""

@@ -15,7 +15,7 @@ async def test_a_recreation_seen_by_a_watch(client: KubeClient, config_maps: Con
         await followed.until_listed()
         await config_maps.delete("a")
         await config_maps.create("a")
-        await followed.until(lambda: len(followed.told) == 4)
+        await followed.until(lambda: len(followed.changes) == 4)
         assert followed.names()[2:] == [("Deleted", "a"), ("Added", "a")]
 
 
@@ -31,4 +31,4 @@ async def test_a_recreation_seen_by_a_later_list(
         server.forget_history()
         await followed.until_listed(2)
         new = await config_maps.get("a")
-        assert followed.told[2:] == [Deleted(old), Added(new), Listed(complete=True)]
+        assert followed.changes[2:] == [Deleted(old), Added(new), Listed(complete=True)]

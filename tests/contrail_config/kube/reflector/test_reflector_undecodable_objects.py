@@ -19,7 +19,7 @@ async def test_it_is_yielded_with_its_name_and_the_reason(
     server.put(kinds.CONFIG_MAPS, "bad", data=WRONG)
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
-        unreadable, _, listed = followed.told
+        unreadable, _, listed = followed.changes
         assert isinstance(unreadable, UndecodableObject)
         assert (unreadable.metadata.namespace, unreadable.metadata.name) == ("default", "bad")
         assert unreadable.problem == "Expected `str`, got `array` - at `$.data[...]`"
@@ -33,7 +33,7 @@ async def test_the_list_is_complete_once_it_is_decodable(client: KubeClient, ser
         server.put(kinds.CONFIG_MAPS, "bad", data={"key": "text"})
         await followed.until_listed(2)
         assert followed.names()[2:] == [("Added", "bad"), ("Listed", "")]
-        assert followed.told[-1] == Listed(complete=True)
+        assert followed.changes[-1] == Listed(complete=True)
 
 
 async def test_the_list_is_complete_once_it_is_deleted(client: KubeClient, server: FakeApiServer) -> None:
@@ -42,7 +42,7 @@ async def test_the_list_is_complete_once_it_is_deleted(client: KubeClient, serve
         await followed.until_listed()
         server.remove(kinds.CONFIG_MAPS, "bad")
         await followed.until_listed(2)
-        assert followed.told[2:] == [Listed(complete=True)]
+        assert followed.changes[2:] == [Listed(complete=True)]
 
 
 async def test_its_last_state_stays_until_it_is_deleted(
@@ -53,10 +53,10 @@ async def test_its_last_state_stays_until_it_is_deleted(
         await followed.until_listed()
         server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
         await followed.until(lambda: ("UndecodableObject", "a") in followed.names())
-        assert followed.view == followed.reflector.objects == {("default", "a"): created}
+        assert followed.objects == followed.reflector.objects == {("default", "a"): created}
         server.remove(kinds.CONFIG_MAPS, "a")
-        await followed.until(lambda: not followed.view)
-        assert followed.told[-2:] == [Deleted(created), Listed(complete=True)]
+        await followed.until(lambda: not followed.objects)
+        assert followed.changes[-2:] == [Deleted(created), Listed(complete=True)]
 
 
 async def test_its_last_state_is_deleted_by_a_list_without_it(
@@ -70,7 +70,7 @@ async def test_its_last_state_is_deleted_by_a_list_without_it(
         server.remove(kinds.CONFIG_MAPS, "a")
         server.forget_history()
         await followed.until_listed(2)
-        assert followed.told[-2:] == [Deleted(created), Listed(complete=True)]
+        assert followed.changes[-2:] == [Deleted(created), Listed(complete=True)]
 
 
 async def test_it_is_yielded_once(client: KubeClient, server: FakeApiServer) -> None:
@@ -95,5 +95,5 @@ async def test_a_recreated_object_does_not_keep_the_old_state(
         server.put(kinds.CONFIG_MAPS, "a", data=WRONG)
         server.forget_history()
         await followed.until_listed(2)
-        assert followed.told[2] == Deleted(created)
+        assert followed.changes[2] == Deleted(created)
         assert followed.names()[3:] == [("UndecodableObject", "a"), ("Listed", "")]

@@ -20,9 +20,9 @@ async def test_changes_are_yielded_as_they_arrive(client: KubeClient, config_map
         await config_maps.create("a")
         changed = await config_maps.change("a", key="1")
         await config_maps.delete("a")
-        await followed.until(lambda: len(followed.told) == 4)
+        await followed.until(lambda: len(followed.changes) == 4)
         assert followed.names()[1:] == [("Added", "a"), ("Modified", "a"), ("Deleted", "a")]
-        last = followed.told[-1]
+        last = followed.changes[-1]
         assert isinstance(last, Deleted)
         assert last.object.data == changed.data
 
@@ -46,10 +46,10 @@ async def test_a_cut_watch_resumes_where_it_stopped(
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         await followed.until_listed()
         await config_maps.create("a")
-        await followed.until(lambda: followed.view)
+        await followed.until(lambda: followed.objects)
         server.cut_watches()
         await config_maps.delete("a")
-        await followed.until(lambda: not followed.view)
+        await followed.until(lambda: not followed.objects)
         assert followed.lists == 1
 
 
@@ -66,7 +66,7 @@ async def test_bookmarks_advance_the_resource_version(
         server.storage.compact()
         server.cut_watches()
         await config_maps.create("late")
-        await followed.until(lambda: ("default", "late") in followed.view)
+        await followed.until(lambda: ("default", "late") in followed.objects)
         assert followed.lists == 1
 
 
@@ -96,7 +96,7 @@ async def test_a_silent_watch_is_replaced_by_a_new_list(
         await followed.until_listed()
         await config_maps.create("a")
         await followed.until_listed(2)
-        assert [name for _, name in followed.view] == ["a"]
+        assert [name for _, name in followed.objects] == ["a"]
 
 
 async def test_bookmarks_keep_a_watch_from_being_silent(client: KubeClient, server: FakeApiServer) -> None:
@@ -135,7 +135,7 @@ async def test_a_watch_that_ends_at_once_backs_off(client: KubeClient, server: F
 
 @pytest.mark.parametrize("code", [429, 503])
 async def test_retry_after_delays_the_next_watch(client: KubeClient, server: FakeApiServer, code: int) -> None:
-    server.faults.refuse(code, verb="list", retry_after=1)
+    server.faults.reject(code, verb="list", retry_after=1)
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=QUICK)) as followed:
         started = time.monotonic()
         await followed.until_listed()
