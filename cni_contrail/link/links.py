@@ -33,6 +33,7 @@ _INFO = struct.Struct("=BxHiII")  # struct ifinfomsg: family, type, index, flags
 _UP = 0x1  # IFF_UP
 
 _IFLA_ADDRESS = 1
+_IFLA_BROADCAST = 2
 _IFLA_IFNAME = 3
 _IFLA_MTU = 4
 _IFLA_LINKINFO = 18
@@ -54,6 +55,7 @@ _SKIP_STATISTICS = 8  # RTEXT_FILTER_SKIP_STATS: the statistics are most of the 
 _INET, _INET6 = 2, 10
 
 _MAC_BYTES = 6
+_BROADCAST = b"\xff" * _MAC_BYTES
 _NO_INDEX = _INFO.pack(0, 0, 0, 0, 0)  # the link is identified by its name, or is new
 _ONE_QUEUE_PER_DIRECTION = number(_IFLA_NUM_TX_QUEUES, 1) + number(_IFLA_NUM_RX_QUEUES, 1)
 _VETH = attribute(_IFLA_INFO_KIND, b"veth")
@@ -110,14 +112,18 @@ def set_host_end(plan: InterfacePlan, *, ipv6: bool) -> Request:
 
 
 def set_sandbox_end(end: LinkRef) -> Request:
-    """Requests a sandbox end to be up, and the kernel to announce its IPv4 addresses when its MAC is set."""
+    """Requests a sandbox end to be up, and the kernel to announce its IPv4 addresses on `set_broadcast_address`."""
     body = _INFO.pack(0, 0, end.ifindex, _UP, _UP) + _ANNOUNCING
     return Request(_RTM_SETLINK, 0, body, f"{end.name}: set up")
 
 
-def set_mac(plan: InterfacePlan) -> Request:
-    """Requests the sandbox end to have the MAC of its plan, which makes the kernel announce its addresses."""
-    body = _NO_INDEX + packed_name(plan.name) + attribute(_IFLA_ADDRESS, packed_mac(plan.mac))
+def set_broadcast_address(plan: InterfacePlan) -> Request:
+    """Requests the sandbox end to have the broadcast MAC that it has: the kernel then announces its addresses.
+
+    The kernel reports it to its protocols as a change of the link's addresses, like a change of the MAC itself, which
+    stays as a later plugin of the chain may have set it.
+    """
+    body = _NO_INDEX + packed_name(plan.name) + attribute(_IFLA_BROADCAST, _BROADCAST)
     return Request(_RTM_SETLINK, 0, body, f"{plan.name}: announce")
 
 

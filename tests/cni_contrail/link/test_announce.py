@@ -11,6 +11,7 @@ from cni_contrail.link.errors import KernelError
 from cni_contrail.link.plan import Address, InterfacePlan
 from tests.cni_contrail.link.conftest import Make
 from tests.support.interface_plans import bare_plan, interface_plan
+from tests.support.kernel_state import link
 from tests.support.netns import Netns
 
 ARP, IPV6 = b"\x08\x06", b"\x86\xdd"
@@ -94,6 +95,15 @@ def test_announcing_again_sends_again(wire: Wire, netns_fd: int) -> None:
     assert len(wire.arp()) == 4
 
 
+def test_announcing_keeps_a_mac_that_a_later_plugin_has_set(wire: Wire, sandbox: Netns, netns_fd: int) -> None:
+    """As `tuning` does, behind this plugin in a chain; the runtime calls it before ADD announces."""
+    sandbox.ip("link", "set", "eth1", "address", "02:00:00:00:00:99")
+    wire.notifications()  # the kernel's own announcement of the change
+    announce(netns_fd, [PLAN])
+    assert link(sandbox, "eth1")["address"] == "02:00:00:00:00:99"
+    assert {frame[6:12].hex(":") for frame in wire.arp()} == {"02:00:00:00:00:99"}
+
+
 def test_nothing_is_announced_before(wire: Wire) -> None:
     assert wire.arp() == []
 
@@ -113,5 +123,5 @@ def test_deleted_links_are_skipped(wire: Wire, netns_fd: int) -> None:
 
 def test_any_other_kernel_error_is_raised(make: Make, netns_fd: int) -> None:
     make(bare_plan(2))
-    with pytest.raises(KernelError, match=r"^eth2: announce: Cannot assign requested address"):
-        announce(netns_fd, [bare_plan(2, mac="01:00:5e:00:00:01")])
+    with pytest.raises(KernelError, match=r"^name-of-16-chars: announce: "):
+        announce(netns_fd, [bare_plan(2), bare_plan(2, name="name-of-16-chars")])
