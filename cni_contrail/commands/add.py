@@ -42,11 +42,11 @@ def add(request: Request) -> str:
         # Sent before the first lock and file: the agent works while they are taken and written.
         contextlib.closing(
             InterfaceListRequest(node.agent, request.virtual_machine_name, request.pod, budget)
-        ) as asked,
+        ) as list_request,
     ):
         with undo_on_error(request) as attempt:
             # Delivery is part of it: a result that the runtime does not accept rolls the ADD back.
-            result = _attach(request, netns, attempt, asked, budget)
+            result = _attach(request, netns, attempt, list_request, budget)
             node.context.deliver(result)
         _announce(request, netns, attempt)
     # In the daemon the runtime has its result by now, and does not wait for the rest.
@@ -55,18 +55,20 @@ def add(request: Request) -> str:
     return result
 
 
-def _attach(request: Request, netns: int, attempt: Attempt, asked: InterfaceListRequest, budget: PollBudget) -> str:
+def _attach(
+    request: Request, netns: int, attempt: Attempt, list_request: InterfaceListRequest, budget: PollBudget
+) -> str:
     node = request.node
     with request.locked():
         started = attempt.start()
         with node.phase("list"):
-            served = asked.result_now()
+            served = list_request.result_now()
         if served is not None:
             return _attach_served(request, netns, served, started, budget)
         # Written before the lock is released: a DEL that comes now finds the record and removes it.
         node.attachments.write(started.record)
     with node.phase("list"):
-        served = asked.wait()
+        served = list_request.wait()
     with request.locked():
         attempt.ensure_not_deleted()
         return _attach_served(request, netns, served, started, budget)

@@ -66,7 +66,7 @@ class Attempt:
 
 @contextlib.contextmanager
 def undo_on_error(request: Request) -> Iterator[Attempt]:
-    """Yields a new attempt, and detaches what it created if the body raises; the body holds no lock at its end."""
+    """Yields a new attempt; if the body raises, detaches what it created. The body must not end with the lock held."""
     attempt = Attempt(request, os.urandom(8).hex())
     with attempt_lock(request.node.settings.state_dir, attempt.name):
         try:

@@ -117,4 +117,4 @@ def until(condition: Callable[[], object]) -> None:
     for _ in Deadline(10).attempts(0.002, 0.05):
         if condition():
             return
-    raise AssertionError("it never came to hold")
+    raise AssertionError("the condition did not become true within 10 s")

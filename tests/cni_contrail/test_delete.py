@@ -33,8 +33,8 @@ def test_all_interfaces_are_removed(attached: PodSandbox, agent: ScriptedAgent, 
     assert outcome.stdout == ""
     assert is_clean(plugin, agent)
     assert sandbox.links() == []
-    [told] = agent.received("DELETE")
-    assert (told.path, told.query) == (f"/vm/{attached.uid}", {"vm-id": attached.container})
+    [deleted] = agent.received("DELETE")
+    assert (deleted.path, deleted.query) == (f"/vm/{attached.uid}", {"vm-id": attached.container})
     assert not os.path.exists(plugin.state_dir / attached.container)
 
 
@@ -46,8 +46,8 @@ def test_a_delegated_interface_is_removed_alone(
         plugin.add(pod, f"net{number}", name=f"net-{number}").succeeded()
     plugin.delete(pod, "net1", name="net-1").succeeded()
     assert sandbox.links() == ["net2"]
-    [told] = agent.received("DELETE")
-    assert told.path == f"/vm/{pod.uid}/{vmis[1].uuid}"
+    [deleted] = agent.received("DELETE")
+    assert deleted.path == f"/vm/{pod.uid}/{vmis[1].uuid}"
     plugin.delete(pod, "net2", name="net-2").succeeded()
     assert is_clean(plugin, agent)
 

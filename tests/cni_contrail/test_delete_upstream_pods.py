@@ -40,8 +40,8 @@ def test_all_interfaces_and_files_of_the_container_are_removed(
     plugin.delete(pod).succeeded()
     assert (plugin.node.links(), sandbox.links(), plugin.files()) == ([], [], [])
     assert not (plugin.config_dir / pod.vm_name).exists()
-    [told] = vrouter_agent.received("DELETE")
-    assert told.path == f"/vm/{pod.uid}"
+    [deleted] = vrouter_agent.received("DELETE")
+    assert deleted.path == f"/vm/{pod.uid}"
 
 
 def test_files_of_another_container_are_kept(

@@ -83,16 +83,16 @@ def test_a_recently_changed_file_is_not_cached(read: Reader) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"mtu": 1400, "mode": "thick", "mtu": 1500}', "duplicate key mtu: 1400 and 1500"),
         ('{"mode": "thick", "mode": "thick"}', 'duplicate key mode: "thick" and "thick"'),
         ('{"mode": {"nad": null, "nad": []}}', "duplicate key nad: null and []"),
     ],
 )
-def test_a_duplicate_key_is_rejected(read: Reader, text: str, said: str) -> None:
+def test_a_duplicate_key_is_rejected(read: Reader, text: str, message: str) -> None:
     read.path.write_text(text)
     with pytest.raises(PluginError) as caught:
         read()
     assert caught.value.code == Code.INVALID_CONFIG
-    assert caught.value.message == f"{read.path}: cannot be read: {said}"
+    assert caught.value.message == f"{read.path}: cannot be read: {message}"

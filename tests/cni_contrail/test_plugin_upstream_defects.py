@@ -36,12 +36,8 @@ class Host:
         return vmis
 
     def is_clean(self) -> bool:
-        return (self.plugin.node.links(), self.sandbox.links(), self.plugin.files(), self.agent.ports) == (
-            [],
-            [],
-            [],
-            {},
-        )
+        left = (self.plugin.node.links(), self.sandbox.links(), self.plugin.files(), self.agent.ports)
+        return left == ([], [], [], {})
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Problems that users of CNI plugins report and that a plugin can cause: one test per problem.
 
-The number in a test's name is that of the complaint in our list of them, whose other numbers are about installers, meta
+The number in a test's name is that of the report in our list, whose other numbers are about installers, meta
 plugins and managers.
 """
 
@@ -242,11 +242,11 @@ def test_15_calls_fail_sporadically_while_links_come_and_go(
 
 
 class Test16RequestedAddressesAreIgnored:
-    @pytest.mark.parametrize("wish", ["10.1.0.5", "10.1.0.5/24", "fd00:1:1::5"])
+    @pytest.mark.parametrize("requested", ["10.1.0.5", "10.1.0.5/24", "fd00:1:1::5"])
     def test_addresses_with_and_without_prefix_are_accepted(
-        self, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi], wish: str
+        self, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi], requested: str
     ) -> None:
-        plugin.add(pod, runtimeConfig={"ips": [wish], "mac": vmis[0].mac}).succeeded()
+        plugin.add(pod, runtimeConfig={"ips": [requested], "mac": vmis[0].mac}).succeeded()
 
     def test_unmet_addresses_are_rejected_with_both_values(
         self, plugin: Plugin, pod: PodSandbox, vmis: list[Vmi]

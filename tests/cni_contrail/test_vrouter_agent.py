@@ -239,8 +239,8 @@ class TestUnplugging:
         assert vrouter_agent.received("DELETE") == []
         assert len(plugin.node.links()) == 1
         plugin.delete(pod, settings=DELEGATED).succeeded()
-        [told] = vrouter_agent.received("DELETE")
-        assert told.path == f"/vm/{pod.uid}"
+        [deleted] = vrouter_agent.received("DELETE")
+        assert deleted.path == f"/vm/{pod.uid}"
         assert (plugin.node.links(), plugin.files(), vrouter_agent.ports) == ([], [], {})
 
     def test_the_vm_is_not_unplugged_while_a_newer_container_has_ports(

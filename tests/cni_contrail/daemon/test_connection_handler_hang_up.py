@@ -27,10 +27,10 @@ def test_hanging_up_cancels_an_add_that_waits_for_its_list(
 ) -> None:
     client = ask("ADD", pod, settings=WAITING)
     until(plugin.record_path(pod).exists)
-    begun = time.monotonic()
+    started = time.monotonic()
     client.hang_up()
     until(lambda: not plugin.files())
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - started < 1
 
 
 def test_killing_the_shim_cancels_the_add(agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox) -> None:
@@ -82,9 +82,9 @@ def test_a_shim_that_is_slow_to_send_the_receipt_keeps_the_attachment(
     serve_pod(agent, 2)
     client = ask("ADD", pod)
     result = json.loads(client.answered(receipt=False).output)
-    begun = time.monotonic()
+    started = time.monotonic()
     assert client.is_closed()
-    assert 1.5 < time.monotonic() - begun < 4
+    assert 1.5 < time.monotonic() - started < 4
     client.hang_up()
     plugin.check(pod, previous=result).succeeded()
 
@@ -119,10 +119,10 @@ def test_a_del_cancels_the_add_of_its_attachment_at_once(
 ) -> None:
     with ask("ADD", pod, settings=WAITING) as client:
         until(plugin.record_path(pod).exists)
-        begun = time.monotonic()
+        started = time.monotonic()
         plugin.delete(pod).succeeded()
         assert "deleted while ADD was waiting for its interfaces" in error(client.answered(), 11)
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - started < 1
     until(lambda: is_rolled_back(plugin, agent))
 
 

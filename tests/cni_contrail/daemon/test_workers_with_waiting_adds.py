@@ -34,12 +34,12 @@ def test_other_calls_are_served_while_adds_wait(
 ) -> None:
     pod = PodSandbox(make_netns("pod").path, name="served")
     agent.serve(pod.vm_name, make_vmis(3, uid=pod.uid))
-    begun = time.monotonic()
+    started = time.monotonic()
     result = plugin.add(pod, version="1.1.0").succeeded().document
     plugin.check(pod, previous=result, version="1.1.0").succeeded()
     plugin.status().succeeded()
     plugin.delete(pod).succeeded()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - started < 5
 
 
 def test_waiting_adds_take_little_memory(waiting: list[DaemonClient], caller: ShimAndDaemon) -> None:
@@ -50,9 +50,9 @@ def test_waiting_adds_take_little_memory(waiting: list[DaemonClient], caller: Sh
 def test_waiting_adds_fail_with_code_11_when_the_daemon_stops(
     waiting: list[DaemonClient], plugin: Plugin, caller: ShimAndDaemon
 ) -> None:
-    begun = time.monotonic()
+    started = time.monotonic()
     caller.stop()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - started < 5
     for client in waiting:
         assert error(client.answered(receipt=False), 11) == "the node daemon is stopping"
     assert plugin.files() == []

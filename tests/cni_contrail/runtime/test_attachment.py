@@ -76,7 +76,7 @@ class TestKeys:
         assert str(parse_key("default-c1/net1")) == "default-c1/net1"
 
     @pytest.mark.parametrize(
-        ("text", "said"),
+        ("text", "message"),
         [
             ("c1", "attachment 'c1': must be CONTAINER/INTERFACE"),
             ("", "attachment '': must be CONTAINER/INTERFACE"),
@@ -85,6 +85,6 @@ class TestKeys:
             ("c1/eth0/x", "interface name 'eth0/x'"),
         ],
     )
-    def test_a_malformed_key_is_rejected(self, text: str, said: str) -> None:
-        with pytest.raises(AttachmentError, match=said):
+    def test_a_malformed_key_is_rejected(self, text: str, message: str) -> None:
+        with pytest.raises(AttachmentError, match=message):
             parse_key(text)

@@ -78,7 +78,7 @@ ENTRY = {"kind": "cniCacheV1", "containerId": "c", "ifName": "eth0", "networkNam
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "is damaged"),
         ("[]", "is damaged"),
@@ -91,13 +91,13 @@ ENTRY = {"kind": "cniCacheV1", "containerId": "c", "ifName": "eth0", "networkNam
     ],
 )
 def test_a_file_without_an_attachment_is_skipped_with_a_warning(
-    attached: Runtime, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, said: str
+    attached: Runtime, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, message: str
 ) -> None:
     (tmp_path / "cache" / "results" / "net-c-eth0").write_text(text)
     with caplog.at_level(logging.WARNING):
         assert len(attached.attachments()) == 4
     assert "skipped: " in caplog.text
-    assert said in caplog.text
+    assert message in caplog.text
 
 
 def test_a_directory_is_skipped_with_a_warning(

@@ -44,7 +44,7 @@ def attached(runtime: Runtime, chain: Plugins) -> Plugins:
     return chain
 
 
-def told(calls: list[Call]) -> Iterator[str]:
+def describe(calls: list[Call]) -> Iterator[str]:
     for call in calls:
         variables = call.environment
         of = f" {variables['CNI_CONTAINERID']}/{variables['CNI_IFNAME']}" if call.command == "DEL" else ""
@@ -52,7 +52,7 @@ def told(calls: list[Call]) -> Iterator[str]:
 
 
 def order(plugins: Plugins) -> list[str]:
-    return list(told(plugins.calls()))
+    return list(describe(plugins.calls()))
 
 
 GC_OF_BOTH = ["GC one", "GC two"]

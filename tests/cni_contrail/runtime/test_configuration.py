@@ -94,9 +94,9 @@ def test_flags_are_parsed_as_in_libcni(written: Any, meant: bool) -> None:
     ],
 )
 def test_the_error_names_file_key_and_problem(change: dict[str, Any], key: str, problem: str) -> None:
-    said = error_of(GOOD | change)
-    assert said.startswith(f"10-net.conflist: key '{key}': ")
-    assert problem in said
+    message = error_of(GOOD | change)
+    assert message.startswith(f"10-net.conflist: key '{key}': ")
+    assert problem in message
 
 
 def test_a_missing_name_is_reported() -> None:

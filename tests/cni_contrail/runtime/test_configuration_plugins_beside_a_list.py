@@ -77,11 +77,11 @@ def test_a_name_cannot_escape_the_directory(confs: Path) -> None:
         load_file(str(path))
 
 
-@pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ("{}", "key 'type': is missing")])
-def test_an_invalid_one_is_reported_with_its_path(confs: Path, text: str, said: str) -> None:
+@pytest.mark.parametrize(("text", "message"), [("{", "is not JSON"), ("{}", "key 'type': is missing")])
+def test_an_invalid_one_is_reported_with_its_path(confs: Path, text: str, message: str) -> None:
     broken = confs / "net" / "30-broken.conf"
     broken.write_text(text)
-    with pytest.raises(NetworkConfigurationError, match=rf"^{broken}: {said}"):
+    with pytest.raises(NetworkConfigurationError, match=rf"^{broken}: {message}"):
         load_file(write_list(confs))
 
 

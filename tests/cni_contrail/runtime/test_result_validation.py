@@ -86,15 +86,15 @@ def test_the_error_names_the_plugin_of_a_malformed_result(runtime: Runtime, plug
 
 
 def test_all_fields_of_1_1_0_are_accepted(runtime: Runtime, plugins: Plugins) -> None:
-    told = {
+    result = {
         "cniVersion": "1.1.0",
         "interfaces": [{"name": "eth0", "mtu": 1450, "socketPath": "/run/vhost", "pciID": "0000:00:01.0"}],
         "routes": [{"dst": "::/0", "mtu": 1400, "advmss": 1340, "priority": 100, "table": 254, "scope": 253}],
     }
-    plugins.script("bridge", ADD=added(told))
-    plugins.script("next", ADD=added(told))
+    plugins.script("bridge", ADD=added(result))
+    plugins.script("next", ADD=added(result))
     chain = network("bridge", "next", version="1.1.0")
-    assert runtime.add(chain, POD) == told
-    assert plugins.calls()[1].stdin["prevResult"] == told
+    assert runtime.add(chain, POD) == result
+    assert plugins.calls()[1].stdin["prevResult"] == result
     runtime.delete(chain, POD)
-    assert plugins.calls()[2].stdin["prevResult"] == told
+    assert plugins.calls()[2].stdin["prevResult"] == result

@@ -115,9 +115,9 @@ class TestDaemonHangs:
         errors = self.errors_of_all(sanitized, play=lambda: self.acknowledged(daemon))
         assert errors == self.expected_of_all("no response after 2 s")
 
-    @pytest.mark.parametrize("begun", [b"\0", ANSWER.pack(0, 100), ANSWER.pack(0, 100) + b"{"])
-    def test_a_response_that_never_ends(self, sanitized: Shim, daemon: ScriptedDaemon, begun: bytes) -> None:
-        errors = self.errors_of_all(sanitized, play=lambda: self.acknowledged(daemon, begun))
+    @pytest.mark.parametrize("incomplete", [b"\0", ANSWER.pack(0, 100), ANSWER.pack(0, 100) + b"{"])
+    def test_a_response_that_never_ends(self, sanitized: Shim, daemon: ScriptedDaemon, incomplete: bytes) -> None:
+        errors = self.errors_of_all(sanitized, play=lambda: self.acknowledged(daemon, incomplete))
         assert errors == self.expected_of_all("no response after 2 s")
 
     def test_a_slow_response_does_not_extend_the_deadline(self, sanitized: Shim, daemon: ScriptedDaemon) -> None:
