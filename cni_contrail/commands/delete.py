@@ -12,13 +12,24 @@ from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.commands.sweep import sweep
 from cni_contrail.errors import Code, DamagedRecordError, PluginError
 from cni_contrail.link.remove import HostLink
+from cni_contrail.sandbox import Sandbox
 from cni_contrail.state.port_files import PortFile
 from cni_contrail.state.records import Record
 
 
 def delete(request: Request) -> None:
-    """Runs DEL; raises `PluginError`: 11 if another call holds the container, 104 if the kernel keeps a link."""
-    _reject_own_netns(request)
+    """Runs DEL; raises `PluginError`: 11 if another call holds the container, 104 if the kernel keeps a link.
+
+    Raises code 8 if CNI_NETNS is the plugin's own network namespace, after everything is removed, as the reference
+    library does: a wrong path must not keep an attachment forever. Nothing in that namespace is touched.
+    """
+    own_netns = _own_netns_error(request)
+    _delete(request, None if own_netns else request.sandbox)
+    if own_netns:
+        raise own_netns
+
+
+def _delete(request: Request, sandbox: Sandbox | None) -> None:
     call, node = request.call, request.node
     sweep(node, call.container_id)
     if not node.attachments.has_container(call.container_id):
@@ -29,20 +40,19 @@ def delete(request: Request) -> None:
         if record is None:
             _delete_unrecorded(request)
             return
-        detach(node, record, sandbox=request.sandbox, notify=node.notify)
+        detach(node, record, sandbox=sandbox, notify=node.notify)
     node.log.info(f"detached {', '.join(each.plan.name for each in record.interfaces)}")
 
 
-def _reject_own_netns(request: Request) -> None:
-    """Raises `PluginError` with code 8 only: a sandbox that is gone or not named is no error in DEL."""
+def _own_netns_error(request: Request) -> PluginError | None:
+    """Returns the error of a sandbox that is the plugin's own; one that is gone or not named is no error in DEL."""
     if not request.call.netns:
-        return
+        return None
     try:
         with open_sandbox(request):
-            return
+            return None
     except PluginError as error:
-        if error.code == Code.OWN_NETNS:
-            raise
+        return error if error.code == Code.OWN_NETNS else None
 
 
 def _read_record(request: Request) -> Record | None:

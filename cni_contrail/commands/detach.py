@@ -11,16 +11,20 @@ from cni_contrail.commands.node import Node
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.defaults import restore_defaults
 from cni_contrail.link.errors import LinkError, NetnsError
+from cni_contrail.link.netns_ids import netns_id_of
 from cni_contrail.link.remove import HostLink, remove_links
 from cni_contrail.sandbox import Sandbox
 from cni_contrail.state.port_files import PortFiles
 from cni_contrail.state.records import Record
 
+_UNKNOWN = -1  # sandbox_id of an ADD that did not finish
+
 
 def detach(node: Node, record: Record, *, sandbox: Sandbox | None, notify: Callable[[Notification], None]) -> None:
     """Removes the links, restores replaced default routes, notifies the agent and removes the record.
 
-    `sandbox` is None if the caller does not know it: the path in the record may name another sandbox by now.
+    `sandbox` is None if the caller does not know it: the path in the record may name another sandbox by now. That of
+    the runtime may do so too, so it is compared with the record.
     Raises `PluginError` with code 104 if the kernel keeps a link, 5 if the record cannot be removed; the record is
     still there then.
     """
@@ -67,6 +71,9 @@ def _restore_defaults(node: Node, record: Record, sandbox: Sandbox | None) -> No
         node.log.debug(f"default routes not restored: {error}")
         return
     try:
+        if record.sandbox_id not in (_UNKNOWN, netns_id_of(netns)):
+            node.log.warning(f"default routes not restored: {sandbox.path} is another sandbox than that of ADD")
+            return
         restore_defaults(netns, record.replaced)
     except LinkError as error:
         node.log.warning(f"default routes not restored: {error}")

@@ -32,6 +32,15 @@ def parse_netns_id(body: bytes) -> int:
     return int(_SIGNED.unpack(message.attributes(body[len(_HEADER) :])[_NSID])[0])
 
 
+def netns_id_of(netns_fd: int) -> int:
+    """Returns the ID by which the calling thread's namespace knows a namespace, -1 if it has none.
+
+    Raises KernelError.
+    """
+    with RouteSocket() as host:
+        return parse_netns_id(host.execute_all_and_get([], get_netns_id(netns_fd)))
+
+
 def netns_exists(netns_id: int) -> bool:
     """Returns whether the calling thread's namespace knows a namespace of this ID; raises KernelError."""
     body = _HEADER + message.attribute(_NSID, _SIGNED.pack(netns_id))

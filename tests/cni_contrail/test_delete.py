@@ -71,6 +71,14 @@ def test_the_sandbox_may_be_gone(attached: PodSandbox, agent: ScriptedAgent, plu
     assert is_clean(plugin, agent)
 
 
+def test_the_own_namespace_is_rejected_after_everything_is_removed(
+    attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin
+) -> None:
+    """As the reference library does: a wrong path must not keep an attachment forever."""
+    assert plugin.node.path in plugin.delete(attached, netns=plugin.node.path).failed(8)
+    assert is_clean(plugin, agent)
+
+
 def test_prev_result_is_not_needed(attached: PodSandbox, agent: ScriptedAgent, plugin: Plugin) -> None:
     for previous in (None, {"cniVersion": "0.4.0"}, "garbage", {"interfaces": 5}):
         plugin.delete(attached, prevResult=previous).succeeded()

@@ -1,5 +1,7 @@
 """Default-gateway rule per family, thick and delegated, and restoring replaced default routes."""
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -182,6 +184,34 @@ class TestDelegated:
         assert [each["gateway"] for each in plugin.record(pod, "net1")["replaced"]] == ["192.0.2.1"]
         plugin.delete(pod, "net1", name="net-1", netns=pod.netns if named else "").succeeded()
         assert gateways(sandbox) == (["192.0.2.1 eth0"] if named else [])
+
+    @pytest.mark.parametrize("finished", [True, False], ids=["finished", "killed before its end"])
+    def test_no_default_is_restored_in_another_sandbox(
+        self,
+        agent: ScriptedAgent,
+        plugin: Plugin,
+        pod: PodSandbox,
+        sandbox: Netns,
+        serve_pod: ServePod,
+        make_netns: Callable[[str], Netns],
+        finished: bool,
+    ) -> None:
+        """Another pod's by now, if the runtime has used the path again; or the host's own."""
+        vmis = serve_pod(agent, 2)
+        plugin.add(pod, settings=DELEGATED).succeeded()
+        agent.serve(pod.vm_name, [vmis[0], vmis[1].annotated(default_gw="true")])
+        plugin.add(pod, "net1", name="net-1").succeeded()
+        other = make_netns("pod") if finished else plugin.node
+        if not finished:
+            path = plugin.record_path(pod, "net1")
+            path.write_text(json.dumps({**plugin.record(pod, "net1"), "finished": False, "sandbox_id": -1}))
+        other.ip("link", "add", "eth0", "type", "veth", "peer", "name", "far-end")
+        other.ip("link", "set", "far-end", "up")
+        other.ip("link", "set", "eth0", "up")
+        other.ip("address", "add", "10.1.0.7/24", "dev", "eth0")
+        outcome = plugin.delete(pod, "net1", name="net-1", netns=other.path)
+        assert outcome.status == (0 if finished else 1)
+        assert gateways(other) == []
 
     def test_a_replaced_default_is_restored_if_the_add_fails_late(
         self, agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod

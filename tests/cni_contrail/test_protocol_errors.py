@@ -298,7 +298,7 @@ class TestBesideTheReferencePlugin:
 
 
 class TestOwnNamespace:
-    def test_it_is_rejected_before_anything_changes(self, plugin: Plugin, node: Netns, pod: PodSandbox) -> None:
+    def test_it_is_rejected_and_nothing_changes(self, plugin: Plugin, node: Netns, pod: PodSandbox) -> None:
         for command in ("ADD", "CHECK", "DEL"):
             environment = plugin.environment(command, pod, CNI_NETNS=node.path)
             document = plugin.config(prevResult={"cniVersion": "1.0.0"})
