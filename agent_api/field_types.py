@@ -8,7 +8,8 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -182,7 +183,7 @@ def _validation_errors(struct: msgspec.Struct, prefix: str) -> Iterator[str]:
         if isinstance(value, tuple):
             for position, inner in enumerate(value):
                 yield from _validation_errors(inner, f"{prefix}{field.key}[{position}].")
-        elif field.text_type is not None and not field.text_type.is_valid(value):
+        elif field.text_type is not None and value is not None and not field.text_type.is_valid(value):
             yield f"{prefix}{field.key}: {value[:80]!r} is not a valid {field.text_type.name}"
 
 
@@ -196,5 +197,7 @@ def _fields(struct: type[msgspec.Struct]) -> list[_Field]:
 
 
 def _text_type_of(hint: Any) -> _TextType | None:
+    if get_origin(hint) in {Union, UnionType}:  # an optional key, which may be null
+        return next(filter(None, map(_text_type_of, get_args(hint))), None)
     metas = (each for each in getattr(hint, "__metadata__", ()) if isinstance(each, msgspec.Meta))
     return next((meta.extra["text_type"] for meta in metas if meta.extra), None)

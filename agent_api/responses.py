@@ -166,7 +166,7 @@ def _instance_keys(port: Port) -> dict[str, Any]:
         "vm_project_id": port.project_uuid,
         "rx_vlan_id": port.rx_vlan_id,
         "tx_vlan_id": port.tx_vlan_id,
-        "vhostuser_mode": port.vhostuser_mode,
+        "vhostuser_mode": port.vhostuser_mode or 0,
     }
 
 

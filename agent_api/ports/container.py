@@ -23,21 +23,24 @@ from agent_api.request_decoding import decode_body, validate_items
 
 
 class ContainerPortRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """A port in a request; unknown keys are ignored, as by the Contrail vrouter agent."""
+    """A port in a request; as by the Contrail vrouter agent, unknown keys are ignored and null is taken as absent."""
 
     vm_uuid: Uuid
     vn_uuid: Uuid
     vmi_uuid: Uuid
-    vm_id: ContainerId = ""  # owner; empty: no owner
+    vm_id: ContainerId | None = None  # owner
     vm_name: VirtualMachineName
     host_ifname: DeviceName  # device on the host
-    vm_ifname: ContainerDeviceName = ""  # name in the container
-    vm_namespace: Path = ""  # path of the network namespace
+    vm_ifname: ContainerDeviceName | None = None  # name in the container
+    vm_namespace: Path | None = None  # path of the network namespace
 
 
 class ContainerPort(ContainerPortRequest, frozen=True, kw_only=True):
     """A persisted port; `time` is the time of its POST, in the vrouter agent's form."""
 
+    vm_id: ContainerId = ""  # empty: no owner
+    vm_ifname: ContainerDeviceName = ""
+    vm_namespace: Path = ""
     author: str = AUTHOR
     time: str = ""
 
@@ -54,7 +57,11 @@ def parse_container_ports(body: bytes) -> list[ContainerPort]:
         raise BadRequestError("body: array without ports")
     _check_names(requests)
     now = format_vrouter_time(time.time())
-    return [ContainerPort(**msgspec.structs.asdict(request), time=now) for request in requests]
+    return [ContainerPort(**_present(request), time=now) for request in requests]
+
+
+def _present(request: ContainerPortRequest) -> dict[str, str]:
+    return {key: value for key, value in msgspec.structs.asdict(request).items() if value is not None}
 
 
 def _check_names(requests: list[ContainerPortRequest]) -> None:

@@ -38,7 +38,7 @@ Vlan = Annotated[int, msgspec.Meta(ge=-1, le=NO_VLAN)]
 
 
 class InstancePortRequest(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """A port in a request; unknown keys are ignored, as by the Contrail vrouter agent."""
+    """A port in a request; as by the Contrail vrouter agent, unknown keys are ignored and null is taken as absent."""
 
     vmi_uuid: Uuid = msgspec.field(name="id")
     vm_uuid: Uuid = msgspec.field(name="instance-id")
@@ -52,8 +52,8 @@ class InstancePortRequest(msgspec.Struct, frozen=True, kw_only=True, rename="keb
     kind: Literal[0, 1, 2] = msgspec.field(name="type")
     rx_vlan_id: Vlan
     tx_vlan_id: Vlan
-    vhostuser_mode: Annotated[int, msgspec.Meta(ge=0, le=255)] = 0
-    link_state: Literal[0, 1] | UnsetType = UNSET
+    vhostuser_mode: Annotated[int, msgspec.Meta(ge=0, le=255)] | None = 0  # null in each add of vrouter-port-control
+    link_state: Literal[0, 1] | UnsetType | None = UNSET
 
 
 class InstancePort(InstancePortRequest, frozen=True, kw_only=True):
@@ -90,6 +90,7 @@ def normalize(port: InstancePort) -> InstancePort:
         project_uuid=port.project_uuid or NIL_UUID,
         rx_vlan_id=_vlan(port.rx_vlan_id),
         tx_vlan_id=_vlan(port.tx_vlan_id),
+        vhostuser_mode=port.vhostuser_mode or 0,
         # A remote port is down until it is enabled, as in the vrouter agent.
         link_state=(port.link_state or 0) if port.kind == REMOTE else UNSET,
     )

@@ -35,7 +35,10 @@ BAD_BODIES: list[tuple[object, str]] = [
     *((without(key), f"Object missing required field `{key}`") for key in REQUIRED),
     *((GOOD | {key: 7}, f"{key}: Expected `str`, got `int`") for key in REQUIRED),
     *((GOOD | {key: None}, f"{key}: Expected `str`, got `null`") for key in REQUIRED),
-    *((GOOD | {key: ["x"]}, f"{key}: Expected `str`, got `array`") for key in ("vm-id", "vm-ifname", "vm-namespace")),
+    *(
+        (GOOD | {key: ["x"]}, f"{key}: Expected `str | null`, got `array`")
+        for key in ("vm-id", "vm-ifname", "vm-namespace")
+    ),
     *((GOOD | {key: "x-y"}, f"{key}: 'x-y' {NOT_A_UUID}") for key in REQUIRED[:3]),
     (GOOD | {"vm-uuid": ""}, f"vm-uuid: '' {NOT_A_UUID}"),
     (GOOD | {"vm-uuid": SAMPLE_VM.upper()}, f"vm-uuid: '{SAMPLE_VM.upper()}' {NOT_A_UUID}"),
@@ -85,6 +88,14 @@ async def test_the_largest_body_is_accepted(served: ServedAgent) -> None:
     body = json.dumps(GOOD).encode()
     async with served.tcp.post("/vm", data=io.BytesIO(body.ljust(MAX_BODY_SIZE))) as answer:
         assert answer.status == 200
+
+
+async def test_null_in_an_optional_key_is_taken_as_absent(served: ServedAgent) -> None:
+    absent = dict.fromkeys(("vm-id", "vm-ifname", "vm-namespace"))
+    async with served.tcp.post("/vm", json=GOOD | absent) as answer:
+        assert answer.status == 200
+    (port,) = container_ports(served.agent.ports)
+    assert (port.vm_id, port.vm_ifname, port.vm_namespace) == ("", "", "")
 
 
 async def test_unknown_and_missing_optional_keys_are_accepted(served: ServedAgent) -> None:

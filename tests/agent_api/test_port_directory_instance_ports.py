@@ -137,9 +137,10 @@ class TestFilesOfContrailClients:
     def test_of_vrouter_port_control_with_its_forms_of_none_are_loaded(
         self, directory: PortDirectory, root: Path
     ) -> None:
-        instance_file(root, instance_port_of(SAMPLE_VM, SAMPLE_VMI, type=2))
+        instance_file(root, instance_port_of(SAMPLE_VM, SAMPLE_VMI, type=2, vhostuser_mode=None))
         port = only(directory.load())
         assert (port.ip_address, port.ip6_address, port.rx_vlan_id, port.link_state) == ("0.0.0.0", "::", 65535, 0)
+        assert port.vhostuser_mode == 0
 
     def test_disabled_by_vrouter_port_control_have_no_link_state_and_are_down(
         self, directory: PortDirectory, root: Path

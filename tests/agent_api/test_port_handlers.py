@@ -147,6 +147,13 @@ class TestPost:
         (port,) = instance_ports(served.agent.ports)
         assert port.vhostuser_mode == 0
 
+    async def test_null_in_an_optional_key_is_taken_as_absent(self, served: ServedAgent) -> None:
+        """`vrouter-port-control` posts `"vhostuser-mode": null` unless it is called with a mode."""
+        for kind in (0, 2):
+            await plug(served, instance_port_of(SAMPLE_VM, SAMPLE_VMI, type=kind, vhostuser_mode=None, link_state=None))
+            (port,) = instance_ports(served.agent.ports)
+            assert (port.kind, port.vhostuser_mode, port.link_state or 0) == (kind, 0, 0)
+
     async def test_accepts_an_array(self, served: ServedAgent) -> None:
         vmi_uuids = {str(uuid.uuid4()) for _ in range(3)}
         await plug(served, [instance_port_of(SAMPLE_VM, vmi_uuid) for vmi_uuid in vmi_uuids])
