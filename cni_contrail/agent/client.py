@@ -89,7 +89,9 @@ class AgentClient:
     def _answer(self, exchange: HttpExchange) -> HttpResponse:
         answer = exchange.response()
         # 404 to GET means "no list yet". To POST and DELETE it would be an error: the path itself is wrong.
-        if answer.status == 200 or (answer.status == 404 and exchange.method == "GET"):
+        if answer.status in (200, 404) and exchange.method == "GET":
+            return answer
+        if answer.status in (200, 204) and exchange.method != "GET":
             return answer
         why = _error_text(answer)
         if answer.status == 503:

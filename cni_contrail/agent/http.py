@@ -2,7 +2,8 @@
 
 Why not `http.client`: importing it, with the email and ssl packages behind it, takes longer than the rest of an ADD,
 and its timeouts apply to single reads, so an agent that sends a byte at a time would never time out. This client
-supports what agents send: a status line, headers, and a body by length, in chunks, or up to the end of the stream.
+supports what agents send: interim responses, which are skipped, a status line, headers, and a body by length, in
+chunks, or up to the end of the stream.
 
 Sending a request and reading its response are two steps, so that the agent works while the caller does other things.
 """
@@ -21,6 +22,8 @@ __all__ = ["Endpoint", "HttpExchange", "HttpResponse"]
 _MAX_HEAD = 64 * 1024  # bytes
 _MAX_BODY = 4 * 1024 * 1024
 _REST = 1.0  # seconds for the rest of a response that has begun
+_INTERIM = range(100, 200)  # statuses before the final one, which an agent or a proxy may send unasked
+_WITHOUT_BODY = (204, 304)
 
 
 class HttpResponse(NamedTuple):
@@ -121,24 +124,40 @@ def _request(endpoint: Endpoint, method: str, target: str, body: bytes) -> bytes
 
 def _read_response(stream: _Stream, endpoint: Endpoint) -> HttpResponse:
     try:
-        status_line, *header_lines = stream.until(b"\r\n\r\n", _MAX_HEAD).decode("latin-1").split("\r\n")
-        version, status, *_ = status_line.split(" ", 2)
-        pairs = (line.partition(":") for line in header_lines)
-        headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
+        head = _read_head(stream)
+        while head.status in _INTERIM:
+            head = _read_head(stream)
         # HTTP/1.0 closes the connection after each response, HTTP/1.1 only if a header says so.
-        if version != "HTTP/1.1" or headers.get("connection", "").lower() == "close":
+        if head.version != "HTTP/1.1" or head.headers.get("connection", "").lower() == "close":
             stream.is_last = True
-        return HttpResponse(int(status), _read_body(stream, headers))
+        return HttpResponse(head.status, _read_body(stream, head))
     except ValueError as error:
         raise PluginError(Code.BAD_AGENT_RESPONSE, f"agent at {endpoint}: the response is not HTTP: {error}") from error
 
 
-def _read_body(stream: _Stream, headers: dict[str, str]) -> bytes:
+class _Head(NamedTuple):
+    """Status line and headers, their names in lower case."""
+
+    version: str
+    status: int
+    headers: dict[str, str]
+
+
+def _read_head(stream: _Stream) -> _Head:
+    status_line, *header_lines = stream.until(b"\r\n\r\n", _MAX_HEAD).decode("latin-1").split("\r\n")
+    version, status, *_ = status_line.split(" ", 2)
+    pairs = (line.partition(":") for line in header_lines)
+    return _Head(version, int(status), {name.strip().lower(): value.strip() for name, _, value in pairs})
+
+
+def _read_body(stream: _Stream, head: _Head) -> bytes:
+    if head.status in _WITHOUT_BODY:  # whatever its headers say
+        return b""
     # Chunked takes precedence over a length (RFC 9112, section 6.3); with neither, the end of the stream ends the body.
-    if headers.get("transfer-encoding", "").lower() == "chunked":
+    if head.headers.get("transfer-encoding", "").lower() == "chunked":
         return stream.chunks()
-    if "content-length" in headers:
-        return stream.exactly(int(headers["content-length"]))
+    if "content-length" in head.headers:
+        return stream.exactly(int(head.headers["content-length"]))
     return stream.rest()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cni_contrail.agent.connections import idle_connections
 from cni_contrail.agent.http import Endpoint, HttpExchange, HttpResponse
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError, UnreachableError
@@ -88,6 +89,34 @@ def test_a_request_has_path_host_and_length(serve: Server) -> None:
 )
 def test_bodies_are_read_by_length_in_chunks_or_up_to_the_end(serve: Server, parts: tuple[bytes, ...]) -> None:
     assert ask(serve(*parts)) == HttpResponse(200, b"hello")
+
+
+@pytest.mark.parametrize(
+    "interim",
+    [
+        b"HTTP/1.1 100 Continue\r\n\r\n",
+        b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\nContent-Length: 9\r\n\r\n",
+    ],
+    ids=["one", "several with headers"],
+)
+def test_interim_responses_are_skipped(serve: Server, interim: bytes) -> None:
+    answer = ask(serve(interim, b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", keep_open=True))
+    assert answer == HttpResponse(200, b"hello")
+
+
+def test_interim_responses_end_with_the_deadline(serve: Server) -> None:
+    with pytest.raises(UnreachableError, match="timed out waiting for a response"):
+        ask(serve(b"HTTP/1.1 100 Continue\r\n\r\n" * 3, keep_open=True), seconds=0.2)
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_a_status_without_body_ends_with_its_head(serve: Server, status: int) -> None:
+    """Neither a missing length nor one that counts a body that is not sent makes the client wait."""
+    answer = ask(serve(f"HTTP/1.1 {status} OK\r\nContent-Length: 7\r\n\r\n".encode(), keep_open=True))
+    assert answer == HttpResponse(status, b"")
+    kept = idle_connections.take(Endpoint(serve.path, "", 0))
+    assert kept is not None
+    kept.close()
 
 
 def test_an_agent_that_keeps_the_connection_open_causes_no_wait(serve: Server) -> None:
