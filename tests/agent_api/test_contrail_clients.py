@@ -102,7 +102,7 @@ class TestVcenterManager:
         await until(lambda: len(served.agent.ports) == 1)
         (port,) = instance_ports(served.agent.ports)
         assert (port.vmi_uuid, port.link_state) == (SAMPLE_VMI, 1)
-        assert set(manager.asker.statuses) == {200}
+        assert set(manager.http.statuses) == {200}
 
 
 class TestGatewayScript:

@@ -1,4 +1,4 @@
-"""Looks at every change that managers make on a fake API server, at the moment when it is made."""
+"""Invariant checker for address allocation: inspects every write that managers make to a fake API server."""
 
 from contrail_config.objects import VirtualMachine
 from tests.support.cluster_objects import holds_interfaces
@@ -9,7 +9,7 @@ from tests.support.stored_objects import BLOCK_KIND, VIRTUAL_MACHINE_KIND, alloc
 
 
 class AddressAuditor:
-    """`findings` are what was wrong: addresses of two live pods, or of none in the blocks, and pods that changed."""
+    """`findings`: addresses of two live pods, addresses missing in the blocks, and virtual machines that changed."""
 
     def __init__(self, server: FakeApiServer) -> None:
         self.findings: list[str] = []
@@ -17,9 +17,9 @@ class AddressAuditor:
         self._first: dict[str, VirtualMachine] = {}
         server.storage.observers.append(self._look)
 
-    def forget(self, machine: VirtualMachine) -> None:
-        """What is made in its place may be another one."""
-        self._first.pop(machine.uuid, None)
+    def forget(self, vm: VirtualMachine) -> None:
+        """Allows the replacement of this virtual machine to differ from it."""
+        self._first.pop(vm.uuid, None)
 
     def _look(self, record: Record) -> None:
         if record.collection not in (VIRTUAL_MACHINE_KIND.collection, BLOCK_KIND.collection):
@@ -27,20 +27,20 @@ class AddressAuditor:
         pods = self._server.storage.objects(PODS).values()
         live = {pod["metadata"]["uid"] for pod in pods if holds_interfaces(pod)}
         owners: dict[tuple[str, str], str] = {}
-        given = allocated_addresses(self._server)
-        for machine in stored_virtual_machines(self._server).values():
-            if machine.uuid in live:
-                self._compare(machine, owners, given)
+        allocated = allocated_addresses(self._server)
+        for vm in stored_virtual_machines(self._server).values():
+            if vm.uuid in live:
+                self._compare(vm, owners, allocated)
 
     def _compare(
-        self, machine: VirtualMachine, owners: dict[tuple[str, str], str], given: dict[tuple[str, str], str]
+        self, vm: VirtualMachine, owners: dict[tuple[str, str], str], allocated: dict[tuple[str, str], str]
     ) -> None:
-        if self._first.setdefault(machine.uuid, machine) != machine:
-            self.findings.append(f"{machine} was {self._first[machine.uuid]}")
-        for interface in machine.interfaces:
+        if self._first.setdefault(vm.uuid, vm) != vm:
+            self.findings.append(f"{vm} was {self._first[vm.uuid]}")
+        for interface in vm.interfaces:
             for address in interface.addresses:
-                place = interface.network_uuid, address.address
-                if owners.setdefault(place, interface.uuid) != interface.uuid:
-                    self.findings.append(f"{place} is of {owners[place]} and of {interface.uuid}")
-                if given.get(place) != interface.uuid:
-                    self.findings.append(f"{place} of {interface.uuid} is given to {given.get(place)}")
+                key = interface.network_uuid, address.address
+                if owners.setdefault(key, interface.uuid) != interface.uuid:
+                    self.findings.append(f"{key}: used by {owners[key]} and by {interface.uuid}")
+                if allocated.get(key) != interface.uuid:
+                    self.findings.append(f"{key}: used by {interface.uuid}, allocated to {allocated.get(key)}")

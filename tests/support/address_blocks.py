@@ -1,11 +1,11 @@
-"""What is written in blocks of addresses, read without the code that writes it."""
+"""Parser for stored address blocks, independent of the product's encoder."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 
 class BlockEntry(NamedTuple):
-    """An address that is not free; `held`: seconds for which it is held back from its owner's end on, None: given."""
+    """An address that is not free. `held`: seconds from its release to its reuse, None while it is allocated."""
 
     network: str
     address: str
@@ -14,12 +14,12 @@ class BlockEntry(NamedTuple):
 
 
 def block_entries(blocks: Iterable[Any]) -> list[BlockEntry]:
-    """All in these blocks, objects as the API server answers them."""
+    """All entries of these blocks, which are API objects."""
     return [_read(block["spec"]["network"], line) for block in blocks for line in _lines(block)]
 
 
 def hold_seconds(blocks: Iterable[Any], owner: str) -> float | None:
-    """For how many seconds an address of the owner is held back; None: none is."""
+    """Length in seconds of the hold on the owner's released address; None without a hold."""
     return next((one.held for one in block_entries(blocks) if one.owner == owner and one.held is not None), None)
 
 

@@ -1,4 +1,4 @@
-"""A small cluster as the manager's API tells it: two networks, three pods, some events."""
+"""Items of the manager's API for a small cluster: two networks, three pods, some events."""
 
 import time
 
@@ -103,7 +103,7 @@ INTERFACE_VIEWS = [
 
 
 def events() -> list[Event]:
-    """Two events: a warning that came three times, lately two hours ago, and one of three days ago."""
+    """Two events: a warning with count 3, last seen two hours ago, and one of three days ago."""
     now = time.time()
     return [
         Event(

@@ -1,8 +1,7 @@
-"""The Kubernetes API servers that the suite in `tests/contrail_config/kube/api_contract` runs on.
+"""Kubernetes API servers for the contract suite in `tests/contrail_config/kube/api_contract`.
 
-The real one is among them where the environment names its binaries, as `scripts/e2e` does.
-Another one is one more entry in API_SERVERS. It is asked as somebody who may do everything, and may hold whatever it
-likes outside the namespaces and kinds that the suite makes.
+The real one is included if the environment names its binaries, as `scripts/e2e` does. To add a server, add an entry to
+API_SERVERS: clients need full rights, and other objects may exist outside the namespaces and kinds of the suite.
 """
 
 import contextlib
@@ -17,7 +16,7 @@ from tests.support.real_apiserver.server import BINARIES
 from tests.support.real_apiserver.shared import shared_apiserver
 
 ServeApi = Callable[[], AbstractAsyncContextManager[ClientConfig]]
-"""Gives access to a server until the context is left."""
+"""Yields the configuration of a client of a server that runs until the context is left."""
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""Manifests, applied to a real API server as `kubectl apply -f` does, and taken back."""
+"""Manifests applied to a real API server, as with `kubectl apply -f`."""
 
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ MANIFESTS = Path(__file__).parents[2] / "deploy" / "kubernetes"
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file, or of all files of a folder in the order of their names."""
+    """The objects of a file, or of all files of a folder in alphabetical order."""
     files = sorted(path.glob("*.yaml")) if path.is_dir() else [path]
     return [document for file in files for document in yaml.safe_load_all(file.read_text())]
 
 
 def apply(server: ApiServer, *objects: dict[str, Any]) -> None:
-    """Makes them, in their order; those that are there already stay. Raises ValueError for one that is wrong."""
+    """Creates the objects in order and skips existing ones. Raises ValueError if the server rejects one."""
     for item in objects:
         try:
             server.ask("POST", f"{collection(server, item)}?fieldValidation=Strict", item)
@@ -28,7 +28,7 @@ def apply(server: ApiServer, *objects: dict[str, Any]) -> None:
 
 
 def collection(server: ApiServer, item: dict[str, Any]) -> str:
-    """The path of the objects that are of this one's kind, in its namespace."""
+    """Path of the collection that the object belongs to."""
     version = item["apiVersion"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     served = server.ask("GET", root)["resources"]

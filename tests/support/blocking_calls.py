@@ -10,7 +10,7 @@ from blockbuster import BlockBuster, blockbuster_ctx
 def blocking_calls_rejected(*packages: str) -> Iterator[BlockBuster]:
     """A call from one of these packages that blocks the event loop raises BlockingError; tests themselves may block."""
     with blockbuster_ctx(list(packages)) as blockbuster:
-        # Coverage takes a lock of its own, for a moment, when it first meets a file or a thread.
+        # Coverage briefly takes a lock when it first traces a file or a thread.
         for name, function in blockbuster.functions.items():
             if name.endswith("Lock.acquire"):
                 function.can_block_in("coverage/collector.py", "lock_data")

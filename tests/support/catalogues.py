@@ -1,4 +1,4 @@
-"""Catalogues built from NADs as the manager builds them."""
+"""Catalogues of networks and NADs, built as the manager builds them."""
 
 from contrail_config.addressing.notation import format_address
 from contrail_config.objects import InterfaceAddress, VirtualMachine
@@ -49,14 +49,14 @@ def build(pod: Pod, *nads: Nad, configuration: ManagerConfiguration = DEFAULTS) 
     """Returns the pod's virtual machine, with addresses as a store allocates them to the first pod."""
     specs = resolve(pod, *nads, configuration=configuration).interfaces
     requests = address_requests(pod.uid, specs)
-    requested_gateways = zip((request.owner for request in requests), _give(requests, specs), strict=True)
+    requested_gateways = zip((request.owner for request in requests), _allocate(requests, specs), strict=True)
     return build_virtual_machine(pod, specs, requested_gateways, cluster=configuration.cluster_name)
 
 
-def _give(requests: list[AddressRequest], specs: tuple[InterfaceSpec, ...]) -> list[InterfaceAddress]:
+def _allocate(requests: list[AddressRequest], specs: tuple[InterfaceSpec, ...]) -> list[InterfaceAddress]:
     networks = {each.network.uuid: each.network for each in specs}
     taken: set[tuple[str, str]] = set()
-    given = []
+    allocated = []
     for request in requests:
         assert request.family in families(networks[request.network_uuid])
         subnets = [s for s in networks[request.network_uuid].subnets if (":" in s.cidr) == (request.family == 6)]
@@ -64,5 +64,5 @@ def _give(requests: list[AddressRequest], specs: tuple[InterfaceSpec, ...]) -> l
         free = (format_address(number, family=request.family) for number in range(bounds.first + 2, bounds.last))
         address = request.address or next(each for each in free if (request.network_uuid, each) not in taken)
         taken.add((request.network_uuid, address))
-        given.append(InterfaceAddress(address, bounds.prefix_length, bounds.gateway))
-    return given
+        allocated.append(InterfaceAddress(address, bounds.prefix_length, bounds.gateway))
+    return allocated

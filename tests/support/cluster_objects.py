@@ -1,4 +1,4 @@
-"""What users and kubelets do in a cluster, done to the fake API server behind the API's back."""
+"""Actions of users and kubelets, applied directly to the storage of a fake API server."""
 
 from typing import Any
 
@@ -26,12 +26,12 @@ NO_SANDBOX = {"phase": "Succeeded", "conditions": [{"type": "PodReadyToStartCont
 
 
 def holds_interfaces(pod: Object) -> bool:
-    """Whether a pod is bound, and has not ended."""
+    """Whether a pod is bound to a node and has not ended."""
     return "nodeName" in pod["spec"] and pod["status"] != NO_SANDBOX
 
 
 class ClusterObjects:
-    """Makes, changes and deletes objects; all are in the namespace `blue` if nothing else is said."""
+    """Creates, changes and deletes objects, by default in the namespace `blue`."""
 
     def __init__(self, server: FakeApiServer) -> None:
         self._server = server
@@ -52,7 +52,7 @@ class ClusterObjects:
         status: Object | None = None,
         namespace: str = "blue",
     ) -> str:
-        """Makes a pod and returns its uid."""
+        """Creates a pod and returns its uid."""
         stated = {**({} if networks is None else {NETWORKS_KEY: networks}), **(annotations or {})}
         spec = {**({} if node is None else {"nodeName": node}), **({"hostNetwork": True} if host_network else {})}
         body = {"metadata": {"name": name, "annotations": stated}, "spec": spec, "status": status or {}}
@@ -60,11 +60,11 @@ class ClusterObjects:
         return uid
 
     def change_pod(self, name: str, changes: Object, *, namespace: str = "blue") -> None:
-        """Merges the changes into the pod, whatever they are about."""
+        """Merges any changes into the pod."""
         self._storage.put(PODS, merge(find(self._storage, PODS, namespace, name), changes))
 
     def end_pod(self, name: str) -> None:
-        """The pod has ended, and its sandbox is gone."""
+        """Marks the pod as ended and its sandbox as removed."""
         self.change_pod(name, {"status": NO_SANDBOX})
 
     def remove_pod(self, name: str, *, namespace: str = "blue") -> None:
@@ -74,7 +74,7 @@ class ClusterObjects:
         return find(self._storage, PODS, namespace, name)
 
     def status(self, name: str) -> str | None:
-        """The network status that the pod bears."""
+        """The pod's network status annotation."""
         text: str | None = self.pod(name)["metadata"]["annotations"].get(STATUS_KEY)
         return text
 
@@ -96,12 +96,12 @@ class ClusterObjects:
         return self._storage.objects(CRDS).get(("", NAD_DEFINITION))
 
     def collect_garbage(self) -> None:
-        """Removes the machines whose pods are gone, as the cluster's garbage collector does after a while."""
+        """Deletes virtual machines whose pods are gone, as the cluster's garbage collector eventually does."""
         uids = {pod["metadata"]["uid"] for pod in self._storage.objects(PODS).values()}
-        for machine in list(self._storage.objects(VIRTUAL_MACHINE_KIND).values()):
-            if machine["metadata"]["ownerReferences"][0]["uid"] not in uids:
-                self._storage.remove(VIRTUAL_MACHINE_KIND, machine)
+        for vm in list(self._storage.objects(VIRTUAL_MACHINE_KIND).values()):
+            if vm["metadata"]["ownerReferences"][0]["uid"] not in uids:
+                self._storage.remove(VIRTUAL_MACHINE_KIND, vm)
 
     def requests(self, request: str) -> int:
-        """How often there was such a request, as `verb plural`."""
+        """Number of such requests, as `verb plural`."""
         return self._server.requests.count(request)

@@ -1,6 +1,6 @@
-"""Managers and agents of a cluster as operators run them: real processes that meet at an API server alone.
+"""Manager and agent processes, as operators run them: they communicate only through an API server.
 
-Each takes the kubeconfig of the account that it acts for: `ApiServer.kubeconfig()` is the administrator's.
+Each takes the kubeconfig of the account that it uses; `ApiServer.kubeconfig()` is the administrator's.
 """
 
 import json
@@ -19,7 +19,7 @@ _ANY = "127.0.0.1"
 
 
 class ManagerProcess(ServedProcess):
-    """`contrail-manager` on a cluster. `settings` are further keys of its configuration; all is kept below `work`."""
+    """`contrail-manager` on a cluster. `settings` are further configuration keys; its files are below `work`."""
 
     def __init__(self, work: Path, kubeconfig: Path, *, lease_namespace: str = "kube-system", **settings: Any) -> None:
         work.mkdir(parents=True, exist_ok=True)
@@ -35,16 +35,16 @@ class ManagerProcess(ServedProcess):
 
     @property
     def leads(self) -> bool:
-        """Whether it is the one that works; the others answer for nothing."""
+        """Whether it is the leader; standbys reject API requests."""
         return self.get("/v1/events?name=none") is not None
 
     def wait_until_it_leads(self) -> None:
-        """Returns once it leads and has tried every pod that is there."""
+        """Waits until it leads and has processed every existing pod."""
         self.wait_until(lambda: self.leads, what="leading")
         self.wait_until_ready()
 
     def items(self, kind: str, query: str = "") -> list[dict[str, Any]]:
-        """What its API lists: `pods`, `networks`, `interfaces` or `events`."""
+        """The items that its API lists for `pods`, `networks`, `interfaces` or `events`."""
         answer = self.get(f"/v1/{kind}{query}")
         assert answer is not None, self.log.read_text()[-3000:]
         items: list[dict[str, Any]] = answer["items"]
@@ -52,7 +52,7 @@ class ManagerProcess(ServedProcess):
 
 
 class AgentProcess(ServedProcess):
-    """`contrail-agent` of a node; `settings` are further keys of its configuration; all is kept below `work`."""
+    """`contrail-agent` of a node. `settings` are further configuration keys; its files are below `work`."""
 
     def __init__(self, work: Path, kubeconfig: Path, *, node: str, **settings: Any) -> None:
         work.mkdir(parents=True, exist_ok=True)
@@ -73,13 +73,13 @@ class AgentProcess(ServedProcess):
         )
 
     def interfaces(self, namespace: str, pod: str, *, wait: float = 0) -> list[dict[str, Any]]:
-        """The list that it serves for a pod, waited for if it is told to (seconds); empty if there is none."""
+        """The interfaces that it serves for a pod, after at most `wait` seconds; empty for an unknown pod."""
         query = f"?wait={wait:g}" if wait else ""
         return self.get(f"/vm-cfg/k8s__{namespace}__{pod}{query}") or []
 
 
 def plain_kubeconfig(folder: Path, url: str) -> Path:
-    """Writes the configuration of a client of a server that lets everybody in, and returns its path."""
+    """Writes a kubeconfig for a server without authentication and returns its path."""
     document = {
         "clusters": [{"name": "plain", "cluster": {"server": url}}],
         "contexts": [{"name": "plain", "context": {"cluster": "plain", "user": "anybody"}}],
@@ -93,7 +93,7 @@ def plain_kubeconfig(folder: Path, url: str) -> Path:
 
 @contextmanager
 def running(*processes: ServedProcess) -> Iterator[None]:
-    """Starts them, each when the one before is ready, and kills those that still run when the context is left."""
+    """Starts the processes one by one, each when the previous is ready, and kills the rest when the context is left."""
     try:
         for process in processes:
             process.start()
@@ -105,10 +105,10 @@ def running(*processes: ServedProcess) -> Iterator[None]:
 
 
 def _command(program: str, file: Path, configuration: dict[str, Any]) -> list[str]:
-    file.write_text(json.dumps(configuration))  # which is YAML, too
+    file.write_text(json.dumps(configuration))  # JSON is valid YAML
     return [str(BINARIES / program), "--config", str(file)]
 
 
 def _environment() -> dict[str, str]:
-    """Warnings are printed, so that tests can find them in the log."""
+    """The environment with warnings enabled, for tests that search the log for them."""
     return {**os.environ, "PYTHONWARNINGS": "default"}

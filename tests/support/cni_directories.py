@@ -1,4 +1,4 @@
-"""Where a test of `contrailctl cni` has its plugins, configurations and results."""
+"""Directories of plugins, configurations and cached results for tests of `contrailctl cni`."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ LIST: dict[str, Any] = {
 
 
 class CniDirectories(NamedTuple):
-    """Directories of its own; the configuration directory holds LIST until `configure` says otherwise."""
+    """Plugin, configuration and cache directories of one test; the network is LIST unless `configure` changes it."""
 
     plugins: Plugins
     confs: Path
@@ -22,7 +22,7 @@ class CniDirectories(NamedTuple):
 
     @classmethod
     def below(cls, folder: Path) -> "CniDirectories":
-        """Makes one."""
+        """Creates the directories below a folder."""
         bench = cls(Plugins(folder / "bin"), folder / "net.d", folder / "cache")
         for directory in (bench.plugins.directory, bench.confs):
             directory.mkdir()
@@ -30,20 +30,20 @@ class CniDirectories(NamedTuple):
         return bench
 
     def configure(self, **keys: Any) -> None:
-        """Writes LIST with other keys."""
+        """Writes LIST with these keys replaced."""
         (self.confs / "10-net.conflist").write_text(json.dumps(LIST | keys))
 
     @property
     def directories(self) -> list[str]:
-        """The options that say where to look for networks and plugins."""
+        """Command line options for the configuration and plugin directories."""
         return ["--bin-dir", str(self.plugins.directory), "--conf-dir", str(self.confs)]
 
     @property
     def options(self) -> list[str]:
-        """The same and the cache of results."""
+        """`directories` and `cached`."""
         return [*self.directories, *self.cached]
 
     @property
     def cached(self) -> list[str]:
-        """The option that says where results are cached."""
+        """Command line option for the cache of results."""
         return ["--cache-dir", str(self.cache)]

@@ -1,4 +1,4 @@
-"""Results of ADD as hypothesis draws them: of any version, with what that version knows."""
+"""Hypothesis strategies for results of ADD: every version, with the keys that it defines."""
 
 from typing import Any
 

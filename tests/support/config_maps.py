@@ -1,4 +1,4 @@
-"""The kind that tests of the Kubernetes client use, since nothing in a cluster acts on it."""
+"""Config maps for tests of the Kubernetes client: no controller of a cluster acts on them."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ class LabelledMetadata(Metadata, frozen=True):
 
 
 class ConfigMap(msgspec.Struct, frozen=True, omit_defaults=True):
-    """As much of a config map as tests look at."""
+    """The fields of a config map that tests read."""
 
     metadata: LabelledMetadata
     data: dict[str, str] = {}
@@ -26,7 +26,7 @@ NAMESPACE = "default"
 
 
 class ConfigMaps:
-    """Writes config maps of one namespace by their names alone."""
+    """Reads and writes the config maps of one namespace by name."""
 
     def __init__(self, client: KubeClient, namespace: str = NAMESPACE) -> None:
         self.client = client

@@ -1,4 +1,4 @@
-"""Runs `contrailctl` inside a test."""
+"""`contrailctl` run in the test's process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,7 +8,7 @@ from contrailctl.cli import main
 
 
 class CommandOutcome(NamedTuple):
-    """How a command ended and what it wrote."""
+    """Exit status and output of a command."""
 
     status: int
     out: str
@@ -19,12 +19,12 @@ Run = Callable[..., Awaitable[CommandOutcome]]
 
 
 async def run_contrailctl(*argv: str) -> int:
-    """Runs the command in a thread, so that servers of the test's loop can answer, and returns its exit status."""
+    """Runs the command in a thread, so that servers in the test's event loop can answer. Returns the exit status."""
 
     def run() -> int:
         try:
             return main(list(argv))
-        except SystemExit as end:  # argparse ends the process
+        except SystemExit as end:  # argparse calls sys.exit
             return int(end.code or 0)
 
     return await asyncio.to_thread(run)

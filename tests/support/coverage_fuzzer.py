@@ -1,8 +1,8 @@
-"""Feeds the plugin with inputs that atheris makes by what code they reach: `coverage_fuzzer.py TARGET FOLDER SANDBOX`.
+"""Coverage-guided fuzzer of the plugin, with atheris: `coverage_fuzzer.py TARGET FOLDER SANDBOX`.
 
-A program of its own, in a node's network namespace, since atheris ends the process. All of a call is real, its kernel
-work too, but for the agent: its answers are a part of the input. A finding is an uncaught exception here: an answer
-that tells of a bug, or a link or file that is left. Further arguments are libFuzzer's.
+A separate program in a node's network namespace, since atheris ends the process. Calls are real, including their kernel
+work; only the agent's responses are part of the input. A finding is an uncaught exception: an internal error in the
+result, or a link or file that is left over. Further arguments are libFuzzer's.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ ALWAYS_READY = os.open(os.devnull, os.O_RDONLY)
 
 
 class Calls:
-    """The plugin on a node of its own; `answer` is what the agent answers to everything."""
+    """The plugin on a node; `response` is the agent's response to every request."""
 
     def __init__(self, folder: str, sandbox: str) -> None:
         self._state = f"{folder}/state"
@@ -46,10 +46,10 @@ class Calls:
             json.dump(settings, file)
         self._sandbox = sandbox
         self.response = http.HttpResponse(404, b"")
-        setattr(http.HttpExchange, "response", lambda _: self.response)  # noqa: B010 - nobody is there to be asked
+        setattr(http.HttpExchange, "response", lambda _: self.response)  # noqa: B010 - there is no agent
 
     def execute(self, command: str, stdin: bytes, args: str = "") -> None:
-        """One call, and the DEL that a runtime makes after it."""
+        """Runs one call and the DEL that a runtime sends after it."""
         response = self._respond(command, stdin, args)
         if response.output:
             assert json.loads(response.output).get("code") != BUG, response.output
@@ -75,7 +75,7 @@ class Calls:
         left = [name for name in os.listdir(self._state) if name != ".damaged"]
         assert left == [], left
         with open("/proc/thread-self/net/dev") as links:
-            assert len(links.readlines()) == 3, "a link is left beside the loopback"
+            assert len(links.readlines()) == 3, "a link besides the loopback is left"
 
 
 def config(**more: Any) -> bytes:
@@ -83,7 +83,7 @@ def config(**more: Any) -> bytes:
 
 
 def target(name: str, calls: Calls) -> Callable[[bytes], None]:
-    """What one input of a target does."""
+    """Returns the function that runs one input of a target."""
 
     def standard_input(data: bytes) -> None:
         calls.execute(COMMANDS[data[0] % len(COMMANDS)] if data else "ADD", data[1:])
@@ -96,7 +96,7 @@ def target(name: str, calls: Calls) -> Callable[[bytes], None]:
         calls.execute("ADD", config())
 
     def wire(data: bytes) -> None:
-        setattr(http, "connect", lambda *_: Connection(data))  # noqa: B010 - all that is asked of it
+        setattr(http, "connect", lambda *_: Connection(data))  # noqa: B010 - replaces the connection
         with contextlib.suppress(PluginError):
             READ_RESPONSE(http.HttpExchange(http.Endpoint("/x", "", 0), "GET", "/", b"", Deadline(5)))
 
@@ -104,7 +104,7 @@ def target(name: str, calls: Calls) -> Callable[[bytes], None]:
 
 
 class Connection:
-    """A connection on which these bytes come, a few at a time."""
+    """A connection that delivers these bytes a few at a time."""
 
     def __init__(self, data: bytes) -> None:
         self._parts = [data[start : start + 7] for start in range(0, len(data), 7)]

@@ -1,4 +1,4 @@
-"""A manager on a Kubernetes API server that can crash at any moment."""
+"""Manager on a Kubernetes API server that a test can crash at any moment."""
 
 import asyncio
 import contextlib
@@ -26,18 +26,18 @@ from tests.support.fake_apiserver.server import FakeApiServer
 
 _PACE = ReflectorTimings(first_pause=0.001, longest_pause=0.01, silence=2.0, short_watch=0.0, page_length=2)
 
-_TURNS_TO_ARRIVE = 20
-"""Of the event loop, until the server did what it was sent."""
+_ITERATIONS_TO_ARRIVE = 20
+"""Iterations of the event loop after which the server has processed all requests that were sent."""
 
-_LIFE: contextvars.ContextVar["CrashableManager | None"] = contextvars.ContextVar("_LIFE", default=None)
-"""Whose a task is: of which manager, or of what that began."""
+_MANAGER: contextvars.ContextVar["CrashableManager | None"] = contextvars.ContextVar("_MANAGER", default=None)
+"""The manager that started the current task, directly or through other tasks."""
 
 
 class CrashableManager:
-    """One life of a manager, from its start to a crash in which nothing of it goes on, nor cleans up after itself.
+    """A manager from its start to its crash, after which none of its tasks runs on or cleans up.
 
-    Without a `store` it keeps its own, on the API server, where holds of addresses last a hundredth of their time.
-    `access` leads to the server if it wants to know who asks.
+    Without a `store` it uses one on the API server, with a clock that makes holds of addresses 100 times shorter.
+    `access` has credentials for a server that authenticates clients.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class CrashableManager:
         asyncio.get_running_loop().set_task_factory(_make_task)
         client = await self._stack.enter_async_context(connect(self._access))
         context = contextvars.copy_context()
-        context.run(_LIFE.set, self)
+        context.run(_MANAGER.set, self)
         context.run(self._begin, client)
 
     def _begin(self, client: KubeClient) -> None:
         self._client = client
-        self.store = self._given_store or KubernetesStore(client, clock=_hasty_clock, flush_interval=0.0)
+        self.store = self._given_store or KubernetesStore(client, clock=_fast_clock, flush_interval=0.0)
         source = KubernetesSource(client, nad_crd=NadCrd(client), timings=_PACE, timeout=0.2)
         self.statuses = StatusWriter(client, pod_of=source.pod_of)
         deletions = DeletedVirtualMachines(client, is_gone=source.is_gone, timings=_PACE)
@@ -81,28 +81,28 @@ class CrashableManager:
         await self.manager.run()
 
     def check(self) -> None:
-        """Raises what the manager failed by."""
+        """Raises the manager's error if it failed."""
         if self._main.done():
             self._main.result()
 
     @property
     def gave_up(self) -> bool:
-        """Whether it ended since the server refused what it needs: a supervisor starts the next one."""
+        """Whether it ended with a store error, after which a supervisor restarts it."""
         return self._main.done() and isinstance(self._main.exception(), StoreError)
 
     async def crash(self) -> None:
-        """Ends it; what it sent arrives before the next one leads, as its lease sees to."""
+        """Cancels all tasks. Sent requests arrive before the next manager leads, as the lease ensures in reality."""
         self.crashed = True
         while alive := [task for task in self.tasks if not task.done()]:
             for task in alive:
                 task.cancel()
             await asyncio.wait(alive, timeout=0.01)
         await self._stack.aclose()
-        for _ in range(_TURNS_TO_ARRIVE):
+        for _ in range(_ITERATIONS_TO_ARRIVE):
             await asyncio.sleep(0)
 
 
-def _hasty_clock() -> float:
+def _fast_clock() -> float:
     return asyncio.get_running_loop().time() * 100
 
 
@@ -110,10 +110,10 @@ def _make_task(
     loop: asyncio.AbstractEventLoop, work: Any, *, context: contextvars.Context | None = None
 ) -> asyncio.Task[Any]:
     task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, context=context)
-    life = _LIFE.get() if context is None else context.get(_LIFE)
-    if life is not None:
-        life.tasks.add(task)
-        task.add_done_callback(life.tasks.discard)
-        if life.crashed:
-            task.cancel()  # a timer of then made it
+    manager = _MANAGER.get() if context is None else context.get(_MANAGER)
+    if manager is not None:
+        manager.tasks.add(task)
+        task.add_done_callback(manager.tasks.discard)
+        if manager.crashed:
+            task.cancel()  # started by a timer of the crashed manager
     return task

@@ -1,4 +1,4 @@
-"""Custom kinds for tests: a definition that nobody else has, and the resource that it makes."""
+"""Custom kinds with unique groups, for tests of CustomResourceDefinitions."""
 
 import uuid
 from typing import Any
@@ -9,7 +9,7 @@ from contrail_config.kube.resource import Metadata, Resource
 
 
 class Gadget(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An object of such a kind."""
+    """An object of a custom kind."""
 
     metadata: Metadata
     spec: dict[str, Any] = {}
@@ -17,20 +17,20 @@ class Gadget(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """Whether something holds of a definition."""
+    """A condition of a definition."""
 
     type: str
     status: str
 
 
 class DefinitionStatus(msgspec.Struct, frozen=True):
-    """What the server says of a definition; None until it says anything."""
+    """The status that the server sets; `conditions` is None before that."""
 
     conditions: list[Condition] | None = None
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """A definition, without what it defines."""
+    """A CustomResourceDefinition without its spec."""
 
     metadata: Metadata
     status: DefinitionStatus = DefinitionStatus()
@@ -46,12 +46,12 @@ DEFINITIONS = Resource(
 
 
 def new_gadgets() -> Resource[Gadget]:
-    """A kind in a group of its own, cluster-scoped."""
+    """A cluster-scoped kind in a new group."""
     return Resource(f"{uuid.uuid4().hex[:12]}.example", "v1", "Gadget", "gadgets", Gadget, namespaced=False)
 
 
 def definition_of(resource: Resource[Any]) -> dict[str, Any]:
-    """What makes a server serve the kind, with a status of its own."""
+    """The CustomResourceDefinition of the kind, with a status subresource."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
         "metadata": {"name": f"{resource.plural}.{resource.group}"},

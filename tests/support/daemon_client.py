@@ -1,4 +1,4 @@
-"""Speaks to the daemon as the shim does, one step of the protocol after the other, or not quite as the shim does."""
+"""Client of the daemon that performs the shim's protocol step by step, also incorrectly."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 
 from tests.support.shim import ANSWER, HEADER
 
-STEP_TIMEOUT = 20.0  # seconds for any step
+STEP_TIMEOUT = 20.0  # seconds for each step
 
 
 class DaemonResponse(NamedTuple):
@@ -19,7 +19,7 @@ class DaemonResponse(NamedTuple):
 
 
 class DaemonClient:
-    """One connection to the daemon at the path."""
+    """One connection to the daemon."""
 
     def __init__(self, socket_path: str) -> None:
         self._connection = socket.socket(socket.AF_UNIX)
@@ -33,7 +33,7 @@ class DaemonClient:
         self.hang_up()
 
     def ask(self, environment: Mapping[str, str], data: bytes = b"") -> None:
-        """Sends a whole request, with the sandbox at CNI_NETNS if there is one."""
+        """Sends a complete request with a descriptor of CNI_NETNS, or with the errno if it cannot be opened."""
         netns = environment.get("CNI_NETNS")
         if not netns:
             self.send(request(environment, data, netns=-1))
@@ -49,20 +49,20 @@ class DaemonClient:
             os.close(descriptor)
 
     def send(self, data: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Sends bytes, descriptors with the first of them."""
+        """Sends bytes, with the descriptors attached to the first byte."""
         if descriptors:
             sent = socket.send_fds(self._connection, [data], list(descriptors))
             data = data[sent:]
         self._connection.sendall(data)
 
     def acknowledged(self) -> float:
-        """The seconds after which the acknowledgement came."""
+        """Waits for the acknowledgement and returns how many seconds that took."""
         begun = time.monotonic()
         assert self._read(1) == b"\1"
         return time.monotonic() - begun
 
     def answered(self, *, receipt: bool = True) -> DaemonResponse:
-        """The answer, and without `receipt` nobody who takes it."""
+        """Reads the response. Without `receipt`, it is not confirmed."""
         status, length = ANSWER.unpack(self._read(ANSWER.size))
         answered = DaemonResponse(status, self._read(length))
         if receipt:
@@ -70,7 +70,7 @@ class DaemonClient:
         return answered
 
     def is_closed(self) -> bool:
-        """Whether the daemon closes without another byte."""
+        """Waits for the next byte; whether the daemon closed the connection instead."""
         try:
             return self._connection.recv(1) == b""
         except ConnectionResetError:

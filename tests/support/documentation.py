@@ -1,4 +1,4 @@
-"""The pages below `docs/`, and the tables in them, for tests that compare them with the code."""
+"""Pages and tables below `docs/`, for tests that compare them with the code."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ def page(name: str) -> str:
 
 
 def section(name: str, heading: str) -> str:
-    """The text of a page below a heading, down to the next heading of any level."""
+    """The text of a section up to the next heading of any level."""
     lines = page(name).splitlines()
     found = [number for number, line in enumerate(lines) if _title(line) == heading]
     assert len(found) == 1, f"{name}.md has {len(found)} headings {heading!r}"
@@ -24,18 +24,18 @@ def section(name: str, heading: str) -> str:
 
 
 def table(name: str, heading: str) -> list[list[str]]:
-    """The rows of the first table below a heading, cell by cell; the first row is the head."""
+    """The cells of the first table in a section, header row included."""
     lines = [line for line in section(name, heading).splitlines() if line.startswith("|")]
     return [_cells(line) for line in lines if not line.startswith("|---")]
 
 
 def rows(name: str, heading: str) -> list[list[str]]:
-    """The same without the head."""
+    """`table` without the header row."""
     return table(name, heading)[1:]
 
 
 def code(text: str) -> list[str]:
-    """What is in single backticks."""
+    """All code spans (single backticks)."""
     return re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
 
 

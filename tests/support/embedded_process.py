@@ -1,4 +1,4 @@
-"""The embedded node as an operator starts it: a process of its own on a folder of manifests."""
+"""The embedded node as an operator starts it: one process on a folder of manifests."""
 
 import sys
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ COMMAND = Path(sys.executable).parent / "contrail-manager"
 class EmbeddedProcess(ServedProcess):
     """`contrail-manager --embedded` below `work`: manifests in `work/manifests`, its data in `work/data`.
 
-    It listens on a free port if nothing else is said.
+    By default it listens on a free port.
     """
 
     def __init__(self, work: Path, *, listen: str = "", options: Sequence[str] = ()) -> None:
@@ -31,7 +31,7 @@ class EmbeddedProcess(ServedProcess):
         return self.data / "agent.sock"
 
     def items(self, kind: str, query: str = "") -> list[dict[str, Any]]:
-        """What the manager's API lists: `pods`, `networks`, `interfaces` or `events`."""
+        """The items that the manager's API lists for `pods`, `networks`, `interfaces` or `events`."""
         answer = self.get(f"/v1/{kind}{query}")
         assert answer is not None, self.log.read_text()
         items: list[dict[str, Any]] = answer["items"]

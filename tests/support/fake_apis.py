@@ -1,4 +1,4 @@
-"""Manager and agent as their APIs look from outside: a small cluster served over real HTTP."""
+"""Fake APIs of manager and agent over HTTP, with the objects of a small cluster."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -16,7 +16,7 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 class FakeProcessApi:
-    """The pages of a process that a test may change while it is served."""
+    """Health endpoints whose responses a test can change at any time."""
 
     def __init__(self) -> None:
         self.reasons: list[str] = []
@@ -34,7 +34,7 @@ class FakeProcessApi:
 
 
 class FakeManagerApi(FakeProcessApi):
-    """A manager that knows the small cluster; its events can be replaced."""
+    """API of a manager of the small cluster; a test can replace `events`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class FakeManagerApi(FakeProcessApi):
 
 
 class FakeAgentApi(FakeProcessApi):
-    """An agent that serves the pod shop/router, its list in no order; its first interface is plugged."""
+    """API of an agent that serves the pod shop/router, interfaces in reverse order, the first one plugged."""
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -72,7 +72,7 @@ class FakeAgentApi(FakeProcessApi):
 
 @asynccontextmanager
 async def served(routes: Iterable[web.RouteDef]) -> AsyncIterator[str]:
-    """Serves pages and gives their URL, without a slash at its end."""
+    """Serves the routes and yields their URL without a trailing slash."""
     app = web.Application()
     app.add_routes(routes)
     server = TestServer(app)
@@ -97,7 +97,7 @@ def _fits(view: Any, wanted: tuple[str | None, str | None]) -> bool:
 
 
 def _named(view: Any) -> tuple[str, str]:
-    """Namespace and name by which an item of the API is chosen."""
+    """Namespace and name that filter an item of the API."""
     if isinstance(view, NetworkView):
         namespace, _, name = (view.network.nad or f"/{view.network.fq_name[2]}").rpartition("/")
         return namespace, name

@@ -1,8 +1,8 @@
-"""A clock that stands still until a test moves it."""
+"""Clock that only tests advance."""
 
 
 class FakeClock:
-    """Called, it tells seconds since the epoch."""
+    """A call returns seconds since the epoch."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self.now = now

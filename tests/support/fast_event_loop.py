@@ -1,7 +1,7 @@
-"""An event loop whose clock goes on only while nothing else is to be done: for what waits many seconds by contract.
+"""Event loop with a virtual clock that advances only while the loop is idle, for code with timeouts of many seconds.
 
-All parties must live in the loop, servers too: a wait then takes no time, and a slow machine makes nothing late. What
-comes from outside of the loop is not waited for.
+Clients and servers must run in the same loop: waits then take no real time, and a slow host delays nothing. The clock
+does not wait for anything outside the loop, such as threads and processes.
 """
 
 import asyncio
@@ -9,13 +9,13 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-_DELIVERY = 0.0005  # seconds in which the kernel has surely delivered what was sent within the machine
+_DELIVERY = 0.0005  # seconds after which the kernel has delivered data sent over the loopback
 
 T = TypeVar("T")
 
 
 class _Selector(selectors.DefaultSelector):
-    """Passes over the time in which no descriptor becomes ready."""
+    """Advances the clock instead of waiting when no descriptor is ready."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class _Selector(selectors.DefaultSelector):
 
 
 class FastLoop(asyncio.SelectorEventLoop):
-    """Its clock begins at 0, and can be set forward."""
+    """Event loop whose clock starts at 0."""
 
     def __init__(self) -> None:
         self._clock = _Selector()
@@ -39,18 +39,18 @@ class FastLoop(asyncio.SelectorEventLoop):
         return self._clock.now
 
     def jump(self, seconds: float) -> None:
-        """Lets time pass in which the process did not run."""
+        """Advances the clock, as after a suspension of the process."""
         self._clock.now += seconds
 
 
 def run_fast(work: Coroutine[Any, Any, T]) -> T:
-    """Runs `work` in a loop of its own."""
+    """Runs `work` in a new loop."""
     with asyncio.Runner(loop_factory=FastLoop) as runner:
         return runner.run(work)
 
 
 def jump(seconds: float) -> None:
-    """Lets time pass in which the process did not run."""
+    """Advances the clock, as after a suspension of the process."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, FastLoop)
     loop.jump(seconds)

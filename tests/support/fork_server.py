@@ -1,11 +1,11 @@
-"""Runs calls of the plugin in forks of this process, which has the plugin loaded: 5 ms where a start takes 50.
+"""Fork server that runs calls of the plugin in forks with the plugin loaded: 5 ms instead of 50 ms for a new process.
 
-A program of its own, with one thread: only so is forking safe. Each call comes on a connection of its own, with the
-descriptors of its standard input, output and error; its exit status is the answer. A call can be told to kill itself
-after its n-th step: a change of the file system, a request to the kernel, a request to the agent or its answer.
+It is a separate single-threaded program, as forking is only safe with one thread. Each connection is one call: it
+receives the descriptors of standard input, output and error, and returns the exit status. A call can kill itself after
+its n-th step: a change of the file system, a request to the kernel, a request to the agent or its response.
 
-A node daemon is started in the same way; its steps are counted from its first call on, and a line on its standard
-output tells of each call that has ended.
+A node daemon is started in the same way. Its steps are counted from its first call on, and it writes a line to standard
+output for each completed call.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import pyroute2  # noqa: F401 - what CHECK takes longest for
+import pyroute2  # noqa: F401 - the slowest import of CHECK
 
 import cni_contrail.agent.http
 import cni_contrail.commands.add
@@ -38,15 +38,15 @@ from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.plugin import main
 
 NUMBER = "CNI_NUMBER"
-"""The variable by which a call to a daemon is known."""
+"""Environment variable that identifies a call to a daemon."""
 
-_LONGEST_REQUEST = 65536
+_MAX_REQUEST = 65536
 
 
-class Order(NamedTuple):
-    """A call: its whole environment, the network namespace (a path), and the step to be killed at, 0 for none.
+class StartRequest(NamedTuple):
+    """A call: its environment, the path of the network namespace, and the step at which it kills itself (0: none).
 
-    With `daemon` it is no call, but the daemon with these arguments.
+    With `daemon`, it starts the daemon with these arguments instead.
     """
 
     environment: dict[str, str]
@@ -56,7 +56,7 @@ class Order(NamedTuple):
 
 
 def serve(listener: socket.socket) -> None:
-    """Serves until standard input ends: then whoever started this is gone."""
+    """Serves until standard input ends, which means that the parent has ended."""
     running: dict[int, tuple[int, socket.socket]] = {}
     poll = select.poll()
     poll.register(listener, select.POLLIN)
@@ -78,33 +78,33 @@ def serve(listener: socket.socket) -> None:
 
 
 def _start(connection: socket.socket) -> int:
-    request, streams, _, _ = socket.recv_fds(connection, _LONGEST_REQUEST, 3)
+    request, streams, _, _ = socket.recv_fds(connection, _MAX_REQUEST, 3)
     pid = os.fork()  # noqa: TID251 - this process has one thread
     if pid == 0:
-        _run(Order(**json.loads(request)), streams)
+        _run(StartRequest(**json.loads(request)), streams)
     for stream in streams:
         os.close(stream)
     return pid
 
 
-def _run(order: Order, streams: list[int]) -> None:
+def _run(request: StartRequest, streams: list[int]) -> None:
     for standard, stream in enumerate(streams):
         os.dup2(stream, standard)
     os.environ.clear()
-    os.environ.update(order.environment)
-    plugin_netns.InNetns(os.open(order.netns, os.O_RDONLY)).__enter__()
-    if order.daemon is not None:
-        _die_in_first_call(order.kill_at)
-        _tell_of_ends()
-        os._exit(cni_contrail.daemon.cli.main(order.daemon))
-    _die_at(order.kill_at)
+    os.environ.update(request.environment)
+    plugin_netns.InNetns(os.open(request.netns, os.O_RDONLY)).__enter__()
+    if request.daemon is not None:
+        _die_in_first_call(request.kill_at)
+        _report_completed_calls()
+        os._exit(cni_contrail.daemon.cli.main(request.daemon))
+    _die_at(request.kill_at)
     gc.disable()
     os._exit(main())
 
 
 def _answer(pid: int, connection: socket.socket) -> None:
     _, status = os.waitpid(pid, 0)
-    with connection, contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+    with connection, contextlib.suppress(BrokenPipeError):  # the client has gone
         connection.sendall(str(os.waitstatus_to_exitcode(status)).encode())
 
 
@@ -118,23 +118,23 @@ def _die_in_first_call(number: int) -> None:
     run_call = ConnectionHandler._run_call
 
     def first(*arguments: Any) -> Any:
-        ConnectionHandler._run_call = run_call  # type: ignore[method-assign]  # the point of it
+        ConnectionHandler._run_call = run_call  # type: ignore[method-assign]  # patched on purpose
         _die_at(number)
         return run_call(*arguments)
 
     if number:
-        ConnectionHandler._run_call = first  # type: ignore[method-assign, assignment]  # the point of it
+        ConnectionHandler._run_call = first  # type: ignore[method-assign, assignment]  # patched on purpose
 
 
-def _tell_of_ends() -> None:
-    """Writes a call's number to standard output when it is over, with all that comes behind its answer."""
+def _report_completed_calls() -> None:
+    """Writes a call's number to standard output when it is complete, including the work after its response."""
     serve = ConnectionHandler._serve_request
 
     def reported(handler: ConnectionHandler, connection: ShimConnection, request: ShimRequest) -> None:
         serve(handler, connection, request)
         os.write(1, f"{request.environment.get(NUMBER)}\n".encode())
 
-    ConnectionHandler._serve_request = reported  # type: ignore[method-assign, assignment]  # the point of it
+    ConnectionHandler._serve_request = reported  # type: ignore[method-assign, assignment]  # patched on purpose
 
 
 def _die_at(number: int) -> None:
@@ -154,8 +154,8 @@ def _die_at(number: int) -> None:
             setattr(os, name, step(getattr(os, name)))
         os.open = step(os.open, lambda _, flags, *__: flags & os.O_CREAT)
         fcntl.flock = step(fcntl.flock)
-        RouteSocket._send = step(RouteSocket._send)  # type: ignore[method-assign]  # the point of it
-        socket.socket.sendall = step(socket.socket.sendall)  # type: ignore[method-assign]  # the point of it
+        RouteSocket._send = step(RouteSocket._send)  # type: ignore[method-assign]  # patched on purpose
+        socket.socket.sendall = step(socket.socket.sendall)  # type: ignore[method-assign]  # patched on purpose
         cni_contrail.agent.http._read_response = step(cni_contrail.agent.http._read_response)
 
 

@@ -1,4 +1,4 @@
-"""Plans of interfaces for tests: complete by themselves, each field to be changed."""
+"""Interface plans with defaults for every field."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, Route
 
 
 def interface_plan(position: int = 0, **changes: Any) -> InterfacePlan:
-    """A dual-stack interface `eth<position>` in networks of its own, with a route, and at position 0 the defaults."""
+    """A dual-stack interface `eth<position>` with its own subnets and a route; position 0 has the default routes."""
     ipv6 = f"fd00:{position}::" if position else "fd00::"
     plan = InterfacePlan(
         name=f"eth{position}",
@@ -22,5 +22,5 @@ def interface_plan(position: int = 0, **changes: Any) -> InterfacePlan:
 
 
 def bare_plan(position: int = 0, **changes: Any) -> InterfacePlan:
-    """An interface without addresses and routes, but for those given."""
+    """An interface without addresses and routes, unless `changes` has them."""
     return interface_plan(position, **{"addresses": (), "routes": (), "defaults": (), **changes})

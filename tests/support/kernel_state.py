@@ -1,4 +1,4 @@
-"""What the kernel has in a namespace, read through the `ip` command."""
+"""Links, addresses, routes and sysctls of a network namespace, read with `ip` and from /proc."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.netns import Netns
 
 _OPERATIONAL = re.compile(r"NO-CARRIER,|,LOWER_UP|M-DOWN,| state \S+")
-"""What the kernel works out of its own by and by; the rest is what somebody set."""
+"""Operational state, which the kernel changes on its own; the rest of the output is configuration."""
 
 
 def link(netns: Netns, name: str) -> dict[str, Any]:
@@ -18,13 +18,13 @@ def link(netns: Netns, name: str) -> dict[str, Any]:
 
 
 def addresses(netns: Netns, name: str) -> list[dict[str, Any]]:
-    """The addresses of the link but for the link-local one that the kernel makes of its MAC."""
+    """The addresses of the link without the link-local one that the kernel derives from its MAC."""
     (found,) = json.loads(netns.ip("-j", "addr", "show", "dev", name))
     return [each for each in found["addr_info"] if each["scope"] != "link"]
 
 
 def address_texts(netns: Netns, name: str) -> list[str]:
-    """The same, as `address/prefix length`."""
+    """`addresses` as `address/prefix length`."""
     return [f"{each['local']}/{each['prefixlen']}" for each in addresses(netns, name)]
 
 
@@ -35,14 +35,14 @@ def link_local(netns: Netns, name: str) -> list[dict[str, Any]]:
 
 
 def routes(netns: Netns, *, version: int, protocol: str = "static", table: str = "main") -> list[dict[str, Any]]:
-    """The routes of one protocol, in the kernel's order; `static` are those that we make."""
+    """The routes of one protocol in the kernel's order; the plugin's routes are `static`."""
     found = json.loads(netns.ip("-j", f"-{version}", "route", "show", "table", table, "proto", protocol) or "[]")
     assert isinstance(found, list)
     return found
 
 
 def defaults(netns: Netns, *, version: int) -> list[dict[str, Any]]:
-    """The default routes of the main table, whoever made them."""
+    """All default routes of the main table."""
     found = json.loads(netns.ip("-j", f"-{version}", "route", "show", "default") or "[]")
     assert isinstance(found, list)
     return found

@@ -1,6 +1,6 @@
-"""A manager in a process of its own, on the store that its argument names, for tests that kill it.
+"""Manager process on an embedded store (the argument is its path), for tests that kill it.
 
-It serves `POD_COUNT` pods of three interfaces each, and prints the name of each pod whose machine is written.
+It serves `POD_COUNT` pods of three interfaces each, and prints the name of each pod whose virtual machine is written.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ POD_COUNT = 200
 
 
 def objects() -> list[Nad | Pod]:
-    """What its source tells."""
+    """The objects of its source."""
     nads = [make_nad("net-a"), make_nad("net-b", cidr="10.2.0.0/16,fd00:2::/64")]
     return [*nads, *(make_pod(f"pod-{number}", networks="net-a,net-b") for number in range(POD_COUNT))]
 

@@ -1,4 +1,4 @@
-"""Manifests as users write them, as plain documents."""
+"""Manifests of NADs and pods, as users write them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ NETWORKS_KEY = "k8s.v1.cni.cncf.io/networks"
 
 
 def nad(name: str, *, cidr: str, namespace: str = "demo", **annotations: str) -> Document:
-    """A network attachment definition of ours."""
+    """A network attachment definition of this plugin."""
     return {
         "apiVersion": "k8s.cni.cncf.io/v1",
         "kind": "NetworkAttachmentDefinition",
@@ -26,7 +26,7 @@ def nad(name: str, *, cidr: str, namespace: str = "demo", **annotations: str) ->
 
 
 def pod(name: str, *, networks: str | None = None, namespace: str = "demo", **annotations: str) -> Document:
-    """A pod; `networks` is its annotation of that name."""
+    """A pod; `networks` is the annotation `k8s.v1.cni.cncf.io/networks`."""
     if networks is not None:
         annotations[NETWORKS_KEY] = networks
     metadata = {"name": name, "namespace": namespace, "annotations": annotations}
@@ -34,7 +34,7 @@ def pod(name: str, *, networks: str | None = None, namespace: str = "demo", **an
 
 
 def write(file: Path, *documents: Document) -> None:
-    """Writes documents as one file, in one step."""
+    """Writes the documents to one file atomically."""
     unfinished = file.with_suffix(".tmp")
     unfinished.write_text(yaml.safe_dump_all(documents))
     unfinished.rename(file)

@@ -1,7 +1,7 @@
-"""Throw-away network namespaces for tests: a node's and its pods'.
+"""Temporary network namespaces for tests: a node's and its pods'.
 
-A test that makes links does so between two of these, never in the machine's own namespace, so that nothing can be
-left there and tests do not see each other's links.
+Tests create links only between two of these, never in the host's namespace, so that nothing can be left there and
+tests do not see each other's links.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ class Netns:
         self.ip("link", "set", "lo", "up")
 
     def ip(self, *args: str) -> str:
-        """Runs `ip -n NAME ARGS` and returns what it printed."""
+        """Runs `ip -n NAME ARGS` and returns its output."""
         return subprocess.run(
             ["ip", "-n", self.name, *args], check=True, capture_output=True, text=True, timeout=10
         ).stdout
 
     def run(self, *command: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
-        """Runs a command in the namespace (its mount namespace stays ours) and returns how it ended."""
+        """Runs a command in the network namespace and the test's mount namespace; returns the completed process."""
         kwargs.setdefault("timeout", 60)
         return subprocess.run(
             ["nsenter", f"--net={self.path}", "--", *command], capture_output=True, text=True, check=False, **kwargs
@@ -45,7 +45,7 @@ class Netns:
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
-        """Moves the current thread into the namespace; nothing may be awaited meanwhile."""
+        """Moves the current thread into the namespace; the thread must not await anything inside."""
         own = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         target = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -59,12 +59,12 @@ class Netns:
             os.close(target)
 
     def links(self) -> list[str]:
-        """Names of its links, in the order of their index, without the loopback."""
+        """Names of its links by index, without the loopback."""
         lines = self.ip("-o", "link").splitlines()
         names = [line.split(": ")[1].split("@")[0] for line in lines]
         return [name for name in names if name != "lo"]
 
     def delete(self) -> None:
-        """Removes the namespace; one that the test removed already is no error."""
+        """Deletes the namespace. Idempotent."""
         if os.path.exists(self.path):
             subprocess.run(["ip", "netns", "del", self.name], check=True)

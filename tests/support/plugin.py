@@ -1,4 +1,4 @@
-"""Calls the plugin as runtimes do: a process of its own in the node's namespace, environment in any order, stdin."""
+"""Calls of the plugin as runtimes make them: in the node's namespace, with a shuffled environment and stdin."""
 
 import json
 import os
@@ -17,12 +17,12 @@ __all__ = ["COMMAND", "DEFAULT_NETWORK", "LONG_POLL", "Outcome", "Plugin", "PodS
 
 DEFAULT_NETWORK = "contrail-k8s-cni"
 LONG_POLL = {"poll-retries": 100}
-"""Settings for a call that waits for what comes soon: those of tests otherwise are for what never comes."""
+"""Settings for a call whose data arrives soon; the default of tests is short, for data that never arrives."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a call ended."""
+    """Exit status and output of a call."""
 
     status: int
     stdout: str
@@ -30,16 +30,16 @@ class Outcome:
 
     @property
     def document(self) -> Any:
-        """What standard output holds."""
+        """Standard output, parsed as JSON."""
         return json.loads(self.stdout)
 
     def succeeded(self) -> "Outcome":
-        """The same; a failed assertion if the call failed."""
+        """Returns itself; fails the test if the call failed."""
         assert self.status == 0, (self.stdout, self.stderr)
         return self
 
     def failed(self, code: int) -> str:
-        """The message of an error with that code; a failed assertion if it ended otherwise."""
+        """Message and details of the CNI error; fails the test unless the call failed with this code."""
         assert self.status != 0, (self.stdout, self.stderr)
         assert self.document["code"] == code, (self.stdout, self.stderr)
         return f"{self.document['msg']} {self.document.get('details', '')}".strip()
@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class PodSandbox:
-    """A pod as a runtime sees it: names, and a container that may be one of several in time."""
+    """A pod as a runtime sees it; a restarted pod has another container ID."""
 
     netns: str
     name: str = "web-0"
@@ -57,7 +57,7 @@ class PodSandbox:
 
     @property
     def vm_name(self) -> str:
-        """Its VM's name."""
+        """Name of its virtual machine."""
         return f"k8s__{self.namespace}__{self.name}"
 
     @property
@@ -100,12 +100,12 @@ class Plugin:
         settings: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> dict[str, Any]:
-        """A network configuration with this node's settings, and `settings` over them."""
+        """A network configuration with this node's settings, overridden by `settings`."""
         section = {**self.settings, **(settings or {})}
         return {"cniVersion": version, "name": name, "type": "contrail-k8s-cni", "contrail": section, **more}
 
     def environment(self, command: str, pod: PodSandbox, ifname: str = "eth0", **more: str) -> dict[str, str]:
-        """What a runtime sets for a call; `more` over it."""
+        """Environment variables of a call, overridden by `more`."""
         variables = {
             "CNI_COMMAND": command,
             "CNI_CONTAINERID": pod.container,
@@ -118,11 +118,11 @@ class Plugin:
         return dict(random.sample(list(variables.items()), len(variables)))
 
     def add(self, pod: PodSandbox, ifname: str = "eth0", **config: Any) -> Outcome:
-        """ADD, with a configuration made by `config(...)`."""
+        """ADD with the configuration `config(**config)`."""
         return self.call(self.environment("ADD", pod, ifname), json.dumps(self.config(**config)))
 
     def delete(self, pod: PodSandbox, ifname: str = "eth0", *, netns: str | None = None, **config: Any) -> Outcome:
-        """DEL; `netns` is another CNI_NETNS than the pod's."""
+        """DEL; `netns` replaces the pod's CNI_NETNS."""
         more = {} if netns is None else {"CNI_NETNS": netns}
         return self.call(self.environment("DEL", pod, ifname, **more), json.dumps(self.config(**config)))
 
@@ -132,36 +132,36 @@ class Plugin:
         return self.call(self.environment("CHECK", pod, ifname), json.dumps(document))
 
     def status(self, **config: Any) -> Outcome:
-        """STATUS as libcni asks it."""
-        return self._of_the_node("STATUS", self.config(**{"version": "1.1.0", **config}))
+        """STATUS as libcni calls it."""
+        return self._call_node_command("STATUS", self.config(**{"version": "1.1.0", **config}))
 
     def gc(self, valid: Any, **config: Any) -> Outcome:
-        """GC as libcni asks it: `valid` (pods, or pairs of pod and interface name) in both lists."""
+        """GC as libcni calls it, with `valid` (pods, or pairs of pod and interface name) in both lists."""
         pairs = [each if isinstance(each, tuple) else (each, "eth0") for each in valid]
         attachments = [{"containerID": pod.container, "ifname": ifname} for pod, ifname in pairs]
         lists = {"cni.dev/valid-attachments": attachments, "cni.dev/attachments": attachments}
-        return self._of_the_node("GC", self.config(**{"version": "1.1.0", **lists, **config}))
+        return self._call_node_command("GC", self.config(**{"version": "1.1.0", **lists, **config}))
 
-    def _of_the_node(self, command: str, config: dict[str, Any]) -> Outcome:
+    def _call_node_command(self, command: str, config: dict[str, Any]) -> Outcome:
         empty = dict.fromkeys(("CNI_CONTAINERID", "CNI_NETNS", "CNI_IFNAME", "CNI_ARGS"), "")
         return self.call({"CNI_COMMAND": command, "CNI_PATH": "/opt/cni/bin", **empty}, json.dumps(config))
 
     def call(self, environment: Mapping[str, str], stdin: str | bytes, *, kill_at: int = 0) -> Outcome:
-        """Runs one call to its end; `kill_at`: it kills itself after so many steps (see `fork_server`)."""
+        """Runs one call to its end; with `kill_at` it kills itself after so many steps (see `fork_server`)."""
         data = stdin.encode() if isinstance(stdin, str) else stdin
         ended = self.caller.run(self._with_node_file(environment), data, kill_at=kill_at)
         return Outcome(ended.status, ended.stdout.decode(), ended.stderr.decode())
 
     def start(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        """Starts one call as a process of its own, which then waits for its standard input."""
+        """Starts a process for one call, which waits for its standard input."""
         return self.caller.start(self._with_node_file(environment))
 
     def kill(self, call: subprocess.Popen[bytes]) -> None:
-        """Kills who does the work of a call that was started."""
+        """Kills the process that executes a started call."""
         self.caller.kill(call)
 
     def start_with(self, environment: Mapping[str, str], stdin: str) -> subprocess.Popen[bytes]:
-        """Starts one call and gives it its whole input."""
+        """Starts one call and writes its standard input."""
         process = self.start(environment)
         assert process.stdin is not None
         process.stdin.write(stdin.encode())
@@ -183,9 +183,9 @@ class Plugin:
         )
 
     def record_path(self, pod: PodSandbox, ifname: str = "eth0") -> Path:
-        """Where the record of an attachment is."""
+        """Path of an attachment's record."""
         return self.state_dir / pod.container / f"{ifname}.json"
 
     def record(self, pod: PodSandbox, ifname: str = "eth0") -> Any:
-        """The record of an attachment."""
+        """An attachment's record."""
         return json.loads(self.record_path(pod, ifname).read_text())

@@ -1,4 +1,4 @@
-"""The ways in which a runtime's call reaches the plugin: its entry point, or the native shim and the daemon."""
+"""Callers of the plugin, as runtimes call it: by its entry point, or by the native shim and the daemon."""
 
 import contextlib
 import functools
@@ -31,47 +31,47 @@ _ANSWERED_BY_SHIM = (None, "", "VERSION")
 
 
 class Caller(Protocol):
-    """One of them, on one node."""
+    """A way to call the plugin on one node."""
 
     def run(self, environment: Mapping[str, str], stdin: bytes, *, kill_at: int = 0) -> CallOutcome:
-        """Runs one call to its end; `kill_at`: who does the work kills itself after so many steps."""
+        """Runs one call to its end. With `kill_at`, the working process kills itself after so many steps."""
 
     def start(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        """Starts one call as a process of its own, which then waits for its standard input."""
+        """Starts a process for one call, which waits for its standard input."""
 
     def kill(self, call: subprocess.Popen[bytes]) -> None:
-        """Kills who does the work of a call."""
+        """Kills the process that executes a call."""
 
     def close(self) -> None:
-        """Ends what it has running."""
+        """Stops all processes."""
 
 
 class EntryPoint:
-    """Each call is a process that does all by itself."""
+    """Each call is a self-contained process."""
 
     def __init__(self, node: Netns) -> None:
         self._node = node
 
     def run(self, environment: Mapping[str, str], stdin: bytes, *, kill_at: int = 0) -> CallOutcome:
-        """In a fork that has the plugin loaded."""
+        """Runs the call in a fork that has the plugin loaded."""
         return run_forked(environment, self._node.path, stdin, kill_at=kill_at)
 
     def start(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        """As a runtime starts it."""
+        """Starts the entry point as a runtime does."""
         return _start(COMMAND, self._node, environment)
 
     def kill(self, call: subprocess.Popen[bytes]) -> None:
-        """The call is a process of its own."""
+        """Kills the process of the call."""
         call.kill()
 
     def close(self) -> None:
-        """Nothing is running."""
+        """Nothing to stop."""
 
 
 class ShimAndDaemon:
-    """Each call is a process of the shim; the daemon starts with the first of them, and again when it was killed.
+    """Each call is a shim process; the first call starts the daemon, and a later one restarts a killed daemon.
 
-    `configuration` has further keys of the daemon's file, `options` are further ones of its command line.
+    `configuration` has further keys of the daemon's file, `options` further command line options.
     """
 
     def __init__(self, node: Netns, node_file: Path) -> None:
@@ -81,12 +81,12 @@ class ShimAndDaemon:
         self._daemon: ForkedDaemon | None = None
         self.configuration: dict[str, Any] = {}
         self.options: list[str] = []
-        self._shall_die = False
+        self._kills_itself = False
         self._starting = threading.Lock()
         self.socket_path = f"{self._folder.name}/cni.sock"
 
     def run(self, environment: Mapping[str, str], stdin: bytes, *, kill_at: int = 0) -> CallOutcome:
-        """The shim's output, with what the daemon logged meanwhile; the daemon's end if it killed itself."""
+        """Returns the shim's output and the daemon's log of the call, or the status of a daemon that killed itself."""
         if kill_at:
             self.stop()
         daemon = self.daemon(kill_at=kill_at)
@@ -100,12 +100,12 @@ class ShimAndDaemon:
         return CallOutcome(daemon.wait(), stdout, stderr)
 
     def start(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        """The shim as a runtime starts it."""
+        """Starts the shim as a runtime does."""
         self.daemon()
         return _start([shim()], self._node, self._with_socket(environment))
 
     def daemon(self, *, kill_at: int = 0) -> ForkedDaemon:
-        """The daemon, started if need be."""
+        """The daemon, started if it is not running."""
         with self._starting:
             return self._started(kill_at)
 
@@ -116,7 +116,7 @@ class ShimAndDaemon:
         if self._daemon is None:
             file = Path(self._folder.name) / "cnid.yaml"
             file.write_text(json.dumps({"socket": self.socket_path, **self.configuration}))  # JSON is YAML
-            self._shall_die = bool(kill_at)
+            self._kills_itself = bool(kill_at)
             environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(self._node_file)}
             self._daemon = ForkedDaemon(
                 ["--config", str(file), *self.options], environment, self._node.path, kill_at=kill_at
@@ -126,19 +126,19 @@ class ShimAndDaemon:
 
     @property
     def pid(self) -> int:
-        """The daemon's process."""
+        """Process ID of the daemon."""
         return listener_of(self.socket_path)
 
     def stop(self) -> None:
-        """Has the daemon drain and end."""
+        """Drains and stops the daemon."""
         if self._daemon is not None and self._daemon.ended() is None:
-            how = signal.SIGKILL if self._shall_die else signal.SIGTERM
-            with contextlib.suppress(*[OSError] if self._shall_die else []):  # it may be killing itself just now
+            how = signal.SIGKILL if self._kills_itself else signal.SIGTERM
+            with contextlib.suppress(*[OSError] if self._kills_itself else []):  # it may have killed itself already
                 os.kill(listener_of(self.socket_path), how)
-            assert self._daemon.wait() == (-how if self._shall_die else 0), self._daemon.logged()
+            assert self._daemon.wait() == (-how if self._kills_itself else 0), self._daemon.logged()
 
     def kill(self, call: subprocess.Popen[bytes]) -> None:
-        """Kills the daemon, and with it all calls that it is at."""
+        """Kills the daemon and with it all calls in progress."""
         with self._starting:
             os.kill(listener_of(self.socket_path), signal.SIGKILL)
             assert self._daemon is not None
@@ -162,16 +162,16 @@ def shim() -> str:
 
 
 def await_listener(socket_path: str) -> None:
-    """Returns when somebody listens at the path."""
+    """Waits until a process listens at the path."""
     for _ in Deadline(10).attempts(0.002, 0.05):
         with contextlib.suppress(OSError):
             listener_of(socket_path)
             return
-    raise AssertionError(f"nobody listens at {socket_path}")
+    raise AssertionError(f"{socket_path}: no listener")
 
 
 def listener_of(socket_path: str) -> int:
-    """The process that listens at the path; raises `OSError`."""
+    """Process ID of the listener at the path. Raises OSError."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(socket_path)
         return int(struct.unpack("@iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0])

@@ -1,4 +1,4 @@
-"""Runs calls of the plugin, and daemons, through the fork server, which is started with the first of them."""
+"""Client of the fork server, for calls of the plugin and daemons; the first one starts the server."""
 
 import atexit
 import functools
@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from tests.support import fork_server
 
 DEADLINE = 50.0  # seconds for one call
-_LONGEST_TIDINGS = 65536
+_MAX_READ = 65536
 
 
 class CallOutcome(NamedTuple):
-    """Exit status (negative: the signal that killed it) and what was written."""
+    """Exit status (negative: the signal that killed it) and output."""
 
     status: int
     stdout: bytes
@@ -28,7 +28,7 @@ class CallOutcome(NamedTuple):
 
 
 def run_forked(environment: Mapping[str, str], netns: str, stdin: bytes, *, kill_at: int = 0) -> CallOutcome:
-    """Runs one call in the network namespace at the path; `kill_at`: it kills itself after so many steps."""
+    """Runs one call in the network namespace at the path; with `kill_at` it kills itself after so many steps."""
     streams = [os.memfd_create(name) for name in ("stdin", "stdout", "stderr")]
     try:
         os.write(streams[0], stdin)
@@ -42,7 +42,7 @@ def run_forked(environment: Mapping[str, str], netns: str, stdin: bytes, *, kill
 
 
 class ForkedDaemon:
-    """A daemon that runs in the network namespace at the path; `kill_at`: it kills itself in its first call."""
+    """A daemon in the network namespace at the path; with `kill_at` it kills itself during its first call."""
 
     def __init__(
         self, arguments: Sequence[str], environment: Mapping[str, str], netns: str, *, kill_at: int = 0
@@ -62,46 +62,48 @@ class ForkedDaemon:
                 os.close(stream)
 
     def logged(self) -> bytes:
-        """What it wrote to standard error so far."""
+        """Its standard error so far."""
         return _content(self._log)
 
     def await_end(self, number: str) -> bool:
-        """Returns when the call with this number has ended: True; or when the daemon has: False."""
+        """Waits for the end of the call with this number (True) or of the daemon (False)."""
         with self._reading:
             while number not in self._ended:
-                assert select.select([self._ends], [], [], DEADLINE)[0], f"call {number} has not ended"
-                lines = os.read(self._ends, _LONGEST_TIDINGS)
+                assert select.select([self._ends], [], [], DEADLINE)[0], (
+                    f"call {number}: timed out after {DEADLINE:g} s"
+                )
+                lines = os.read(self._ends, _MAX_READ)
                 if not lines:
                     return False
                 self._ended.update(lines.decode().split())
         return True
 
     def close(self) -> None:
-        """Closes what is left of it, once it has ended."""
+        """Waits for its end and closes its descriptors."""
         self.wait()
         os.close(self._ends)
         os.close(self._log)
 
     def wait(self) -> int:
-        """Its exit status (negative: the signal that killed it), when it has ended."""
+        """Waits for its end and returns its exit status (negative: the signal that killed it)."""
         if self._status is None:
             self._status = int(self._connection.recv(16))
             self._connection.close()
         return self._status
 
     def ended(self) -> int | None:
-        """The same, None as long as it runs."""
+        """Its exit status, None while it runs."""
         if self._status is None and not select.select([self._connection], [], [], 0)[0]:
             return None
         return self.wait()
 
 
-def _started(streams: Sequence[int], **order: Any) -> socket.socket:
-    """Has the server start what is ordered; its exit status comes over the connection."""
+def _started(streams: Sequence[int], **request: Any) -> socket.socket:
+    """Sends a start request to the server; the connection delivers the exit status."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(DEADLINE)
     connection.connect(_server())
-    socket.send_fds(connection, [json.dumps(order).encode()], streams)
+    socket.send_fds(connection, [json.dumps(request).encode()], streams)
     return connection
 
 
@@ -111,7 +113,7 @@ def _content(stream: int) -> bytes:
 
 @functools.cache
 def _server() -> str:
-    """The address of the server, which ends with this process, however that ends."""
+    """Path of the server's socket. The server exits with this process, even if this process is killed."""
     folder = tempfile.TemporaryDirectory(prefix="ct-")
     address = f"{folder.name}/forks.sock"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:

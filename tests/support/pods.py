@@ -1,4 +1,4 @@
-"""Pods, NADs and namespaces as a source tells them."""
+"""Pods, NADs and namespaces as a source delivers them."""
 
 import uuid
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _UIDS = uuid.UUID("6f3c1b7e-1052-4c1e-8a43-0d6f9d0b5c1e")
 
 
 def uid_of(namespace: str, name: str, *, generation: int = 1) -> str:
-    """A uid that tests can foresee; another `generation` is another pod of the same name."""
+    """A deterministic uid; another `generation` is another pod of the same name."""
     return str(uuid.uuid5(_UIDS, f"{namespace}/{name}/{generation}"))
 
 

@@ -1,4 +1,4 @@
-"""A client that sends whatever bytes a test likes, when it likes, and reads answers one by one."""
+"""HTTP client that sends arbitrary bytes at arbitrary moments and reads responses one by one."""
 
 import asyncio
 import contextlib
@@ -6,11 +6,11 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
-DEADLINE = 10.0  # seconds for anything that is awaited
+DEADLINE = 10.0  # seconds for each step
 
 
 class RawResponse(NamedTuple):
-    """One answer; header names in lower case."""
+    """One response; header names in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -22,7 +22,7 @@ class RawResponse(NamedTuple):
 
     @property
     def error(self) -> str:
-        """The text of an error, which is JSON with this one key and named as such."""
+        """The error text; checks that the body is JSON with the single key `error`."""
         assert self.headers["content-type"] == "application/json; charset=UTF-8"
         ((key, text),) = self.json.items()
         assert key == "error"
@@ -31,7 +31,7 @@ class RawResponse(NamedTuple):
 
 
 class RawConnection:
-    """One connection; everything awaited has a deadline."""
+    """One connection; every operation has a deadline."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -43,7 +43,7 @@ class RawConnection:
             await self._writer.drain()
 
     async def answer(self) -> RawResponse:
-        """Returns the next answer."""
+        """Reads the next response."""
         async with asyncio.timeout(DEADLINE):
             head = await self._reader.readuntil(b"\r\n\r\n")
             status, *lines = head.decode().rstrip().split("\r\n")
@@ -52,12 +52,12 @@ class RawConnection:
         return RawResponse(int(status.split()[1]), headers, body)
 
     async def line(self) -> bytes:
-        """Returns the next line, with its end."""
+        """Reads the next line, including its line ending."""
         async with asyncio.timeout(DEADLINE):
             return await self._reader.readline()
 
     async def is_closed(self) -> bool:
-        """Returns when the other side has closed, or fails: whether it said nothing more before."""
+        """Waits until the peer closes; whether it sent nothing before."""
         async with asyncio.timeout(DEADLINE):
             try:
                 return await self._reader.read() == b""
@@ -65,7 +65,7 @@ class RawConnection:
                 return True
 
     async def ends(self) -> bool:
-        """Returns when the other side has closed, whatever it said before."""
+        """Waits until the peer closes and discards what it sends before."""
         await self.is_closed()
         return True
 
@@ -77,7 +77,7 @@ class RawConnection:
 
 @contextlib.asynccontextmanager
 async def connected(address: tuple[str, int]) -> AsyncIterator[RawConnection]:
-    """A connection as long as the context lasts."""
+    """Yields a connection and closes it afterwards."""
     connection = RawConnection(*await asyncio.open_connection(*address))
     try:
         yield connection
@@ -86,13 +86,13 @@ async def connected(address: tuple[str, int]) -> AsyncIterator[RawConnection]:
 
 
 async def exchanged(address: tuple[str, int], data: bytes) -> RawResponse:
-    """Sends bytes over a connection of their own and returns the first answer."""
+    """Sends bytes over a new connection and returns the first response."""
     async with connected(address) as connection:
         await connection.send(data)
         return await connection.answer()
 
 
 def request(method: str, path: str, body: bytes = b"", *headers: str) -> bytes:
-    """A request as its bytes."""
+    """An encoded request."""
     lines = [f"{method} {path} HTTP/1.1", "Host: agent", f"Content-Length: {len(body)}", *headers]
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body

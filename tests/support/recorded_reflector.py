@@ -1,4 +1,4 @@
-"""A reflector that is followed by a task, with all that it changes."""
+"""Recorder of a reflector's changes, with helpers that wait for them."""
 
 import asyncio
 import contextlib
@@ -11,29 +11,29 @@ from contrail_config.kube.reflector import Reflector, ReflectorTimings
 
 DEADLINE = 10.0
 QUICK = ReflectorTimings(first_pause=0.002, longest_pause=0.02, silence=5.0, short_watch=0.0)
-"""Times for tests that wait for what comes after them."""
+"""Short intervals for tests that wait for retries and resumed watches."""
 
 
 class ChangeSignal:
-    """What a listener has heard: whoever waits for more looks at it again whenever there is news."""
+    """Wakes tests that wait for a condition after each change."""
 
     def __init__(self) -> None:
-        self._news = asyncio.Event()
+        self._event = asyncio.Event()
 
     def notify(self) -> None:
-        """Lets those who wait look again."""
-        self._news.set()
+        """Wakes waiters, which check their condition again."""
+        self._event.set()
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Returns when the condition holds, at once or after some news."""
+        """Waits until the condition holds; checks it after each `notify`."""
         async with asyncio.timeout(DEADLINE):
             while not condition():
-                self._news.clear()
-                await self._news.wait()
+                self._event.clear()
+                await self._event.wait()
 
 
 class RecordedChanges:
-    """Changes that were changes: `changes` in order, `view` as it follows from them."""
+    """Changes in order, and the `objects` that result from them."""
 
     def __init__(self) -> None:
         self.changes: list[Change[Any]] = []
@@ -41,15 +41,15 @@ class RecordedChanges:
 
     @property
     def lists(self) -> int:
-        """Number of lists that were changes."""
+        """Number of completed lists."""
         return sum(isinstance(change, Listed) for change in self.changes)
 
     def names(self) -> list[tuple[str, str]]:
-        """What was changes, as the kind of change and the name of the object."""
+        """Type of change and name of the object, for each change."""
         return [(type(change).__name__, _name(change)) for change in self.changes]
 
     def apply(self, change: Change[Any]) -> None:
-        """Replays a change, which must fit what was changes before."""
+        """Applies a change, which must be consistent with the earlier ones."""
         self.changes.append(change)
         match change:
             case Added(found):
@@ -64,7 +64,7 @@ class RecordedChanges:
 
 
 class RecordedReflector(RecordedChanges, ChangeSignal):
-    """What a reflector changes until now, and what it tells."""
+    """The changes of a reflector so far."""
 
     def __init__(self, reflector: Reflector[Any]) -> None:
         RecordedChanges.__init__(self)
@@ -76,7 +76,7 @@ class RecordedReflector(RecordedChanges, ChangeSignal):
         self.notify()
 
     async def until_seen(self, *names: str) -> None:
-        """Returns when the objects of these names are there, and no others."""
+        """Waits until exactly the objects of these names exist."""
         await self.until(lambda: sorted(name for _, name in self.objects) == sorted(names))
 
     async def until_listed(self, times: int = 1) -> None:
@@ -85,17 +85,17 @@ class RecordedReflector(RecordedChanges, ChangeSignal):
 
 @contextlib.asynccontextmanager
 async def record_reflector(reflector: Reflector[Any]) -> AsyncIterator[RecordedReflector]:
-    """Follows a reflector until the context is left."""
-    followed = RecordedReflector(reflector)
+    """Runs a reflector and records its changes until the context is left."""
+    recorded = RecordedReflector(reflector)
 
     async def run() -> None:
         async with reflector.changes() as changes:
             async for change in changes:
-                followed.apply(change)
+                recorded.apply(change)
 
     task = asyncio.create_task(run())
     try:
-        yield followed
+        yield recorded
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -114,7 +114,7 @@ def _name(change: Change[Any]) -> str:
 
 
 async def eventually(condition: Callable[..., object], *arguments: object) -> None:
-    """Returns when the condition holds: for what happens without telling anybody."""
+    """Polls until the condition holds, for changes that no event reports."""
     async with asyncio.timeout(DEADLINE):
-        while not condition(*arguments):  # noqa: ASYNC110 - nobody sets an event
+        while not condition(*arguments):  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0.001)

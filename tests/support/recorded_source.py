@@ -1,4 +1,4 @@
-"""A Kubernetes source that a task follows, with a record of its events."""
+"""Recorder of a Kubernetes source's events, with helpers that wait for them."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ T = TypeVar("T", Pod, Nad, Namespace)
 
 
 class RecordedSource(ChangeSignal):
-    """Records the `events` of a source, in order."""
+    """Records the events of a source in order."""
 
     def __init__(self, source: KubernetesSource) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class RecordedSource(ChangeSignal):
         return [event for event in self.events if isinstance(event, Problem)]
 
     def lines(self, *, since: int = 0) -> list[str]:
-        """The events as `+pod name`, `-nad name`, `listed`, without the namespaces that the server creates."""
+        """The events as `+pod name`, `-nad name`, `listed`, without the server's own namespaces."""
         return [line for event in self.events[since:] if (line := _line(event))]
 
     def pod(self, name: str) -> Pod:
@@ -48,11 +48,11 @@ class RecordedSource(ChangeSignal):
         return next(pod for pod in self._applied(Pod) if pod.name == name)
 
     def nad(self, name: str) -> Nad:
-        """The same for a NAD."""
+        """The last state of the NAD."""
         return next(nad for nad in self._applied(Nad) if nad.name == name)
 
     def namespace(self, name: str) -> Namespace:
-        """The same for a namespace."""
+        """The last state of the namespace."""
         return next(namespace for namespace in self._applied(Namespace) if namespace.name == name)
 
     def _applied(self, kind: type[T]) -> list[T]:
@@ -64,7 +64,7 @@ class RecordedSource(ChangeSignal):
 async def record_source(
     client: KubeClient, *, wait_timeout: float = DEADLINE, deadline: float = DEADLINE
 ) -> AsyncIterator[RecordedSource]:
-    """Follows a source until the context is left."""
+    """Runs a source and records its events until the context is left."""
     nad_crd = NadCrd(client, deadline=deadline)
     recorded = RecordedSource(KubernetesSource(client, nad_crd=nad_crd, timings=QUICK, timeout=wait_timeout))
     task = asyncio.create_task(recorded.follow())

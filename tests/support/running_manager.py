@@ -36,7 +36,7 @@ class ScriptedSource:
             self._events.put_nowait(event)
 
     async def taken(self) -> None:
-        """Returns when the manager has taken all events and waits for the next."""
+        """Waits until the manager has consumed all events."""
         await self._events.join()
 
     @contextlib.asynccontextmanager

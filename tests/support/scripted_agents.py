@@ -1,7 +1,7 @@
-"""Scripted node agents for tests of the plugin, on a Unix socket: one with our additions, one as upstream ships it.
+"""Scripted agents on a Unix socket, for tests of the plugin: the node agent and the Contrail vrouter agent.
 
-They serve what a test puts in, remember what was asked and plugged, and a test can put its own behaviour before any
-request (`before`), to refuse, to stall or to talk nonsense.
+They serve the interfaces that a test sets and record requests and ports. `before` installs a behaviour that sees each
+request first: it can reject it, stall it, or return an invalid response.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 ServePod = Callable[..., "list[Vmi]"]
-"""Gives an agent the pod's interfaces; see the fixture `serve_pod`."""
+"""Makes an agent serve a pod's interfaces; see the fixture `serve_pod`."""
 
 _MISSING = {"error": "{ Not Found }"}
 _UNKNOWN = {"error": "Unknown Request"}
@@ -26,7 +26,7 @@ _UNKNOWN = {"error": "Unknown Request"}
 
 @dataclass(frozen=True)
 class Subnet:
-    """An address of an interface with what its subnet says; empty texts are left out of answers."""
+    """An address of an interface with its subnet's settings; empty strings are omitted from responses."""
 
     address: str
     prefix_length: int
@@ -35,13 +35,13 @@ class Subnet:
 
     @property
     def prefix(self) -> str:
-        """What the keys of its family begin with."""
+        """Prefix of the JSON keys of its address family."""
         return "v6-" if ":" in self.address else ""
 
 
 @dataclass(frozen=True)
 class Vmi:
-    """One interface of a pod, as agents know it."""
+    """One interface of a pod in an agent."""
 
     uuid: str
     vm_uuid: str
@@ -53,14 +53,14 @@ class Vmi:
     routes: tuple[dict[str, str], ...] = ()
 
     def annotated(self, **more: str) -> "Vmi":
-        """The same with further annotations (`default_gw` is `default-gw`)."""
+        """Returns a copy with further annotations (`default_gw` is `default-gw`)."""
         added = {key.replace("_", "-"): value for key, value in more.items()}
         return replace(self, annotations={**self.annotations, **added})
 
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """A request that came."""
+    """A recorded request."""
 
     method: str
     path: str
@@ -70,16 +70,16 @@ class ReceivedRequest:
 
 @dataclass(frozen=True)
 class Reply:
-    """What is answered: JSON, or `raw` as it is; `broken_off`: only half of it, then the connection is closed."""
+    """A response: JSON or the bytes of `raw`. With `truncated`, half of it is sent before the connection is closed."""
 
     status: int = 200
     document: Any = field(default_factory=dict)
     raw: bytes | None = None
-    broken_off: bool = False
+    truncated: bool = False
 
 
 def make_vmis(count: int, *, uid: str = "", subnet: int = 1, ipv6: bool = True) -> list[Vmi]:
-    """A pod with the cluster's network and `count` - 1 attachments of NADs demo/net-1, demo/net-2, ..."""
+    """A pod's interfaces: the cluster network, then `count` - 1 attachments of NADs demo/net-1, demo/net-2, ..."""
     machine = uid or str(uuid.uuid4())
     return [_make_vmi(position, count, machine, subnet, ipv6=ipv6) for position in range(count)]
 
@@ -98,7 +98,7 @@ def _make_vmi(position: int, count: int, machine: str, subnet: int, *, ipv6: boo
 
 
 class ScriptedAgent:
-    """Serves `machines` (VM name to interfaces) on `socket_path`; `ports` are the plugged ones by interface."""
+    """Serves `virtual_machines` (VM name to interfaces) on `socket_path`; `ports` are plugged ports by interface."""
 
     def __init__(self, socket_path: str) -> None:
         self.socket_path = socket_path
@@ -118,13 +118,13 @@ class ScriptedAgent:
         self.stop()
 
     def start(self) -> None:
-        """Listens on the socket; what clients told an earlier run is kept."""
+        """Listens on the socket. Ports of an earlier run are kept."""
         self._closing.clear()
         self._server = _Server(self.socket_path, self.answer)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def stop(self) -> None:
-        """Closes the socket and all connections, as an agent that ends. Idempotent."""
+        """Closes the socket and all connections, like an agent that exits. Idempotent."""
         if self._server is None:
             return
         self._closing.set()
@@ -137,29 +137,29 @@ class ScriptedAgent:
             os.unlink(self.socket_path)
 
     def serve(self, name: str, vmis: list[Vmi]) -> None:
-        """Puts a pod's list in place, or takes it away if it is empty."""
+        """Sets a pod's interfaces; an empty list removes the pod."""
         with self._changed:
             self.virtual_machines[name] = vmis
             self._changed.notify_all()
 
     def before(self, behaviour: Callable[[ReceivedRequest], Reply | None]) -> None:
-        """Puts a behaviour before all requests; it answers those for which it returns a reply."""
+        """Installs a behaviour that sees each request first and answers those for which it returns a reply."""
         self._before.append(behaviour)
 
     def stall(self, method: str, path: str = "") -> threading.Event:
-        """Holds requests for good, until the agent closes; the event tells that one has come."""
-        came = threading.Event()
+        """Leaves matching requests unanswered until the agent stops; the event is set by the first one."""
+        received = threading.Event()
 
         def hold(seen: ReceivedRequest) -> None:
             if seen.method == method and seen.path.startswith(path):
-                came.set()
+                received.set()
                 self._closing.wait(60)
 
         self.before(hold)
-        return came
+        return received
 
     def reject(self, method: str, path: str = "", *, status: int = 500, text: str = "no") -> None:
-        """Answers such requests with an error."""
+        """Answers matching requests with an error."""
         self.before(
             lambda seen: (
                 Reply(status, {"error": f"{{ {text} }}"})
@@ -169,15 +169,15 @@ class ScriptedAgent:
         )
 
     def clear_behaviours(self) -> None:
-        """Takes away all behaviours that were put before."""
+        """Removes all installed behaviours."""
         self._before.clear()
 
     def received(self, method: str, path: str = "") -> list[ReceivedRequest]:
-        """The requests that came."""
+        """The matching requests so far."""
         return [seen for seen in list(self.requests) if seen.method == method and seen.path.startswith(path)]
 
     def answer(self, seen: ReceivedRequest) -> Reply:
-        """Answers one request."""
+        """Records a request and returns its response."""
         self.requests.append(seen)
         for behaviour in self._before:
             reply = behaviour(seen)
@@ -186,22 +186,22 @@ class ScriptedAgent:
         return self.default_reply(seen)
 
     def default_reply(self, seen: ReceivedRequest) -> Reply:
-        """Answers as the agent itself does."""
+        """The response without installed behaviours."""
         raise NotImplementedError
 
     def owners(self) -> dict[str, str]:
-        """Interface uuid to container of all that is plugged."""
+        """Container of each plugged port, by interface uuid."""
         return {uuid: port["vm-id"] for uuid, port in self.ports.items()}
 
 
 class ScriptedNodeAgent(ScriptedAgent):
-    """With the additions: address keys, `wait`, `uid`, arrays, owners."""
+    """The node agent: address keys, `wait`, `uid`, arrays of ports, deletion by container."""
 
     def default_reply(self, seen: ReceivedRequest) -> Reply:
         _, *words = seen.path.split("/")
         match seen.method, words:
             case "GET", ["vm-cfg", name]:
-                vmis = self._whole_list(name, seen.query)
+                vmis = self._wait_for_interfaces(name, seen.query)
                 return Reply(200, list(map(node_agent_item, vmis))) if vmis else Reply(404, _MISSING)
             case "POST", ["vm"]:
                 ports = seen.body if isinstance(seen.body, list) else [seen.body]
@@ -212,17 +212,17 @@ class ScriptedNodeAgent(ScriptedAgent):
                 return Reply()
         return Reply(404, _UNKNOWN)
 
-    def _whole_list(self, name: str, query: dict[str, str]) -> list[Vmi]:
+    def _wait_for_interfaces(self, name: str, query: dict[str, str]) -> list[Vmi]:
         deadline = time.monotonic() + float(query.get("wait", 0))
         with self._changed:
-            while not (vmis := self._of_this_pod(name, query.get("uid"))) and not self._closing.is_set():
+            while not (vmis := self._interfaces_of_pod(name, query.get("uid"))) and not self._closing.is_set():
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
                     return []
                 self._changed.wait(remaining)
         return vmis
 
-    def _of_this_pod(self, name: str, uid: str | None) -> list[Vmi]:
+    def _interfaces_of_pod(self, name: str, uid: str | None) -> list[Vmi]:
         return [vmi for vmi in self.virtual_machines.get(name, []) if uid in (None, vmi.vm_uuid)]
 
     def _free(self, machine: str, interface: str | None, container: str) -> None:
@@ -276,7 +276,7 @@ def vrouter_agent_item(vmi: Vmi) -> dict[str, Any]:
 
 
 def node_agent_item(vmi: Vmi) -> dict[str, Any]:
-    """The same with the additions."""
+    """An item of `/vm-cfg` as the node agent writes it."""
     return {
         **vrouter_agent_item(vmi),
         "mtu": vmi.mtu,
@@ -325,7 +325,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.answer = answer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A plugin that was killed is no error of the agent's."""
+        """Ignores connections of killed plugins."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -335,7 +335,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer()
 
-    do_POST = do_DELETE = do_GET  # noqa: N815 - the base class looks for these names
+    do_POST = do_DELETE = do_GET  # noqa: N815 - the base class calls these names
 
     def _answer(self) -> None:
         parts = urllib.parse.urlsplit(self.path)
@@ -348,11 +348,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json; charset=UTF-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body[: len(body) // 2] if reply.broken_off else body)
+        self.wfile.write(body[: len(body) // 2] if reply.truncated else body)
         self.close_connection = True
 
     def address_string(self) -> str:
         return "unix"
 
     def log_message(self, *_: object) -> None:
-        """Tests look at `ScriptedAgent.requests`."""
+        """Logs nothing; tests read `ScriptedAgent.requests`."""

@@ -1,4 +1,4 @@
-"""Scripted CNI plugins that record how they were called, and the configurations and results that go with them."""
+"""Scripted CNI plugins that record their calls, with configurations and results for them."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ sys.exit(status)
 
 
 class PluginOutput(NamedTuple):
-    """What a scripted plugin writes, and its exit status."""
+    """Output and exit status of a scripted plugin."""
 
     stdout: str = ""
     stderr: str = ""
@@ -29,7 +29,7 @@ class PluginOutput(NamedTuple):
 
 
 class Call(NamedTuple):
-    """How a scripted plugin was called."""
+    """A recorded call of a scripted plugin."""
 
     plugin: str
     environment: dict[str, str]
@@ -48,30 +48,30 @@ class Plugins:
         self._calls = directory / "calls.jsonl"
 
     def script(self, name: str, **answers: PluginOutput) -> None:
-        """Makes a plugin that answers each command as told (`ADD=Answer(...)`), others with silent success."""
+        """Creates a plugin with outputs by command (`ADD=PluginOutput(...)`); others succeed without output."""
         plain = {command: tuple(answer) for command, answer in answers.items()}
         self.write(name, _PLUGIN.format(python=sys.executable, calls=str(self._calls), name=name, answers=plain))
 
     def write(self, name: str, text: str) -> Path:
-        """Makes an executable of this text."""
+        """Creates an executable with this text."""
         path = self.directory / name
         path.write_text(text)
         path.chmod(0o755)
         return path
 
     def calls(self) -> list[Call]:
-        """All calls until now, in order."""
+        """All calls so far, in order."""
         if not self._calls.exists():
             return []
         return [Call(**json.loads(line)) for line in self._calls.read_text().splitlines()]
 
     def forget_calls(self) -> None:
-        """Lets the record begin anew."""
+        """Clears the record of calls."""
         self._calls.unlink(missing_ok=True)
 
 
 def result(version: str = "1.0.0", **parts: Any) -> dict[str, Any]:
-    """A result with one interface and one address, of a version since 0.3.0."""
+    """A result with one interface and one address, in a version from 0.3.0 on."""
     address: dict[str, Any] = {"address": "10.1.0.5/24", "interface": 0}
     if version.startswith("0."):
         address["version"] = "4"
@@ -79,12 +79,12 @@ def result(version: str = "1.0.0", **parts: Any) -> dict[str, Any]:
 
 
 def added(document: dict[str, Any] | None = None) -> PluginOutput:
-    """The answer to ADD that holds a result."""
+    """The output of a successful ADD."""
     return PluginOutput(json.dumps(result() if document is None else document))
 
 
 def network(*plugins: dict[str, Any] | str, version: str = "1.0.0", **keys: Any) -> NetworkList:
-    """A network list named `net` of these plugins; a plugin's type alone will do."""
+    """A network list `net` of these plugins, given as configurations or as types."""
     configurations = [{"type": plugin} if isinstance(plugin, str) else plugin for plugin in plugins]
     document = {"cniVersion": version, "name": "net", "plugins": configurations, **keys}
     return parse_list(json.dumps(document).encode(), origin="test.conflist")

@@ -1,4 +1,4 @@
-"""An agent that is served as a composed process serves it: one TCP address and one Unix socket."""
+"""Agent on a TCP address and a Unix socket, as the processes serve it."""
 
 import asyncio
 import contextlib
@@ -20,12 +20,12 @@ from contrail_service.pages import status_routes
 from contrail_service.serving import serve_tcp
 from tests.support.virtual_machines import NODE
 
-DEADLINE = 10.0  # seconds for any answer
+DEADLINE = 10.0  # seconds for each response
 
 
 @dataclass(frozen=True)
 class ServedAgent:
-    """An agent that runs, with a client for each of its listeners."""
+    """A running agent with a client for each listener."""
 
     agent: NodeAgent
     tcp: aiohttp.ClientSession
@@ -44,9 +44,9 @@ async def serve_agent(
     limits: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> AsyncIterator[ServedAgent]:
-    """Runs an agent with its ports and its socket below `folder`.
+    """Runs an agent with its ports directory and its socket below `folder`.
 
-    `limits` are those of its connections, further options those of `Agent`.
+    `limits` are the connection limits; further options are those of `NodeAgent`.
     """
     registry = CollectorRegistry()
     socket = folder / "agent.sock"
@@ -76,7 +76,7 @@ async def serve_agent(
 
 @contextlib.asynccontextmanager
 async def running(agent: NodeAgent) -> AsyncIterator[None]:
-    """Runs the agent until the context is left; if it died before, its error comes then."""
+    """Runs the agent until the context is left; raises its error there if it failed."""
     task = asyncio.create_task(agent.run())
     try:
         yield
@@ -87,14 +87,14 @@ async def running(agent: NodeAgent) -> AsyncIterator[None]:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Returns when the condition holds: for what happens in the agent without telling anybody."""
+    """Polls until the condition holds, for changes in the agent that no event reports."""
     async with asyncio.timeout(DEADLINE):
-        while not condition():  # noqa: ASYNC110 - nobody sets an event
+        while not condition():  # noqa: ASYNC110 - no event to wait for
             await asyncio.sleep(0)
 
 
 def port_of(vm_uuid: str, vmi_uuid: str, /, **other: Any) -> dict[str, Any]:
-    """A body of `POST /vm` as the original plugin posts it; other keys by their names with underscores."""
+    """The body of `POST /vm` as the Contrail CNI plugin sends it; further keys have underscores for hyphens."""
     body = {
         "time": "2018-08-23 10:56:19.863169 +0000 UTC",
         "vm-id": "c" * 64,
@@ -110,7 +110,7 @@ def port_of(vm_uuid: str, vmi_uuid: str, /, **other: Any) -> dict[str, Any]:
 
 
 def instance_port_of(vm_uuid: str, vmi_uuid: str, /, **other: Any) -> dict[str, Any]:
-    """A body of `POST /port` as nova's driver has it posted; other keys by their names with underscores."""
+    """The body of `POST /port` as nova's driver sends it; further keys have underscores for hyphens."""
     body = {
         "id": vmi_uuid,
         "instance-id": vm_uuid,

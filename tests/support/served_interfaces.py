@@ -1,4 +1,4 @@
-"""Served interfaces without an agent: what tests of choosing and planning begin with."""
+"""Interface lists as agents serve them, without an agent, for tests of selection and planning."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from tests.support.scripted_agents import Vmi, node_agent_item, vrouter_agent_it
 
 
 def node_agent_list(vmis: Sequence[Vmi]) -> ServedList:
-    """As our agent serves them."""
+    """The list that the node agent serves."""
     return read_list([node_agent_item(vmi) for vmi in vmis])
 
 

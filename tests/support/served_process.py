@@ -1,4 +1,4 @@
-"""A process of ours that serves HTTP, as a supervisor starts, watches and ends it."""
+"""HTTP server process of this project, started, watched and stopped as by a supervisor."""
 
 import json
 import subprocess
@@ -13,9 +13,9 @@ DEADLINE = 30.0
 
 
 class ServedProcess:
-    """Runs `command`, which serves at `listen` (`HOST:PORT`). What it says is appended to `log`.
+    """Runs `command`, which serves at `listen` (`HOST:PORT`), and appends its standard error to `log`.
 
-    `environment` takes the place of the tests' own.
+    `environment` replaces the environment of the tests.
     """
 
     def __init__(
@@ -33,43 +33,43 @@ class ServedProcess:
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
-        """Starts it and returns once it is ready."""
+        """Starts it and waits until it is ready."""
         self.launch()
         self.wait_until_ready()
 
     def launch(self) -> None:
-        """Starts it and returns at once."""
+        """Starts it without waiting."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(self.command, stderr=log, env=self._environment)
 
     def wait_until_ready(self) -> None:
-        """Returns once `/readyz` says so."""
+        """Waits until `/readyz` has status 200."""
         self.wait_until(lambda: self.get("/readyz") is not None, what="ready")
 
     def kill(self) -> None:
-        """Ends it as a power cut would, leaving no time to clean up."""
+        """Sends SIGKILL and waits for its end."""
         assert self.process is not None
         self.process.kill()
         self.process.wait(10)
 
     def stop(self) -> int:
-        """Ends it as a supervisor would and returns its exit status."""
+        """Sends SIGTERM and returns its exit status."""
         assert self.process is not None
         self.process.terminate()
         return self.process.wait(10)
 
     def ended(self) -> int:
-        """Waits until it ends by itself and returns its exit status."""
+        """Waits until it exits and returns its exit status."""
         assert self.process is not None
         return self.process.wait(DEADLINE)
 
     def get(self, path: str) -> Any:
-        """The JSON of a page; None if it is not served, or not with status 200."""
+        """The JSON of a path; None without a response or with a status other than 200."""
         status, answer = self.ask(path)
         return answer if status == 200 else None
 
     def ask(self, path: str) -> tuple[int, Any]:
-        """Status and JSON of a page; 0 and None if it does not answer."""
+        """Status and JSON of a path; (0, None) without a response."""
         try:
             with urllib.request.urlopen(f"http://{self.listen}{path}", timeout=10) as answer:
                 return answer.status, json.load(answer)
@@ -80,10 +80,10 @@ class ServedProcess:
             return 0, None
 
     def wait_until(self, holds: Callable[[], bool], *, what: str) -> None:
-        """Returns once the condition holds; fails with the log after a deadline."""
+        """Polls until the condition holds; fails with the log after DEADLINE or if the process ends."""
         assert self.process is not None
         give_up = time.monotonic() + DEADLINE
         while not holds():
             assert self.process.poll() is None, f"ended with {self.process.returncode}: {self.log.read_text()}"
             assert time.monotonic() < give_up, f"not {what} within {DEADLINE} s: {self.log.read_text()[-3000:]}"
-            time.sleep(0.02)  # noqa: TID251 - another process is watched, which tells no event
+            time.sleep(0.02)  # noqa: TID251 - another process is polled

@@ -1,4 +1,4 @@
-"""Runs the native shim against a daemon that the test plays itself, one step of the protocol after the other."""
+"""Runner of the native shim, and a scripted daemon that performs the protocol step by step."""
 
 import functools
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, Self
 
 ROOT = Path(__file__).parents[2]
-STEP_TIMEOUT = 20.0  # seconds for any step; what a test waits for comes much sooner
+STEP_TIMEOUT = 20.0  # seconds for each step
 HEADER = struct.Struct(">4sHHiII")
 ANSWER = struct.Struct(">II")
 SANITIZERS = {"ASAN_OPTIONS": "exitcode=99:detect_leaks=0", "UBSAN_OPTIONS": "exitcode=99:print_stacktrace=1"}
@@ -23,14 +23,14 @@ Environment = Mapping[str, str] | Mapping[bytes, bytes]
 
 @functools.cache
 def build_shim(*options: str) -> str:
-    """The path of the shim, built if need be: `--sanitize` is the script's option."""
+    """Builds the shim if needed and returns its path; `--sanitize` is an option of the script."""
     command = [str(ROOT / "scripts" / "build-shim"), *options]
     built = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300).stdout
     return str(ROOT / built.strip())
 
 
 class ShimOutcome(NamedTuple):
-    """How the shim ended (a negative status: by which signal), and what it wrote."""
+    """Exit status of the shim (negative: the signal that killed it) and its output."""
 
     status: int
     stdout: bytes
@@ -38,14 +38,14 @@ class ShimOutcome(NamedTuple):
 
 
 class Shim:
-    """A binary of the shim, and the socket that it looks for its daemon at."""
+    """A binary of the shim and the socket path of its daemon."""
 
     def __init__(self, binary: str, socket_path: str) -> None:
         self.binary = binary
         self.socket_path = socket_path
 
     def environment(self, environment: Environment) -> dict[bytes, bytes]:
-        """The environment with what is ours in it."""
+        """The environment with the socket path and the sanitizers' options added."""
         ours = {"CONTRAIL_CNI_SOCKET": self.socket_path, **SANITIZERS}
         return {os.fsencode(key): os.fsencode(value) for each in (ours, environment) for key, value in each.items()}
 
@@ -57,7 +57,7 @@ class Shim:
         stdout: int = subprocess.PIPE,
         prefix: tuple[str, ...] = (),
     ) -> Iterator["Running"]:
-        """Starts one call, behind another command if `prefix` is one; it is killed in the end if it still runs."""
+        """Starts one call, through the command `prefix` if given, and kills it on exit if it still runs."""
         source = as_file(stdin) if isinstance(stdin, bytes) else stdin
         process = subprocess.Popen(
             [*prefix, self.binary],
@@ -78,19 +78,19 @@ class Shim:
     def run(
         self, environment: Environment, stdin: bytes | IO[bytes] | int = b"", prefix: tuple[str, ...] = ()
     ) -> ShimOutcome:
-        """Runs one call to its end, when no daemon is played."""
+        """Runs one call to its end, without a scripted daemon."""
         with self.started(environment, stdin, prefix=prefix) as running:
             return running.outcome()
 
 
 class Running:
-    """A shim that runs."""
+    """A running shim."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
 
     def outcome(self) -> ShimOutcome:
-        """How it ends; a failed assertion if a sanitizer found something."""
+        """Waits for its end and returns the outcome; fails the test if a sanitizer reported an error."""
         stdout, stderr = self.process.communicate(timeout=STEP_TIMEOUT)
         status = self.process.returncode
         assert status in (0, 1), (status, stderr)
@@ -107,13 +107,13 @@ def as_file(content: bytes) -> int:
 
 
 def identity(file: int | str) -> tuple[int, int]:
-    """What tells a file, by descriptor or path, from all others."""
+    """Device and inode of a file, given by descriptor or path."""
     stat = os.stat(file)
     return stat.st_dev, stat.st_ino
 
 
 class Received(NamedTuple):
-    """A request: `netns` is the identity of the sandbox that came, an errno, or -1."""
+    """A request; `netns` is the identity of the received sandbox, an errno, or -1 without a sandbox."""
 
     version: int
     netns: tuple[int, int] | int
@@ -122,7 +122,7 @@ class Received(NamedTuple):
 
     @property
     def variables(self) -> list[bytes]:
-        """KEY=VALUE of each."""
+        """The variables as KEY=VALUE."""
         assert self.environment == b"" or self.environment.endswith(b"\0")
         return self.environment.split(b"\0")[:-1]
 
@@ -141,7 +141,7 @@ class Connection:
         self.socket.close()
 
     def receive(self) -> Received:
-        """Reads the whole request."""
+        """Reads the complete request."""
         data, descriptors, _, _ = socket.recv_fds(self.socket, 65536, 2)
         try:
             while len(data) < HEADER.size:
@@ -152,40 +152,40 @@ class Connection:
             while len(parts) < environment_size + input_size:
                 parts += self._more()
             assert len(parts) == environment_size + input_size
-            place = identity(descriptors[0]) if descriptors else netns
+            netns_received = identity(descriptors[0]) if descriptors else netns
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
-        return Received(version, place, bytes(parts[:environment_size]), bytes(parts[environment_size:]))
+        return Received(version, netns_received, bytes(parts[:environment_size]), bytes(parts[environment_size:]))
 
     def acknowledge(self) -> None:
-        """Says that the request was read."""
+        """Acknowledges the request."""
         self.socket.sendall(b"\1")
 
     def answer(self, status: int, output: bytes) -> None:
-        """Sends an answer of the right form."""
+        """Sends a well-formed response."""
         self.socket.sendall(ANSWER.pack(status, len(output)) + output)
 
     def end(self) -> None:
-        """Sends no more."""
+        """Shuts down the sending side."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def receipt(self) -> bytes:
-        """All that comes until the shim ends."""
+        """Reads until the shim ends."""
         data = b""
-        with suppress(ConnectionResetError):  # it was killed before it had read what we sent
+        with suppress(ConnectionResetError):  # the shim was killed before it read the response
             while more := self.socket.recv(65536):
                 data += more
         return data
 
     def _more(self) -> bytes:
         data = self.socket.recv(1 << 20)
-        assert data, "the request breaks off"
+        assert data, "the request is truncated"
         return data
 
 
 class ScriptedDaemon:
-    """A listener at the path where the shim looks for its daemon."""
+    """A scripted daemon that listens at the shim's socket path."""
 
     def __init__(self, path: str, *, backlog: int = 64) -> None:
         self.path = path
@@ -201,23 +201,23 @@ class ScriptedDaemon:
         self._listener.close()
 
     def accept(self) -> Connection:
-        """Takes the next call."""
+        """Accepts the next connection."""
         return Connection(self._listener.accept()[0])
 
     def expect_nobody(self) -> None:
-        """A failed assertion if somebody called."""
+        """Fails the test if there is a connection."""
         assert not select.select([self._listener], [], [], 0)[0]
 
     def wait_for_call(self) -> None:
-        """Returns when somebody has called."""
+        """Waits for a connection."""
         assert select.select([self._listener], [], [], STEP_TIMEOUT)[0]
 
     def stop(self) -> None:
-        """Ends as a daemon that was killed: its socket stays in the file system."""
+        """Stops like a killed daemon: the socket file remains."""
         self._listener.close()
 
     def take(self) -> tuple[Connection, Received]:
-        """Takes the next call, reads and acknowledges its request."""
+        """Accepts the next connection, then reads and acknowledges its request."""
         connection = self.accept()
         received = connection.receive()
         connection.acknowledge()

@@ -1,4 +1,4 @@
-"""What managers keep on a fake API server, read behind its back: machines, networks and addresses."""
+"""Virtual machines, networks and addresses in the storage of a fake API server, read without its API."""
 
 import msgspec
 
@@ -21,30 +21,30 @@ BLOCK_KIND = Kind(
 
 
 def stored_virtual_machines(server: FakeApiServer) -> dict[str, VirtualMachine]:
-    """All machines, by uuid."""
-    machines = [_machine(item) for item in server.storage.objects(VIRTUAL_MACHINE_KIND).values()]
+    """All virtual machines by uuid."""
+    machines = [_virtual_machine(item) for item in server.storage.objects(VIRTUAL_MACHINE_KIND).values()]
     return {machine.uuid: machine for machine in machines}
 
 
 def virtual_machine_history(server: FakeApiServer, uuid: str) -> list[VirtualMachine]:
-    """The states that a machine was ever in, as far back as the server remembers."""
+    """All states of a virtual machine in the server's history, oldest first."""
     records = server.storage.since(0, VIRTUAL_MACHINE_KIND)
-    written = [_machine(record.after) for record in records if not record.deleted]
+    written = [_virtual_machine(record.after) for record in records if not record.deleted]
     return [machine for machine in written if machine.uuid == uuid]
 
 
 def stored_networks(server: FakeApiServer) -> dict[str, VirtualNetwork]:
-    """All networks, by uuid; also those that are not settled."""
+    """All networks by uuid, including those not yet reconciled."""
     items = server.storage.objects(VIRTUAL_NETWORK_KIND).values()
     return {item["spec"]["uuid"]: msgspec.convert(item["spec"], VirtualNetwork) for item in items}
 
 
 def allocated_addresses(server: FakeApiServer) -> dict[tuple[str, str], str]:
-    """Owners by network and address; fails if an address is in two blocks."""
+    """Owner of each allocated (network, address); fails if an address is in two blocks."""
     found = block_entries(server.storage.objects(BLOCK_KIND).values())
     assert len({(one.network, one.address) for one in found}) == len(found)
     return {(one.network, one.address): one.owner for one in found if one.held is None}
 
 
-def _machine(item: Object) -> VirtualMachine:
+def _virtual_machine(item: Object) -> VirtualMachine:
     return msgspec.convert(item["spec"], VirtualMachine)

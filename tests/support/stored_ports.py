@@ -1,4 +1,4 @@
-"""Ports as the agent keeps them, of both kinds."""
+"""Container and instance ports as the agent stores them."""
 
 import json
 from typing import Any
@@ -11,13 +11,13 @@ from tests.support.virtual_machines import SAMPLE_VM, SAMPLE_VMI
 
 
 def container_port(vmi_uuid: str = SAMPLE_VMI, *, vm_uuid: str = SAMPLE_VM, **other: Any) -> ContainerPort:
-    """As if posted now; other keys by their names with underscores."""
+    """A port as if posted now; further keys have underscores for hyphens."""
     (port,) = parse_container_ports(json.dumps(port_of(vm_uuid, vmi_uuid, **other)).encode())
     return port
 
 
 def instance_port(vmi_uuid: str = SAMPLE_VMI, *, vm_uuid: str = SAMPLE_VM, **other: Any) -> InstancePort:
-    """As if posted now; other keys by their names with underscores."""
+    """A port as if posted now; further keys have underscores for hyphens."""
     (port,) = parse_instance_ports(json.dumps(instance_port_of(vm_uuid, vmi_uuid, **other)).encode())
     return port
 

@@ -1,4 +1,4 @@
-"""The stores that the suite in `tests/contrail_config/store_suite` runs on: another one is one more entry in STORES."""
+"""Stores for the suite in `tests/contrail_config/store_suite`; to add one, add an entry to STORES."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -19,10 +19,10 @@ from tests.support.real_apiserver.server import BINARIES
 from tests.support.real_apiserver.shared import shared_apiserver
 
 StoreFactory = Callable[[Path, FakeClock], Awaitable[Store]]
-"""Opens a store that keeps what it keeps below a folder, and tells the time by a clock."""
+"""Opens a store with its data below a folder and with a clock."""
 
 OpenStore = Callable[[], Awaitable[Store]]
-"""Opens a test's store, with what it held when it was closed before."""
+"""Opens a test's store, with its earlier content if it was closed before."""
 
 
 async def open_embedded(folder: Path, clock: FakeClock) -> SqliteStore:
@@ -30,7 +30,7 @@ async def open_embedded(folder: Path, clock: FakeClock) -> SqliteStore:
 
 
 class ServedStore(KubernetesStore):
-    """A Kubernetes store with a client of its own, and what else lasts as long as it is open."""
+    """A Kubernetes store that closes its client and further `resources` with itself."""
 
     resources: AsyncExitStack
 
@@ -40,7 +40,7 @@ class ServedStore(KubernetesStore):
 
 
 async def open_served(access: ClientConfig, clock: FakeClock, resources: AsyncExitStack) -> ServedStore:
-    """A store on the API server that `access` leads to; `resources` are closed with it."""
+    """Opens a store on the API server of `access`; `resources` are closed with it."""
     client = await resources.enter_async_context(connect(access))
     await ensure_crds(client)
     store = ServedStore(client, clock=clock, flush_interval=0.0)
@@ -49,7 +49,7 @@ async def open_served(access: ClientConfig, clock: FakeClock, resources: AsyncEx
 
 
 _fake_servers: dict[Path, FakeApiServer] = {}
-"""They keep their objects while they are stopped."""
+"""Servers by folder; they keep their objects while stopped."""
 
 
 async def open_on_fake_apiserver(folder: Path, clock: FakeClock) -> ServedStore:
@@ -61,7 +61,7 @@ async def open_on_fake_apiserver(folder: Path, clock: FakeClock) -> ServedStore:
 
 
 _last_folder: list[Path] = []
-"""The one whose store the real server holds: another one finds it empty."""
+"""Folder whose store the real server has; for another folder the server is emptied first."""
 
 
 async def open_on_real_apiserver(folder: Path, clock: FakeClock) -> ServedStore:

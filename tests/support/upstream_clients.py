@@ -1,7 +1,6 @@
-"""The original agent's clients beside the CNI plugin, so far as an agent meets them: requests, files, and what they
-make of an answer.
+"""Clients of the Contrail vrouter agent other than the CNI plugin: their requests, files and handling of responses.
 
-They ask whether the status is 200, and no more; nobody looks at a reason or at the text of an error.
+They check only whether the status is 200, never the reason or the error text.
 """
 
 import http.client
@@ -17,12 +16,12 @@ Json = dict[str, Any]
 
 @dataclass
 class HttpClient:
-    """Sends requests as the library of these clients does."""
+    """Sends requests as these clients' HTTP library does."""
 
     address: tuple[str, int]
     statuses: list[int] = field(default_factory=list)
 
-    def ask(self, method: str, path: str, body: str = "") -> tuple[int, bytes]:
+    def request(self, method: str, path: str, body: str = "") -> tuple[int, bytes]:
         connection = http.client.HTTPConnection(*self.address)
         headers = {
             "User-Agent": "python-requests/2.20.0",
@@ -45,44 +44,44 @@ class HttpClient:
 class PortControl:
     """`vrouter-port-control`, which nova's driver calls; each call returns its exit status."""
 
-    asker: HttpClient
+    http: HttpClient
     ports_dir: Path
 
     def add(self, vmi_uuid: str, vm_uuid: str, **options: Any) -> int:
-        """`--oper=add`: writes the port's file itself, and then tells the agent."""
+        """`--oper=add`: writes the port's file, then notifies the agent."""
         port = self._port(vmi_uuid, vm_uuid, **options)
         self._file(vmi_uuid).write_text(json.dumps(port, skipkeys=True))
-        status, _ = self.asker.ask("POST", "/port", json.dumps(port))
+        status, _ = self.http.request("POST", "/port", json.dumps(port))
         return 0 if status == 200 else 4
 
     def delete(self, vmi_uuid: str) -> int:
         """`--oper=delete`."""
         self._file(vmi_uuid).unlink(missing_ok=True)
-        return self._tell("DELETE", f"/port/{vmi_uuid}")
+        return self._notify("DELETE", f"/port/{vmi_uuid}")
 
     def enable(self, vmi_uuid: str) -> int:
-        """`--oper=enable`: alters the port's file itself, and then tells the agent."""
+        """`--oper=enable`: changes the port's file, then notifies the agent."""
         port = json.loads(self._file(vmi_uuid).read_text())
         if port["type"] == 2:
             self._file(vmi_uuid).write_text(json.dumps(port | {"link-state": 1}))
-        return self._tell("PUT", f"/enable-port/{vmi_uuid}")
+        return self._notify("PUT", f"/enable-port/{vmi_uuid}")
 
     def disable(self, vmi_uuid: str) -> int:
-        """`--oper=disable`: alters the port's file itself, and then tells the agent."""
+        """`--oper=disable`: changes the port's file, then notifies the agent."""
         port = json.loads(self._file(vmi_uuid).read_text())
         if port["type"] == 2 and port.pop("link-state", None) is not None:
             self._file(vmi_uuid).write_text(json.dumps(port))
-        return self._tell("PUT", f"/disable-port/{vmi_uuid}")
+        return self._notify("PUT", f"/disable-port/{vmi_uuid}")
 
-    def _tell(self, method: str, path: str) -> int:
-        status, _ = self.asker.ask(method, path)
+    def _notify(self, method: str, path: str) -> int:
+        status, _ = self.http.request(method, path)
         return 0 if status == 200 else 1
 
     def _file(self, vmi_uuid: str) -> Path:
         return self.ports_dir / vmi_uuid
 
     def _port(self, vmi_uuid: str, vm_uuid: str, *, project: str = "", kind: int = 0, **other: Any) -> Json:
-        """A project is told if it is 32 digits, and is no project in any other form."""
+        """A project is sent only if it has 32 digits, otherwise as an empty string."""
         digits = (project[:8], project[8:12], project[12:16], project[16:20], project[20:])
         return {
             "id": vmi_uuid,
@@ -106,13 +105,13 @@ class PortControl:
 
 @dataclass
 class VcenterManager:
-    """The vCenter manager: ports of ESXi hosts, which have a vlan and no device here."""
+    """The vCenter manager: ports of ESXi hosts, which have a VLAN and no local device."""
 
-    asker: HttpClient
+    http: HttpClient
 
     def resynchronize(self, ports: Sequence[tuple[str, str, int]]) -> None:
-        """After its restart: says so, and posts all ports (interface, machine, vlan) again."""
-        self.asker.ask("POST", "/syncports")
+        """After a restart: announces it and posts all ports (interface, virtual machine, VLAN) again."""
+        self.http.request("POST", "/syncports")
         for vmi_uuid, vm_uuid, vlan in ports:
             self.add_port(vmi_uuid, vm_uuid, vlan)
 
@@ -135,19 +134,19 @@ class VcenterManager:
             "author": "contrail-vcenter-manager",
             "time": "2018-08-23 10:56:19.863169",
         }
-        return self.asker.ask("POST", "/port", json.dumps(port))[0] == 200
+        return self.http.request("POST", "/port", json.dumps(port))[0] == 200
 
     def delete_port(self, vmi_uuid: str) -> bool:
-        return self.asker.ask("DELETE", f"/port/{vmi_uuid}")[0] == 200
+        return self.http.request("DELETE", f"/port/{vmi_uuid}")[0] == 200
 
     def enable_port(self, vmi_uuid: str) -> bool:
-        return self.asker.ask("PUT", f"/enable-port/{vmi_uuid}")[0] == 200
+        return self.http.request("PUT", f"/enable-port/{vmi_uuid}")[0] == 200
 
     def disable_port(self, vmi_uuid: str) -> bool:
-        return self.asker.ask("PUT", f"/disable-port/{vmi_uuid}")[0] == 200
+        return self.http.request("PUT", f"/disable-port/{vmi_uuid}")[0] == 200
 
     def read_port(self, vmi_uuid: str) -> Json | None:
-        status, body = self.asker.ask("GET", f"/port/{vmi_uuid}")
+        status, body = self.http.request("GET", f"/port/{vmi_uuid}")
         if status != 200:
             return None
         port: Json = json.loads(body)
@@ -156,21 +155,21 @@ class VcenterManager:
 
 @dataclass
 class GatewayScript:
-    """The script that provisions simple gateways; it pastes its bodies together by hand."""
+    """The script that provisions simple gateways; it builds JSON bodies by string concatenation."""
 
-    asker: HttpClient
+    http: HttpClient
 
     def create(self, interface: str, vrf: str, subnets: Sequence[str], routes: Sequence[str]) -> bool:
         body = (
             f'[{{"interface":"{interface}", "routing-instance":"{vrf}", '
-            f'"subnets":[{_pasted(subnets)}], "routes":[{_pasted(routes)}]}}]'
+            f'"subnets":[{_concatenated(subnets)}], "routes":[{_concatenated(routes)}]}}]'
         )
-        return self.asker.ask("POST", "/gateway", body)[0] == 200
+        return self.http.request("POST", "/gateway", body)[0] == 200
 
     def delete(self, interface: str) -> bool:
-        return self.asker.ask("DELETE", "/gateway", f'[{{"interface":"{interface}"}}]')[0] == 200
+        return self.http.request("DELETE", "/gateway", f'[{{"interface":"{interface}"}}]')[0] == 200
 
 
-def _pasted(subnets: Sequence[str]) -> str:
+def _concatenated(subnets: Sequence[str]) -> str:
     pairs = [ipaddress.IPv4Interface(subnet) for subnet in subnets]
     return ",".join(f'{{"ip-address":"{pair.ip}", "prefix-len":{pair.network.prefixlen}}}' for pair in pairs)

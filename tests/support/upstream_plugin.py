@@ -1,8 +1,8 @@
-"""The original CNI plugin, so far as agents and runtimes meet it: its requests, its retries, its parsing, its files.
+"""The Contrail CNI plugin as agents and runtimes see it: its requests, retries, parsing and files.
 
-It has the original's defects where they matter to an agent: it looks at the first item alone to see whether a list is
-whole, retries an incomplete one without a pause, ignores what becomes of a POST, believes that a container is another
-one's by the files in a folder, and frees all interfaces of a pod at once.
+It reproduces the defects that matter to an agent: it checks only the first item for the completeness of a list, retries
+an incomplete list without a delay, ignores the result of a POST, decides by the files in a folder whether an attachment
+belongs to another container, and releases all interfaces of a pod at once.
 """
 
 import http.client
@@ -24,7 +24,7 @@ class PluginError(Exception):
 
 @dataclass(frozen=True)
 class Sandbox:
-    """A container as a runtime names it, in its namespace."""
+    """A container and its network namespace, as a runtime identifies them."""
 
     netns: Netns
     container: str
@@ -37,7 +37,7 @@ class Sandbox:
 
 
 class Configured(NamedTuple):
-    """An item of `/vm-cfg` as the plugin understands it."""
+    """An item of `/vm-cfg` as the plugin parses it."""
 
     item: Json
     annotations: dict[str, str]
@@ -49,7 +49,7 @@ class Configured(NamedTuple):
 
 @dataclass
 class UpstreamPlugin:
-    """The plugin on a node; `poll_timeout` in seconds. What it asked is in `asked`."""
+    """The plugin on a node; `poll_timeout` in seconds. `asked` lists its requests."""
 
     address: tuple[str, int]
     node: Netns
@@ -65,7 +65,7 @@ class UpstreamPlugin:
         return results["eth0"]
 
     def add_one(self, sandbox: Sandbox, *, network: str, ifname: str) -> Json:
-        """ADD under a meta plugin: the one interface that is in this network, and not made yet."""
+        """ADD under a meta plugin: the interface in this network that does not exist yet."""
         for configured in self._poll_cached(sandbox):
             if configured.annotations["network"] == network and not self._state_file(sandbox, configured.item).exists():
                 name, item = self._create(sandbox, configured, ifname=ifname)
@@ -73,7 +73,7 @@ class UpstreamPlugin:
         raise PluginError("no interface")
 
     def delete(self, sandbox: Sandbox) -> None:
-        """DEL: all interfaces of the pod, if they are this container's."""
+        """DEL: all interfaces of the pod, if they belong to this container."""
         folder = self.config_dir / sandbox.vm_name
         if not folder.exists():
             return
@@ -93,7 +93,7 @@ class UpstreamPlugin:
         for _ in range(self.poll_retries):
             answer = self._get(f"/vm-cfg/{sandbox.vm_name}")
             if answer is None:
-                time.sleep(self.poll_timeout)  # noqa: TID251 - as the original does
+                time.sleep(self.poll_timeout)  # noqa: TID251 - as the Contrail plugin does
                 continue
             configured = [Configured(item, read_annotations(item.get("annotations", []))) for item in answer]
             _, slash, count = configured[0].annotations.get("index", "").partition("/")
@@ -117,7 +117,7 @@ class UpstreamPlugin:
             answer = self._get("/".join(["/vm", *uuids]))
             if answer is not None:
                 return {item["id"]: item for item in answer}
-            time.sleep(self.poll_timeout)  # noqa: TID251 - as the original does
+            time.sleep(self.poll_timeout)  # noqa: TID251 - as the Contrail plugin does
         raise PluginError("Failed in PollVm")
 
     def _create(self, sandbox: Sandbox, configured: Configured, *, ifname: str = "") -> tuple[str, Json]:
@@ -139,10 +139,10 @@ class UpstreamPlugin:
             vn_uuid=item["vn-id"],
             vmi_uuid=item["id"],
         )
-        place = self._state_file(sandbox, item)
-        if not place.parent.exists():
-            os.mkdir(place.parent, 0o644)
-        place.write_bytes(message)
+        path = self._state_file(sandbox, item)
+        if not path.parent.exists():
+            os.mkdir(path.parent, 0o644)
+        path.write_bytes(message)
         self._ask("POST", "/vm", message)
         return name, item
 
@@ -158,7 +158,7 @@ class UpstreamPlugin:
         return results
 
     def _get(self, path: str) -> list[Json] | None:
-        """The answer, None for whatever is not 200."""
+        """The response, None unless the status is 200."""
         status, body = self._ask("GET", path)
         if status != 200:
             return None
@@ -181,18 +181,18 @@ class UpstreamPlugin:
             connection.close()
 
     def _state_file(self, sandbox: Sandbox, item: Json) -> Path:
-        place: Path = self.config_dir / sandbox.vm_name / item["id"]
-        return place
+        path: Path = self.config_dir / sandbox.vm_name / item["id"]
+        return path
 
     def _cache(self, sandbox: Sandbox) -> Path:
         return self.config_dir.parent / "multus" / sandbox.vm_name
 
 
 def read_annotations(annotations: list[str]) -> dict[str, str]:
-    """Returns the annotations as the plugin understands them, or raises as it fails.
+    """Parses annotations as the plugin does, with the same failures.
 
-    It cuts the braces off, splits at every colon, pastes the first two parts into a JSON text and parses that. An
-    annotation without colon ends the plugin, one with a quote its call.
+    It strips the braces, splits at every colon, inserts the first two parts into a JSON text and parses that. An
+    annotation without a colon crashes the plugin; one with a quote fails the call.
     """
     pairs = [entry.rstrip("}").lstrip("{").split(":") for entry in annotations]
     text = ",".join(f'"{pair[0]}":"{pair[1]}"' for pair in pairs)
@@ -215,7 +215,7 @@ def _message(
     vn_uuid: str = "",
     vmi_uuid: str = "",
 ) -> bytes:
-    """The body of a POST and of a DELETE, and the state file."""
+    """The body of POST and DELETE, which is also the state file."""
     message = {
         "time": "2018-08-23 10:56:19.863169 +0000 UTC m=+0.005",
         "vm-id": container,

@@ -1,5 +1,4 @@
-"""Machines as a manager writes them: the one of the original agent's sample answers, and as many others as a test
-needs."""
+"""Virtual machines as a manager writes them: the Contrail vrouter agent's sample and generated ones."""
 
 import uuid
 
@@ -24,7 +23,7 @@ SAMPLE_VN = "773d9c45-2a91-4829-ad2f-7f70a7bb2b67"
 
 
 def sample_interface() -> VirtualMachineInterface:
-    """The first interface of the original agent's samples."""
+    """The first interface in the Contrail vrouter agent's sample responses."""
     return VirtualMachineInterface(
         uuid=SAMPLE_VMI,
         mac="02:15:9b:59:1c:e5",
@@ -38,7 +37,7 @@ def sample_interface() -> VirtualMachineInterface:
 
 
 def left_interface(pod_uid: str, index: int) -> VirtualMachineInterface:
-    """An interface in the network of a NAD `default/left`, whose name the pod asked for."""
+    """An interface in the network of the NAD `default/left`, with a requested name."""
     vmi_uuid = interface_uuid(pod_uid, index)
     return VirtualMachineInterface(
         uuid=vmi_uuid,
@@ -61,7 +60,7 @@ def make_virtual_machine(
     node: str = NODE,
     config_hash: str | None = None,
 ) -> VirtualMachine:
-    """A pod's machine, by default with one interface in the pod network, by a new uid each time."""
+    """The virtual machine of a pod, by default with a new uid and one interface in the pod network."""
     uid = uid or str(uuid.uuid4())
     if interfaces is None:
         interfaces = (pod_interface(uid),)
@@ -79,7 +78,7 @@ def make_virtual_machine(
 
 
 def pod_interface(pod_uid: str, index: int = 0) -> VirtualMachineInterface:
-    """An interface in the pod network; its address follows from its uuid."""
+    """An interface in the pod network; its address is derived from its uuid."""
     vmi_uuid = interface_uuid(pod_uid, index)
     octets = uuid.UUID(vmi_uuid).bytes
     return VirtualMachineInterface(

@@ -1,4 +1,4 @@
-"""Networks as a manager writes them, and pods that are put into them: addresses first, then the machine."""
+"""Virtual networks as a manager writes them, and pods in them: addresses first, then the virtual machine."""
 
 import uuid
 from collections.abc import Sequence
@@ -35,14 +35,14 @@ def make_network(name: str = "left", *cidrs: str, excluded: tuple[str, ...] = ()
 
 
 def new_owner() -> str:
-    """Uuid of an interface that nobody else has."""
+    """Uuid of a new interface."""
     return str(uuid.uuid4())
 
 
 def request(
     network: VirtualNetwork, owner: str | None = None, *, family: int = 4, address: str | None = None
 ) -> AddressRequest:
-    """Asks for an address, by default for a new owner."""
+    """An address request, by default for a new owner."""
     return AddressRequest(network_uuid=network.uuid, family=family, owner=owner or new_owner(), address=address)
 
 
@@ -55,7 +55,7 @@ async def allocate_one(store: Store, network: VirtualNetwork, owner: str | None 
 async def start_pod(
     store: Store, networks: Sequence[VirtualNetwork], pod: str = "p1", *, uid: str | None = None, node: str = NODE
 ) -> VirtualMachine:
-    """Gives a pod one IPv4 address in each network, writes its machine, and returns it."""
+    """Allocates one IPv4 address per network, writes the pod's virtual machine and returns it."""
     uid = uid or str(uuid.uuid4())
     owners = [interface_uuid(uid, index) for index in range(len(networks))]
     pairs = list(zip(networks, owners, strict=True))

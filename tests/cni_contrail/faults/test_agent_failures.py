@@ -113,7 +113,7 @@ class TestClosingDuringTheResponse:
             if len([each for each in lost if each.method == seen.method]) == 2:
                 return None
             lost.append(seen)
-            return Reply(200, broken_off=True)
+            return Reply(200, truncated=True)
 
         agent.before(lose)
         plugin.add(pod, settings=LONG_POLL).succeeded()
@@ -125,7 +125,7 @@ class TestClosingDuringTheResponse:
     ) -> None:
         serve_pod(agent, 2)
         plugin.add(pod).succeeded()
-        agent.before(lambda seen: Reply(200, broken_off=True) if seen.method == "DELETE" else None)
+        agent.before(lambda seen: Reply(200, truncated=True) if seen.method == "DELETE" else None)
         plugin.delete(pod).succeeded()
         assert plugin.node.links() == []
         [kept] = plugin.files()

@@ -194,7 +194,7 @@ def test_lists_with_any_values_leak_nothing(
             Reply,
             status=st.sampled_from([200, 200, 200, 204, 301, 400, 404, 500, 503, 999]),
             raw=st.binary(max_size=100) | documents.map(lambda each: json.dumps(each).encode()),
-            broken_off=st.booleans(),
+            truncated=st.booleans(),
         ),
         min_size=1,
         max_size=4,

@@ -1,5 +1,6 @@
-"""A Kubernetes API server for fast tests: real HTTP, objects in memory, and faults that a real one does not show.
+"""Fake Kubernetes API server for fast tests: real HTTP, objects in memory, and injected faults.
 
-Held to a real one by the suite in `tests/contrail_config/kube/api_contract`. It knows what clients of ours rely on and
-no more: no schemas but names, no admission but namespaces, no controllers but the one that establishes CRDs.
+The suite in `tests/contrail_config/kube/api_contract` verifies it against a real server. It implements only what this
+project's clients rely on: schemas have only names, admission only checks namespaces, and the only controller
+establishes CRDs.
 """

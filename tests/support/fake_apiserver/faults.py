@@ -1,4 +1,4 @@
-"""What can be made to go wrong. Set while the server runs; what is set counts from the next request or event on."""
+"""Injected faults. They can be set while the server runs and apply from the next request or event on."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ _CHANGES = ("update", "patch", "delete")
 
 @dataclass
 class Rejection:
-    """A failure that is answered to the next requests that it is about, so often."""
+    """An error for the next matching requests, `times` times."""
 
     failure: StatusError
     verb: str
@@ -22,49 +22,49 @@ class Rejection:
 
 @dataclass
 class Faults:
-    """Faults of the server; none are set at first."""
+    """Faults of the server; none is set at first."""
 
     tokens: set[str] | None = None
-    """Bearer tokens that are known, if any is asked for."""
+    """Accepted bearer tokens; None accepts every request."""
 
     conflicts: bool = False
-    """Every change of an object meets another one's."""
+    """Every update, patch and delete fails with a conflict."""
 
     piece: int | None = None
-    """Bodies come in pieces of so many bytes, each sent on its own."""
+    """Bodies are sent in separate pieces of so many bytes."""
 
     cuts: list[int] = field(default_factory=list)
-    """After how many bytes the next watches are cut, one after the other."""
+    """Number of bytes after which each of the next watches is cut."""
 
     cut_cleanly: bool = False
-    """A cut looks like the end of the body, not like a lost connection."""
+    """A cut ends the body properly instead of closing the connection."""
 
     repeated: bool = False
-    """Watches tell each event twice."""
+    """Watches send each event twice."""
 
     swapped: bool = False
-    """Watches tell events that come at one moment in the wrong order."""
+    """Watches send simultaneous events in reverse order."""
 
     silent: bool = False
-    """Watches tell nothing, bookmarks neither."""
+    """Watches send nothing, not even bookmarks."""
 
     gone_as_status: bool = False
-    """A watch from too long ago is refused with 410, instead of beginning with it."""
+    """A watch from an expired revision is rejected with status 410 instead of an error event."""
 
     hung: bool = False
-    """Nothing is answered."""
+    """No request is answered."""
 
     cut_responses: list[int] = field(default_factory=list)
-    """After how many bytes the bodies of the next answers are cut, one after the other."""
+    """Number of bytes after which the body of each of the next responses is cut."""
 
     lost_responses: int = 0
-    """So many changes are made without being answered."""
+    """The next so many changes are made without a response."""
 
     lost_responses_to: list[str] = field(default_factory=list)
-    """Plurals of kinds of which the next changes, one for each, are made without being answered."""
+    """Plurals of kinds; one change per entry is made without a response."""
 
     nonsense: bytes | None = None
-    """What is answered to lists and watches."""
+    """Body of every response instead of the real one."""
 
     rejections: list[Rejection] = field(default_factory=list)
     rejected: int = 0
@@ -76,7 +76,7 @@ class Faults:
         verb: str = "",
         times: int = 1,
         retry_after: int | None = None,
-        message: str = "refused on purpose",
+        message: str = "rejected on purpose",
     ) -> None:
         """Answers with an error; `verb` as in authorization rules (get, list, watch, create, update, patch, delete)."""
         reason = {410: "Expired", 429: "TooManyRequests", 500: "InternalError"}.get(code, "")
@@ -84,12 +84,12 @@ class Faults:
         self.rejections.append(Rejection(failure, verb, times))
 
     async def delay(self, verb: str, kind: Kind, name: str) -> None:
-        """Returns when a request is to be dealt with; `name` is empty for a new object."""
+        """Delays a request; `name` is empty for a new object. Subclasses override it."""
         if self.hung:
             await asyncio.Event().wait()
 
     def check_rejections(self, verb: str) -> None:
-        """Raises what is to be answered to this request."""
+        """Raises the error for this request, if one is set."""
         for rejection in self.rejections:
             if rejection.verb in ("", verb):
                 rejection.times -= 1
@@ -103,7 +103,7 @@ class Faults:
             raise conflict(kind, name)
 
     def lose_response(self, request: web.Request, kind: Kind) -> None:
-        """Loses the connection on which a change was asked for."""
+        """Closes the connection of a completed change instead of responding."""
         if kind.plural in self.lost_responses_to:
             self.lost_responses_to.remove(kind.plural)
         elif self.lost_responses:

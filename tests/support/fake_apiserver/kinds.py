@@ -1,10 +1,10 @@
-"""The kinds that are served: built-in ones, and those of CustomResourceDefinitions."""
+"""Served kinds: built-in ones and those of CustomResourceDefinitions."""
 
 from typing import Any, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind at one path; objects of the same `group` and `plural` are the same in every version."""
+    """A kind in one version; all versions of a `group` and `plural` share their objects."""
 
     group: str
     version: str
@@ -13,7 +13,7 @@ class Kind(NamedTuple):
     namespaced: bool = True
     has_status: bool = False
     custom: bool = False
-    blind_updates: bool = True  # an update need not state a resourceVersion
+    blind_updates: bool = True  # an update needs no resourceVersion
 
     @property
     def api_version(self) -> str:
@@ -25,7 +25,7 @@ class Kind(NamedTuple):
 
     @property
     def qualified(self) -> str:
-        """As the server calls it in messages."""
+        """Its name in the server's messages."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
@@ -54,7 +54,7 @@ BUILT_IN = (
 
 
 def kinds_of(crd: dict[str, Any]) -> list[Kind]:
-    """The kinds that a definition adds, one for each version that is served."""
+    """The kinds that a definition adds, one per served version."""
     spec = crd["spec"]
     return [
         Kind(

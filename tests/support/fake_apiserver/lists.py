@@ -1,4 +1,4 @@
-"""Lists: all parts of one are as the first was, and can be gone on with until the history is cut."""
+"""Paginated lists: all pages show the state at the first page, until the history is compacted."""
 
 import base64
 import json
@@ -10,30 +10,30 @@ from tests.support.fake_apiserver.storage import Key, Object, Storage
 
 
 class Lists:
-    """Answers lists; what is left of unfinished ones is kept until it is asked for."""
+    """Serves lists and keeps the remaining items of unfinished ones."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._unfinished: dict[int, list[Object]] = {}
-        self._begun = 0
+        self._started = 0
 
     def page(self, kind: Kind, namespace: str, matches: Matches, *, limit: int, token: str) -> Object:
-        """Returns one part, the whole if `limit` is 0."""
-        revision, items = self._go_on(token) if token else self._begin(kind, namespace, matches)
+        """Returns one page; `limit` 0 returns everything."""
+        revision, items = self._continue(token) if token else self._start(kind, namespace, matches)
         page, rest = (items[:limit], items[limit:]) if limit else (items, [])
         metadata: Object = {"resourceVersion": str(revision)}
         if rest:
-            self._begun += 1
-            self._unfinished[self._begun] = rest
-            metadata |= {"continue": _token(revision, self._begun), "remainingItemCount": len(rest)}
+            self._started += 1
+            self._unfinished[self._started] = rest
+            metadata |= {"continue": _token(revision, self._started), "remainingItemCount": len(rest)}
         return {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata, "items": page}
 
-    def _begin(self, kind: Kind, namespace: str, matches: Matches) -> tuple[int, list[Object]]:
+    def _start(self, kind: Kind, namespace: str, matches: Matches) -> tuple[int, list[Object]]:
         found: list[tuple[Key, Object]] = sorted(self._storage.objects(kind).items())
         items = [item for key, item in found if namespace in ("", key[0]) and matches(item)]
         return self._storage.revision, items
 
-    def _go_on(self, token: str) -> tuple[int, list[Object]]:
+    def _continue(self, token: str) -> tuple[int, list[Object]]:
         revision, number = json.loads(base64.b64decode(token))
         if revision < self._storage.floor or number not in self._unfinished:
             raise expired("The provided continue parameter is too old to display a consistent list result.")

@@ -1,4 +1,4 @@
-"""What a request is about: the kind and object that its path names, and the verb."""
+"""Parsing of requests: kind, object and verb."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,7 +13,7 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 
 class RequestTarget(NamedTuple):
-    """What a path names; `name` is empty for a collection."""
+    """Target of a path; `name` is empty for a collection."""
 
     kind: Kind
     namespace: str
@@ -22,7 +22,7 @@ class RequestTarget(NamedTuple):
 
 
 def find_target(path: str, definitions: Iterable[Object]) -> RequestTarget:
-    """The place, if it is of a kind that is built in or established by a definition."""
+    """Parses a path. Raises UnknownPathError unless its kind is built in or established by a definition."""
     match path.split("/")[1:]:
         case ["api", version, *rest]:
             group = ""
@@ -42,10 +42,10 @@ def find_target(path: str, definitions: Iterable[Object]) -> RequestTarget:
     raise UnknownPathError
 
 
-def find_verb(request: web.Request, place: RequestTarget) -> str:
-    """The verb as in authorization rules."""
+def find_verb(request: web.Request, target: RequestTarget) -> str:
+    """The verb, as in authorization rules."""
     if request.method == "GET":
-        return "get" if place.name else "watch" if request.query.get("watch") == "true" else "list"
-    if request.method not in _VERBS or bool(place.name) is (request.method == "POST"):
+        return "get" if target.name else "watch" if request.query.get("watch") == "true" else "list"
+    if request.method not in _VERBS or bool(target.name) is (request.method == "POST"):
         raise StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
     return _VERBS[request.method]

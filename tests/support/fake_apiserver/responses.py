@@ -1,4 +1,4 @@
-"""Bodies of answers, as the faults have them come."""
+"""JSON responses, with the configured faults."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from tests.support.fake_apiserver.storage import Object
 async def answer(
     request: web.Request, status: int, content: Object, faults: Faults, *, retry_after: int | None = None
 ) -> web.StreamResponse:
-    """Answers with JSON."""
+    """Sends a JSON response; faults may split or truncate it."""
     body = msgspec.json.encode(content)
     headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
     if retry_after is not None:

@@ -15,7 +15,7 @@ _BETWEEN = re.compile(r",(?![^(]*\))")
 
 
 def selector(labels: str, fields: str) -> Matches:
-    """Whether an object is selected by both."""
+    """Returns a predicate for objects that match both selectors."""
     terms = [*map(_label_term, _terms(labels)), *map(_field_term, _terms(fields))]
     return lambda candidate: all(term(candidate) for term in terms)
 

@@ -1,4 +1,4 @@
-"""The server: which request is answered by what."""
+"""The server: routing of requests to storage, lists and watches."""
 
 import asyncio
 import ssl
@@ -26,10 +26,10 @@ _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 class FakeApiServer:
-    """Served by `start`. `requests` are those that came, as `verb plural`; `watches` those that run.
+    """`start` serves it. `requests` are the requests so far, as `verb plural`; `watches` are the running watches.
 
-    `below` is the path below which it is served. `time_limits` are those that requests stated, in seconds.
-    `callers` are who asked: a bearer token, else the common name of a client certificate, else nothing.
+    `below` is its path prefix. `time_limits` are the `timeout` parameters of requests, in seconds. `callers` identifies
+    the client of each request: a bearer token, else the common name of a client certificate, else an empty string.
     """
 
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
@@ -53,7 +53,7 @@ class FakeApiServer:
         return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        """Serves, at the same port as before if it was stopped."""
+        """Starts serving, after a stop at the same port."""
         app = web.Application(client_max_size=_LARGEST_BODY)
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
@@ -62,34 +62,34 @@ class FakeApiServer:
         self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Serves no more; objects are kept."""
+        """Stops serving; objects are kept."""
         self.cut_watches()
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
 
     def put(self, kind: Kind, name: str, *, namespace: str = "default", **content: Any) -> Object:
-        """Creates an object or replaces its content behind the API's back, as it is."""
+        """Creates an object or replaces its content directly in the storage, without validation."""
         named = {"name": name, "namespace": namespace, "uid": str(uuid.uuid4())}
         metadata = self.storage.objects(kind).get((namespace, name), {"metadata": named})["metadata"]
         return self.storage.put(kind, {**content, "metadata": metadata})
 
     def remove(self, kind: Kind, name: str, *, namespace: str = "default") -> Object:
-        """Deletes an object behind the API's back."""
+        """Deletes an object directly in the storage."""
         return self.storage.remove(kind, self.storage.objects(kind)[namespace, name])
 
     def empty_storage(self) -> None:
-        """Loses all objects and the count of revisions, without any watch being told."""
+        """Loses all objects and resets the revision, without events to watches."""
         self.storage.empty()
         self._install()
 
     def end_watches(self) -> None:
-        """Ends all watches as if their time was over."""
+        """Ends all watches as if they timed out."""
         for watch in self.watches:
             watch.end()
 
     def cut_watches(self) -> None:
-        """Loses the connections of all watches."""
+        """Closes the connections of all watches."""
         for watch in self.watches:
             watch.cut()
 
@@ -99,7 +99,7 @@ class FakeApiServer:
             watch.end(failure)
 
     def forget_history(self) -> None:
-        """Tells all watches that their place is no longer known, as it is then."""
+        """Compacts the history and ends all watches with status 410."""
         self.storage.compact()
         self.fail_watches(expired("The resourceVersion for the provided watch is too old."))
 
@@ -110,37 +110,37 @@ class FakeApiServer:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         try:
             self._authenticate(request)
-            place = find_target(request.path.removeprefix(self.below), self.storage.objects(CRDS).values())
-            verb = find_verb(request, place)
-            self.requests.append(f"{verb} {place.kind.plural}")
+            target = find_target(request.path.removeprefix(self.below), self.storage.objects(CRDS).values())
+            verb = find_verb(request, target)
+            self.requests.append(f"{verb} {target.kind.plural}")
             if limit := request.query.get("timeout"):
                 self.time_limits.append(float(limit.removesuffix("ms")) / 1000)
-            await self.faults.delay(verb, place.kind, place.name)
+            await self.faults.delay(verb, target.kind, target.name)
             self.faults.check_rejections(verb)
             if self.faults.nonsense is not None:
                 return web.Response(body=self.faults.nonsense)
             if verb == "watch":
-                return await self._watch(request, place)
-            done = await self._do(request, verb, place)
+                return await self._watch(request, target)
+            done = await self._do(request, verb, target)
             return await answer(request, 201 if verb == "create" else 200, done, self.faults)
         except StatusError as failure:
             return await answer(request, failure.code, failure.status(), self.faults, retry_after=failure.retry_after)
         except UnknownPathError:
             return web.Response(status=404, text="404 page not found\n")
 
-    async def _do(self, request: web.Request, verb: str, place: RequestTarget) -> Object:
+    async def _do(self, request: web.Request, verb: str, target: RequestTarget) -> Object:
         if verb == "list":
             limit = int(request.query.get("limit", 0))
             token = request.query.get("continue", "")
-            return self._lists.page(place.kind, place.namespace, _matches(request), limit=limit, token=token)
+            return self._lists.page(target.kind, target.namespace, _matches(request), limit=limit, token=token)
         if verb == "get":
-            return find(self.storage, place.kind, place.namespace, place.name)
-        changed = self._change(verb, place, await _body(request))
-        self.faults.lose_response(request, place.kind)
+            return find(self.storage, target.kind, target.namespace, target.name)
+        changed = self._change(verb, target, await _body(request))
+        self.faults.lose_response(request, target.kind)
         return changed
 
-    def _change(self, verb: str, place: RequestTarget, body: Object) -> Object:
-        kind, namespace, name, subresource = place
+    def _change(self, verb: str, target: RequestTarget, body: Object) -> Object:
+        kind, namespace, name, subresource = target
         if verb == "create":
             made = create(self.storage, kind, namespace, body)
             if kind == CRDS:
@@ -162,7 +162,7 @@ class FakeApiServer:
         self.storage.put(CRDS, {**crd, "status": {"conditions": conditions}})
 
     def _withdraw(self, crd: Object) -> None:
-        """What goes with a definition: its objects, then the watches of them."""
+        """Deletes the objects of a deleted definition, then ends their watches."""
         for kind in kinds_of(crd):
             for item in list(self.storage.objects(kind).values()):
                 self.storage.remove(kind, item)
@@ -176,8 +176,8 @@ class FakeApiServer:
         if self.faults.tokens is not None and token not in self.faults.tokens:
             raise StatusError(401, "Unauthorized", "Unauthorized")
 
-    async def _watch(self, request: web.Request, place: RequestTarget) -> web.StreamResponse:
-        asked = self._watch_request(request, place)
+    async def _watch(self, request: web.Request, target: RequestTarget) -> web.StreamResponse:
+        asked = self._watch_request(request, target)
         self.watch_lengths.append(asked.seconds)
         too_old = asked.since < self.storage.floor
         if too_old and self.faults.gone_as_status:
@@ -194,13 +194,15 @@ class FakeApiServer:
             self.watches.discard(watch)
         return response
 
-    def _watch_request(self, request: web.Request, place: RequestTarget) -> WatchRequest:
+    def _watch_request(self, request: web.Request, target: RequestTarget) -> WatchRequest:
         since = request.query.get("resourceVersion", "")
         if not since.isdigit():
-            raise StatusError(500, "", f"resourceVersion: Invalid value: {since!r}: a watch here begins at one")
+            raise StatusError(
+                500, "", f"resourceVersion: Invalid value: {since!r}: this server requires a resourceVersion"
+            )
         return WatchRequest(
-            place.kind,
-            place.namespace,
+            target.kind,
+            target.namespace,
             _matches(request),
             int(since),
             float(request.query.get("timeoutSeconds", 1800)),
@@ -210,7 +212,7 @@ class FakeApiServer:
 
 @asynccontextmanager
 async def serve_fake_apiserver(*, tls: ssl.SSLContext | None = None) -> AsyncIterator[FakeApiServer]:
-    """Gives a server that is served until the context is left."""
+    """Yields a server that runs until the context is left."""
     server = FakeApiServer(tls=tls)
     await server.start()
     try:

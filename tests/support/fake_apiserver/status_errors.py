@@ -1,4 +1,4 @@
-"""What the server answers when it does not do as asked."""
+"""Error responses: Kubernetes Status objects."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tests.support.fake_apiserver.kinds import Kind
 
 
 class StatusError(Exception):
-    """Answered as a Status."""
+    """Sent as a Status response."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class StatusError(Exception):
 
 
 class UnknownPathError(Exception):
-    """Answered with a text, as for every path that is not served."""
+    """Sent as a plain text 404, as for every unserved path."""
 
 
 def not_found(kind: Kind, name: str) -> StatusError:

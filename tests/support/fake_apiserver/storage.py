@@ -1,6 +1,6 @@
-"""What etcd does: objects, one revision for each change of any of them, and a history that can be cut.
+"""In-memory storage like etcd's: objects, a global revision per change, and a history that can be compacted.
 
-Objects are never changed in place, so a list or an event that holds one holds its state of then.
+Objects are never changed in place, so lists and events keep the state of the moment when they were created.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ Key = tuple[str, str]
 
 
 class Record(NamedTuple):
-    """A change: `before` is missing of what was made, `after` bears the revision also of what was deleted."""
+    """A change. `before` is None for a new object; `after` has the revision, also of a deletion."""
 
     revision: int
     collection: tuple[str, str]
@@ -25,10 +25,10 @@ class Record(NamedTuple):
 
 
 class Storage:
-    """Collections of objects; `changed` is set anew at each change, and `observers` are called with it."""
+    """Collections of objects; each change sets and replaces `changed`, and calls the `observers`."""
 
     def __init__(self) -> None:
-        self.revision = self.floor = 1000  # changes up to the floor are no longer known
+        self.revision = self.floor = 1000  # changes up to the floor are compacted
         self.history: list[Record] = []
         self.changed = asyncio.Event()
         self.observers: list[Callable[[Record], None]] = []
@@ -38,11 +38,11 @@ class Storage:
         return self._collections.setdefault(kind.collection, {})
 
     def put(self, kind: Kind, item: Object) -> Object:
-        """Keeps an object under the next revision, and returns it as kept."""
+        """Stores an object with the next revision and returns the stored object."""
         return self._change(kind, item, deleted=False)
 
     def remove(self, kind: Kind, item: Object) -> Object:
-        """Forgets an object, and returns its end."""
+        """Deletes an object and returns its final state."""
         return self._change(kind, item, deleted=True)
 
     def since(self, revision: int, kind: Kind) -> list[Record]:
@@ -53,12 +53,12 @@ class Storage:
         return [record for record in self.history[first:] if record.collection == kind.collection]
 
     def compact(self) -> None:
-        """Forgets all changes until now."""
+        """Compacts the history up to now."""
         self.floor = self.revision
         self.history.clear()
 
     def empty(self) -> None:
-        """Loses everything and counts from the beginning, as an etcd that is set up anew."""
+        """Removes everything and resets the revision, like a new etcd."""
         self.revision = self.floor = 1
         self.history.clear()
         self._collections.clear()

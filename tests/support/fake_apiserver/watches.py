@@ -1,4 +1,4 @@
-"""One watch of one client."""
+"""A watch: streams changes to one client, with the configured faults."""
 
 import asyncio
 import contextlib
@@ -14,11 +14,11 @@ from tests.support.fake_apiserver.selectors import Matches
 from tests.support.fake_apiserver.status_errors import StatusError
 from tests.support.fake_apiserver.storage import Object, Record, Storage
 
-_LAST_BOOKMARK = 2.0  # seconds before a watch's time is over
+_LAST_BOOKMARK = 2.0  # seconds before a watch times out
 
 
 class WatchRequest(NamedTuple):
-    """What is watched, since when, for how many seconds, and the seconds between bookmarks (None: none asked for)."""
+    """Kind, start revision, duration and bookmark interval (None: no bookmarks) of a watch; times in seconds."""
 
     kind: Kind
     namespace: str
@@ -29,9 +29,9 @@ class WatchRequest(NamedTuple):
 
 
 class Watch:
-    """Tells changes until its time is over, or somebody calls `end` or `cut`.
+    """Sends changes until it times out or `end` or `cut` is called.
 
-    `told` is the last version of which it told, `bookmarked` the one of its last bookmark, `sent` counts bytes.
+    `last_revision` is the last revision sent, `bookmarked` that of the last bookmark; `sent` counts bytes.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class Watch:
         self._failure: StatusError | None = None
 
     def end(self, failure: StatusError | None = None) -> None:
-        """Ends it, with the failure as its last event."""
+        """Ends the watch, with the failure as its last event."""
         self._failure = failure
         self._ended.set()
 
     def cut(self) -> None:
-        """Loses the connection."""
+        """Closes the connection."""
         self._left = 0
         self._ended.set()
 
@@ -63,7 +63,7 @@ class Watch:
         return self._asked.kind.collection == kind.collection
 
     async def run(self) -> None:
-        """Tells what the client has not seen, and what comes."""
+        """Sends the changes since the start revision, then new ones."""
         over = _now() + self._asked.seconds
         bookmark = self._next_bookmark(over)
         with contextlib.suppress(_CutError):
@@ -77,7 +77,7 @@ class Watch:
             await self._send_end()
 
     def _next_bookmark(self, over: float) -> float:
-        """When it is due: after the interval, and once shortly before the end."""
+        """Time of the next bookmark: after the interval, and once shortly before the end."""
         if self._asked.bookmarks is None:
             return math.inf
         due, last = _now() + self._asked.bookmarks, over - _LAST_BOOKMARK
@@ -120,7 +120,7 @@ class Watch:
             await self._send_changes()
 
     def _event(self, record: Record) -> tuple[str, Object] | None:
-        """What the change means to who sees only what is selected."""
+        """The event of a change for a client that sees only selected objects."""
         was, is_ = self._sees(record.before), not record.deleted and self._sees(record.after)
         if is_:
             return "MODIFIED" if was else "ADDED", record.after
@@ -149,7 +149,7 @@ class Watch:
                 raise _CutError
 
     def _close(self) -> None:
-        """Loses the connection after what was written, unless the end is to look like one that was meant."""
+        """Closes the connection, unless a cut should look like a regular end."""
         if self._request.transport is not None and not self._faults.cut_cleanly:
             self._request.transport.close()
 

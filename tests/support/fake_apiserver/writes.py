@@ -1,4 +1,4 @@
-"""The verbs that change objects, with what they refuse."""
+"""The writing verbs and their validation."""
 
 import copy
 import uuid
@@ -63,7 +63,7 @@ def patch(storage: Storage, kind: Kind, namespace: str, name: str, changes: Obje
 
 
 def delete(storage: Storage, kind: Kind, namespace: str, name: str, options: Object) -> Object:
-    """Deletes, or begins to where somebody is to be waited for; returns the object."""
+    """Deletes the object, or marks it as terminating if a finalizer or kubelet must act first; returns it."""
     current = find(storage, kind, namespace, name)
     for key, value in options.get("preconditions", {}).items():
         if current["metadata"][key] != value:
@@ -108,7 +108,7 @@ def _update(storage: Storage, kind: Kind, current: Object, body: Object, subreso
 
 
 def _wanted(kind: Kind, current: Object, body: Object, subresource: str) -> Object:
-    """The object as it is to be: a subresource changes its part alone, and the rest all but that part."""
+    """The resulting object: a subresource changes only its own part, other writes everything else."""
     kept = {key: current["metadata"][key] for key in (*_KEPT, "resourceVersion") if key in current["metadata"]}
     metadata = {**body.get("metadata", {}), **kept}
     if subresource:
@@ -138,7 +138,7 @@ def _name(kind: Kind, metadata: Object) -> str:
 
 
 def _grace_period(kind: Kind, current: Object, options: Object) -> int:
-    """A pod that is bound to a node waits for its kubelet."""
+    """Grace period in seconds; only pods bound to a node have one, as kubelet must stop them."""
     if kind != PODS or not current.get("spec", {}).get("nodeName"):
         return 0
     grace: int = options.get("gracePeriodSeconds", current["spec"].get("terminationGracePeriodSeconds", _GRACE))

@@ -1,1 +1,1 @@
-"""Multus itself: `build` is the Go module that `scripts/multus` makes its three commands from."""
+"""Multus: `build` is the Go module from which `scripts/multus` builds its three commands."""

@@ -1,6 +1,5 @@
-"""A real Kubernetes API server: kube-apiserver on an etcd of its own, on free ports of the loopback.
+"""Real Kubernetes API server: kube-apiserver with its own etcd, on free loopback ports.
 
-No controller runs and no kubelet: namespaces that are deleted stay terminating, pods are bound by whoever tests, and
-what would fill a cluster with objects of its own is off. `build` is the Go module that `scripts/kube-apiserver` makes
-both commands from.
+No controllers and no kubelet run: deleted namespaces stay terminating, tests bind pods, and features that create
+objects of their own are off. `build` is the Go module from which `scripts/kube-apiserver` builds both commands.
 """

@@ -1,4 +1,4 @@
-"""etcd with one member, asked over its JSON gateway."""
+"""Single-member etcd, controlled through its JSON gateway."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ _TIMEOUT = 30.0
 
 
 class Etcd(ServerProcess):
-    """Keeps its data below `work`, but not through power cuts: it does not wait for the disk."""
+    """Stores its data below `work` without fsync, so it does not survive a power failure."""
 
     def __init__(self, work: Path, command: Path) -> None:
         self.url = f"http://127.0.0.1:{free_port()}"
@@ -28,7 +28,7 @@ class Etcd(ServerProcess):
             "listen-peer-urls": peers,
             "initial-advertise-peer-urls": peers,
             "initial-cluster": f"only={peers}",
-            "experimental-watch-progress-notify-interval": "5s",  # as kubeadm sets it: bookmarks follow from it
+            "experimental-watch-progress-notify-interval": "5s",  # kubeadm's value; bookmarks depend on it
             "unsafe-no-fsync": "true",
             "log-level": "warn",
         }
@@ -36,16 +36,16 @@ class Etcd(ServerProcess):
         super().__init__([str(command), *options], work / "etcd.log", is_ready=self._is_healthy)
 
     def compact(self) -> None:
-        """Forgets all states but the present one."""
+        """Compacts the history up to the current revision."""
         revision = self._ask("/v3/kv/range", {"key": _encoded(_ALL)})["header"]["revision"]
         self._ask("/v3/kv/compaction", {"revision": revision, "physical": True})
 
     def empty(self, group: str = "") -> None:
-        """Loses all objects of an API group, or of all."""
+        """Deletes all objects of an API group, or all objects."""
         prefix = f"{_ALL}{group}/" if group else _ALL
         after = prefix.removesuffix("/") + "0"  # the character after the slash
         self._ask("/v3/kv/deleterange", {"key": _encoded(prefix), "range_end": _encoded(after)})
-        self._ask("/v3/kv/put", {"key": _encoded("emptied")})  # whoever reads at its revision has seen all deletions
+        self._ask("/v3/kv/put", {"key": _encoded("emptied")})  # a read at its revision sees all deletions
 
     def _is_healthy(self) -> bool:
         try:

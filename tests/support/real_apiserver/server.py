@@ -1,4 +1,4 @@
-"""The API server, with an administrator and as many service accounts as the objects in it name."""
+"""kube-apiserver with an administrator and service accounts."""
 
 import contextlib
 import hashlib
@@ -17,7 +17,7 @@ from tests.support.real_apiserver.etcd import Etcd
 from tests.support.real_apiserver.process import ServerProcess
 
 BINARIES = "KUBEBUILDER_ASSETS"
-"""Environment variable that names the folder of kube-apiserver and etcd; `scripts/e2e` sets it."""
+"""Environment variable with the folder of kube-apiserver and etcd; `scripts/e2e` sets it."""
 
 _ADMIN = "admin"
 _AUDITED = {
@@ -30,7 +30,7 @@ _TIMEOUT = 30.0
 
 
 class ApiServer(ServerProcess):
-    """Keeps everything below `work`. At the same address after each start."""
+    """Stores its data below `work`; its address is the same after each start."""
 
     def __init__(self, work: Path, binaries: Path) -> None:
         self.etcd = Etcd(work, binaries / "etcd")
@@ -49,17 +49,17 @@ class ApiServer(ServerProcess):
 
     @property
     def authority(self) -> Path:
-        """The certificate that it made for itself when it was first started."""
+        """The self-signed certificate that it created at its first start."""
         return self._work / "certificates" / "apiserver.crt"
 
     def forget_history(self) -> None:
-        """Knows no resourceVersion but the present one, as after an hour; it was away for a moment."""
+        """Compacts all history, as after some time; restarts the server, since its watch cache has history too."""
         self.etcd.compact()
         self.kill()
         self.start()
 
     def kubeconfig(self, *, token: str = _ADMIN) -> Path:
-        """Writes the configuration of a client that has a token, by default the administrator's."""
+        """Writes a kubeconfig with a token, by default the administrator's, and returns its path."""
         cluster = {"server": self.url, "certificate-authority": str(self.authority)}
         document = {
             "apiVersion": "v1",
@@ -74,28 +74,28 @@ class ApiServer(ServerProcess):
         return file
 
     def service_account_token(self, namespace: str, name: str, *, seconds: int = 3600) -> str:
-        """Returns a token as kubelet mounts it into pods, of a service account that is there."""
+        """Returns a token of an existing service account, as kubelet mounts it into pods."""
         asked = {"spec": {"expirationSeconds": seconds}}
         answer = self.ask("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", asked)
         token: str = answer["status"]["token"]
         return token
 
     def audited(self) -> list[dict[str, Any]]:
-        """All that service accounts of the namespace `contrail` asked for, oldest first, as audit events."""
+        """Audit events of all requests by service accounts of the namespace `contrail`, oldest first."""
         return [json.loads(line) for line in self._audit_log.read_text().splitlines()]
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Does one request as the administrator and returns the JSON that is answered."""
+        """Sends one request as the administrator and returns the JSON response."""
         return json.loads(self._ask(method, path, json.dumps(body).encode() if body is not None else None))
 
     def table(self, path: str) -> list[dict[str, Any]]:
-        """What `kubectl get -o wide` shows of a list: each row's cells by the names of their columns."""
+        """The table that `kubectl get -o wide` shows: each row's cells by column name."""
         table = json.loads(self._ask("GET", path, None, accept="application/json;as=Table;g=meta.k8s.io;v=v1"))
         names = [column["name"] for column in table["columnDefinitions"]]
         return [dict(zip(names, row["cells"], strict=True)) for row in table["rows"]]
 
     def metrics(self) -> str:
-        """What it counts of itself, in the form of Prometheus."""
+        """Its Prometheus metrics."""
         return self._ask("GET", "/metrics", None).decode()
 
     def _is_ready(self) -> bool:
@@ -125,11 +125,11 @@ class ApiServer(ServerProcess):
             "audit-policy-file": policy,
             "audit-log-path": self._audit_log,
             "etcd-servers": self.etcd.url,
-            "etcd-compaction-interval": 0,  # history is forgotten when a test says so
+            "etcd-compaction-interval": 0,  # tests compact the history themselves
             "bind-address": "127.0.0.1",
             "secure-port": self._port,
             "advertise-address": "127.0.0.1",
-            "endpoint-reconciler-type": "none",  # none may be at the loopback
+            "endpoint-reconciler-type": "none",  # endpoints must not be loopback addresses
             "cert-dir": self._work / "certificates",
             "service-account-issuer": "https://kubernetes.default.svc",
             "service-account-key-file": key,
@@ -137,14 +137,14 @@ class ApiServer(ServerProcess):
             "service-cluster-ip-range": "10.96.0.0/16",
             "token-auth-file": tokens,
             "authorization-mode": "RBAC",
-            "disable-admission-plugins": "ServiceAccount",  # it waits for a controller's objects
+            "disable-admission-plugins": "ServiceAccount",  # it waits for objects of a controller, and none runs
         }
         return [f"--{name}={value}" for name, value in settings.items()]
 
 
 @contextlib.contextmanager
 def serve_real_apiserver(work: Path) -> Iterator[ApiServer]:
-    """Gives a server that runs until the context is left, with the binaries that the environment names."""
+    """Yields a server that runs until the context is left, with the binaries named by the environment."""
     server = ApiServer(work, Path(os.environ[BINARIES]))
     try:
         server.etcd.start()

@@ -1,4 +1,4 @@
-"""One server for all tests of a run that leave nothing in each other's way."""
+"""One API server shared by all tests of a run that do not disturb each other."""
 
 import atexit
 import contextlib
@@ -11,10 +11,10 @@ from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
 @functools.cache
 def shared_apiserver() -> ApiServer:
-    """Starts it when it is first asked for; it ends with the run."""
+    """Starts the server at the first call; it ends with the test run."""
     with contextlib.ExitStack() as started:
         work = started.enter_context(tempfile.TemporaryDirectory())
         server = started.enter_context(serve_real_apiserver(Path(work)))
-        server.forget_history()  # so that there is a version that is too old
+        server.forget_history()  # so that an expired resourceVersion exists
         atexit.register(started.pop_all().close)
     return server
