@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.quoting import cut, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(f"duplicate key {key}: {json.dumps(values[key])} and {json.dumps(value)}")
+            raise ValueError(f"duplicate key {cut(key)}: {quoted(values[key])} and {quoted(value)}")
         values[key] = value
     return values
 

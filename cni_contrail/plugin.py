@@ -20,6 +20,7 @@ from cni_contrail.protocol.environment import Call, read_call, reject_malformed_
 from cni_contrail.protocol.netconf import LARGEST_CONFIG, NetworkConfig, read_config
 from cni_contrail.protocol.results import error_document
 from cni_contrail.protocol.versions import CURRENT, SUPPORTED, check_version, version_document
+from cni_contrail.quoting import cut
 from cni_contrail.settings import load_settings, load_settings_for_removal
 
 _ABOUT = (
@@ -96,7 +97,7 @@ def error_output(error: PluginError, version: str = CURRENT) -> CommandOutput:
 
 def _check_command(command: str, version: str) -> None:
     if command not in _COMMANDS:
-        raise PluginError(Code.INVALID_ENVIRONMENT, f"unknown CNI_COMMAND: {command}")
+        raise PluginError(Code.INVALID_ENVIRONMENT, f"unknown CNI_COMMAND: {cut(command)}")
     check_version(command, version)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.protocol.environment import IDENTIFIER, Call
+from cni_contrail.quoting import cut
 
 
 class Pod(NamedTuple):
@@ -31,7 +32,9 @@ def pod_of(call: Call) -> Pod:
     }
     for key, value in args.items():
         if value and not IDENTIFIER.fullmatch(value):
-            raise PluginError(Code.INVALID_ENVIRONMENT, f"invalid characters in CNI_ARGS {key}", f"{key} is {value}")
+            raise PluginError(
+                Code.INVALID_ENVIRONMENT, f"invalid characters in CNI_ARGS {key}", f"{key} is {cut(value)}"
+            )
     return Pod(*args.values())
 
 

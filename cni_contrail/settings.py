@@ -7,7 +7,6 @@ environment variable CONTRAIL_CNI_CONFIG does, which the owner of the runtime se
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 
@@ -17,6 +16,7 @@ from cni_contrail.log import LEVELS, Log
 from cni_contrail.node_file import read_node_file
 from cni_contrail.protocol.environment import IDENTIFIER
 from cni_contrail.protocol.netconf import NetworkConfig, object_at
+from cni_contrail.quoting import MAX_QUOTED, cut, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _SECTION = "section contrail of the network configuration"
 _TENANT_MAY_CHANGE = ("mtu", "nad")
-_MAX_QUOTED = 200  # characters of a value in an error message
 
 
 class Settings(NamedTuple):
@@ -78,7 +77,7 @@ def load_settings(config: NetworkConfig, environment: Mapping[str, str], overrid
                 Code.INVALID_CONFIG,
                 f"{_SECTION}: {key} is set node-wide to {quoted(node[key])} and must not be changed to {quoted(value)}",
             )
-    return settings_of({**node, **own})
+    return _within_node_timeout(settings_of({**node, **own}), settings_of(node))
 
 
 def load_settings_for_removal(
@@ -112,12 +111,24 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     return Settings(**{key.replace("-", "_"): value for key, value in values.items()})
 
 
+def _within_node_timeout(settings: Settings, node: Settings) -> Settings:
+    """Shortens the wait for the agent to that of the node: a tenant must not occupy the node's calls for longer.
+
+    Not an error, since upstream's configurations bring values of their own.
+    """
+    limit = node.agent_timeout
+    if settings.agent_timeout <= limit:
+        return settings
+    pause = min(settings.poll_timeout, limit)
+    return settings._replace(poll_timeout=pause, poll_retries=max(1, int(limit / pause)))
+
+
 def read_section(section: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Validates and normalizes settings by key; `where` names their source in the `PluginError` with code 7."""
     values = {}
     for key, value in section.items():
         if key not in _READERS:
-            raise PluginError(Code.INVALID_CONFIG, f"{where}: unknown key {key} with value {quoted(value)}")
+            raise PluginError(Code.INVALID_CONFIG, f"{where}: unknown key {cut(key)} with value {quoted(value)}")
         try:
             values[key] = _READERS[key](value)
         except ValueError as error:
@@ -126,14 +137,12 @@ def read_section(section: Mapping[str, Any], where: str) -> dict[str, Any]:
     return values
 
 
-def quoted(value: object) -> str:
-    """Returns a value as JSON for an error message, at most 200 characters."""
-    return json.dumps(value, default=str)[:_MAX_QUOTED]  # `default`: a YAML file may hold dates
-
-
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("a string")  # noqa: TRY004 - `read_section` expects it from every reader
+    # Later errors name paths and hosts, so no setting is longer than what an error quotes.
+    if len(value) > MAX_QUOTED:
+        raise ValueError(f"a string of at most {MAX_QUOTED} characters")
     return value
 
 

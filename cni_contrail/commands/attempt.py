@@ -11,6 +11,7 @@ from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError, TryAgainError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import own_netns_identity
+from cni_contrail.quoting import cut
 from cni_contrail.state.attempt_locks import attempt_lock
 from cni_contrail.state.records import Record
 
@@ -97,7 +98,7 @@ def _reject_mixed_modes(request: Request, records: Sequence[Record]) -> None:
         now = "thick" if request.is_thick else "delegated"
         raise PluginError(
             Code.INVALID_CONFIG,
-            f"network {request.config.name}: cannot attach container {request.call.container_id} in {now} mode: "
+            f"network {cut(request.config.name)}: cannot attach container {request.call.container_id} in {now} mode: "
             f"{others[0].ifname} is already attached in {was} mode",
         )
 

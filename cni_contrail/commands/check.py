@@ -15,6 +15,7 @@ from cni_contrail.link.check import check_interface
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.protocol.results import previous_result
+from cni_contrail.quoting import quoted
 from cni_contrail.state.records import Record
 
 TYPE_CHECKING = False
@@ -63,7 +64,7 @@ def _expected(plan: InterfacePlan, previous: Mapping[str, Any]) -> InterfacePlan
     current: Mapping[str, Any] = next((each for each in listed if each.get("name") == plan.name), {})
     mac = current.get("mac") or plan.mac
     if not isinstance(mac, str):
-        raise PluginError(Code.INVALID_CONFIG, f"prevResult: mac of {plan.name} must be a string, not {mac!r}")
+        raise PluginError(Code.INVALID_CONFIG, f"prevResult: mac of {plan.name} must be a string, not {quoted(mac)}")
     destinations = [route.get("dst") for route in previous.get("routes") or ()]
     return plan._replace(
         mac=mac,

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from cni_contrail.daemon.errors import DaemonConfigurationError
 from cni_contrail.errors import PluginError
-from cni_contrail.settings import Settings, quoted, read_section, reject_unsupported_settings, settings_of
+from cni_contrail.quoting import quoted
+from cni_contrail.settings import Settings, read_section, reject_unsupported_settings, settings_of
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import ListenAddress, parse_listen
 from contrail_yaml.errors import YamlError

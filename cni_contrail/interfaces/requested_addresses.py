@@ -14,6 +14,7 @@ from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.served import ServedInterface
 from cni_contrail.protocol.environment import Call
 from cni_contrail.protocol.netconf import NetworkConfig, object_at
+from cni_contrail.quoting import cut, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ def reject_unmet_requests(interface: ServedInterface, config: NetworkConfig, cal
     """Raises `PluginError` with code 7, naming both values, if a requested MAC or address was not allocated."""
     mac = _requested(config, call, "mac", "MAC")
     if mac is not None and (not isinstance(mac, str) or mac.lower().replace("-", ":") != interface.mac):
-        raise PluginError(Code.INVALID_CONFIG, f"MAC {mac} is requested, but the agent allocated {interface.mac}")
+        raise PluginError(
+            Code.INVALID_CONFIG, f"MAC {cut(str(mac))} is requested, but the agent allocated {interface.mac}"
+        )
     allocated = [each.address.address for each in interface.addresses or ()]
     for requested in _addresses(_requested(config, call, "ips", "IP")):
         if canonical_address(requested.partition("/")[0]) not in allocated:
-            message = f"address {requested} is requested, but the agent allocated {', '.join(allocated) or 'none'}"
+            message = f"address {cut(requested)} is requested, but the agent allocated {', '.join(allocated) or 'none'}"
             raise PluginError(Code.INVALID_CONFIG, message)
 
 
@@ -50,4 +53,4 @@ def _addresses(requested: Any) -> list[str]:
         return []
     if isinstance(requested, list) and all(isinstance(each, str) for each in requested):
         return requested
-    raise PluginError(Code.INVALID_CONFIG, f"requested ips must be a list of addresses, not {requested}")
+    raise PluginError(Code.INVALID_CONFIG, f"requested ips must be a list of addresses, not {quoted(requested)}")

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.served import ServedInterface, ServedList
+from cni_contrail.quoting import cut
 from cni_contrail.settings import Settings
 
 _PRIMARY = "eth0"  # the name that every runtime uses for the first interface; pods cannot request it
@@ -47,7 +48,7 @@ def select_interface(
     if len({_nad(each) for each in fitting}) == 1:
         return candidates[0]
     listed = ", ".join(f"{each} as {_expected_ifname(each, served)}" for each in fitting)
-    target = f"NAD {settings.nad}" if settings.nad else f"network {network}"
+    target = f"NAD {settings.nad}" if settings.nad else f"network {cut(network)}"
     message = f"attachment {ifname} of {target} is not expected; expected: {listed}"
     raise PluginError(Code.INVALID_CONFIG, message)
 
@@ -75,8 +76,8 @@ def _no_candidate(
 ) -> PluginError:
     if fitting:
         taken = ", ".join(f"{each} by {held[each.uuid]}" for each in fitting)
-        target = f"NAD {nad}" if nad else f"network {network}"
+        target = f"NAD {nad}" if nad else f"network {cut(network)}"
         return PluginError(Code.INVALID_CONFIG, f"all interfaces of {target} are taken: {taken}")
     listed = ", ".join(map(str, served.interfaces))
-    place = f"of NAD {nad}" if nad else f"in network {network}"
+    place = f"of NAD {nad}" if nad else f"in network {cut(network)}"
     return PluginError(Code.INVALID_CONFIG, f"the pod has no interface {place}; it has {listed}")

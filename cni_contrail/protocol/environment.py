@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.quoting import cut
 
 IDENTIFIER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.\-]*", re.ASCII)
 """Pattern of container IDs and network names."""
@@ -74,7 +75,7 @@ def read_call(environment: Mapping[str, str]) -> Call:
 def reject_malformed_args(call: Call) -> None:
     """Raises `PluginError` with code 4 for an element of CNI_ARGS that is neither K=V nor empty."""
     if call.malformed_arg:
-        raise PluginError(Code.INVALID_ENVIRONMENT, "CNI_ARGS must be K=V;K=V", f"{call.malformed_arg} has no =")
+        raise PluginError(Code.INVALID_ENVIRONMENT, "CNI_ARGS must be K=V;K=V", f"{cut(call.malformed_arg)} has no =")
 
 
 def read_args(text: str) -> tuple[dict[str, str], str]:
@@ -110,9 +111,11 @@ def link_name_problem(name: str) -> str | None:
 
 def _check_container_id(value: str) -> None:
     if not IDENTIFIER.fullmatch(value):
-        raise PluginError(Code.INVALID_ENVIRONMENT, "invalid characters in containerID", f"CNI_CONTAINERID is {value}")
+        raise PluginError(
+            Code.INVALID_ENVIRONMENT, "invalid characters in containerID", f"CNI_CONTAINERID is {cut(value)}"
+        )
 
 
 def _check_ifname(value: str) -> None:
     if problem := link_name_problem(value):
-        raise PluginError(Code.INVALID_ENVIRONMENT, problem, f"CNI_IFNAME is {value}")
+        raise PluginError(Code.INVALID_ENVIRONMENT, problem, f"CNI_IFNAME is {cut(value)}")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.protocol.environment import IDENTIFIER
+from cni_contrail.quoting import cut, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def read_config(data: bytes) -> NetworkConfig:
     if not name:
         raise PluginError(Code.INVALID_CONFIG, "missing network name")
     if not IDENTIFIER.fullmatch(name):
-        raise PluginError(Code.INVALID_CONFIG, "invalid characters found in network name", name)
+        raise PluginError(Code.INVALID_CONFIG, "invalid characters found in network name", cut(name))
     return NetworkConfig(name, _text(document, "cniVersion") or _VERSION_IF_ABSENT, document)
 
 
@@ -51,7 +52,7 @@ def object_at(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise PluginError(Code.INVALID_CONFIG, f"{key} must be an object, not {json.dumps(value)}")
+        raise PluginError(Code.INVALID_CONFIG, f"{key} must be an object, not {quoted(value)}")
     return value
 
 
@@ -60,7 +61,7 @@ def reject_unsupported_fields(config: NetworkConfig) -> None:
     for key in ("ipam", "ipMasq"):
         value = config.document.get(key)
         if value not in (None, False, {}):
-            raise PluginError(Code.UNSUPPORTED_FIELD, f"unsupported field {key}: {json.dumps(value)}")
+            raise PluginError(Code.UNSUPPORTED_FIELD, f"unsupported field {key}: {quoted(value)}")
 
 
 def config_dns(config: NetworkConfig) -> dict[str, Any]:
@@ -69,9 +70,9 @@ def config_dns(config: NetworkConfig) -> dict[str, Any]:
     for key in _DNS_LISTS:
         value = dns.get(key)
         if value is not None and not (isinstance(value, list) and all(isinstance(each, str) for each in value)):
-            raise PluginError(Code.INVALID_CONFIG, f"dns.{key} must be a list of strings, not {json.dumps(value)}")
+            raise PluginError(Code.INVALID_CONFIG, f"dns.{key} must be a list of strings, not {quoted(value)}")
     if not isinstance(dns.get("domain", ""), str):
-        raise PluginError(Code.INVALID_CONFIG, f"dns.domain must be a string, not {json.dumps(dns['domain'])}")
+        raise PluginError(Code.INVALID_CONFIG, f"dns.domain must be a string, not {quoted(dns['domain'])}")
     return {key: value for key, value in dns.items() if value}
 
 
@@ -88,7 +89,7 @@ def valid_attachments(config: NetworkConfig) -> list[tuple[str, str]]:
     if attachments is None:
         return []
     if not isinstance(attachments, list):
-        raise PluginError(Code.INVALID_CONFIG, f"{key} must be a list, not {json.dumps(attachments)}")
+        raise PluginError(Code.INVALID_CONFIG, f"{key} must be a list, not {quoted(attachments)}")
     return [_attachment(each, key) for each in attachments]
 
 
@@ -97,7 +98,7 @@ def _attachment(document: Any, key: str) -> tuple[str, str]:
     container, ifname = known.get("containerID"), known.get("ifname")
     if not isinstance(container, str) or not isinstance(ifname, str):
         must_be = 'objects with "containerID" and "ifname"'
-        raise PluginError(Code.INVALID_CONFIG, f"{key} must hold {must_be}, not {json.dumps(document)}")
+        raise PluginError(Code.INVALID_CONFIG, f"{key} must hold {must_be}, not {quoted(document)}")
     return container, ifname
 
 
@@ -123,5 +124,5 @@ def _text(document: Mapping[str, Any], key: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise PluginError(Code.DECODING_FAILURE, f"{key} must be a string, not {json.dumps(value)}")
+        raise PluginError(Code.DECODING_FAILURE, f"{key} must be a string, not {quoted(value)}")
     return value

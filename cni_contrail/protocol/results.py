@@ -15,6 +15,7 @@ from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.protocol.netconf import NetworkConfig
 from cni_contrail.protocol.versions import has_mtu, supports_chaining
+from cni_contrail.quoting import cut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,10 +59,10 @@ def previous_result(config: NetworkConfig) -> Mapping[str, Any] | None:
         return None
     if not isinstance(previous, dict):
         raise PluginError(Code.INVALID_CONFIG, "prevResult must be an object")
-    if previous.get("cniVersion", config.version) != config.version:
-        raise PluginError(
-            Code.INVALID_CONFIG, f"prevResult is of version {previous['cniVersion']}, cniVersion is {config.version}"
-        )
+    version = previous.get("cniVersion", config.version)
+    if version != config.version:
+        message = f"prevResult is of version {cut(str(version))}, cniVersion is {config.version}"
+        raise PluginError(Code.INVALID_CONFIG, message)
     for key in _LISTS:
         if not _is_list_of_objects(previous.get(key)):
             raise PluginError(Code.INVALID_CONFIG, f"prevResult.{key} must be a list of objects")

@@ -5,6 +5,7 @@ import json
 import re
 
 from cni_contrail.errors import Code, PluginError
+from cni_contrail.quoting import cut
 
 SUPPORTED = ("0.1.0", "0.2.0", "0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0")
 CURRENT = SUPPORTED[-1]
@@ -31,7 +32,7 @@ def check_version(command: str, version: str) -> None:
         raise PluginError(
             Code.INCOMPATIBLE_VERSION,
             "incompatible CNI versions",
-            f'config is "{version}", plugin supports [{supported}]',
+            f'config is "{cut(version)}", plugin supports [{supported}]',
         )
 
 
@@ -46,14 +47,14 @@ def has_mtu(version: str) -> bool:
 
 
 def _not_allowed(message: str, version: str) -> PluginError:
-    return PluginError(Code.INCOMPATIBLE_VERSION, message, f'config is "{version}"')
+    return PluginError(Code.INCOMPATIBLE_VERSION, message, f'config is "{cut(version)}"')
 
 
 @functools.lru_cache(maxsize=8)
 def _parts(version: str) -> tuple[int, int, int]:
     words = version.split(".")
     if len(words) > 3 or not all(_NUMBER.fullmatch(word) for word in words):
-        raise PluginError(Code.DECODING_FAILURE, f'cniVersion "{version}" is not a version')
+        raise PluginError(Code.DECODING_FAILURE, f'cniVersion "{cut(version)}" is not a version')
     # As in the reference library, missing parts are 0.
     major, minor, micro = [*map(int, words), 0, 0][:3]
     return major, minor, micro

@@ -12,6 +12,7 @@ from cni_contrail.errors import Code, PluginError
 from cni_contrail.log import Log
 from cni_contrail.node_file import NODE_FILE_VARIABLE
 from cni_contrail.protocol.netconf import NetworkConfig, read_config
+from cni_contrail.quoting import quoted
 from cni_contrail.settings import Settings, load_settings, load_settings_for_removal
 
 OTHER_VALUES: dict[str, Any] = {
@@ -21,8 +22,8 @@ OTHER_VALUES: dict[str, Any] = {
     "agent-socket": "/other",
     "vrouter-ip": "192.0.2.1",
     "vrouter-port": 9999,
-    "poll-timeout": 5,
-    "poll-retries": 15,
+    "poll-timeout": 1,
+    "poll-retries": 7,
     "config-dir": "/other",
     "state-dir": "/other",
     "sysctl-dir": "/other",
@@ -82,7 +83,7 @@ class TestSources:
 
     def test_upstreams_configuration_is_accepted(self, node_file: Path) -> None:
         settings = load(node_file, UPSTREAMS_FILE)
-        assert settings.agent_timeout == 75
+        assert settings.agent_timeout == Settings().agent_timeout  # theirs is longer
         assert (settings.mode, settings.log_level) == ("auto", "debug")
 
     def test_upstreams_log_levels_are_verbosities(self, node_file: Path) -> None:
@@ -130,6 +131,34 @@ class TestFixedByTheNode:
     def test_k8s_equals_auto(self, node_file: Path) -> None:
         node_file.write_text('{"mode": "k8s"}')
         assert load(node_file, {"mode": "auto"}).mode == "auto"
+
+
+class TestAgentTimeout:
+    """The wait for the agent that a network configuration may choose."""
+
+    @pytest.mark.parametrize(
+        ("node", "own"),
+        [
+            ({}, {"poll-timeout": 3600, "poll-retries": 10000}),
+            ({}, {"poll-retries": 10000}),
+            ({"poll-timeout": 2}, {"poll-retries": 10000}),
+            ({"poll-retries": 4}, {"poll-timeout": 3600}),
+            ({"poll-retries": 3}, {"poll-timeout": 3.7}),
+        ],
+    )
+    def test_it_never_exceeds_that_of_the_node(self, node_file: Path, node: Any, own: Any) -> None:
+        node_file.write_text(json.dumps(node))
+        assert 0 < load(node_file, own).agent_timeout <= load(node_file).agent_timeout
+
+    def test_a_longer_one_is_shortened_and_keeps_its_longest_pause(self, node_file: Path) -> None:
+        node_file.write_text('{"poll-timeout": 5}')
+        limit = load(node_file).agent_timeout
+        assert load(node_file, {"poll-retries": 10000}) == load(node_file)
+        node_file.write_text('{"poll-retries": 12}')
+        assert load(node_file, {"poll-timeout": limit}).agent_timeout == load(node_file).agent_timeout
+
+    def test_it_may_be_shorter(self, node_file: Path) -> None:
+        assert load(node_file, {"poll-timeout": 0.5, "poll-retries": 4}).agent_timeout == 2
 
 
 class TestModes:
@@ -182,6 +211,7 @@ class TestWrongValues:
             ("mtu", "1500"),
             ("mtu", 65536),
             ("log-file", "relative"),
+            ("log-file", "/" + "x" * 200),
             ("log-level", "loud"),
             ("log-level", 4),
         ],
@@ -189,7 +219,7 @@ class TestWrongValues:
     def test_an_error_names_key_and_value(self, node_file: Path, key: str, value: Any) -> None:
         message = refused(node_file, {key: value})
         assert key in message
-        assert json.dumps(value) in message
+        assert quoted(value) in message
         node_file.write_text(json.dumps({key: value}))
         assert str(node_file) in refused(node_file, {})
 
