@@ -63,7 +63,7 @@ def agent_operations(agent: NodeAgent, body_reader: RequestBodyReader) -> list[O
 
 def agent_runner(application: web.Application, **limits: Any) -> web.AppRunner:
     """Returns a runner for the application; `limits` override the defaults of `BoundedRunner`."""
-    fast_path = application[_FAST_PATH].handle
+    fast_path = application[_FAST_PATH]
     return BoundedRunner(application, fast_path=fast_path, shutdown_timeout=_SHUTDOWN_TIMEOUT, **limits)
 
 

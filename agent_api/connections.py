@@ -26,7 +26,7 @@ import logging
 import resource
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import msgspec
 from aiohttp import web
@@ -47,8 +47,16 @@ IDLE_TIMEOUT = 75.0
 MAX_CONNECTIONS = 4096
 """Connections of one runner; fewer if the process may not open four times as many files."""
 
-FastPathHandler = Callable[[bytes, Callable[[bytes], None]], bool]
-"""Gets the received bytes and a function to write; returns whether it has answered them as one whole request."""
+
+class FastPathHandler(Protocol):
+    """Answers some requests straight from the received bytes."""
+
+    def handle(self, data: bytes, write: Callable[[bytes], None]) -> bool:
+        """Returns whether `data` was one whole request, whose response was written then."""
+
+    def is_whole_request(self, data: bytes) -> bool:
+        """Returns whether `data` is known to be exactly one whole request."""
+
 
 _OPTIONS: dict[str, Any] = {
     "access_log": None,
@@ -171,7 +179,15 @@ class _Timer:
 
 
 class _Connection(web.RequestHandler):
-    __slots__ = ("_fast_path", "_head_started", "_head_timeout", "_head_timer", "_idle_timer", "_write_timer")
+    __slots__ = (
+        "_at_boundary",
+        "_fast_path",
+        "_head_started",
+        "_head_timeout",
+        "_head_timer",
+        "_idle_timer",
+        "_write_timer",
+    )
 
     def __init__(
         self, server: web.Server, *, loop: asyncio.AbstractEventLoop, fast_path: FastPathHandler, head_timeout: float
@@ -179,6 +195,7 @@ class _Connection(web.RequestHandler):
         super().__init__(server, loop=loop, lingering_time=head_timeout, **_OPTIONS)
         self._fast_path = fast_path
         self._head_timeout = head_timeout
+        self._at_boundary = True  # all earlier bytes were whole requests, so that aiohttp's parser holds no part of one
         self._head_started = False
         self._head_timer = _Timer(loop, head_timeout)
         self._write_timer = _Timer(loop, head_timeout)
@@ -200,6 +217,7 @@ class _Connection(web.RequestHandler):
             self._idle_timer.restart(self.force_close)
             return
         self._idle_timer.cancel()
+        self._at_boundary = self._at_boundary and self._fast_path.is_whole_request(data)
         super().data_received(data)
         if not self.is_idle:
             self._head_started = False
@@ -255,9 +273,9 @@ class _Connection(web.RequestHandler):
 
     def _answered_by_fast_path(self, data: bytes) -> bool:
         # Only with no earlier bytes to parse and no response to wait for: responses must stay in order.
-        if self._head_started or not self.is_idle or self.writing_paused or self.transport is None:
+        if not self._at_boundary or not self.is_idle or self.writing_paused or self.transport is None:
             return False
-        return self._fast_path(data, self.transport.write)
+        return self._fast_path.handle(data, self.transport.write)
 
     def _on_head_timeout(self) -> None:
         if self._head_started:

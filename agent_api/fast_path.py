@@ -6,7 +6,9 @@ and aiohttp's own work (parser, task, request, router, middlewares, response) th
 A request is answered here only if it arrives in one piece, in exactly the plugin's form, and succeeds immediately. It
 uses the same tables as the handlers and gives the same status, headers and metrics. Anything else (an additional
 header, a VirtualMachine that is not there yet, an invalid value, a slow disk) has no effect here and goes to the
-handlers from its first byte.
+handlers from its first byte. aiohttp does not tell whether its parser holds the beginning of a further request, so
+after any bytes that are not one whole request in the plugin's form, the rest of the connection is aiohttp's
+(`is_whole_request`).
 """
 
 import re
@@ -51,7 +53,9 @@ class FastPath:
     def handle(self, data: bytes, write: Callable[[bytes], None]) -> bool:
         """Returns whether `data` was one whole request that succeeded; its response was written then."""
         begin = time.perf_counter()
-        head, _, body = data.partition(b"\r\n\r\n")
+        head, end, body = data.partition(b"\r\n\r\n")
+        if not end:
+            return False
         request = head.decode("latin-1")  # decodes any bytes; non-ASCII ones match no pattern
         method = request.partition(" ")[0]
         try:
@@ -63,6 +67,16 @@ class FastPath:
         write(_response(result.body))
         self._metrics.record(method, result.route, 200, time.perf_counter() - begin)
         return True
+
+    def is_whole_request(self, data: bytes) -> bool:
+        """Returns whether `data` is exactly one request in the plugin's form, whatever its response will be."""
+        head, end, body = data.partition(b"\r\n\r\n")
+        request = head.decode("latin-1")
+        if not end:
+            return False
+        if match := _PLUG.fullmatch(request):
+            return int(match[1]) == len(body)
+        return not body and bool(_SHOW.fullmatch(request) or _UNPLUG.fullmatch(request))
 
     def _execute(self, method: str, head: str, body: bytes) -> _Result | None:
         if method == "GET":

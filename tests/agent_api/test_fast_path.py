@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import operator
 import uuid
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from aiohttp import web
@@ -175,14 +177,58 @@ class TestConnection:
                 assert (await connection.answer()).status == 200
 
     @pytest.mark.parametrize("call", FAST.values(), ids=FAST.keys())
-    async def test_a_request_in_two_pieces_is_answered(self, listed: ServedAgent, call: tuple[str, str, bytes]) -> None:
+    async def test_a_request_in_two_pieces_is_answered_once_it_is_complete(
+        self, listed: ServedAgent, call: tuple[str, str, bytes], seen_by_aiohttp: list[bytes]
+    ) -> None:
         data = plain(*call)
-        async with connected(listed.address) as connection:
-            for cut in range(1, len(data), 7):
+        cuts = {*range(1, len(data), 7), data.index(b"localhost") + 5, data.index(b"\r\n\r\n"), len(data) - 1}
+        for cut in sorted(cuts):
+            seen_by_aiohttp.clear()
+            first = [data[:cut]]
+            async with connected(listed.address) as connection:
                 await connection.send(data[:cut])
-                await asyncio.sleep(0)
+                await until(partial(operator.eq, seen_by_aiohttp, first))
                 await connection.send(data[cut:])
                 assert (await connection.answer()).status == 200
+
+    @pytest.mark.parametrize("first", [with_header(plain(*FAST["interfaces"])), plain(*FAST["interfaces"])])
+    async def test_the_rest_of_a_pipelined_head_is_not_a_request_of_its_own(
+        self, listed: ServedAgent, first: bytes
+    ) -> None:
+        await exchanged(listed.address, plain(*FAST["a port"]))
+        async with connected(listed.address) as connection:
+            await connection.send(first + b"GET /elsewhere HTTP/1.1\r\nX: ")
+            assert (await connection.answer()).status == 200
+            await connection.send(plain(*FAST["an interface"]))  # for HTTP the value of the header and further headers
+            assert (await connection.answer()).status == 404
+            await connection.send(plain(*FAST["interfaces"]))
+            assert (await connection.answer()).status == 200
+        assert len(listed.agent.ports) == 1
+
+    async def test_the_rest_of_a_head_that_began_during_a_wait_is_not_a_request_of_its_own(
+        self, listed: ServedAgent
+    ) -> None:
+        waiters = listed.agent.virtual_machines.waiters
+        await exchanged(listed.address, plain(*FAST["a port"]))
+        async with connected(listed.address) as connection:
+            await connection.send(plain("GET", "/vm-cfg/nobody?wait=0.2"))
+            await until(lambda: len(waiters) == 1)
+            await connection.send(b"GET /elsewhere HTTP/1.1\r\nX: ")
+            assert (await connection.answer()).status == 404
+            await connection.send(plain(*FAST["an interface"]))
+            assert (await connection.answer()).status == 404
+        assert len(listed.agent.ports) == 1
+
+    async def test_returns_to_the_fast_path_after_a_whole_request_that_went_to_the_handlers(
+        self, listed: ServedAgent, seen_by_aiohttp: list[bytes]
+    ) -> None:
+        missing = plain("GET", "/vm-cfg/nobody?wait=0")
+        async with connected(listed.address) as connection:
+            await connection.send(missing)
+            assert (await connection.answer()).status == 404
+            await connection.send(plain(*FAST["interfaces"]))
+            assert (await connection.answer()).status == 200
+        assert seen_by_aiohttp == [missing]
 
     async def test_idle_after_a_response_is_closed(
         self, monkeypatch: pytest.MonkeyPatch, start_agent: StartAgent
