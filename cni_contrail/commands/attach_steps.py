@@ -46,6 +46,7 @@ def plan_record(
             for interface, plan in zip(selected.interfaces, plans, strict=True)
         ),
         replaced=_routes_to_replace(netns, plans),
+        isolated=True,
     )
 
 

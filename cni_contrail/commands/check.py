@@ -1,5 +1,7 @@
 """CHECK: compares the kernel's state with what ADD made. No agent is asked.
 
+It changes nothing, except that host ends of earlier versions of this plugin are isolated, as ADD does today.
+
 `prevResult`, the result of the whole chain, takes precedence over what this plugin made: a later plugin may have
 changed the MAC or removed the default routes.
 """
@@ -13,6 +15,7 @@ from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.check import check_interface
 from cni_contrail.link.errors import LinkError
+from cni_contrail.link.isolate import isolate_host_ends
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.protocol.results import previous_result
 from cni_contrail.quoting import quoted
@@ -30,6 +33,8 @@ def check(request: Request) -> None:
         raise PluginError(Code.INVALID_CONFIG, "prevResult: missing, CHECK requires it")
     with open_sandbox(request) as netns:
         record = _record(request)
+        if not record.isolated:
+            _isolate(request, record)
         # `prevResult` contains the first interface only, so only that one is adjusted to it.
         first, *others = [each.plan for each in record.interfaces]
         differences = [each for plan in (_expected(first, previous), *others) for each in _check_interface(netns, plan)]
@@ -50,6 +55,13 @@ def _record(request: Request) -> Record:
         problem = "record not found" if record is None else "ADD did not finish"
         raise PluginError(Code.CHECK_FAILED, f"attachment {call.ifname} of container {call.container_id}: {problem}")
     return record
+
+
+def _isolate(request: Request, record: Record) -> None:
+    try:
+        isolate_host_ends([each.plan for each in record.interfaces], sysctl_dir=request.node.settings.sysctl_dir)
+    except LinkError as error:
+        raise PluginError(Code.KERNEL, str(error)) from error
 
 
 def _check_interface(netns: int, plan: InterfacePlan) -> list[str]:

@@ -48,7 +48,7 @@ _IFLA_INFO_KIND = 1
 _IFLA_INFO_DATA = 2
 _VETH_INFO_PEER = 1
 _IFLA_INET_CONF = 1
-_ARP_NOTIFY = 22  # IPV4_DEVCONF_ARP_NOTIFY
+_FORWARDING, _RP_FILTER, _ARP_IGNORE, _ARP_NOTIFY = 1, 8, 19, 22  # IPV4_DEVCONF_...
 _IFLA_INET6_ADDR_GEN_MODE = 8
 _NO_ADDRESS = b"\1"  # IN6_ADDR_GEN_MODE_NONE
 _SKIP_STATISTICS = 8  # RTEXT_FILTER_SKIP_STATS: the statistics are most of the answer
@@ -60,7 +60,13 @@ _NO_INDEX = _INFO.pack(0, 0, 0, 0, 0)  # the link is identified by its name, or 
 _ONE_QUEUE_PER_DIRECTION = number(_IFLA_NUM_TX_QUEUES, 1) + number(_IFLA_NUM_RX_QUEUES, 1)
 _VETH = attribute(_IFLA_INFO_KIND, b"veth")
 _ANNOUNCING = nested(_IFLA_AF_SPEC, nested(_INET, nested(_IFLA_INET_CONF, number(_ARP_NOTIFY, 1))))
-_WITHOUT_IPV6_ADDRESS = nested(_IFLA_AF_SPEC, nested(_INET6, attribute(_IFLA_INET6_ADDR_GEN_MODE, _NO_ADDRESS)))
+_WITHOUT_IPV4 = nested(
+    _INET,
+    nested(_IFLA_INET_CONF, number(_RP_FILTER, 1), number(_ARP_IGNORE, 8), number(_FORWARDING, 0)),
+)
+_WITHOUT_IPV6_ADDRESS = nested(_INET6, attribute(_IFLA_INET6_ADDR_GEN_MODE, _NO_ADDRESS))
+_ISOLATED = nested(_IFLA_AF_SPEC, _WITHOUT_IPV4)
+_ISOLATED_WITH_IPV6 = nested(_IFLA_AF_SPEC, _WITHOUT_IPV4, _WITHOUT_IPV6_ADDRESS)
 
 
 class LinkRef(NamedTuple):
@@ -99,16 +105,25 @@ def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
 
 
 def set_host_end(plan: InterfacePlan, *, ipv6: bool) -> Request:
-    """Requests the host end to be up and to have its alias; `ipv6`: the link has IPv6 settings.
+    """Requests the host end to be up, isolated, and to have its alias; `ipv6`: the link has IPv6 settings.
 
-    With `ipv6` the kernel generates no link-local address. With one, the node would send neighbour and router
-    solicitations into the pod's network, and the pod could reach services of the node through it, bypassing the
-    datapath. IPv6 itself stays enabled: a datapath on the node may add addresses. A node that forwards IPv6 still
-    reports once that it listens to the all-routers group.
+    Isolated: a pod cannot reach the node, or what the node forwards to, around the network that a datapath provides.
+    rp_filter: the link has no address and no route, so no source address is valid on it, not even with 2 (loose).
+    arp_ignore 8: no answer to ARP requests. forwarding off: no routing and no proxy ARP, whatever the node's default.
+    IPv6 is disabled by a sysctl (`sysctls`), netlink has no attribute for it. With `ipv6` the kernel also generates no
+    link-local address when somebody enables IPv6: the node would send solicitations into the pod's network.
+
+    A datapath that takes the link on layer 2 is not affected; one that gives it addresses changes the settings.
     """
-    quiet = _WITHOUT_IPV6_ADDRESS if ipv6 else b""
-    body = _INFO.pack(0, 0, 0, _UP, _UP) + packed_name(plan.host_name) + packed_alias(plan.alias) + quiet
+    isolated = _ISOLATED_WITH_IPV6 if ipv6 else _ISOLATED
+    body = _INFO.pack(0, 0, 0, _UP, _UP) + packed_name(plan.host_name) + packed_alias(plan.alias) + isolated
     return Request(_RTM_SETLINK, 0, body, f"{plan.name}: set host link {plan.host_name} up")
+
+
+def isolate_host_end(plan: InterfacePlan) -> Request:
+    """Requests the IPv4 settings of `set_host_end` and changes nothing else."""
+    body = _NO_INDEX + packed_name(plan.host_name) + _ISOLATED
+    return Request(_RTM_SETLINK, 0, body, f"{plan.name}: isolate host link {plan.host_name}")
 
 
 def set_sandbox_end(end: LinkRef) -> Request:

@@ -5,8 +5,10 @@ a container, whose own /proc/sys is read-only, therefore writes through the host
 
 Settings and their reasons:
 
-- host end: `accept_ra` off, since a pod could otherwise add routes and addresses to the node by a router advertisement
-  (CVE-2020-10749). `links.set_host_end` also disables its link-local address, by netlink.
+- host end: `disable_ipv6`, since a pod could otherwise reach the node, and what it forwards to, around its network;
+  `links.set_host_end` has the settings for IPv4, by netlink. `accept_ra` off, since a write to the setting of all links
+  enables IPv6 again, and a pod could then add routes and addresses to the node by a router advertisement
+  (CVE-2020-10749).
 - sandbox end: `accept_ra` off, since the plan contains all routes. If the plan has IPv6 addresses, also:
   `disable_ipv6` off, also for the loopback, which carries traffic of a pod to itself (some runtimes disable IPv6 in a
   new namespace); `accept_dad` off, so that the link-local address is usable at once like the others;
@@ -58,6 +60,7 @@ class Sysctls:
         """Writes the settings of the host ends; the calling thread is in the host's namespace."""
         for plan in plans:
             if self.supports_ipv6(plan):
+                self._ensure(plan, plan.host_name, "disable_ipv6", "1")
                 self._ensure(plan, plan.host_name, "accept_ra", "0")
 
     def configure_sandbox_ends(self, plans: Sequence[InterfacePlan]) -> None:

@@ -45,6 +45,7 @@ class Record(NamedTuple):
     vrouter agent, which removes all ports of a VM at once and needs a file per port. `replaced` are the default routes
     that requested ones replaced. `network` is the name of the network configuration, `host_netns` the identity of the
     namespace of the host ends, `sandbox_id` the ID of the sandbox there, -1 if it is unknown (`link.netns_ids`).
+    `isolated`: the host ends were created isolated (`links.set_host_end`); earlier versions did not do that.
     """
 
     container_id: str
@@ -61,6 +62,7 @@ class Record(NamedTuple):
     network: str = ""
     host_netns: str = ""
     sandbox_id: int = -1
+    isolated: bool = False
 
     def holds_primary(self) -> bool:
         """Whether this attachment includes index 0 of the pod."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.kernel_state import link
+from tests.support.kernel_state import link, read_sysctl, write_sysctl
 from tests.support.netns import Netns
 from tests.support.plugin import Outcome, Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, ServePod, Vmi
@@ -52,6 +52,29 @@ def test_check_changes_nothing(plugin: Plugin, pod: PodSandbox, sandbox: Netns, 
     before = (plugin.files(), sandbox.ip("address"), sandbox.ip("route"), plugin.node.ip("link"))
     plugin.check(pod, previous=result).succeeded()
     assert (plugin.files(), sandbox.ip("address"), sandbox.ip("route"), plugin.node.ip("link")) == before
+
+
+def test_host_ends_of_an_earlier_version_are_isolated(plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+    host_ends = plugin.node.links()
+    for name in host_ends:
+        write_sysctl(plugin.node, f"net/ipv4/conf/{name}/rp_filter", "0")
+        write_sysctl(plugin.node, f"net/ipv6/conf/{name}/disable_ipv6", "0")
+    record = plugin.record(pod)
+    del record["isolated"]
+    plugin.record_path(pod).write_text(json.dumps(record))
+    plugin.check(pod, previous=result).succeeded()
+    for name in host_ends:
+        assert read_sysctl(plugin.node, f"net/ipv4/conf/{name}/rp_filter") == "1"
+        assert read_sysctl(plugin.node, f"net/ipv6/conf/{name}/disable_ipv6") == "1"
+    plugin.delete(pod).succeeded()
+    assert plugin.node.links() == []
+
+
+def test_host_end_settings_of_a_datapath_are_kept(plugin: Plugin, pod: PodSandbox, result: Any) -> None:
+    name = plugin.node.links()[0]
+    write_sysctl(plugin.node, f"net/ipv6/conf/{name}/disable_ipv6", "0")
+    plugin.check(pod, previous=result).succeeded()
+    assert read_sysctl(plugin.node, f"net/ipv6/conf/{name}/disable_ipv6") == "0"
 
 
 def test_a_delegated_attachment_is_checked_on_its_own(

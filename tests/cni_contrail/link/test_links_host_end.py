@@ -7,7 +7,7 @@ import time
 from cni_contrail.link.plan import Address
 from tests.cni_contrail.link.conftest import Make
 from tests.support.interface_plans import bare_plan, interface_plan
-from tests.support.kernel_state import addresses, link_local
+from tests.support.kernel_state import addresses, link_local, read_sysctl, write_sysctl
 from tests.support.netns import Netns
 
 ALL_NODES_MAC = bytes.fromhex("333300000001")
@@ -27,16 +27,21 @@ def test_the_route_table_of_the_node_is_untouched(make: Make, node: Netns) -> No
 
 
 def test_a_datapath_can_still_add_ipv6_addresses_to_the_host_end(make: Make, node: Netns) -> None:
+    """After it has enabled IPv6; the kernel adds no link-local address."""
     make(interface_plan())
+    write_sysctl(node, "net/ipv6/conf/tapplan0/disable_ipv6", "0")
     node.ip("addr", "add", "fd77::1/64", "dev", "tapplan0", "nodad")
     assert [each["local"] for each in addresses(node, "tapplan0")] == ["fd77::1"]
+    assert link_local(node, "tapplan0") == []
 
 
 def test_router_advertisements_of_a_pod_add_no_route_or_address_to_the_node(
     make: Make, node: Netns, sandbox: Netns
 ) -> None:
-    """CVE-2020-10749."""
+    """CVE-2020-10749, even where an administrator enables IPv6 on all links."""
     make(interface_plan())
+    write_sysctl(node, "net/ipv6/conf/all/disable_ipv6", "0")
+    assert read_sysctl(node, "net/ipv6/conf/tapplan0/disable_ipv6") == "0"
     with sandbox.inside(), socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as wire:
         wire.bind(("eth0", 0))
         wire.send(ALL_NODES_MAC + bytes.fromhex("02005e100000") + b"\x86\xdd" + router_advertisement())

@@ -23,6 +23,7 @@ SETTINGS = {
     "net/ipv6/conf/eth0/ndisc_notify": "1",
     "net/ipv4/conf/eth0/arp_notify": "1",
 }
+HOST_SETTINGS = {"net/ipv6/conf/tapplan0/accept_ra": "0", "net/ipv6/conf/tapplan0/disable_ipv6": "1"}
 
 
 @pytest.mark.parametrize(("key", "value"), SETTINGS.items())
@@ -69,15 +70,15 @@ def settings_folder(folder: Path, *keys: str) -> str:
 
 def test_settings_are_written_below_the_given_directory(make: Make, sandbox: Netns, tmp_path: Path) -> None:
     keys = [key for key in SETTINGS if "ipv6" in key]
-    folder = settings_folder(tmp_path, *keys, "net/ipv6/conf/tapplan0/accept_ra")
+    folder = settings_folder(tmp_path, *keys, *HOST_SETTINGS)
     make(interface_plan(), sysctl_dir=folder)
     assert {key: (tmp_path / key).read_text().strip() for key in keys} == {key: SETTINGS[key] for key in keys}
-    assert (tmp_path / "net/ipv6/conf/tapplan0/accept_ra").read_text().strip() == "0"
+    assert {key: (tmp_path / key).read_text().strip() for key in HOST_SETTINGS} == HOST_SETTINGS
     assert read_sysctl(sandbox, "net/ipv6/conf/eth0/accept_ra") == "1", "the real one is not touched"
 
 
 def test_a_missing_setting_is_an_error_with_key_and_path(make: Make, tmp_path: Path) -> None:
-    folder = settings_folder(tmp_path, "net/ipv6/conf/tapplan0/accept_ra")
+    folder = settings_folder(tmp_path, *HOST_SETTINGS)
     with pytest.raises(SysctlError) as caught:
         make(interface_plan(), sysctl_dir=folder)
     assert str(caught.value) == (
@@ -116,14 +117,15 @@ def make_on_read_only_mount(node: Netns, sandbox: Netns) -> str:
 
 def test_a_read_only_mount_is_an_error(node: Netns, sandbox: Netns) -> None:
     assert make_on_read_only_mount(node, sandbox) == (
-        "eth0: set net.ipv6.conf.tapplan0.accept_ra to 0: "
-        "/proc/sys/net/ipv6/conf/tapplan0/accept_ra: Read-only file system"
+        "eth0: set net.ipv6.conf.tapplan0.disable_ipv6 to 1: "
+        "/proc/sys/net/ipv6/conf/tapplan0/disable_ipv6: Read-only file system"
     )
     assert (node.links(), sandbox.links()) == ([], [])
 
 
 def test_a_read_only_mount_suffices_if_the_settings_have_their_values(node: Netns, sandbox: Netns) -> None:
     write_sysctl(node, "net/ipv6/conf/default/accept_ra", "0")
+    write_sysctl(node, "net/ipv6/conf/default/disable_ipv6", "1")
     for kind, value in {"accept_ra": "0", "accept_dad": "0", "keep_addr_on_down": "1", "ndisc_notify": "1"}.items():
         write_sysctl(sandbox, f"net/ipv6/conf/default/{kind}", value)
     assert make_on_read_only_mount(node, sandbox) == "made"
