@@ -20,7 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.bench.spawn import summary
+from tests.bench.process_timing import summary
 from tests.support.served_agent import port_of
 
 RATE = 1000  # requests per second

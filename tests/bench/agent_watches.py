@@ -31,7 +31,7 @@ from contrail_config.kubernetes.virtual_machines import node_selector
 from manager.kubernetes.wire import PODS
 from tests.bench.agent_vm_cfg import processor_seconds
 from tests.bench.built_apiserver import built_apiserver
-from tests.bench.spawn import summary
+from tests.bench.process_timing import summary
 from tests.support.real_apiserver.server import ApiServer
 from tests.support.virtual_machines import make_virtual_machine, pod_interface
 

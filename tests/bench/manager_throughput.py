@@ -23,7 +23,7 @@ from contrail_config.store import ChangeType, WatchStart
 from manager.configuration import ManagerConfiguration
 from manager.manager import Manager
 from manager.source import Applied, Gone, Listed, Pod, SourceEvent
-from tests.bench.spawn import summary
+from tests.bench.process_timing import summary
 from tests.support.pods import make_nad, make_pod
 
 PODS = 10_000

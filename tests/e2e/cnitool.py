@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from typing import Any
 
-from tests.e2e.machine import Machine
+from tests.e2e.host import Host
 from tests.e2e.node import NETWORK, PLUGIN_DIRS
 from tests.e2e.sandbox import Sandbox
 
@@ -13,8 +13,8 @@ from tests.e2e.sandbox import Sandbox
 class Cnitool:
     """Runs it in a machine. Further keywords are environment variables: CNI_ARGS, CAP_ARGS, CNI_IFNAME."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, host: Host) -> None:
+        self._machine = host
         command = shutil.which("cnitool")
         assert command is not None, "cnitool is not in PATH: scripts/e2e installs it"
         self._command = command
@@ -31,7 +31,7 @@ class Cnitool:
         assert ended.returncode == 0, (command, network, ended.stdout, ended.stderr)
         return ended.stdout
 
-    def refused(self, command: str, sandbox: Sandbox, *, network: str = NETWORK, **variables: str) -> str:
+    def rejected(self, command: str, sandbox: Sandbox, *, network: str = NETWORK, **variables: str) -> str:
         """The same for a command that fails; returns what it said."""
         ended = self.call(command, sandbox, network=network, **variables)
         assert ended.returncode != 0, (command, network, ended.stdout)

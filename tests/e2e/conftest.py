@@ -10,10 +10,10 @@ import pytest
 
 from tests.e2e import leftovers
 from tests.e2e.cnitool import Cnitool
-from tests.e2e.machine import Machine, throw_away_machine
+from tests.e2e.host import Host, temporary_host
 from tests.e2e.node import MakePod, Node
+from tests.e2e.plugin_installation import EntryPointInstallation, PluginInstallation, ShimInstallation
 from tests.e2e.sandbox import MakeSandbox, Sandbox
-from tests.e2e.ways import EntryPoint, ShimAndDaemon, Way
 
 _SETTLED_WITHIN = 10.0
 """Seconds: the kernel removes links of a namespace, and runtimes their helpers, after they have answered."""
@@ -26,24 +26,26 @@ def _the_real_machine_is_untouched() -> Iterator[None]:
     assert leftovers.of_the_real_machine() == before
 
 
-@pytest.fixture(scope="module", params=[EntryPoint(), ShimAndDaemon()], ids=lambda way: way.name)
-def way(request: pytest.FixtureRequest) -> Way:
+@pytest.fixture(
+    scope="module", params=[EntryPointInstallation(), ShimInstallation()], ids=lambda installation: installation.name
+)
+def installation(request: pytest.FixtureRequest) -> PluginInstallation:
     """How the plugin is put on the node: every test runs both ways."""
-    chosen: Way = request.param
+    chosen: PluginInstallation = request.param
     return chosen
 
 
 @pytest.fixture(scope="module")
-def machine(way: Way) -> Iterator[Machine]:
+def host(installation: PluginInstallation) -> Iterator[Host]:
     """A new one for each way: what was installed and started one way is not there for the other."""
-    with throw_away_machine() as machine:
-        yield machine
+    with temporary_host() as host:
+        yield host
 
 
 @pytest.fixture(scope="module")
-def node(machine: Machine, way: Way, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(host: Host, installation: PluginInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
     """A node that is running."""
-    node = Node(machine, tmp_path_factory.mktemp("node"), way)
+    node = Node(host, tmp_path_factory.mktemp("node"), installation)
     try:
         node.start()
         yield node
@@ -93,12 +95,12 @@ def make_pod(node: Node) -> Iterator[MakePod]:
 
 
 @pytest.fixture
-def make_sandbox(machine: Machine) -> Iterator[MakeSandbox]:
+def make_sandbox(host: Host) -> Iterator[MakeSandbox]:
     """Makes named network namespaces in the machine."""
     made: list[Sandbox] = []
 
     def make() -> Sandbox:
-        made.append(Sandbox(machine))
+        made.append(Sandbox(host))
         return made[-1]
 
     yield make
@@ -115,6 +117,6 @@ def sandbox(make_sandbox: MakeSandbox, make_pod: MakePod) -> Sandbox:
 
 
 @pytest.fixture
-def cnitool(machine: Machine) -> Cnitool:
+def cnitool(host: Host) -> Cnitool:
     """cnitool in the machine."""
-    return Cnitool(machine)
+    return Cnitool(host)

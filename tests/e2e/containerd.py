@@ -7,7 +7,7 @@ container's process; DEL comes when the container has ended, so without a namesp
 import subprocess
 from pathlib import Path
 
-from tests.e2e.machine import Machine
+from tests.e2e.host import Host
 from tests.e2e.node import Node
 
 _WITHOUT_KUBERNETES = 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.cri"]\n'
@@ -17,7 +17,7 @@ class Containerd:
     """One that runs in the node's machine, on its private folders, and ends with it."""
 
     def __init__(self, node: Node, root_file_system: Path) -> None:
-        self._machine = node.machine
+        self._machine = node.host
         self._root_file_system = root_file_system
         self._machine.path("/etc/containerd/config.toml").write_text(_WITHOUT_KUBERNETES)
         with self._machine.path("/run/containerd.log").open("w") as log:
@@ -39,7 +39,7 @@ class Containerd:
         process = self._machine.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         return Container(name, self._machine, process)
 
-    def refused(self, name: str) -> str:
+    def rejected(self, name: str) -> str:
         """Runs a container that cannot start, removes what `ctr` leaves of it, and returns what `ctr` said."""
         ended = self.run(name, "echo started")
         assert ended.returncode != 0
@@ -61,9 +61,9 @@ class Containerd:
 class Container:
     """A container and the `ctr` that watches it."""
 
-    def __init__(self, name: str, machine: Machine, process: subprocess.Popen[str]) -> None:
+    def __init__(self, name: str, host: Host, process: subprocess.Popen[str]) -> None:
         self.name = name
-        self._machine = machine
+        self._machine = host
         self._process = process
 
     def wait_until_started(self) -> None:

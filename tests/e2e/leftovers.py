@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.e2e.machine import Machine
+from tests.e2e.host import Host
 from tests.e2e.node import Node
 
 _STATE = ("/run/contrail", "/run/netns", "/var/lib/cni")
@@ -17,15 +17,15 @@ _RUNTIMES_OF_IT = ("/run/containers", "/run/containerd", "/run/libpod", "/var/li
 
 def everything(node: Node) -> Counter[str]:
     """Links, processes, mounts, files, packet filter rules of pods, control groups."""
-    machine = node.machine
-    mounts = machine.path("/proc/1/mountinfo").read_text().splitlines()
+    host = node.host
+    mounts = host.path("/proc/1/mountinfo").read_text().splitlines()
     kinds = {
-        "link": machine.net.links(),
-        "process": _processes(machine),
+        "link": host.net.links(),
+        "process": _processes(host),
         "mount": (line.split()[4] for line in mounts),
-        "file": _files(*map(machine.path, _STATE), node.data / "ports"),
-        "rule": (line for line in _rules(machine) if any(address in line for address in _OF_A_POD)),
-        "control group": map(str, Path("/sys/fs/cgroup").glob(f"**{machine.cgroup}/*/")),
+        "file": _files(*map(host.path, _STATE), node.data / "ports"),
+        "rule": (line for line in _rules(host) if any(address in line for address in _OF_A_POD)),
+        "control group": map(str, Path("/sys/fs/cgroup").glob(f"**{host.cgroup}/*/")),
     }
     return Counter(f"{kind} {each}" for kind, found in kinds.items() for each in found)
 
@@ -36,8 +36,8 @@ def of_the_real_machine() -> list[str]:
     return sorted([*_files(*map(Path, _OF_THE_REAL_MACHINE)), *runtimes])
 
 
-def _processes(machine: Machine) -> Iterator[str]:
-    for folder in machine.path("/proc").glob("[0-9]*"):
+def _processes(host: Host) -> Iterator[str]:
+    for folder in host.path("/proc").glob("[0-9]*"):
         try:
             yield (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except (FileNotFoundError, ProcessLookupError):
@@ -50,5 +50,5 @@ def _files(*folders: Path) -> Iterator[str]:
             yield from (os.path.join(folder, name) for name in names)
 
 
-def _rules(machine: Machine) -> list[str]:
-    return [line for command in ("iptables-save", "ip6tables-save") for line in machine.run(command).splitlines()]
+def _rules(host: Host) -> list[str]:
+    return [line for command in ("iptables-save", "ip6tables-save") for line in host.run(command).splitlines()]

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from manager.api.types import InterfaceView
+from tests.e2e.host import Host
 from tests.e2e.interfaces import Interface
-from tests.e2e.machine import Machine
-from tests.e2e.ways import Way
+from tests.e2e.plugin_installation import PluginInstallation
 from tests.support.embedded_process import EmbeddedProcess
 from tests.support.manifests import nad, pod, write
 
@@ -25,28 +25,28 @@ MakePod = Callable[..., str]
 class Node(EmbeddedProcess):
     """Serves networks `default/blue` (dual stack: 10.10.0.0/24, fd00:10::/64) and `default/green` (fd00:20::/64)."""
 
-    def __init__(self, machine: Machine, work: Path, way: Way) -> None:
+    def __init__(self, host: Host, work: Path, installation: PluginInstallation) -> None:
         super().__init__(work, listen="127.0.0.1:9091")  # where the plugin looks for the agent if nothing is configured
-        self.machine = machine
-        way.install(machine)
-        machine.run("install", "-m", "0600", str(CONFLIST), "/etc/cni/net.d/")
+        self.host = host
+        installation.install(host)
+        host.run("install", "-m", "0600", str(CONFLIST), "/etc/cni/net.d/")
         blue = nad("blue", cidr="10.10.0.0/24, fd00:10::/64", namespace="default")
         write(self.manifests / "networks.yaml", blue, nad("green", cidr="fd00:20::/64", namespace="default"))
 
     def start(self) -> None:
         """Starts the embedded node in the machine's network namespace."""
-        with self.machine.net.inside():
+        with self.host.net.inside():
             super().start()
 
     def get(self, path: str) -> Any:
         """The JSON of a page, asked for in the machine's network namespace."""
-        with self.machine.net.inside():
+        with self.host.net.inside():
             return super().get(path)
 
     @contextlib.contextmanager
     def plugin_settings(self, **settings: str | float) -> Iterator[None]:
         """Puts settings (`poll_timeout` is `poll-timeout`) into the plugin's node-wide file for a while."""
-        file = self.machine.path("/etc/contrail/cni.json")
+        file = self.host.path("/etc/contrail/cni.json")
         file.write_text(json.dumps({key.replace("_", "-"): value for key, value in settings.items()}))
         try:
             yield
@@ -60,7 +60,7 @@ class Node(EmbeddedProcess):
         """Installs a network configuration list for a while: our plugin in that mode, and others behind it."""
         ours = {"type": NETWORK, "contrail": {"mode": mode}, "capabilities": {"ips": True, "mac": True}}
         document = {"cniVersion": version, "name": name, "plugins": [ours, *behind]}
-        file = self.machine.path(f"/etc/cni/net.d/50-{name}.conflist")
+        file = self.host.path(f"/etc/cni/net.d/50-{name}.conflist")
         file.write_text(json.dumps(document))
         try:
             yield
@@ -77,15 +77,15 @@ class Node(EmbeddedProcess):
         self._manifest(name, namespace).unlink()
         self.wait_until(lambda: f"{namespace}/{name}" not in self.pod_states(), what=f"rid of {name}")
 
-    def allotted(self, name: str, *, namespace: str = "default") -> dict[str, Interface]:
+    def allocated(self, name: str, *, namespace: str = "default") -> dict[str, Interface]:
         """The pod's interfaces as the manager says them, in their order, by their names in thick mode."""
         views = msgspec.convert(self.items("interfaces", f"?namespace={namespace}"), list[InterfaceView])
         return {view.name: _interface(view) for view in views if view.pod == name}
 
     def plugged(self, name: str, *, namespace: str = "default") -> Sequence[Mapping[str, Any]]:
         """The pod's ports that the agent has been told of."""
-        machine = self.get(f"/vm-cfg/k8s__{namespace}__{name}")[0]["vm-uuid"]
-        ports: list[dict[str, Any]] | None = self.get(f"/vm/{machine}")
+        host = self.get(f"/vm-cfg/k8s__{namespace}__{name}")[0]["vm-uuid"]
+        ports: list[dict[str, Any]] | None = self.get(f"/vm/{host}")
         return ports or []
 
     def _manifest(self, name: str, namespace: str) -> Path:

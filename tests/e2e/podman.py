@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.host import Host
 from tests.e2e.interfaces import Ip
-from tests.e2e.machine import Machine
 from tests.e2e.node import NETWORK
 
 _CONFIGURATION = f"""
@@ -33,11 +33,11 @@ _LIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
 class Podman:
     """Runs it in a machine, whose folders for it are private."""
 
-    def __init__(self, machine: Machine, root_file_system: Path) -> None:
-        self._machine = machine
+    def __init__(self, host: Host, root_file_system: Path) -> None:
+        self._machine = host
         self._root_file_system = root_file_system
-        machine.path("/etc/containers/containers.conf").write_text(_CONFIGURATION)
-        machine.path("/etc/containers/storage.conf").write_text(_STORAGE)
+        host.path("/etc/containers/containers.conf").write_text(_CONFIGURATION)
+        host.path("/etc/containers/storage.conf").write_text(_STORAGE)
         self("info")  # what it makes once, it makes now
 
     def __call__(self, *arguments: str) -> str:
@@ -48,7 +48,7 @@ class Podman:
         """Starts a container that waits for its end."""
         self(*self._run(name, *options), "sleep", "1000")
 
-    def refused(self, name: str, *options: str) -> str:
+    def rejected(self, name: str, *options: str) -> str:
         """The same for a container that cannot start; removes it and returns what podman said."""
         ended = self._machine.call("podman", *self._run(name, *options), "sleep", "1000")
         assert ended.returncode != 0, (name, options)

@@ -4,17 +4,17 @@ import hashlib
 import uuid
 from collections.abc import Callable
 
-from tests.e2e.machine import Machine
+from tests.e2e.host import Host
 
 
 class Sandbox:
     """A named one, which `ip` works in. No two have one name, so that no test meets what another one left."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, host: Host) -> None:
+        self._machine = host
         self.name = f"sandbox-{uuid.uuid4().hex[:12]}"
         self.path = f"/run/netns/{self.name}"
-        machine.run("ip", "netns", "add", self.name)
+        host.run("ip", "netns", "add", self.name)
 
     @property
     def container_id(self) -> str:

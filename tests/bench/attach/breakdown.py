@@ -34,7 +34,7 @@ from cni_contrail.state.attachments import Attachments
 from cni_contrail.state.records import Record
 from tests.bench.attach.node import PODS, BenchNode, Pod
 from tests.bench.attach.ratios import attach_and_detach
-from tests.bench.spawn import Program
+from tests.bench.process_timing import Program
 from tests.support.netns import Netns
 
 Seconds = dict[str, list[float]]

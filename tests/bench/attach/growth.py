@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.bench.attach.at_once import attachments, run_at_once, times
-from tests.bench.attach.memory import resident
+from tests.bench.attach.concurrent_calls import attachments, run_concurrently, times
 from tests.bench.attach.node import BenchNode
+from tests.bench.attach.process_resources import resident
 
 _AT_ONCE = 20  # a DEL is mostly waiting, for the kernel
 _LOOKS = 5
@@ -18,7 +18,7 @@ def measure_growth(node: BenchNode, pairs: int) -> dict[str, Any]:
     with attachments(node, "one", _AT_ONCE) as pods:
         for number in range(1, rounds + 1):
             again = [each.again() for each in pods]
-            ended += run_at_once(node, "ADD", again) + run_at_once(node, "DEL", again)
+            ended += run_concurrently(node, "ADD", again) + run_concurrently(node, "DEL", again)
             if number % (rounds // _LOOKS) == 0:
                 report[f"after {number * _AT_ONCE} pairs"] = resident(node.daemon)
     return {**report, "calls": times(ended)}

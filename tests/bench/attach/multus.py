@@ -17,7 +17,7 @@ from tests.bench.attach.multus_cluster import PLAIN, ROUTED, MultusCluster, mult
 from tests.bench.attach.multus_kinds import thick, thin
 from tests.bench.attach.node import BenchNode, Pod
 from tests.bench.attach.ratios import SHIM_4, WARM_UP, Case, measure
-from tests.bench.spawn import summary
+from tests.bench.process_timing import summary
 
 _MUST = 0.05  # ADD of ours, of Multus's
 

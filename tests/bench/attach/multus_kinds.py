@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.bench.attach.multus_cluster import DEFAULT, NODE, MultusCluster
 from tests.bench.attach.node import PEERS, BenchNode, wait_until
-from tests.bench.spawn import Program
+from tests.bench.process_timing import Program
 
 _CONFIGURATION = "net.d/00-multus.conf"
 _EXAMPLE = Path(__file__).parents[3] / "deploy/multus/thick/daemon-config.json"

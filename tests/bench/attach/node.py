@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from tests.bench.spawn import Program
+from tests.bench.process_timing import Program
 from tests.support.free_port import free_port
 from tests.support.netns import Netns
 from tests.support.shim import build_shim

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.attach.node import BenchNode, Pod
-from tests.bench.spawn import Program, summary
+from tests.bench.process_timing import Program, summary
 from tests.support.netns import Netns
 
 WARM_UP = 3

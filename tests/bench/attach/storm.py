@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.bench.attach.at_once import attachments, run_at_once, start, status_of, times
-from tests.bench.attach.memory import resident
+from tests.bench.attach.concurrent_calls import attachments, run_concurrently, start, status_of, times
 from tests.bench.attach.node import PODS, BenchNode, wait_until
+from tests.bench.attach.process_resources import resident
 
 _MOST_SECONDS = 0.5  # that the 99th percentile of ADD may take
 _MOST_MIB = 60
@@ -15,9 +15,9 @@ def measure_storm(node: BenchNode) -> dict[str, Any]:
     with attachments(node, "never", PODS) as waiting, attachments(node, "three", PODS) as coming:
         waiters = [start(node, "ADD", each) for each in waiting]
         wait_until(lambda: len(node.attachments()) == PODS, what="the calls that wait")
-        added = run_at_once(node, "ADD", coming)
-        deleted = run_at_once(node, "DEL", coming)
-        given_up = run_at_once(node, "DEL", waiting)
+        added = run_concurrently(node, "ADD", coming)
+        deleted = run_concurrently(node, "DEL", coming)
+        given_up = run_concurrently(node, "DEL", waiting)
         in_vain = [status_of(pid) for pid in waiters]
         links = [name for name in node.namespace.links() if name.startswith("tap")]
         return {

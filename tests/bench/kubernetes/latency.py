@@ -23,8 +23,8 @@ from contrail_config.kube.configuration.load import load_client_config
 from tests.bench.agent_vm_cfg import Connect, get, processor_seconds
 from tests.bench.built_apiserver import built_apiserver
 from tests.bench.kubernetes.processes import pid_of
-from tests.bench.spawn import summary
-from tests.e2e.kubernetes.users import Users
+from tests.bench.process_timing import summary
+from tests.e2e.kubernetes.namespace_objects import NamespaceObjects
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
 from tests.support.real_apiserver.server import ApiServer
 
@@ -47,7 +47,7 @@ class Cluster(NamedTuple):
 
     server: ApiServer
     agent: AgentProcess
-    users: Users
+    users: NamespaceObjects
     pids: dict[str, int]
 
 
@@ -74,7 +74,7 @@ async def _measure(server: ApiServer, manager: ManagerProcess, agent: AgentProce
     pods = int(RATE * (QUICK_SECONDS if quick else SECONDS))
     async with connect(await load_client_config(kubeconfig=str(server.kubeconfig()))) as client:
         pids = {"manager": pid_of(manager), "agent": pid_of(agent), "apiserver": server.pid, "etcd": server.etcd.pid}
-        cluster = Cluster(server, agent, Users(client, "default"), pids)
+        cluster = Cluster(server, agent, NamespaceObjects(client, "default"), pids)
         for name, cidr in NETWORKS.items():
             await cluster.users.add_nad(name, cidr=cidr)
         await _round(cluster, "warm", pods)

@@ -7,7 +7,7 @@ import pytest
 
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.configuration.load import load_client_config
-from tests.e2e.kubernetes.users import Users
+from tests.e2e.kubernetes.namespace_objects import NamespaceObjects
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
 
@@ -38,6 +38,6 @@ def namespace(api_server: ApiServer) -> str:
 
 
 @pytest.fixture
-def users(client: KubeClient, namespace: str) -> Users:
+def objects(client: KubeClient, namespace: str) -> NamespaceObjects:
     """Those of the test's namespace."""
-    return Users(client, namespace)
+    return NamespaceObjects(client, namespace)

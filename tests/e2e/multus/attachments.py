@@ -6,36 +6,36 @@ from typing import Any
 
 from contrail_config.objects import VirtualMachineInterface
 from tests.e2e.interfaces import Interface, default_gateways, interfaces
+from tests.e2e.multus.attachment_matrix import MatrixRow
 from tests.e2e.multus.cluster import Cluster
 from tests.e2e.multus.networks import FOREIGN
-from tests.e2e.multus.rows import Row
 from tests.e2e.multus.runtime import Outcome, Sandbox, call
 from tests.e2e.node import NETWORK
 
 _RESULTS = "/var/lib/cni/multus/results"
 
 
-def assert_attached(cluster: Cluster, sandbox: Sandbox, row: Row) -> None:
+def assert_attached(cluster: Cluster, sandbox: Sandbox, row: MatrixRow) -> None:
     """Each attachment has its own interface in its place, those of ours what the store allots them."""
     kernel = interfaces(sandbox.ip)
-    shall, is_ = allotted(cluster, sandbox, row), {name: kernel.get(name) for name in our_interfaces(row)}
+    shall, is_ = allocated_interfaces(cluster, sandbox, row), {name: kernel.get(name) for name in our_interfaces(row)}
     assert list(kernel) == list(row.everything), list(kernel)
     assert is_ == shall, (is_, shall)
     assert (gateways := default_gateways(sandbox.ip)) == row.gateways, gateways
-    assert (status := told(cluster, sandbox)) == [
+    assert (status := network_status(cluster, sandbox)) == [
         (network, name, kernel[name].mac, plain(kernel[name]), name == "eth0")
         for name, network in row.everything.items()
     ], status
 
 
-def our_interfaces(row: Row) -> list[str]:
+def our_interfaces(row: MatrixRow) -> list[str]:
     """Names of those that we make."""
     return [name for name, network in row.everything.items() if network not in FOREIGN]
 
 
-def allotted(cluster: Cluster, sandbox: Sandbox, row: Row) -> dict[str, Interface]:
+def allocated_interfaces(cluster: Cluster, sandbox: Sandbox, row: MatrixRow) -> dict[str, Interface]:
     """What the store allots to our interfaces, index by index in the order of the pod's list."""
-    listed = cluster.allotted(sandbox.pod)
+    listed = cluster.allocated(sandbox.pod)
     if row.default in FOREIGN:
         del listed[0]  # which nobody attaches
     named = dict(zip(our_interfaces(row), listed, strict=True))
@@ -56,7 +56,7 @@ def plain(interface: Interface) -> set[str]:
     return {address.partition("/")[0] for address in interface.addresses}
 
 
-def told(cluster: Cluster, sandbox: Sandbox) -> list[tuple[str, str, str, set[str], bool]]:
+def network_status(cluster: Cluster, sandbox: Sandbox) -> list[tuple[str, str, str, set[str], bool]]:
     """Network, interface, MAC, addresses, and whether it is the default one, of all that the pod's status lists."""
     return [
         (each["name"], each["interface"], each["mac"], set(each["ips"]), each.get("default", False))
@@ -75,6 +75,6 @@ def check_attachment(sandbox: Sandbox, ifname: str) -> Outcome:
 
 
 def _cached(sandbox: Sandbox, ifname: str) -> Any:
-    folder = sandbox.node.machine.path(_RESULTS)
+    folder = sandbox.node.host.path(_RESULTS)
     (file,) = folder.glob(f"*-{sandbox.container}-{ifname}")
     return json.loads(file.read_text())

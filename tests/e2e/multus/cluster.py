@@ -44,7 +44,7 @@ class Pod:
         return f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
 
     @property
-    def machine_path(self) -> str:
+    def vm_path(self) -> str:
         """Of the object that holds its interfaces."""
         return f"{_OURS}/namespaces/{self.namespace}/virtualmachines/{self.name}"
 
@@ -95,7 +95,7 @@ class Cluster:
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.name}, "target": target}
         self.server.ask("POST", f"{pod.path}/binding", body)
-        self.manager.wait_until(lambda: self.find(pod.machine_path) is not None, what=f"serving {pod.name}")
+        self.manager.wait_until(lambda: self.find(pod.vm_path) is not None, what=f"serving {pod.name}")
         return pod
 
     def remove_pod(self, pod: Pod) -> None:
@@ -103,9 +103,9 @@ class Cluster:
         if self.find(pod.path) is not None:
             self.server.ask("DELETE", pod.path, {"gracePeriodSeconds": 0})
 
-    def allotted(self, pod: Pod) -> list[VirtualMachineInterface]:
+    def allocated(self, pod: Pod) -> list[VirtualMachineInterface]:
         """The pod's interfaces in their order."""
-        return list(msgspec.convert(self.find(pod.machine_path), VirtualMachineObject).spec.interfaces)
+        return list(msgspec.convert(self.find(pod.vm_path), VirtualMachineObject).spec.interfaces)
 
     def network_status(self, pod: Pod) -> list[dict[str, Any]]:
         """What is said of the pod's networks on it; empty if nothing is."""

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.machine import throw_away_machine
+from tests.e2e.host import temporary_host
 from tests.e2e.multus import leftovers
-from tests.e2e.multus.bridge import reachable
 from tests.e2e.multus.cluster import Cluster
-from tests.e2e.multus.kinds import THICK, THIN, NodeKind, RunningMultus
 from tests.e2e.multus.kubelet import Kubelet
+from tests.e2e.multus.loopback_proxy import loopback_proxy
 from tests.e2e.multus.networks import add_networks
 from tests.e2e.multus.node import Node
-from tests.e2e.waiting import wait_until
+from tests.e2e.multus.node_kinds import THICK, THIN, NodeKind, RunningMultus
+from tests.e2e.polling import wait_until
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
 
@@ -46,8 +46,8 @@ def multus(
     """Either kind of Multus on a node of its own that is running; nothing of any attachment is left at the end."""
     kind: NodeKind = request.param
     work = tmp_path_factory.mktemp("node")
-    with throw_away_machine() as machine, reachable(api_server.url, machine.net):
-        node = Node(f"worker-{kind.name.replace(' ', '-')}", machine, work, api_server, kind.way)
+    with temporary_host() as host, loopback_proxy(api_server.url, host.net):
+        node = Node(f"worker-{kind.name.replace(' ', '-')}", host, work, api_server, kind.installation)
         running = kind.multus(node, api_server, work)
         with node.running_agent():
             try:

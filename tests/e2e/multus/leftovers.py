@@ -20,7 +20,7 @@ def of_ours(sandbox: Sandbox) -> list[str]:
 
 def links_of(sandbox: Sandbox) -> list[str]:
     """Host ends of ours, which bear the container in their alias."""
-    links = sandbox.node.machine.run("ip", "-o", "link").splitlines()
+    links = sandbox.node.host.run("ip", "-o", "link").splitlines()
     return [line for line in links if f"contrail {sandbox.container[:12]} " in line]
 
 
@@ -33,4 +33,4 @@ def of_node(node: Node) -> Counter[str]:
     """Links and files of all attachments; what Debian's plugins keep for ever is not counted."""
     files = [*node.state("/run/contrail"), *node.state("/var/lib/cni"), *node.ports()]
     kept = (str(file) for file in files if file.name not in _KEPT_BY_HOST_LOCAL)
-    return Counter([*node.machine.net.links(), *kept])
+    return Counter([*node.host.net.links(), *kept])

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.machine import Machine
+from tests.e2e.host import Host
 from tests.e2e.multus.cluster import DEPLOY
-from tests.e2e.ways import Way
+from tests.e2e.plugin_installation import PluginInstallation
 from tests.support.cluster_processes import AgentProcess
 from tests.support.real_apiserver.server import ApiServer
 
@@ -46,22 +46,22 @@ def default_network(name: str, *more: str) -> dict[str, Any]:
 class Node:
     """One that runs: `name` in the cluster, agent and plugin on it; Multus is started by who wants it."""
 
-    def __init__(self, name: str, machine: Machine, work: Path, server: ApiServer, way: Way) -> None:
+    def __init__(self, name: str, host: Host, work: Path, server: ApiServer, installation: PluginInstallation) -> None:
         self.name = name
-        self.machine = machine
+        self.host = host
         self.agent = AgentProcess(work, server.kubeconfig(), node=name)
-        self._install(way)
+        self._install(installation)
 
-    def _install(self, way: Way) -> None:
-        machine = self.machine
-        machine.path("/run/contrail").mkdir(exist_ok=True)
-        machine.path("/run/contrail/agent.sock").symlink_to(self.agent.socket)
-        machine.run("install", "-m", "0600", str(DEPLOY / "multus" / "cni.json"), _PLUGIN_SETTINGS)
-        machine.run("install", "-m", "0600", str(DEPLOY / "cni" / "10-contrail.conflist"), str(CONFIGURATIONS))
+    def _install(self, installation: PluginInstallation) -> None:
+        host = self.host
+        host.path("/run/contrail").mkdir(exist_ok=True)
+        host.path("/run/contrail/agent.sock").symlink_to(self.agent.socket)
+        host.run("install", "-m", "0600", str(DEPLOY / "multus" / "cni.json"), _PLUGIN_SETTINGS)
+        host.run("install", "-m", "0600", str(DEPLOY / "cni" / "10-contrail.conflist"), str(CONFIGURATIONS))
         for name in _MULTUS:
-            machine.run("ln", "-s", _command(name), str(BINARIES))
-        _install_foreign_plugins(machine)
-        way.install(machine)
+            host.run("ln", "-s", _command(name), str(BINARIES))
+        _install_foreign_plugins(host)
+        installation.install(host)
 
     @contextlib.contextmanager
     def running_agent(self) -> Iterator[None]:
@@ -74,7 +74,7 @@ class Node:
 
     def start_agent(self) -> None:
         """Starts the agent and returns when it is ready."""
-        with self.machine.net.inside():
+        with self.host.net.inside():
             self.agent.start()
 
     def ports(self) -> dict[Path, str]:
@@ -84,7 +84,7 @@ class Node:
     @contextlib.contextmanager
     def plugin_settings(self, **settings: str) -> Iterator[None]:
         """Puts settings over those of the plugin's node-wide file, until the context is left."""
-        file = self.machine.path(_PLUGIN_SETTINGS)
+        file = self.host.path(_PLUGIN_SETTINGS)
         before = file.read_text()
         file.write_text(json.dumps({**json.loads(before), **settings}))
         try:
@@ -93,9 +93,9 @@ class Node:
             file.write_text(before)
 
     @contextlib.contextmanager
-    def mended(self) -> Iterator[None]:
+    def repaired(self) -> Iterator[None]:
         """The plugin that fails does not, until the context is left; it still makes nothing."""
-        flag = self.machine.path(_MENDED)
+        flag = self.host.path(_MENDED)
         flag.touch()
         try:
             yield
@@ -104,13 +104,13 @@ class Node:
 
     def configuration(self) -> dict[str, Any]:
         """What a runtime reads: the first file of its folder."""
-        first = min(path for path in self.machine.path(str(CONFIGURATIONS)).iterdir() if path.suffix in _READ)
+        first = min(path for path in self.host.path(str(CONFIGURATIONS)).iterdir() if path.suffix in _READ)
         document: dict[str, Any] = json.loads(first.read_text())
         return document
 
     def state(self, folder: str) -> dict[Path, str]:
         """Text of all files below a folder of the node."""
-        return _texts(self.machine.path(folder))
+        return _texts(self.host.path(folder))
 
 
 def _texts(top: Path) -> dict[Path, str]:
@@ -122,20 +122,20 @@ def _texts(top: Path) -> dict[Path, str]:
     return found
 
 
-def _install_foreign_plugins(machine: Machine) -> None:
+def _install_foreign_plugins(host: Host) -> None:
     """Debian's, one that fails, and a default network that takes the place of ours."""
     for name in _DEBIANS:
-        machine.run("ln", "-s", f"/usr/lib/cni/{name}", str(BINARIES))
-    broken = machine.path(str(BINARIES / "broken"))
+        host.run("ln", "-s", f"/usr/lib/cni/{name}", str(BINARIES))
+    broken = host.path(str(BINARIES / "broken"))
     broken.write_text(_BROKEN)
     broken.chmod(0o755)
-    machine.run("ip", "link", "add", UPLINK, "up", "type", "veth", "peer", "name", f"{UPLINK}-far")
-    machine.run("ip", "link", "add", FOREIGN_BRIDGE, "address", "02:00:00:00:00:01", "type", "bridge")
+    host.run("ip", "link", "add", UPLINK, "up", "type", "veth", "peer", "name", f"{UPLINK}-far")
+    host.run("ip", "link", "add", FOREIGN_BRIDGE, "address", "02:00:00:00:00:01", "type", "bridge")
     ipam = {"type": "host-local", "subnet": "10.92.0.0/16"}
     bridge = {"type": "bridge", "bridge": FOREIGN_BRIDGE, "isDefaultGateway": True, "ipam": ipam}
     # no list: what Multus hands to DEL of a list lacks all that is not of the specification, so a bridge its addresses
     document = {"cniVersion": "1.0.0", "name": FOREIGN_DEFAULT, **bridge}
-    machine.path(_FOREIGN_CONFIGURATION).write_text(json.dumps(document))
+    host.path(_FOREIGN_CONFIGURATION).write_text(json.dumps(document))
 
 
 def _command(name: str) -> str:

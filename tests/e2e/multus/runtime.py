@@ -59,13 +59,13 @@ class Sandbox:
     result: Any = None
 
     def __post_init__(self) -> None:
-        self.node.machine.run("ip", "netns", "add", self.name)
+        self.node.host.run("ip", "netns", "add", self.name)
 
     @property
     def netns(self) -> str:
         """Path of the network namespace; empty if it is gone."""
         path = f"/run/netns/{self.name}"
-        return path if self.node.machine.path(path).exists() else ""
+        return path if self.node.host.path(path).exists() else ""
 
     @property
     def ports(self) -> list[Path]:
@@ -74,12 +74,12 @@ class Sandbox:
 
     def ip(self, *arguments: str) -> str:
         """Runs `ip` in it and returns what it printed."""
-        return self.node.machine.run("ip", "-n", self.name, *arguments)
+        return self.node.host.run("ip", "-n", self.name, *arguments)
 
     def remove(self) -> None:
         """Removes the network namespace; one that is gone is no error."""
         if self.netns:
-            self.node.machine.run("ip", "netns", "del", self.name)
+            self.node.host.run("ip", "netns", "del", self.name)
 
     def variables(self, command: str, ifname: str) -> dict[str, str]:
         """What is set for a call."""
@@ -137,7 +137,7 @@ class Sandbox:
 def call(node: Node, variables: Mapping[str, str], configuration: Mapping[str, Any]) -> Outcome:
     """Calls the plugin that the configuration names."""
     environment = (f"{name}={value}" for name, value in variables.items())
-    process = node.machine.start(
+    process = node.host.start(
         "env",
         *environment,
         str(BINARIES / configuration["type"]),
@@ -149,7 +149,7 @@ def call(node: Node, variables: Mapping[str, str], configuration: Mapping[str, A
     return Outcome(process.returncode, stdout, stderr)
 
 
-def at_once(command: Callable[[Sandbox], Outcome], sandboxes: Sequence[Sandbox]) -> None:
+def run_concurrently(command: Callable[[Sandbox], Outcome], sandboxes: Sequence[Sandbox]) -> None:
     """Has a command succeed for all sandboxes, side by side."""
     with ThreadPoolExecutor(len(sandboxes)) as calls:
         for outcome in calls.map(command, sandboxes):

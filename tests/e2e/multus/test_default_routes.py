@@ -7,11 +7,11 @@ done when the one that it adds is refused because another one is there
 
 import pytest
 
+from tests.e2e.multus.attachment_matrix import MatrixRow
 from tests.e2e.multus.attachments import assert_attached, check_attachment
 from tests.e2e.multus.cluster import Cluster
 from tests.e2e.multus.kubelet import Kubelet
 from tests.e2e.multus.node import FOREIGN_DEFAULT
-from tests.e2e.multus.rows import Row
 from tests.e2e.node import NETWORK
 
 FOUR, SIX = {"10.32.0.1": "eth0"}, {"fd00:32::1": "eth0"}
@@ -28,11 +28,11 @@ FOUR, SIX = {"10.32.0.1": "eth0"}, {"fd00:32::1": "eth0"}
     ],
     ids=["IPv4", "IPv6", "both", "another gateway", "none at all"],
 )
-def test_ours_takes_what_it_is_asked_for(
+def test_a_requested_default_route_uses_this_plugins_interface(
     kubelet: Kubelet, cluster: Cluster, asked: list[str], gateways: dict[str, str]
 ) -> None:
     networks = [{"name": "green", "default-route": asked}, {"name": "blue"}]
-    row = Row("", networks, {"net1": "demo/green", "net2": "demo/blue"}, gateways=gateways)
+    row = MatrixRow("", networks, {"net1": "demo/green", "net2": "demo/blue"}, gateways=gateways)
     attach_and_check(kubelet, cluster, row)
 
 
@@ -41,21 +41,23 @@ def test_ours_takes_what_it_is_asked_for(
     [(["10.90.0.99"], {"10.90.0.99": "net2"}), ([], {})],
     ids=["IPv4", "none at all"],
 )
-def test_another_plugins_takes_what_it_is_asked_for(
+def test_a_requested_default_route_uses_another_plugins_interface(
     kubelet: Kubelet, cluster: Cluster, asked: list[str], gateways: dict[str, str]
 ) -> None:
     networks = [{"name": "blue"}, {"name": "bridge", "default-route": asked}]
-    row = Row("", networks, {"net1": "demo/blue", "net2": "demo/bridge"}, gateways=gateways)
+    row = MatrixRow("", networks, {"net1": "demo/blue", "net2": "demo/bridge"}, gateways=gateways)
     attach_and_check(kubelet, cluster, row)
 
 
-def test_ours_takes_it_from_a_default_network_of_another_plugin(kubelet: Kubelet, cluster: Cluster) -> None:
+def test_a_requested_default_route_replaces_that_of_a_foreign_default_network(
+    kubelet: Kubelet, cluster: Cluster
+) -> None:
     networks = [{"name": "green", "default-route": ["10.12.0.1"]}]
-    row = Row("", networks, {"net1": "demo/green"}, default=FOREIGN_DEFAULT, gateways={"10.12.0.1": "net1"})
+    row = MatrixRow("", networks, {"net1": "demo/green"}, default=FOREIGN_DEFAULT, gateways={"10.12.0.1": "net1"})
     attach_and_check(kubelet, cluster, row)
 
 
-def attach_and_check(kubelet: Kubelet, cluster: Cluster, row: Row) -> None:
+def attach_and_check(kubelet: Kubelet, cluster: Cluster, row: MatrixRow) -> None:
     sandbox = kubelet.sandbox(row.networks, **row.settings)
     sandbox.add().succeeded()
     assert_attached(cluster, sandbox, row)

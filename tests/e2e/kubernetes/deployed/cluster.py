@@ -43,7 +43,7 @@ class Cluster:
         """Deletes all CustomResourceDefinitions, and with them all of our objects."""
         for name in self.definitions():
             self.server.ask("DELETE", f"{DEFINITIONS}/{name}")
-        until(lambda: not self.definitions(), what="definitions are gone")
+        wait_until(lambda: not self.definitions(), what="definitions are gone")
 
     def items(self, path: str) -> list[Object]:
         """The objects of a list."""
@@ -92,23 +92,23 @@ class Tenant:
         pod: Object = self._ask("GET", f"{self._pods}/{name}")
         return pod
 
-    def machine(self, name: str) -> Object | None:
+    def virtual_machine(self, name: str) -> Object | None:
         """The machine of a pod, None if there is none."""
         try:
-            machine: Object = self._ask("GET", f"{GROUP}/namespaces/{self.namespace}/virtualmachines/{name}")
+            virtual_machine: Object = self._ask("GET", f"{GROUP}/namespaces/{self.namespace}/virtualmachines/{name}")
         except HTTPError as error:
             error.close()
             if error.code != 404:
                 raise
             return None
-        return machine
+        return virtual_machine
 
     def assigned(self, name: str) -> Object:
         """Waits until the pod has its interfaces and returns its machine's spec."""
-        until(lambda: self.machine(name) is not None, what=f"{name} has interfaces")
-        machine = self.machine(name)
-        assert machine is not None
-        spec: Object = machine["spec"]
+        wait_until(lambda: self.virtual_machine(name) is not None, what=f"{name} has interfaces")
+        virtual_machine = self.virtual_machine(name)
+        assert virtual_machine is not None
+        spec: Object = virtual_machine["spec"]
         return spec
 
     def networks(self) -> list[Object]:
@@ -121,18 +121,18 @@ class Tenant:
         events = self.cluster.items(f"/api/v1/namespaces/{self.namespace}/events")
         return {event["reason"]: event["message"] for event in events if event["involvedObject"]["name"] == name}
 
-    def told(self, name: str, reason: str) -> str:
+    def wait_for_event(self, name: str, reason: str) -> str:
         """Waits until such an event is told of the object and returns its message."""
-        until(lambda: reason in self.events(name), what=f"{reason} told of {name}")
+        wait_until(lambda: reason in self.events(name), what=f"{reason} told of {name}")
         return self.events(name)[reason]
 
 
-def addresses(machine: Object) -> list[str]:
+def addresses(virtual_machine: Object) -> list[str]:
     """All addresses of a machine's spec, by index."""
-    return [address["address"] for interface in machine["interfaces"] for address in interface["addresses"]]
+    return [address["address"] for interface in virtual_machine["interfaces"] for address in interface["addresses"]]
 
 
-def until(holds: Callable[[], bool], *, what: str) -> None:
+def wait_until(holds: Callable[[], bool], *, what: str) -> None:
     """Returns once the condition holds, within a deadline."""
     give_up = time.monotonic() + _DEADLINE
     while not holds():

@@ -8,8 +8,8 @@ import pytest
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.configuration.load import load_client_config
 from tests.e2e.kubernetes.deployed.cluster import Cluster
-from tests.e2e.kubernetes.faults.crowd import Crowd
 from tests.e2e.kubernetes.faults.managers import Managers
+from tests.e2e.kubernetes.faults.pod_load import PodLoad
 from tests.support.real_apiserver.server import ApiServer
 
 
@@ -34,6 +34,6 @@ def managers(cluster: Cluster, tmp_path: Path) -> Iterator[Managers]:
 
 
 @pytest.fixture
-async def crowd(client: KubeClient, namespace: str) -> Crowd:
+async def pod_load(client: KubeClient, namespace: str) -> PodLoad:
     """No pods yet, and the networks that they name are not there yet either."""
-    return Crowd(client, namespace)
+    return PodLoad(client, namespace)

@@ -1,0 +1,15 @@
+"""The benchmarks of the manager on a scripted API server run; their numbers are for `scripts/bench`."""
+
+from tests.bench.kubernetes.events import main as measure_events
+from tests.bench.kubernetes.reconcile import main as measure_reconcile
+
+
+def test_a_restart_writes_nothing() -> None:
+    measured = measure_reconcile(quick=True)["1000 pods x 3"]
+    assert measured["first start, all written"]["writes_per_pod"] < 3
+    assert measured["restart, all there"]["writes"] == 0
+
+
+def test_events_are_processed() -> None:
+    measured = measure_events(quick=True)
+    assert {rate["events_per_s"] > 0 for rate in measured.values()} == {True}

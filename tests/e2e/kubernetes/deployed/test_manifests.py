@@ -1,0 +1,32 @@
+"""The API server takes all manifests, field by field: with strict validation it refuses what it does not know."""
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.kubernetes.deployed.cluster import Cluster
+from tests.support.applied_manifests import MANIFESTS, apply, collection, documents
+
+DOCUMENTS = documents(MANIFESTS)
+
+
+@pytest.mark.parametrize("item", DOCUMENTS, ids=lambda item: f"{item['kind']} {item['metadata']['name']}")
+def test_the_manifest_is_stored_as_written(cluster: Cluster, item: dict[str, Any]) -> None:
+    kept = cluster.server.ask("GET", f"{collection(cluster.server, item)}/{item['metadata']['name']}")
+    assert holds(kept, item)
+
+
+def holds(kept: Any, written: Any) -> bool:
+    """Whether all that was written is kept; the server adds its defaults."""
+    if isinstance(written, dict):
+        return isinstance(kept, dict) and all(key in kept and holds(kept[key], written[key]) for key in written)
+    if isinstance(written, list):
+        return len(kept) == len(written) and all(map(holds, kept, written))
+    return bool(kept == written)
+
+
+def test_unknown_fields_are_rejected(cluster: Cluster) -> None:
+    (deployment,) = (item for item in DOCUMENTS if item["kind"] == "Deployment")
+    misspelt = {**deployment, "spec": {**deployment["spec"], "replica": 2}}
+    with pytest.raises(ValueError, match=r"spec\.replica"):
+        apply(cluster.server, misspelt)

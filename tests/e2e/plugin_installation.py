@@ -1,0 +1,57 @@
+"""The ways in which the plugin is put on a node; all tests can run by either."""
+
+import sys
+from pathlib import Path
+from typing import Protocol
+
+from tests.e2e.host import Host
+from tests.e2e.polling import wait_until
+from tests.support.shim import build_shim
+
+COMMANDS = Path(sys.executable).parent
+PLUGIN = "contrail-k8s-cni"
+_DAEMON = "contrail-cnid"
+_LOG = "/run/contrail-cnid.log"
+_START = f"""
+unshare --mount --propagation=private --pid --fork --mount-proc sh -ec '
+    umount --recursive --lazy /run/netns
+    exec {COMMANDS / _DAEMON}
+' > {_LOG} 2>&1 &
+"""
+
+
+class PluginInstallation(Protocol):
+    """`name` is a part of test ids."""
+
+    name: str
+
+    def install(self, host: Host) -> None:
+        """Puts the plugin at its place, with all that it needs to answer calls."""
+
+
+class EntryPointInstallation:
+    """The Python entry point: all of the plugin in the process of each call."""
+
+    name = "entry point"
+
+    def install(self, host: Host) -> None:
+        host.run("ln", "-s", str(COMMANDS / PLUGIN), "/opt/cni/bin/")
+
+
+class ShimInstallation:
+    """The native shim, and a daemon that ends with the machine.
+
+    As in a container, the daemon sees neither the processes of the node nor what it names under /run/netns.
+    """
+
+    name = "shim"
+
+    def install(self, host: Host) -> None:
+        host.run("install", build_shim(), f"/opt/cni/bin/{PLUGIN}")
+        log = host.path(_LOG)
+        host.run("sh", "-c", _START)
+        wait_until(
+            lambda: log.exists() and "is serving at" in log.read_text(),
+            what="served by the daemon",
+            otherwise=log.read_text,
+        )
