@@ -20,6 +20,7 @@ from agent_api.middlewares import add_json_charset, reject_writes, translate_err
 from agent_api.node_agent import NodeAgent
 from agent_api.openapi import openapi_document, status_operations
 from agent_api.request_bodies import RequestBodyReader
+from agent_api.waiters import MAX_WAITING_REQUESTS, WaitSlots
 from contrail_service.pages import errors_as_json
 
 _FAST_PATH = web.AppKey("fast_path", FastPath)
@@ -32,15 +33,16 @@ def agent_application(
     accept_writes: bool,
     routes: Sequence[web.RouteDef] = (),
     body_reader: RequestBodyReader | None = None,
+    max_waiting: int = MAX_WAITING_REQUESTS,
 ) -> web.Application:
     """Returns an application with the agent's endpoints and further routes.
 
-    Unless `accept_writes`, requests that write are answered with 403.
+    Unless `accept_writes`, requests that write are answered with 403. `max_waiting` limits the waiting requests.
     """
     # Outermost first: metrics see every status, including those that the error middlewares produce.
     policy = [] if accept_writes else [reject_writes]
     application = web.Application(middlewares=[agent.metrics.middleware(), errors_as_json, translate_errors, *policy])
-    operations = agent_operations(agent, body_reader or RequestBodyReader())
+    operations = agent_operations(agent, body_reader or RequestBodyReader(), WaitSlots(max_waiting))
     operations.append(_openapi_operation([*operations, *status_operations(routes)]))
     application.add_routes([operation.route() for operation in operations])
     application.add_routes(routes)
@@ -51,10 +53,10 @@ def agent_application(
     return application
 
 
-def agent_operations(agent: NodeAgent, body_reader: RequestBodyReader) -> list[Operation]:
+def agent_operations(agent: NodeAgent, body_reader: RequestBodyReader, wait_slots: WaitSlots) -> list[Operation]:
     """Returns the agent's operations except `/openapi.json`."""
     return [
-        *VmCfgHandlers(agent.virtual_machines).operations(),
+        *VmCfgHandlers(agent.virtual_machines, wait_slots).operations(),
         *VmHandlers(agent.virtual_machines, agent.ports, body_reader).operations(),
         *PortHandlers(agent.virtual_machines, agent.ports, agent.stale_ports, body_reader).operations(),
         *GatewayHandlers(agent.gateways, body_reader).operations(),

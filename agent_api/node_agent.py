@@ -15,7 +15,6 @@ from agent_api.ports.stale import STALE_TIMEOUT, DeviceExists, StalePortCleaner,
 from agent_api.ports.table import PortTable
 from agent_api.virtual_machine_index import VirtualMachineIndex
 from agent_api.virtual_machine_watch import INITIAL_BACKOFF, VirtualMachineWatch, WatchedStore
-from agent_api.waiters import MAX_WAITING_REQUESTS, Waiters
 
 
 class NodeAgent:
@@ -32,11 +31,10 @@ class NodeAgent:
         ports_dir: str,
         registry: CollectorRegistry,
         stale_timeout: float = STALE_TIMEOUT,
-        max_waiting: int = MAX_WAITING_REQUESTS,
         device_exists: DeviceExists = device_exists,
         initial_backoff: float = INITIAL_BACKOFF,
     ) -> None:
-        self.virtual_machines = VirtualMachineIndex(Waiters(max_waiting=max_waiting))
+        self.virtual_machines = VirtualMachineIndex()
         self.ports = PortTable(PortDirectory(ports_dir))
         self.stale_ports = StalePortCleaner(self.ports, timeout=stale_timeout, device_exists=device_exists)
         self.gateways = GatewayTable(ports_dir)

@@ -52,8 +52,8 @@ class ServedVirtualMachine:
 class VirtualMachineIndex:
     """All VirtualMachines of this node; `synced` is True once they were listed completely."""
 
-    def __init__(self, waiters: Waiters | None = None) -> None:
-        self.waiters = Waiters() if waiters is None else waiters
+    def __init__(self) -> None:
+        self.waiters = Waiters()
         self._by_uuid: dict[str, ServedVirtualMachine] = {}
         self._by_name: dict[str, dict[str, ServedVirtualMachine]] = {}  # inner key: uuid; oldest first
         self._listed: set[str] | None = None  # uuids that the list in progress has named
@@ -91,7 +91,7 @@ class VirtualMachineIndex:
     async def wait_for(self, name: str, *, uid: str | None = None, seconds: float) -> ServedVirtualMachine | None:
         """Returns the result of `find` as soon as there is one, None after a time-out.
 
-        Raises NotReadyError, OverloadedError.
+        Raises NotReadyError.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

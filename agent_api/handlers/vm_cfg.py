@@ -12,6 +12,7 @@ from agent_api.handlers.operation import Operation, QueryParameter, json_bytes_r
 from agent_api.metrics import exclude_wait_time
 from agent_api.responses import ConfiguredInterface
 from agent_api.virtual_machine_index import VirtualMachineIndex
+from agent_api.waiters import WaitSlots
 
 MAX_WAIT = 60.0
 """Seconds; the upper limit of `?wait=`."""
@@ -31,8 +32,9 @@ _UID = QueryParameter(
 class VmCfgHandlers:
     """The endpoint that plugins query first."""
 
-    def __init__(self, virtual_machines: VirtualMachineIndex) -> None:
+    def __init__(self, virtual_machines: VirtualMachineIndex, wait_slots: WaitSlots) -> None:
         self._virtual_machines = virtual_machines
+        self._wait_slots = wait_slots
 
     def operations(self) -> list[Operation]:
         """Returns the operations."""
@@ -55,7 +57,7 @@ class VmCfgHandlers:
         served = self._virtual_machines.find(name, uid=uid)
         if served is None and wait:
             # The fast path has no wait: a request that must wait always comes here.
-            with exclude_wait_time():
+            with self._wait_slots.take(), exclude_wait_time():
                 served = await self._virtual_machines.wait_for(name, uid=uid, seconds=min(wait, MAX_WAIT))
         if served is None:
             raise not_found()

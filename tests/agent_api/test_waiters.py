@@ -1,6 +1,7 @@
 """`GET /vm-cfg/<vm-name>?wait=<seconds>` waits until the pod's interfaces are configured."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -10,6 +11,7 @@ from agent_api.handlers import vm_cfg
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.objects import VirtualMachine
 from tests.agent_api.conftest import StartAgent
+from tests.support.raw_http import connected, exchanged, request
 from tests.support.served_agent import ServedAgent, until
 from tests.support.virtual_machines import SAMPLE_VMI, make_virtual_machine
 
@@ -127,6 +129,24 @@ async def test_many_requests_wait_while_others_are_answered(store: SqliteStore, 
         [virtual_machine.uuid] for virtual_machine in virtual_machines
     ]
     assert len(served.agent.virtual_machines.waiters) == 0
+
+
+async def test_waiting_requests_over_tcp_leave_the_unix_socket_its_own(
+    store: SqliteStore, start_agent: StartAgent
+) -> None:
+    served = await start_agent(max_waiting=3)
+    virtual_machine = make_virtual_machine()
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(3):
+            connection = await stack.enter_async_context(connected(served.address))
+            await connection.send(request("GET", "/vm-cfg/k8s__default__nobody?wait=30"))
+        await waiting_requests(served, 3)
+        rejected = await exchanged(served.address, request("GET", "/vm-cfg/k8s__default__nobody?wait=30"))
+        assert (rejected.status, rejected.error) == (503, "too many waiting requests: limit is 3; retry later")
+        answer = asyncio.create_task(get_vm_cfg(served, virtual_machine.name, wait="30"))
+        await waiting_requests(served, 4)
+        await store.put_virtual_machine(virtual_machine)
+        assert vm_uuids(await answer) == [virtual_machine.uuid]
 
 
 async def test_a_stopping_agent_answers_waiting_requests_with_503(start_agent: StartAgent) -> None:

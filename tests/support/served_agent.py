@@ -15,6 +15,7 @@ from agent_api.node_agent import NodeAgent
 from agent_api.request_bodies import RequestBodyReader
 from agent_api.unix_socket import serve_unix
 from agent_api.virtual_machine_watch import WatchedStore
+from agent_api.waiters import MAX_WAITING_REQUESTS
 from contrail_service.listen import ListenAddress
 from contrail_service.pages import status_routes
 from contrail_service.serving import serve_tcp
@@ -42,6 +43,7 @@ async def serve_agent(
     tcp_writes: bool = True,
     body_reader: RequestBodyReader | None = None,
     limits: Mapping[str, Any] | None = None,
+    max_waiting: int = MAX_WAITING_REQUESTS,
     **options: Any,
 ) -> AsyncIterator[ServedAgent]:
     """Runs an agent with its ports directory and its socket below `folder`.
@@ -55,7 +57,10 @@ async def serve_agent(
     pages = await asyncio.to_thread(status_routes, agent.readiness, registry)  # reads the version from a file
     runners = [
         agent_runner(
-            agent_application(agent, accept_writes=writes, routes=pages, body_reader=body_reader), **limits or {}
+            agent_application(
+                agent, accept_writes=writes, routes=pages, body_reader=body_reader, max_waiting=max_waiting
+            ),
+            **limits or {},
         )
         for writes in (tcp_writes, True)
     ]
