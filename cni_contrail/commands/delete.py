@@ -6,14 +6,11 @@ only what this container's own record names: a newer container of the same pod i
 
 from __future__ import annotations
 
-from cni_contrail.agent.notifications import Notification
-from cni_contrail.commands.detach import detach, remove_host_links
+from cni_contrail.commands.detach import detach
 from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.commands.sweep import sweep
 from cni_contrail.errors import Code, DamagedRecordError, PluginError
-from cni_contrail.link.remove import HostLink
 from cni_contrail.sandbox import Sandbox
-from cni_contrail.state.port_files import PortFile
 from cni_contrail.state.records import Record
 
 
@@ -66,32 +63,9 @@ def _read_record(request: Request) -> Record | None:
 
 
 def _delete_unrecorded(request: Request) -> None:
-    from cni_contrail.commands.unrecorded import detach_unrecorded  # rarely needed
+    # Rarely needed.
+    from cni_contrail.commands.unrecorded import detach_unrecorded
+    from cni_contrail.commands.upstream import detach_by_port_files
 
     detach_unrecorded(request)
-    _delete_upstream(request)
-
-
-def _delete_upstream(request: Request) -> None:
-    """Removes what the upstream plugin created for this container before this plugin replaced it on the node.
-
-    Upstream's taps have no alias, and their interface name may differ from CNI_IFNAME. So DEL of the pod's default
-    network removes all of them that are left.
-    """
-    call, node = request.call, request.node
-    everything = request.is_thick or request.config.name == node.settings.network_name
-    own = request.port_files.of_container(call.container_id)
-    files = [file for file in own if everything or file.port.get("vm-ifname") == call.ifname]
-    if not files:
-        return
-    remove_host_links(node, [HostLink(_upstream_tap(file), "") for file in files])
-    request.port_files.remove(files)
-    if request.port_files.is_empty():
-        vm = files[0].port.get("vm-uuid", "")
-        node.notify(Notification(call.container_id, vm, "", request.port_files.directory))
-    node.log.info(f"detached {len(files)} interfaces that the upstream plugin had created")
-
-
-def _upstream_tap(file: PortFile) -> str:
-    """Upstream's name for the host end."""
-    return "tap" + f"{file.port.get('vm-ifname')}-{file.port.get('vm-uuid')}"[:11]
+    detach_by_port_files(request)

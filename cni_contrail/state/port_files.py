@@ -3,6 +3,9 @@
 The agent reads them when it restarts. This plugin writes them only for the Contrail vrouter agent, which writes them
 too late and never removes them. Pods that the original Contrail plugin attached are known only by them. Two containers
 of one pod have the same files, so writers lock the VM's directory.
+
+Agents write files in the same directories for ports that somebody posted to them, possibly without authentication.
+Such files have the key `author`, which no plugin writes, and are ignored here.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ _LOCK_TIMEOUT = 3.0  # seconds; the lock is held only briefly
 
 
 class PortFile(NamedTuple):
-    """One file: its path and its content."""
+    """One file: its path and those of its values that are strings."""
 
     path: str
     port: Mapping[str, str]
@@ -44,7 +47,7 @@ class PortFiles:
             write_atomically(os.path.join(self.directory, port["vmi-uuid"]), json.dumps(port, indent="\t").encode())
 
     def all(self) -> list[PortFile]:
-        """Returns all files that describe ports; other files are ignored."""
+        """Returns all files of ports that a plugin wrote; other files are ignored."""
         paths = [os.path.join(self.directory, name) for name in list_names(self.directory)]
         return [PortFile(path, port) for path in paths if (port := _read_port(path)) is not None]
 
@@ -77,4 +80,6 @@ def _read_port(path: str) -> Mapping[str, str] | None:
         document = json.loads(read_if_exists(path) or b"")
     except (ValueError, RecursionError):
         return None  # the original plugin does not write atomically and may have been killed
-    return document if isinstance(document, dict) else None
+    if not isinstance(document, dict) or "author" in document:
+        return None
+    return {key: value for key, value in document.items() if isinstance(value, str)}

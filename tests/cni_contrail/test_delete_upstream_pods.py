@@ -90,6 +90,57 @@ def test_a_link_with_an_alias_is_kept(
     assert plugin.node.links() == [tap]
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"author": "/usr/bin/contrail-vrouter-agent"},
+        {"vm-ifname": "1a2b3c4d-5e"},
+        {"host-ifname": "uplink"},
+        {"host-ifname": "", "vm-ifname": "", "vm-uuid": ""},
+    ],
+    ids=["written by an agent", "another name in the sandbox", "another host end", "empty values"],
+)
+def test_a_port_file_that_no_plugin_wrote_removes_nothing(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, values: dict[str, str]
+) -> None:
+    """Agents write files for whoever can post to them, and the file chooses the link."""
+    file = attach_as_upstream(plugin, pod, sandbox, "eth0")
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+    for number, name in enumerate(("uplink", "tap1a2b3c4d-5e", "tap-")):
+        plugin.node.ip("link", "add", name, "type", "veth", "peer", "name", f"peer-{number}")
+    before = plugin.node.links()
+    plugin.delete(pod).succeeded()
+    assert plugin.node.links() == before
+    assert file.exists()
+    assert vrouter_agent.received("DELETE") == []
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"vm-ifname": "a%b", "host-ifname": "tapa%b-5d1c0b7"},
+        {"vm-ifname": "\ud800", "host-ifname": "tap\ud800"},
+        {"vm-ifname": ["eth0"]},
+        {"vm-uuid": {}, "host-ifname": None},
+        {"vm-id": []},
+        {"vmi-uuid": []},
+    ],
+    ids=["pattern", "not encodable", "list", "object", "container", "interface"],
+)
+def test_a_port_file_with_unusual_values_is_no_error(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, values: dict[str, object]
+) -> None:
+    good = attach_as_upstream(plugin, pod, sandbox, "eth1")
+    file = attach_as_upstream(plugin, pod, sandbox, "eth0")
+    port = json.loads(file.read_text()) | values
+    if values.get("vm-ifname") == "a%b":
+        port["host-ifname"] = "tap" + f"a%b-{pod.uid}"[:11]
+    file.write_text(json.dumps(port))
+    plugin.delete(pod).succeeded()
+    assert not good.exists()
+    assert sandbox.links() == (["eth0"] if file.exists() else [])
+
+
 def test_no_agent_is_needed(plugin: Plugin, pod: PodSandbox, sandbox: Netns) -> None:
     attach_as_upstream(plugin, pod, sandbox, "eth0")
     plugin.delete(pod).succeeded()

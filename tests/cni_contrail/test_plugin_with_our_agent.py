@@ -84,6 +84,29 @@ async def test_the_list_of_another_pod_of_the_name_is_ignored(
     assert "default/p1" in message
 
 
+@pytest.mark.parametrize("ifname", ["1a2b3c4d-5e", "a%b"])
+async def test_a_port_that_somebody_posted_removes_no_link_and_fails_no_del(
+    served: ServedAgent, plugin: Plugin, pod: PodSandbox, ifname: str
+) -> None:
+    """The agent keeps its ports in the directory in which DEL looks for those of the upstream plugin."""
+    plugin.node.ip("link", "add", "tap1a2b3c4d-5e", "type", "veth", "peer", "name", "peer")
+    port = {
+        "vm-uuid": pod.uid,
+        "vn-uuid": "11111111-0000-4000-8000-000000000001",
+        "vmi-uuid": "11111111-0000-4000-8000-000000000002",
+        "vm-id": pod.container,
+        "vm-name": pod.vm_name,
+        "host-ifname": "tap1a2b3c4d-5e",
+        "vm-ifname": ifname,
+    }
+    async with served.tcp.post("/vm", json=port) as answer:
+        assert answer.status == 200
+    assert len(plugin.files()) == 1
+    (await asyncio.to_thread(plugin.delete, pod)).succeeded()
+    assert sorted(plugin.node.links()) == ["peer", "tap1a2b3c4d-5e"]
+    assert len(plugin.files()) == 1
+
+
 class TestStatus:
     @pytest.fixture
     async def ready(self, served: ServedAgent) -> ServedAgent:
