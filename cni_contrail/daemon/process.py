@@ -54,8 +54,10 @@ class Daemon:
             listener = running.enter_context(bound_socket(self._configuration.socket))
             if self._configuration.metrics_listen:
                 registry = self._context.metrics.registry
-                running.enter_context(status_server(self._configuration.metrics_listen, self._unreadiness, registry))
-            workers = Workers(listener, self._handler.serve, limit=_MAX_CONNECTIONS)
+                running.enter_context(
+                    status_server(self._configuration.metrics_listen, self._unreadiness, registry, log)
+                )
+            workers = Workers(listener, self._handler.serve, log, limit=_MAX_CONNECTIONS)
             gc.freeze()  # modules live as long as the process: collections need not traverse them
             self._maintenance.start()
             workers.start()

@@ -1,10 +1,15 @@
-"""HTTP server for `/healthz`, `/readyz` and `/metrics`, if the configuration sets `metrics-listen`."""
+"""HTTP server for `/healthz`, `/readyz` and `/metrics`, if the configuration sets `metrics-listen`.
+
+The liveness probe depends on it, so slow clients must not block it: a request head has one deadline for all its bytes,
+and a new connection takes the place of the oldest one when all are in use.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import http.server
 import importlib.metadata
+import io
 import json
 import socket
 import sys
@@ -14,20 +19,31 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from cni_contrail.agent.connections import time_left
+from cni_contrail.daemon.accept_errors import AcceptErrors
+from cni_contrail.daemon.connection_slots import ConnectionSlots
 from cni_contrail.daemon.errors import SocketError
+from cni_contrail.deadline import Deadline
+from cni_contrail.log import Log
 
 Readiness = Callable[[], str]
 """Returns why the node cannot serve an ADD, or empty if it is ready."""
 
-_READ_TIMEOUT = 5.0  # seconds
+_HEAD_TIMEOUT = 5.0  # seconds for a whole request head
+_SEND_TIMEOUT = 5.0  # seconds for a whole response
+_MAX_HEAD = 16 * 1024  # bytes
+_READ_SIZE = 4096
 _MAX_CONNECTIONS = 16  # descriptors and threads are reserved for CNI calls
+_MAX_PER_PEER = 8
 
 
 @contextlib.contextmanager
-def status_server(address: tuple[str, int], readiness: Readiness, registry: CollectorRegistry) -> Iterator[None]:
+def status_server(
+    address: tuple[str, int], readiness: Readiness, registry: CollectorRegistry, log: Log
+) -> Iterator[None]:
     """Serves the pages while the body runs; raises `SocketError` if it cannot listen on the address."""
     try:
-        server = _Server(address, readiness, registry)
+        server = _Server(address, readiness, registry, log)
     except OSError as error:
         raise SocketError(f"metrics-listen {address[0]}:{address[1]}: {error.strerror or error}") from error
     thread = threading.Thread(target=server.serve_forever, daemon=True)
@@ -35,49 +51,62 @@ def status_server(address: tuple[str, int], readiness: Readiness, registry: Coll
     try:
         yield
     finally:
-        server.shutdown()
-        server.server_close()
+        server.stop()
 
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 64
     block_on_close = False
 
-    def __init__(self, address: tuple[str, int], readiness: Readiness, registry: CollectorRegistry) -> None:
+    def __init__(self, address: tuple[str, int], readiness: Readiness, registry: CollectorRegistry, log: Log) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.readiness = readiness
         self.registry = registry
-        self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        self._slots = ConnectionSlots(_MAX_CONNECTIONS, _MAX_PER_PEER)
+        self._accept_errors = AcceptErrors("metrics-listen", log)
+        self._stopped = threading.Event()
         super().__init__(address, _Handler)
 
-    def verify_request(self, *_: object) -> bool:
-        """Returns False, which closes the connection, if all slots are taken."""
-        return self._slots.acquire(blocking=False)
+    def stop(self) -> None:
+        """Stops accepting, and closes the listener."""
+        self._stopped.set()
+        self.shutdown()
+        self.server_close()
 
-    def process_request(self, *request: Any) -> None:
-        """Starts a thread for the connection, and frees the slot if no thread can be started."""
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accepts a connection; after a failure the base class tries again."""
         try:
-            super().process_request(*request)
-        except RuntimeError:
-            self._slots.release()
+            return super().get_request()
+        except OSError as error:
+            self._accept_errors.report(error)
+            self._accept_errors.pause(self._stopped)
             raise
 
-    def process_request_thread(self, *request: Any) -> None:
-        """Serves the connection and frees its slot."""
-        try:
-            super().process_request_thread(*request)
-        finally:
-            self._slots.release()
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Returns False, which closes the connection, if there is no slot for it."""
+        return self._slots.take(request, client_address[0])
+
+    def shutdown_request(self, request: Any) -> None:
+        """Closes the connection and frees its slot."""
+        super().shutdown_request(request)
+        self._slots.free(request)
 
     def handle_error(self, *request: Any) -> None:
-        """Prints a traceback, except for a client that hung up."""
-        if not isinstance(sys.exception(), ConnectionError):
+        """Prints a traceback, except for a client that hung up or was too slow."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(*request)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: _Server
-    timeout = _READ_TIMEOUT
+    timeout = _SEND_TIMEOUT
+
+    def setup(self) -> None:
+        """Reads the whole head first: the base class has a timeout for each read only, which a slow client resets."""
+        super().setup()
+        self.rfile = io.BytesIO(_read_head(self.connection))
+        self.connection.settimeout(_SEND_TIMEOUT)
 
     def do_GET(self) -> None:
         """Responds with a page."""
@@ -104,3 +133,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+def _read_head(connection: socket.socket) -> bytes:
+    """Returns the request up to its empty line; raises `TimeoutError`, or `ConnectionError` if there is none."""
+    deadline = Deadline(_HEAD_TIMEOUT)
+    head = b""
+    while b"\r\n\r\n" not in head:
+        connection.settimeout(time_left(deadline))
+        part = connection.recv(_READ_SIZE)
+        if not part or len(head) > _MAX_HEAD:
+            raise ConnectionAbortedError("no request")
+        head += part
+    return head

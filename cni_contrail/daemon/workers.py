@@ -11,11 +11,12 @@ import socket
 import threading
 from collections.abc import Callable
 
+from cni_contrail.daemon.accept_errors import AcceptErrors
 from cni_contrail.deadline import Deadline
+from cni_contrail.log import Log
 
 _BACKLOG = 512
 _MAX_IDLE = 8
-_ACCEPT_PAUSE = 0.05  # seconds until the next try if no descriptor was free
 _STACK_SIZE = 1024 * 1024  # bytes of address space; memory is used only as the stack grows
 
 Serve = Callable[[socket.socket], None]
@@ -24,7 +25,8 @@ Serve = Callable[[socket.socket], None]
 class Workers:
     """At most `limit` threads that serve connections of the listener."""
 
-    def __init__(self, listener: socket.socket, serve: Serve, *, limit: int) -> None:
+    def __init__(self, listener: socket.socket, serve: Serve, log: Log, *, limit: int) -> None:
+        self._accept_errors = AcceptErrors("socket", log)
         self._listener = listener
         self._serve = serve
         self._limit = limit
@@ -70,8 +72,10 @@ class Workers:
         while not self._stopped.is_set():
             try:
                 return self._listener.accept()[0]
-            except OSError:  # shut down; or out of descriptors, until a call closes some
-                self._stopped.wait(_ACCEPT_PAUSE)
+            except OSError as error:  # shut down; or out of descriptors, until a call closes some
+                if not self._stopped.is_set():
+                    self._accept_errors.report(error)
+                    self._accept_errors.pause(self._stopped)
         return None
 
     def _become_busy(self) -> None:

@@ -3,13 +3,16 @@
 import contextlib
 import json
 import os
+import resource
 import select
 import socket
 import struct
 import subprocess
+import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -78,21 +81,79 @@ def test_readyz_reports_invalid_settings_and_recovers(
     assert get("/readyz").status == 200
 
 
-def test_silent_clients_are_limited(plugin: Plugin, get: Get) -> None:
-    """Surplus connections are closed, and pages are served again when the first ones end."""
+@contextlib.contextmanager
+def slow_clients(plugin: Plugin, number: int) -> Iterator[list[socket.socket]]:
+    """Clients with an incomplete request head, which they continue byte by byte."""
+    stopped = threading.Event()
+
+    def send_slowly(clients: list[socket.socket]) -> None:
+        while not stopped.wait(0.2):
+            for each in clients:
+                with contextlib.suppress(OSError):  # closed by the daemon
+                    each.send(b"x")
+
+    with plugin.node.inside(), contextlib.ExitStack() as connected:
+        clients = [connected.enter_context(socket.create_connection(("127.0.0.1", 9099))) for _ in range(number)]
+        for each in clients:
+            each.sendall(b"GET /healthz HTTP/1.1\r\nx: ")
+        thread = threading.Thread(target=send_slowly, args=(clients,))
+        thread.start()
+        try:
+            yield clients
+        finally:
+            stopped.set()
+            thread.join()
+
+
+def ended(clients: list[socket.socket]) -> int:
+    """Number of the clients that the daemon has hung up on."""
+    return len(select.select(clients, [], [], 0)[0])
+
+
+def test_slow_clients_do_not_block_the_health_page(plugin: Plugin, get: Get) -> None:
+    get("/healthz")
+    with slow_clients(plugin, 16) as clients:
+        assert get("/healthz").status == 200
+        assert ended(clients) > 0  # the oldest ones
+
+
+def test_a_request_head_has_one_deadline_for_all_its_bytes(plugin: Plugin, get: Get) -> None:
+    get("/healthz")
+    with slow_clients(plugin, 4) as clients:
+        until(lambda: ended(clients) == 4)
+    assert get("/healthz").status == 200
+
+
+def test_silent_clients_are_limited_per_peer(plugin: Plugin, get: Get) -> None:
     get("/healthz")
     with plugin.node.inside(), contextlib.ExitStack() as connected:
         silent = [connected.enter_context(socket.create_connection(("127.0.0.1", 9099))) for _ in range(20)]
-        until(lambda: len(select.select(silent, [], [], 0)[0]) == 20 - 16)
-        assert silent[-1].recv(1) == b""
-    until(lambda: is_served(get))
+        until(lambda: ended(silent) >= 20 - 8)
+        assert silent[0].recv(1) == b""
+        assert get("/healthz").status == 200
 
 
-def is_served(get: Get) -> bool:
-    try:
-        return get("/healthz").status == 200
-    except OSError:  # it is still one too many
-        return False
+def test_running_out_of_descriptors_is_logged_once(plugin: Plugin, caller: ShimAndDaemon, get: Get) -> None:
+    get("/healthz")
+    before = resource.prlimit(caller.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(caller.pid, resource.RLIMIT_NOFILE, (3, before[1]))
+    with plugin.node.inside(), socket.create_connection(("127.0.0.1", 9099)):
+        until(lambda: b"metrics-listen: cannot accept connections: Too many open files" in caller.daemon().logged())
+        tick = cpu_ticks(caller.pid)
+        with contextlib.suppress(TimeoutError, socket.timeout), socket.socket() as waiting:
+            waiting.settimeout(1)
+            waiting.connect(("127.0.0.1", 9099))
+            waiting.recv(1)
+        assert cpu_ticks(caller.pid) - tick < 50  # of 100 per second: accept is not retried in a busy loop
+    resource.prlimit(caller.pid, resource.RLIMIT_NOFILE, before)
+    assert get("/healthz").status == 200
+    assert caller.daemon().logged().count(b"metrics-listen: cannot accept") == 1
+
+
+def cpu_ticks(process: int) -> int:
+    """Processor time of a process."""
+    words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return int(words[11]) + int(words[12])
 
 
 def test_a_client_that_hangs_up_is_not_logged(plugin: Plugin, caller: ShimAndDaemon, get: Get) -> None:

@@ -13,6 +13,7 @@ from tests.support.plugin_callers import ShimAndDaemon
 from tests.support.scripted_agents import ScriptedAgent
 
 SPARE = 24
+FAILURE = b"socket: cannot accept connections: Too many open files"
 
 
 def opened(caller: ShimAndDaemon) -> int:
@@ -36,10 +37,12 @@ def test_calls_are_served_when_descriptors_are_free_again(
     connections: list[DaemonClient], agent: ScriptedAgent, plugin: Plugin, caller: ShimAndDaemon
 ) -> None:
     process, most = caller.pid, opened(caller)
+    until(lambda: FAILURE in caller.daemon().logged())
     for client in connections:
         client.hang_up()
     until(lambda: len(os.listdir(f"/proc/{process}/fd")) < most - SPARE / 2)
     plugin.status().succeeded()
+    assert caller.daemon().logged().count(FAILURE) == 1
 
 
 def test_the_daemon_stops_in_time(connections: list[DaemonClient], caller: ShimAndDaemon) -> None:
