@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Routes = Sequence[web.RouteDef]
-Readiness = Callable[[], list[str]]
+ReadinessCheck = Callable[[], list[str]]
 """Returns the reasons why the process is not ready, none if it is."""
 
 
@@ -25,7 +25,7 @@ def json_response(content: object, *, status: int = 200) -> web.Response:
     return web.Response(body=msgspec.json.encode(content), status=status, content_type="application/json")
 
 
-def status_routes(readiness: Readiness, registry: CollectorRegistry) -> list[web.RouteDef]:
+def status_routes(readiness: ReadinessCheck, registry: CollectorRegistry) -> list[web.RouteDef]:
     """Returns the routes `/healthz`, `/readyz` (503 with reasons while not ready) and `/metrics`."""
     version = importlib.metadata.version("contrail-multinet")
 

@@ -16,7 +16,7 @@ from manager.api.types import PodView
 _SETTINGS_VARIABLE = "CONTRAIL_CNI_CONFIG"
 
 
-class Sandbox(NamedTuple):
+class PodSandbox(NamedTuple):
     """A pod with its network namespace and its single attachment."""
 
     pod: PodView
@@ -33,7 +33,7 @@ class ContainerRuntime:
         environment = {**os.environ, _SETTINGS_VARIABLE: resources.plugin_settings}
         self._runtime = Runtime([BIN_DIR], cache_dir=resources.result_cache, environment=environment)
 
-    def create(self, pod: PodView) -> Sandbox:
+    def create(self, pod: PodView) -> PodSandbox:
         """Creates the network namespace of the pod, before any plugin runs."""
         namespace = self._resources.pod_namespace(pod.namespace, pod.name)
         container_id = secrets.token_hex(32)
@@ -45,25 +45,25 @@ class ContainerRuntime:
             "K8S_POD_UID": pod.uid,
         }
         path = make_sandbox(namespace)
-        return Sandbox(pod, namespace, Attachment(container_id, path, "eth0", args=tuple(args.items())))
+        return PodSandbox(pod, namespace, Attachment(container_id, path, "eth0", args=tuple(args.items())))
 
-    def attach(self, sandbox: Sandbox) -> None:
+    def attach(self, sandbox: PodSandbox) -> None:
         """Runs ADD. Raises CniRuntimeError."""
         self._runtime.add(self._network, sandbox.attachment)
 
-    def result(self, sandbox: Sandbox) -> Mapping[str, Any]:
+    def result(self, sandbox: PodSandbox) -> Mapping[str, Any]:
         """Returns the cached result of ADD, empty if there is none. Raises CniRuntimeError."""
         entry = self._runtime.cached(self._network, sandbox.attachment)
         return {} if entry is None else entry.result
 
-    def check(self, sandbox: Sandbox) -> None:
+    def check(self, sandbox: PodSandbox) -> None:
         """Runs CHECK. Raises CniRuntimeError."""
         self._runtime.check(self._network, sandbox.attachment)
 
-    def detach(self, sandbox: Sandbox) -> None:
+    def detach(self, sandbox: PodSandbox) -> None:
         """Runs DEL, also after a failed ADD. Raises CniRuntimeError."""
         self._runtime.delete(self._network, sandbox.attachment)
 
-    def remove(self, sandbox: Sandbox) -> None:
+    def remove(self, sandbox: PodSandbox) -> None:
         """Removes the network namespace, after the last plugin ran."""
         remove_sandbox(sandbox.attachment.netns)

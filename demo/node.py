@@ -33,7 +33,7 @@ BIN_DIR = os.path.dirname(sys.executable)
 """Where the project's commands are installed."""
 
 
-class Node:
+class DemoNode:
     """A running embedded node. Methods raise NodeError."""
 
     def __init__(self, resources: DemoResources, manifests: str) -> None:

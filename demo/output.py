@@ -4,19 +4,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from contrail_config.objects import VirtualMachineInterface, interface_name
 from contrailctl.table import format_table
-from demo.container_runtime import Sandbox
+from demo.container_runtime import PodSandbox
 from demo.kernel_state import EVERYWHERE, KernelRoute, read_links, read_routes
 from demo.resources import DemoResources
 
 _HEADER = ("POD", "INTERFACE", "NETWORK", "ADDRESSES", "DEFAULT ROUTES")
 
 
-def sandbox_table(sandboxes: Iterable[Sandbox]) -> str:
+def sandbox_table(sandboxes: Iterable[PodSandbox]) -> str:
     """Returns a table of all interfaces, read from the kernel; only the network column comes from the manager."""
     return format_table(_HEADER, [row for sandbox in sandboxes for row in _rows(sandbox)])
 
 
-def inspection_commands(resources: DemoResources, url: str, sandboxes: Sequence[Sandbox]) -> str:
+def inspection_commands(resources: DemoResources, url: str, sandboxes: Sequence[PodSandbox]) -> str:
     """Returns commands to inspect a run that was kept."""
     pod = sandboxes[-1].pod
     command = f"ip netns exec {resources.node_namespace} .venv/bin/contrailctl --manager {url} --agent {url}"
@@ -33,7 +33,7 @@ def inspection_commands(resources: DemoResources, url: str, sandboxes: Sequence[
     )
 
 
-def _rows(sandbox: Sandbox) -> Iterator[Sequence[str]]:
+def _rows(sandbox: PodSandbox) -> Iterator[Sequence[str]]:
     machine = sandbox.pod.machine
     interfaces = machine.interfaces if machine else ()
     networks = {

@@ -7,10 +7,10 @@ from cni_contrail.runtime.errors import CniRuntimeError
 from contrailctl.agent import AgentApi
 from contrailctl.manager import ManagerApi
 from demo.comparison import differences, result_differences
-from demo.container_runtime import ContainerRuntime, Sandbox
+from demo.container_runtime import ContainerRuntime, PodSandbox
 from demo.kernel_state import read_links, read_routes
 from demo.leftovers import leftovers
-from demo.node import Node
+from demo.node import DemoNode
 from demo.output import sandbox_table
 from demo.resources import DemoResources
 from manager.api.types import PodState
@@ -23,7 +23,7 @@ _CLUSTER = "k8s"
 class DemoPods:
     """The pods that the manager serves, each with a sandbox. A finding is a sentence on a failed check."""
 
-    def __init__(self, node: Node, runtime: ContainerRuntime, show: Show) -> None:
+    def __init__(self, node: DemoNode, runtime: ContainerRuntime, show: Show) -> None:
         self._agent = AgentApi(node.endpoint, cluster=_CLUSTER)
         self._runtime = runtime
         self._show = show
@@ -55,7 +55,7 @@ class DemoPods:
             if pod.state in (PodState.WAITING, PodState.REFUSED):
                 yield f"pod {pod.namespace}/{pod.name}: {pod.state.value}: {pod.reason}: {pod.message}"
 
-    def _step(self, name: str, run: Callable[[Sandbox], Iterator[str]]) -> list[str]:
+    def _step(self, name: str, run: Callable[[PodSandbox], Iterator[str]]) -> list[str]:
         began = time.monotonic()
         findings = [
             f"pod {sandbox.pod.namespace}/{sandbox.pod.name}: {finding}"
@@ -66,8 +66,8 @@ class DemoPods:
         self._show(f"{name}: {len(self.sandboxes)} pods in {time.monotonic() - began:.1f} s, {outcome}")
         return findings
 
-    def _attempt(self, operation: Callable[[Sandbox], None]) -> Callable[[Sandbox], Iterator[str]]:
-        def run(sandbox: Sandbox) -> Iterator[str]:
+    def _attempt(self, operation: Callable[[PodSandbox], None]) -> Callable[[PodSandbox], Iterator[str]]:
+        def run(sandbox: PodSandbox) -> Iterator[str]:
             try:
                 operation(sandbox)
             except CniRuntimeError as error:
@@ -75,7 +75,7 @@ class DemoPods:
 
         return run
 
-    def _compare(self, sandbox: Sandbox) -> Iterator[str]:
+    def _compare(self, sandbox: PodSandbox) -> Iterator[str]:
         links = read_links(sandbox.namespace)
         interfaces = sandbox.pod.machine.interfaces if sandbox.pod.machine else ()
         yield from differences(interfaces, links, read_routes(sandbox.namespace))

@@ -9,7 +9,7 @@ from cni_contrail.runtime.interrupts import interrupts_held
 from cni_contrail.runtime.sandbox import inside, make_sandbox
 from demo.container_runtime import ContainerRuntime
 from demo.kernel_state import raise_loopback
-from demo.node import Node
+from demo.node import DemoNode
 from demo.output import inspection_commands
 from demo.pods import DemoPods, Show
 from demo.resources import DemoResources
@@ -29,7 +29,7 @@ def run_demo(resources: DemoResources, *, manifests: str, conflist: str, keep: b
             show(f"starting the embedded node on {manifests}")
             # An interrupt between the start of the process and the registration of its clean-up would leak it.
             with interrupts_held():
-                node = Node(resources, manifests)
+                node = DemoNode(resources, manifests)
                 undo.callback(_uninterrupted, node.stop)
             node.wait_until_ready()
 
@@ -62,7 +62,7 @@ def _create_node_namespace(resources: DemoResources) -> str:
     return path
 
 
-def _stop(node: Node) -> Iterator[str]:
+def _stop(node: DemoNode) -> Iterator[str]:
     status = node.stop()
     if status != 0:
         yield f"node: exited with status {status}"

@@ -59,7 +59,7 @@ class PodSpec(_Wire, frozen=True):
     host_network: bool | None = None
 
 
-class Condition(_Wire, frozen=True):
+class PodCondition(_Wire, frozen=True):
     """One condition of a pod."""
 
     type: ConditionType | None = None
@@ -70,7 +70,7 @@ class PodStatus(_Wire, frozen=True):
     """Phase and conditions of a pod."""
 
     phase: Phase | None = None
-    conditions: tuple[Condition, ...] | None = None
+    conditions: tuple[PodCondition, ...] | None = None
 
 
 class ObjectMetadata(NamedTuple):
@@ -117,4 +117,4 @@ def make_namespace(metadata: ObjectMetadata) -> Namespace:
 def _holds_nothing(status: PodStatus) -> bool:
     """Whether the pod ended and its sandbox was removed: until then the sandbox still has the interfaces."""
     ended = status.phase in (Phase.SUCCEEDED, Phase.FAILED)
-    return ended and Condition(ConditionType.SANDBOX, ConditionStatus.FALSE) in (status.conditions or ())
+    return ended and PodCondition(ConditionType.SANDBOX, ConditionStatus.FALSE) in (status.conditions or ())

@@ -1,9 +1,9 @@
 """Client of the node agent's API: the paths and bodies of the Contrail vrouter agent, and the additions of ours.
 
-Answers are decoded here and validated in `cni_contrail.interfaces.served`. 404 is an answer, None; 503 raises
-`UnreachableError` like no answer at all; any other status raises `RejectedError`.
+Responses are decoded here and validated in `cni_contrail.interfaces.served`. 404 to a GET returns None; 503 raises
+`UnreachableError`, as a missing response does; any other status raises `RejectedError`.
 
-The requests of an ADD have two steps, `request_...` and reading the answer: the agent works while the ADD goes on.
+The requests of an ADD have two steps, `request_...` and reading the response: the agent works while ADD continues.
 """
 
 from __future__ import annotations

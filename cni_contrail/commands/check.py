@@ -1,4 +1,4 @@
-"""CHECK: compares the kernel's state with what ADD made. No agent is asked.
+"""CHECK: compares the kernel's state with what ADD made. Sends no request to the agent.
 
 It changes nothing, except that host ends of earlier versions of this plugin are isolated, as ADD does today.
 

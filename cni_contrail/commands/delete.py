@@ -1,4 +1,4 @@
-"""DEL: removes an attachment. Idempotent: an object that is gone already is no error, and no agent is required.
+"""DEL: removes an attachment. Idempotent: a missing object is not an error. No agent is required.
 
 The sandbox may be gone; the call may be repeated; ADD may have been killed at any moment or never have run. DEL removes
 only what this container's own record names: a newer container of the same pod is never touched.
@@ -42,7 +42,7 @@ def _delete(request: Request, sandbox: Sandbox | None) -> None:
 
 
 def _own_netns_error(request: Request) -> PluginError | None:
-    """Returns the error of a sandbox that is the plugin's own; one that is gone or not named is no error in DEL."""
+    """Returns the error of a sandbox that is the plugin's own; in DEL, a missing or unnamed one is not an error."""
     if not request.call.netns:
         return None
     try:

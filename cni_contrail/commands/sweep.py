@@ -1,4 +1,4 @@
-"""Sweep of orphaned attachments: their sandbox is gone, and the runtime never called DEL (it forgot, or crashed).
+"""Sweep of orphaned attachments: their sandbox is gone, and the runtime never called DEL (a defect or a crash).
 
 Each ADD and DEL looks at a few other containers, the next ones by name; container IDs are random, so all are looked at
 in time. Any sign of life keeps an attachment: an existing host end, an existing sandbox, an ADD that still runs.

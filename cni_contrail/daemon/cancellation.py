@@ -15,7 +15,7 @@ from cni_contrail.daemon.protocol import ShimConnection
 from cni_contrail.deadline import Interruption
 from cni_contrail.errors import TryAgainError
 
-Attachment = tuple[str, str]
+AttachmentKey = tuple[str, str]
 """Container ID and CNI_IFNAME."""
 
 _NOT_OPEN = -1
@@ -64,11 +64,11 @@ class RunningAdds:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._running: dict[Cancellation, Attachment] = {}
+        self._running: dict[Cancellation, AttachmentKey] = {}
         self._closing = ""
 
     @contextlib.contextmanager
-    def track(self, attachment: Attachment, connection: ShimConnection) -> Iterator[Cancellation]:
+    def track(self, attachment: AttachmentKey, connection: ShimConnection) -> Iterator[Cancellation]:
         """Registers one ADD while the body runs; raises `TryAgainError` if there are too many."""
         cancellation = Cancellation(connection)
         try:
@@ -80,7 +80,7 @@ class RunningAdds:
                 self._running.pop(cancellation, None)
             cancellation.close()
 
-    def cancel(self, attachment: Attachment) -> None:
+    def cancel(self, attachment: AttachmentKey) -> None:
         """Cancels the ADDs of an attachment, for which DEL came."""
         with self._lock:
             for cancellation, running in self._running.items():
@@ -94,7 +94,7 @@ class RunningAdds:
             for cancellation in self._running:
                 cancellation.cancel(reason)
 
-    def _add(self, attachment: Attachment, cancellation: Cancellation) -> None:
+    def _add(self, attachment: AttachmentKey, cancellation: Cancellation) -> None:
         with self._lock:
             if self._closing:
                 raise TryAgainError(self._closing)

@@ -26,7 +26,7 @@ from cni_contrail.daemon.errors import SocketError
 from cni_contrail.deadline import Deadline
 from cni_contrail.log import Log
 
-Readiness = Callable[[], str]
+ReadinessCheck = Callable[[], str]
 """Returns why the node cannot serve an ADD, or empty if it is ready."""
 
 _HEAD_TIMEOUT = 5.0  # seconds for a whole request head
@@ -39,7 +39,7 @@ _MAX_PER_PEER = 8
 
 @contextlib.contextmanager
 def status_server(
-    address: tuple[str, int], readiness: Readiness, registry: CollectorRegistry, log: Log
+    address: tuple[str, int], readiness: ReadinessCheck, registry: CollectorRegistry, log: Log
 ) -> Iterator[None]:
     """Serves the pages while the body runs; raises `SocketError` if it cannot listen on the address."""
     try:
@@ -59,7 +59,9 @@ class _Server(http.server.ThreadingHTTPServer):
     request_queue_size = 64
     block_on_close = False
 
-    def __init__(self, address: tuple[str, int], readiness: Readiness, registry: CollectorRegistry, log: Log) -> None:
+    def __init__(
+        self, address: tuple[str, int], readiness: ReadinessCheck, registry: CollectorRegistry, log: Log
+    ) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.readiness = readiness
         self.registry = registry

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from cni_contrail.interfaces.names import alias, host_name
 from cni_contrail.interfaces.served import ServedAddress, ServedInterface
-from cni_contrail.link.addresses import Subnet, subnet_of
+from cni_contrail.link.addresses import SubnetKey, subnet_of
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan
 from cni_contrail.pod import Pod
 
@@ -69,16 +69,16 @@ def _fallback(eligible: Sequence[ServedInterface], interfaces: Sequence[ServedIn
     return eligible[0] if eligible and not interfaces[0].disables_default else None
 
 
-def _first_in_subnets(interfaces: Sequence[ServedInterface]) -> Mapping[Subnet, int]:
+def _first_in_subnets(interfaces: Sequence[ServedInterface]) -> Mapping[SubnetKey, int]:
     """Returns the lowest position of an interface in each of the pod's subnets."""
-    first: dict[Subnet, int] = {}
+    first: dict[SubnetKey, int] = {}
     for interface in interfaces:
         for served in interface.addresses or ():
             first.setdefault(subnet_of(served.address), interface.position)
     return first
 
 
-def _address(served: ServedAddress, position: int, first: Mapping[Subnet, int]) -> Address:
+def _address(served: ServedAddress, position: int, first: Mapping[SubnetKey, int]) -> Address:
     """Returns the address; its subnet route gets a worse metric if an interface of lower index has the same subnet."""
     if first[subnet_of(served.address)] == position:
         return served.address

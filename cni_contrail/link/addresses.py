@@ -26,7 +26,7 @@ _IFA_RT_PRIORITY = 9
 _LONGEST_WITH_BROADCAST = 30  # RFC 3021: in a /31 both addresses are hosts
 
 
-Subnet = tuple[int, int, int]
+SubnetKey = tuple[int, int, int]
 """Family, prefix length, and the bits of the prefix as a number."""
 
 
@@ -79,7 +79,7 @@ def parse_ready_address(notification: Message) -> bytes | None:
     return attributes(notification.body[_HEADER.size :]).get(_IFA_ADDRESS)
 
 
-def subnet_of(address: Address) -> Subnet:
+def subnet_of(address: Address) -> SubnetKey:
     """Returns the subnet of the address."""
     family, local = packed(address.address)
     return family, address.prefix_length, _prefix(local, address.prefix_length)

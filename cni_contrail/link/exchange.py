@@ -94,7 +94,7 @@ class RouteSocket:
         return answers[len(requests)]
 
     def get(self, requests: Sequence[Request]) -> list[bytes | KernelError]:
-        """Asks for one object per request; returns the body of each answer, or its error."""
+        """Reads one object per request; returns the body of each answer, or its error."""
         answers, errors = self._exchange(requests)
         return [errors[position] if position in errors else answers[position] for position in range(len(requests))]
 

@@ -85,7 +85,7 @@ class ResultCache:
         return [cached for path in paths if (cached := _attachment_if_readable(path))]
 
     def remove(self, network: str, attachment: Attachment) -> None:
-        """Removes an attachment's entry; a missing one is no error."""
+        """Removes an attachment's entry; a missing one is not an error."""
         path = self.path(network, attachment)
         try:
             with contextlib.suppress(FileNotFoundError):

@@ -44,7 +44,7 @@ def make_sandbox(name: str) -> str:
 
 
 def remove_sandbox(path: str) -> None:
-    """Removes a network namespace created here; a missing one is no error. Raises SandboxError."""
+    """Removes a network namespace created here; a missing one is not an error. Raises SandboxError."""
     try:
         _detach(path)
         os.unlink(path)

@@ -20,7 +20,7 @@ PAGE: Final = 256
 ReadPage = Callable[[str, int], list[tuple[str, bytes]]]
 """Reads at most so many objects after a uuid, in the order of uuids: uuid and encoded object of each."""
 
-Item = tuple[ChangeType, bytes | None]
+EncodedChange = tuple[ChangeType, bytes | None]
 """A change with its object still encoded."""
 
 
@@ -36,7 +36,7 @@ class Subscription:
         self.node = node
         self.listed_to = "" if start is WatchStart.LIST else None
 
-    def item_for(self, change: RowChange) -> Item | None:
+    def item_for(self, change: RowChange) -> EncodedChange | None:
         """Returns the change as this watcher sees it, None if it does not.
 
         For a watcher of one node, a virtual machine that moves to the node is added, one that leaves it is deleted.
@@ -57,9 +57,9 @@ class ChangeFeed:
     """All watchers of a store."""
 
     def __init__(self) -> None:
-        self._deliver: dict[Subscription, Callable[[Sequence[Item]], None]] = {}
+        self._deliver: dict[Subscription, Callable[[Sequence[EncodedChange]], None]] = {}
 
-    def subscribe(self, subscription: Subscription, deliver: Callable[[Sequence[Item]], None]) -> None:
+    def subscribe(self, subscription: Subscription, deliver: Callable[[Sequence[EncodedChange]], None]) -> None:
         """Adds a watcher, which sees changes from now on. `deliver` is called in the loop."""
         self._deliver[subscription] = deliver
 
@@ -76,10 +76,10 @@ class ChangeFeed:
                 calls.append(partial(deliver, items))
         return calls
 
-    def next_page(self, subscription: Subscription) -> list[Item]:
+    def next_page(self, subscription: Subscription) -> list[EncodedChange]:
         """Returns the next objects of the watcher's list. The last page ends with SYNCED."""
         rows = subscription.read_page(subscription.listed_to or "", PAGE)
-        items: list[Item] = [(ChangeType.ADDED, body) for _, body in rows]
+        items: list[EncodedChange] = [(ChangeType.ADDED, body) for _, body in rows]
         if len(rows) == PAGE:
             subscription.listed_to = rows[-1][0]
         else:

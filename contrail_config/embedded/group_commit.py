@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from contrail_config.embedded.engine import Engine
 
-Call = Callable[[], None]
+Callback = Callable[[], None]
 
 
 class StoreOperation(NamedTuple):
@@ -44,13 +44,13 @@ class GroupCommit:
         self._engine = engine
         self._db = engine.database.connection
 
-    def execute(self, operations: Sequence[StoreOperation]) -> list[Call]:
+    def execute(self, operations: Sequence[StoreOperation]) -> list[Callback]:
         """Runs the operations, writes first. Returns the calls that publish the outcome, in order, in the loop."""
         writes = [operation for operation in operations if operation.writes]
         calls = self._write(writes) if writes else []
         return calls + [self._run(operation) for operation in operations if not operation.writes]
 
-    def _write(self, operations: Sequence[StoreOperation]) -> list[Call]:
+    def _write(self, operations: Sequence[StoreOperation]) -> list[Callback]:
         try:
             return self._transact(operations)
         except _PartialWriteError as partial_write:
@@ -62,7 +62,7 @@ class GroupCommit:
             self._roll_back()
             return [self._failure(operation, error) for operation in operations]
 
-    def _transact(self, operations: Sequence[StoreOperation]) -> list[Call]:
+    def _transact(self, operations: Sequence[StoreOperation]) -> list[Callback]:
         # IMMEDIATE takes the write lock now: another tool that writes is awaited here, not in the middle.
         self._db.execute("BEGIN IMMEDIATE")
         self._engine.addresses.expire_holds()
@@ -72,7 +72,7 @@ class GroupCommit:
         self._engine.changes.clear()
         return changes + results
 
-    def _run_atomically(self, operation: StoreOperation) -> Call:
+    def _run_atomically(self, operation: StoreOperation) -> Callback:
         """Runs the operation. Raises _PartialWriteError if it failed after a write, or SQLite rolled back by itself."""
         before = self._db.total_changes  # counts every row written on the connection
         try:
@@ -84,7 +84,7 @@ class GroupCommit:
             return self._failure(operation, error)
         return partial(operation.done, result, None)
 
-    def _run(self, operation: StoreOperation) -> Call:
+    def _run(self, operation: StoreOperation) -> Callback:
         try:
             result = operation.run()
         except Exception as error:  # noqa: BLE001 - goes to the caller; the worker continues
@@ -98,6 +98,6 @@ class GroupCommit:
                 self._db.execute("ROLLBACK")
         self._engine.clear_caches()
 
-    def _failure(self, operation: StoreOperation, error: Exception) -> Call:
+    def _failure(self, operation: StoreOperation, error: Exception) -> Callback:
         reported = self._engine.database.unavailable(error) if isinstance(error, sqlite3.Error) else error
         return partial(operation.done, None, reported)

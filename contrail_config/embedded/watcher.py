@@ -10,14 +10,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Generic
 
-from contrail_config.embedded.change_feed import Item
+from contrail_config.embedded.change_feed import EncodedChange
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.store import Change, ChangeType, T_co
 
 MAX_BEHIND: Final = 65_536
 """Changes that may be queued: half a minute of the fastest writing, about 100 MB of virtual machines."""
 
-PushPage = Callable[[Sequence[Item], Exception | None], None]
+PushPage = Callable[[Sequence[EncodedChange], Exception | None], None]
 """Receives a page of the list, or the error that occurred while reading it."""
 
 
@@ -34,7 +34,7 @@ class Watcher(Generic[T_co]):
         self._request_page = request_page
         self._listing = listing
         self._page_requested = False
-        self._queue: deque[Item] = deque()
+        self._queue: deque[EncodedChange] = deque()
         self._changed = asyncio.Event()
         self._ended = False
         self._error: Exception | None = None
@@ -55,13 +55,13 @@ class Watcher(Generic[T_co]):
         kind, body = self._queue.popleft()
         return Change(type=kind, object=None if body is None else self._decode(body))
 
-    def push(self, items: Sequence[Item]) -> None:
+    def push(self, items: Sequence[EncodedChange]) -> None:
         """Queues changes, unless the watcher has ended. Ends it with an error if it is too far behind."""
         if len(self._queue) + len(items) > MAX_BEHIND:
             self.abort(StoreUnavailableError(f"watch: more than {MAX_BEHIND} changes behind"))
         self._append(items)
 
-    def push_page(self, items: Sequence[Item], error: Exception | None) -> None:
+    def push_page(self, items: Sequence[EncodedChange], error: Exception | None) -> None:
         """Queues the requested page, or ends with the error."""
         if error is not None:
             self.end(error)
@@ -82,7 +82,7 @@ class Watcher(Generic[T_co]):
         self._queue.clear()
         self.end(error)
 
-    def _append(self, items: Sequence[Item]) -> None:
+    def _append(self, items: Sequence[EncodedChange]) -> None:
         if not self._ended:
             self._queue.extend(items)
             self._changed.set()

@@ -134,7 +134,7 @@ class KubeClient:
     def watch(
         self, resource: Resource[T], selector: Selector = EVERYTHING, *, since: str, seconds: float
     ) -> contextlib.AbstractAsyncContextManager[AsyncIterator[WatchEvent[T]]]:
-        """Gives the events after a resourceVersion, without retries; a `Reflector` watches forever."""
+        """Yields the events after a resourceVersion, without retries; a `Reflector` watches forever."""
         return open_watch(self._transport, resource, selector, since=since, seconds=seconds)
 
     async def _all(self, resource: Resource[T], selector: Selector) -> list[T | UndecodableObject]:
@@ -168,7 +168,7 @@ class KubeClient:
 async def connect(
     config: ClientConfig, *, deadline: float = DEADLINE, before_write: Callable[[], float] = unlimited
 ) -> AsyncIterator[KubeClient]:
-    """Gives a client; on exit, closes its connections and stops a running credential plugin.
+    """Yields a client; on exit, closes its connections and stops a running credential plugin.
 
     `before_write` is called before each attempt of a write, as in `Transport`; pass `Leadership.check` for fencing.
     """

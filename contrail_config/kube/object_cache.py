@@ -53,7 +53,7 @@ class Listed(msgspec.Struct, frozen=True):
     complete: bool
 
 
-Change = Added[T] | Modified[T] | Deleted[T] | UndecodableObject | Listed
+ObjectChange = Added[T] | Modified[T] | Deleted[T] | UndecodableObject | Listed
 """An undecodable object keeps its last decodable state, if there was one, until it is decodable again or deleted."""
 
 
@@ -67,13 +67,13 @@ class ReflectorCache(Protocol[T]):
     def begin_list(self) -> None:
         """Starts a list; discards one that was not finished."""
 
-    def add_listed(self, item: T | UndecodableObject) -> Iterable[Change[T]]:
+    def add_listed(self, item: T | UndecodableObject) -> Iterable[ObjectChange[T]]:
         """Adds an item of the list."""
 
-    def end_list(self) -> Iterable[Change[T]]:
+    def end_list(self) -> Iterable[ObjectChange[T]]:
         """Finishes the list: objects that were not in it are deleted."""
 
-    def apply_event(self, event: WatchEvent[T]) -> Iterable[Change[T]]:
+    def apply_event(self, event: WatchEvent[T]) -> Iterable[ObjectChange[T]]:
         """Applies a watch event."""
 
 
@@ -96,7 +96,7 @@ class ObjectCache(Generic[T]):
         self._listed.clear()
         self._tombstones.clear()  # after a restore of etcd, new events may have lower versions than these
 
-    def add_listed(self, item: T | UndecodableObject) -> Iterator[Change[T]]:
+    def add_listed(self, item: T | UndecodableObject) -> Iterator[ObjectChange[T]]:
         """Adds an item of the list; it is a change if uid or resourceVersion differ from the known state."""
         key = _key(item.metadata)
         self._listed.add(key)
@@ -105,7 +105,7 @@ class ObjectCache(Generic[T]):
         if known is None or _state(known) != _state(item.metadata):
             yield from self._put(item)
 
-    def end_list(self) -> Iterator[Change[T]]:
+    def end_list(self) -> Iterator[ObjectChange[T]]:
         """Finishes the list: objects that were not in it are deleted."""
         for key in self._undecodable.keys() - self._listed:
             del self._undecodable[key]
@@ -114,7 +114,7 @@ class ObjectCache(Generic[T]):
         self._listed.clear()
         yield Listed(complete=not self._undecodable)
 
-    def apply_event(self, event: WatchEvent[T]) -> Iterator[Change[T]]:
+    def apply_event(self, event: WatchEvent[T]) -> Iterator[ObjectChange[T]]:
         """Applies a watch event; bookmarks and stale events change nothing."""
         if event.object is None or self._is_stale(event.metadata):
             return
@@ -123,7 +123,7 @@ class ObjectCache(Generic[T]):
         if not was_complete and not self._undecodable:
             yield Listed(complete=True)
 
-    def _put(self, item: T | UndecodableObject) -> Iterator[Change[T]]:
+    def _put(self, item: T | UndecodableObject) -> Iterator[ObjectChange[T]]:
         key = _key(item.metadata)
         known = self._objects.get(key)
         if known is not None and known.metadata.uid != item.metadata.uid:
@@ -138,7 +138,7 @@ class ObjectCache(Generic[T]):
         self._objects[key] = item
         yield Added(item) if known is None else Modified(item)
 
-    def _remove(self, item: T | UndecodableObject) -> Iterator[Change[T]]:
+    def _remove(self, item: T | UndecodableObject) -> Iterator[ObjectChange[T]]:
         key = _key(item.metadata)
         # without a tombstone, an older event that arrives late would bring the object back
         self._tombstones[key] = item.metadata.resource_version

@@ -33,7 +33,7 @@ from contrail_config.kube.errors import (
     KubeUnauthorizedError,
     KubeUnavailableError,
 )
-from contrail_config.kube.object_cache import Change, Key, ObjectCache, ReflectorCache
+from contrail_config.kube.object_cache import Key, ObjectCache, ObjectChange, ReflectorCache
 from contrail_config.kube.paging import PAGE_LENGTH
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selector import EVERYTHING, Selector
@@ -101,8 +101,8 @@ class Reflector(Generic[T]):
         return self._cache.objects
 
     @contextlib.asynccontextmanager
-    async def changes(self) -> AsyncIterator[AsyncIterator[Change[T]]]:
-        """Gives all changes in order, without end, until the context is left; entered again, continues from there."""
+    async def changes(self) -> AsyncIterator[AsyncIterator[ObjectChange[T]]]:
+        """Yields all changes in order until the context is left; when entered again, continues from there."""
         async with contextlib.aclosing(self._run()) as changes:
             yield changes
 
@@ -110,7 +110,7 @@ class Reflector(Generic[T]):
         """Makes the next `changes` start with a list."""
         self._since = None
 
-    async def _run(self) -> AsyncGenerator[Change[T], None]:
+    async def _run(self) -> AsyncGenerator[ObjectChange[T], None]:
         while True:
             step = self._list() if self._since is None else self._watch(self._since)
             try:
@@ -124,7 +124,7 @@ class Reflector(Generic[T]):
                 self._since = None
                 await self._back_off(error)
 
-    async def _list(self) -> AsyncGenerator[Change[T], None]:
+    async def _list(self) -> AsyncGenerator[ObjectChange[T], None]:
         await self._before_list()
         self._cache.begin_list()
         version = ""
@@ -139,7 +139,7 @@ class Reflector(Generic[T]):
             yield change
         self._since = version  # only now: a consumer that left in the middle gets the rest from a new list
 
-    async def _watch(self, since: str) -> AsyncGenerator[Change[T], None]:
+    async def _watch(self, since: str) -> AsyncGenerator[ObjectChange[T], None]:
         began = asyncio.get_running_loop().time()
         seconds = random.uniform(*self._timings.watch_length)  # noqa: S311 - jitter needs no secrecy
         async with self._client.watch(self._resource, self._selector, since=since, seconds=seconds) as events:

@@ -99,7 +99,7 @@ class Transport:
 
     @contextlib.asynccontextmanager
     async def stream(self, request: ApiRequest) -> AsyncIterator[AsyncGenerator[bytes, None]]:
-        """Gives the body in chunks as they arrive, without a deadline. Raises KubeError, as does the iterator."""
+        """Yields the body in chunks as they arrive, without a deadline. Raises KubeError, as does the iterator."""
         with _as_kube_error(request):
             async with asyncio.timeout(self._deadline):  # until the headers arrive; the body may take forever
                 response = await self._open(request)

@@ -47,7 +47,7 @@ class _Bookmark(msgspec.Struct, frozen=True):
 async def open_watch(
     transport: Transport, resource: Resource[T], selector: Selector, *, since: str, seconds: float
 ) -> AsyncIterator[AsyncIterator[WatchEvent[T]]]:
-    """Gives the events after `since`; the server ends the watch after about `seconds`.
+    """Yields the events after `since`; the server ends the watch after about `seconds`.
 
     Raises KubeError, as does the iterator.
     """

@@ -20,7 +20,7 @@ from contrail_config.kubernetes.kinds import (
     AddressBlockObject,
     BlockSpec,
     BlockSummary,
-    LastGiven,
+    LastAllocation,
     UntrackedMetadata,
 )
 
@@ -109,7 +109,7 @@ class Block(msgspec.Struct, frozen=True):
                 for address, entry in sorted(self.entries.items())
             ),
             last_given=self.last_allocated
-            and LastGiven(format_address(self.last_allocated[0], family=family), self.last_allocated[1]),
+            and LastAllocation(format_address(self.last_allocated[0], family=family), self.last_allocated[1]),
         )
         held = sum(entry.hold is not None for entry in self.entries.values())
         metadata = UntrackedMetadata(

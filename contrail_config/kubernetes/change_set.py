@@ -50,7 +50,7 @@ class ChangeSet:
         self._put(key, AddressEntry(entry.owner, Hold(self.now, until)) if until > self.now else None)
 
     def discard(self, blocks: Collection[BlockKey]) -> None:
-        """Forgets the edits of blocks that could not be written: they no longer need to be undone."""
+        """Drops the edits of blocks that could not be written: they no longer need to be undone."""
         self._edits = [edit for edit in self._edits if edit.key.block not in blocks]
 
     def undo(self) -> None:

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.object_cache import Change, Listed
+from contrail_config.kube.object_cache import Listed, ObjectChange
 from contrail_config.kube.reflector import Reflector
 from contrail_config.kube.resource import KubeObject, Resource
 
@@ -26,7 +26,7 @@ T = TypeVar("T", bound=KubeObject)
 class Informer(Generic[T]):
     """Calls `apply` for each change of the resource, in a task of its own."""
 
-    def __init__(self, client: KubeClient, resource: Resource[T], apply: Callable[[Change[T]], None]) -> None:
+    def __init__(self, client: KubeClient, resource: Resource[T], apply: Callable[[ObjectChange[T]], None]) -> None:
         self._client = client
         self._resource = resource
         self._apply = apply

@@ -98,7 +98,7 @@ class VirtualNetworkObject(ConfigObject, frozen=True, forbid_unknown_fields=Fals
         return PROPOSED not in self.metadata.annotations
 
 
-class LastGiven(ConfigObject, frozen=True):
+class LastAllocation(ConfigObject, frozen=True):
     """The address of the block that was allocated last, and when, in seconds since the epoch."""
 
     address: str
@@ -115,7 +115,7 @@ class BlockSpec(ConfigObject, frozen=True):
     network: str
     first: str
     addresses: str = ""
-    last_given: LastGiven | None = None
+    last_given: LastAllocation | None = None
 
 
 class BlockSummary(ConfigObject, frozen=True):

@@ -7,7 +7,7 @@ read again.
 
 from collections.abc import Callable
 
-from contrail_config.kube.object_cache import Added, Change, Deleted, Listed, Modified
+from contrail_config.kube.object_cache import Added, Deleted, Listed, Modified, ObjectChange
 from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kubernetes.kinds import VirtualNetworkObject
 from contrail_config.objects import VirtualNetwork
@@ -40,7 +40,7 @@ class NetworkCache:
             self._networks[uuid] = item
             self._unobserved.add(uuid)
 
-    def apply(self, change: Change[VirtualNetworkObject]) -> None:
+    def apply(self, change: ObjectChange[VirtualNetworkObject]) -> None:
         """Applies a change of the watch, unless a newer version is cached."""
         match change:
             case Added(object=item) | Modified(object=item) if item.is_confirmed and not self._is_older(item):

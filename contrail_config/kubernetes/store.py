@@ -17,8 +17,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
-from contrail_config.kube.object_cache import Change as KubeChange
 from contrail_config.kube.object_cache import Deleted, Listed
+from contrail_config.kube.object_cache import ObjectChange as KubeChange
 from contrail_config.kube.selector import EVERYTHING
 from contrail_config.kubernetes.address_operations import Allocate, ListHeldOwners, ListOwners, Release, ShortenHolds
 from contrail_config.kubernetes.allocation_cache import AllocationCache

@@ -19,7 +19,7 @@ from contrail_config.addressing.pool import AddressPool
 from contrail_config.errors import ConflictError, InUseError, NotFoundError, StoreError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
-from contrail_config.kube.object_cache import Change
+from contrail_config.kube.object_cache import ObjectChange
 from contrail_config.kube.selector import Selector
 from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.blocks import has_allocations
@@ -110,7 +110,7 @@ class VirtualNetworkClient:
             if found is not None and found.spec.retired and not await self._is_used(uuid) and await self._delete(found):
                 self._cache.remove(uuid)
 
-    def apply(self, change: Change[VirtualNetworkObject]) -> None:
+    def apply(self, change: ObjectChange[VirtualNetworkObject]) -> None:
         """Applies a change of the watch to the cache."""
         self._cache.apply(change)
 

@@ -17,8 +17,8 @@ from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeError
-from contrail_config.kube.object_cache import Change as KubeChange
 from contrail_config.kube.object_cache import Deleted, Key, Listed
+from contrail_config.kube.object_cache import ObjectChange as KubeChange
 from contrail_config.kube.reflector import Reflector
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selector import Selector

@@ -1,14 +1,14 @@
 """Static pods without a mirror pod: they keep running, so their assignment is kept for a while.
 
-The API server shows a static pod only through a mirror pod. Anybody may delete the mirror; kubelet recreates it within
-about a minute, and the static pod keeps running. It would be affected if its assignment were removed, or its addresses
-given to others. So after a mirror is deleted without evidence that the sandbox was removed, the manager waits for its
-return. What kubelet ended in order is released once the node reports the ports as unplugged.
+The API server shows a static pod only through a mirror pod. Anybody may delete the mirror pod; kubelet recreates it
+within about a minute, and the static pod keeps running. It would break if its assignment were removed, or its addresses
+allocated to others. So after a mirror pod is deleted without evidence that the sandbox was removed, the manager waits
+for its return. A pod that kubelet ended in order is released once the node reports the ports as unplugged.
 
-A node's report is repeated as long as it stands, and an agent that cannot reach the API server leaves an outdated
-report for minutes: the sandbox in it may long have a successor with the same interfaces. Therefore:
+A node's report is repeated until it changes, and an agent that cannot reach the API server leaves an outdated report
+for minutes. Meanwhile another sandbox with the same interfaces may have replaced the reported one. Therefore:
 
-- A report that began before the mirror was deleted does not count, however often it is repeated.
+- A report that began before the mirror pod was deleted does not count, however often it is repeated.
 - A report that began later counts only after a delay, since it may have been on its way.
 - If the node reported first, the full timeout applies.
 """

@@ -30,7 +30,7 @@ LEASE = COMPONENT
 """Name of the lease."""
 
 
-class Cluster:
+class ClusterMember:
     """One manager's source, event log, status writer, node reports, and deletions of virtual machines.
 
     `client` is for its store.
@@ -65,7 +65,7 @@ class Cluster:
             else self.client.authorization_failures()
         )
 
-    def refusal(self) -> str:
+    def unavailable_reason(self) -> str:
         """Returns why this process cannot answer queries, and who can; empty if it leads."""
         if self.is_leader:
             return ""
@@ -92,7 +92,7 @@ async def join_cluster(
     *,
     access: ClientConfig | None = None,
     lease_times: LeaseTimings | None = None,
-) -> AsyncIterator[Cluster]:
+) -> AsyncIterator[ClusterMember]:
     """Yields the cluster of the settings, or the one reached by `access`.
 
     Raises KubeConfigurationError if no API server is configured.
@@ -106,4 +106,4 @@ async def join_cluster(
             election_client, namespace=settings.lease_namespace, name=LEASE, identity=identity, timings=lease_times
         )
         async with connect(access, before_write=election.leadership.check) as client:
-            yield Cluster(client, election, meta_plugin=configuration.meta_plugin.kind)
+            yield ClusterMember(client, election, meta_plugin=configuration.meta_plugin.kind)

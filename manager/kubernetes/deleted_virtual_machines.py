@@ -17,7 +17,7 @@ import msgspec
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeError
-from contrail_config.kube.object_cache import Change, Deleted, Key, Listed
+from contrail_config.kube.object_cache import Deleted, Key, Listed, ObjectChange
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.watch import WatchEvent, WatchType
@@ -75,15 +75,17 @@ class _ListBuffer:
     def begin_list(self) -> None:
         self._listed = {}
 
-    def add_listed(self, item: _VirtualMachineObject | UndecodableObject) -> Iterable[Change[_VirtualMachineObject]]:
+    def add_listed(
+        self, item: _VirtualMachineObject | UndecodableObject
+    ) -> Iterable[ObjectChange[_VirtualMachineObject]]:
         if isinstance(item, _VirtualMachineObject):
             self._listed[item.pod] = item.metadata.labels.uuid
         return ()
 
-    def end_list(self) -> Iterable[Change[_VirtualMachineObject]]:
+    def end_list(self) -> Iterable[ObjectChange[_VirtualMachineObject]]:
         return (Listed(complete=True),)
 
-    def apply_event(self, event: WatchEvent[_VirtualMachineObject]) -> Iterable[Change[_VirtualMachineObject]]:
+    def apply_event(self, event: WatchEvent[_VirtualMachineObject]) -> Iterable[ObjectChange[_VirtualMachineObject]]:
         if event.type is WatchType.DELETED and isinstance(event.object, _VirtualMachineObject):
             return (Deleted(event.object),)
         return ()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from contrail_config.kube.object_cache import Change, Listed
+from contrail_config.kube.object_cache import Listed, ObjectChange
 from contrail_config.kube.reflector import Reflector
 from contrail_config.kube.resource import KubeObject
 
@@ -22,7 +22,7 @@ class Informer(Generic[T]):
         self,
         reflector: Reflector[T],
         *,
-        on_change: Callable[[Change[T]], None],
+        on_change: Callable[[ObjectChange[T]], None],
         on_end: Callable[[asyncio.Task[None]], None],
     ) -> None:
         self._reflector = reflector

@@ -18,7 +18,7 @@ class Dns(msgspec.Struct, frozen=True):
     nameservers: list[str]
 
 
-class Attachment(msgspec.Struct, frozen=True, omit_defaults=True):
+class NetworkStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """One attachment; `default` is true only for index 0, the attachment to the cluster's default network."""
 
     name: str
@@ -42,9 +42,9 @@ def network_status(machine: VirtualMachine) -> str:
     return msgspec.json.encode(attachments).decode()
 
 
-def _attachment(index: int, interface: VirtualMachineInterface, gateways: list[str]) -> Attachment:
+def _attachment(index: int, interface: VirtualMachineInterface, gateways: list[str]) -> NetworkStatus:
     servers = list(dict.fromkeys(server for address in interface.addresses for server in address.dns))
-    return Attachment(
+    return NetworkStatus(
         name=interface.nad or interface.network[2],
         interface=interface_name(index, interface.interface) if index else _PRIMARY,
         ips=[address.address for address in interface.addresses],

@@ -1,12 +1,12 @@
 """Watch of node reports: which ports the nodes have unplugged, so that holds of their addresses can end.
 
 A pod whose object was deleted before its sandbox was known to be removed (by force, or because its node is unreachable)
-may still be plugged; nothing more is known here, whatever agent its node runs. Its addresses are held until the node
+may still be plugged; the manager cannot tell, whatever agent the node runs. So its addresses are held until the node
 reports its ports as unplugged, or until the longest hold ends.
 
 Reports are states, not messages: an interface stays in the node's report for as long as it may matter, and all reports
 are delivered again every few seconds. So the order of report and deletion does not matter, nor which manager sees it.
-Outdated reports exist too (an agent that cannot reach the API server leaves its old one); callbacks recognise them
+Outdated reports exist too (an agent that cannot reach the API server leaves its old one); callbacks recognize them
 since all reports that exist at start are delivered before the manager does anything else, see `running`.
 
 Stale reports (of nodes that are gone) are removed. Node objects are not read, and clocks of nodes are not trusted: a
@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeConflictError, KubeError, KubeNotFoundError
-from contrail_config.kube.object_cache import Added, Change, Deleted, Listed, Modified
+from contrail_config.kube.object_cache import Added, Deleted, Listed, Modified, ObjectChange
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kubernetes.kinds import CONTRAIL_NODES, ContrailNodeObject
 
@@ -118,7 +118,7 @@ class NodeReportWatch:
                 self._notify(item)
             await self.remove_stale()
 
-    def _take(self, change: Change[ContrailNodeObject]) -> None:
+    def _take(self, change: ObjectChange[ContrailNodeObject]) -> None:
         match change:
             case Added(found) | Modified(found):
                 self._changed_at[found.metadata.name] = self._clock()

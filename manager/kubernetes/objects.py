@@ -29,9 +29,9 @@ def make_pod(pod: PodObject) -> Pod:
 
 
 def identity(pod: PodObject) -> str:
-    """Returns the uid of the pod, or for the mirror of a static pod a uuid derived from its name and manifest.
+    """Returns the uid of the pod, or for a mirror pod a uuid derived from its name and manifest.
 
-    kubelet recreates a deleted mirror with another uid while the static pod runs on.
+    kubelet recreates a deleted mirror pod with another uid while the static pod runs on.
     """
     metadata = pod.metadata
     if metadata.annotations is None or not metadata.annotations.mirror:

@@ -24,7 +24,7 @@ from contrail_service.pages import status_routes
 from contrail_service.serving import plain_runner, serve_api, serve_metrics
 from manager.api.routes import api_routes
 from manager.configuration import KubernetesSourceSettings, ManagerConfiguration
-from manager.kubernetes.cluster import Cluster, join_cluster
+from manager.kubernetes.cluster import ClusterMember, join_cluster
 from manager.kubernetes.node_report_watch import may_be_plugged
 from manager.manager import Manager, run_until_first_ends
 
@@ -55,7 +55,7 @@ def _as_service_error() -> Iterator[None]:
 
 
 def make_manager(
-    configuration: ManagerConfiguration, cluster: Cluster, store: KubernetesStore, registry: CollectorRegistry
+    configuration: ManagerConfiguration, cluster: ClusterMember, store: KubernetesStore, registry: CollectorRegistry
 ) -> Manager:
     """Returns the manager of a cluster, connected to the node reports."""
     leads = Gauge("contrail_manager_leads", "1 if this manager is the one that writes", registry=registry)
@@ -78,22 +78,22 @@ def make_manager(
 async def _serve(
     stack: AsyncExitStack,
     configuration: ManagerConfiguration,
-    cluster: Cluster,
+    cluster: ClusterMember,
     manager: Manager,
     registry: CollectorRegistry,
 ) -> None:
     status = status_routes(lambda: cluster.readiness(manager.readiness()), registry)
-    pages = [*status, *api_routes(manager.queries, unavailable=cluster.refusal)]
+    pages = [*status, *api_routes(manager.queries, unavailable=cluster.unavailable_reason)]
     await serve_api(stack, plain_runner(pages), parse_listen(configuration.listen, key="listen"))
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))
 
 
-async def lead(cluster: Cluster, store: KubernetesStore, manager: Manager) -> None:
+async def lead(cluster: ClusterMember, store: KubernetesStore, manager: Manager) -> None:
     """Runs the manager while this process leads; work in progress is written before another process may lead."""
     try:
         # Only a leader writes CRDs; a standby must not touch the cluster.
         uids = await ensure_crds(cluster.client)
-        # First: outdated reports on static pods are recognised only if they are delivered before the manager starts.
+        # First: outdated reports on static pods are recognized only if they are delivered before the manager starts.
         async with cluster.node_reports.running():
             await run_until_first_ends(manager.run(), monitor_crds(cluster.client, uids, interval=_CRD_CHECK_INTERVAL))
     finally:

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
-from contrail_config.kube.object_cache import Added, Change, Deleted, Modified
+from contrail_config.kube.object_cache import Added, Deleted, Modified, ObjectChange
 from contrail_config.kube.object_cache import Listed as KindListed
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.resource import KubeObject, Resource
@@ -146,7 +146,7 @@ class KubernetesSource:
             log.warning("listing pods although networks are not listed: %s", "; ".join(self.problems()))
         self._networks_listed = True
 
-    def _send_pod(self, change: Change[PodObject]) -> None:
+    def _send_pod(self, change: ObjectChange[PodObject]) -> None:
         """Sends a pod, or holds it back until its namespace is known; its changes and deletion never overtake it."""
         match change:
             case Added(pod) if ("", pod.metadata.namespace) not in self._namespaces.objects:
@@ -158,7 +158,7 @@ class KubernetesSource:
                 if isinstance(change, Deleted):
                     self._awaiting_namespace.remove(change.object)
 
-    def _send_namespace(self, change: Change[NamespaceObject]) -> None:
+    def _send_namespace(self, change: ObjectChange[NamespaceObject]) -> None:
         self._send(NAMESPACES, make_namespace, change)
         if isinstance(change, Added):  # after the namespace itself was queued
             self._awaiting_namespace.release(change.object.metadata.name)
@@ -166,7 +166,7 @@ class KubernetesSource:
     def _send_awaited(self, pod: PodObject) -> None:
         self._queue.put_nowait(Applied(make_pod(pod)))
 
-    def _send(self, resource: Resource[T], make: Make[T], change: Change[T]) -> None:
+    def _send(self, resource: Resource[T], make: Make[T], change: ObjectChange[T]) -> None:
         match change:
             case KindListed():
                 self._send_listed()

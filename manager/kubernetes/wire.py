@@ -38,7 +38,7 @@ class Presence(Enum):
 class PodAnnotations(_Wire, frozen=True):
     """Annotations that select networks or identify static pods, and whether the pod's network status was written.
 
-    `mirror`: by this kubelet recognises a mirror pod; its value is the hash of the static pod's manifest.
+    `mirror`: by this kubelet recognizes a mirror pod; its value is the hash of the static pod's manifest.
     """
 
     networks: str | None = msgspec.field(name=NETWORKS_KEY, default=None)

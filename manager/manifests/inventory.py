@@ -54,7 +54,7 @@ class Inventory:
             self._contents[new] = contents
 
     def state(self) -> FolderState:
-        """Returns the state; of an object in several files, the file that provided it before counts, else the first."""
+        """Returns the state; an object in several files is that of the file that had it before, else of the first."""
         contents = [self._contents[path] for path in sorted(self._contents)]
         objects: dict[ObjectKey, ManifestObject] = {}
         problems = [problem for one in contents for problem in one.problems]

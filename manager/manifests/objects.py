@@ -14,7 +14,7 @@ import msgspec
 from manager import decoding
 from manager.decoding import CONFIG_HASH_KEY, ObjectMetadata
 from manager.manifests.errors import InvalidManifestError
-from manager.manifests.wire import Metadata, NadObject, NamespaceObject, PodObject
+from manager.manifests.wire import ManifestMetadata, NadObject, NamespaceObject, PodObject
 from manager.parsing.errors import BadValueError
 from manager.parsing.quoting import quoted
 from manager.source import Nad, Namespace, Pod
@@ -59,7 +59,7 @@ def make_namespace(identity: Identity, document: Any) -> Namespace:
     return decoding.make_namespace(_resolve(identity, convert(document, NamespaceObject).metadata))
 
 
-def _resolve(identity: Identity, metadata: Metadata) -> ObjectMetadata:
+def _resolve(identity: Identity, metadata: ManifestMetadata) -> ObjectMetadata:
     """Raises BadValueError."""
     # Values are checked one by one, so that the error names the annotation.
     annotations = annotation_texts(metadata.annotations)

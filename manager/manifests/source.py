@@ -69,7 +69,7 @@ class ManifestSource:
             if state is not None:
                 for event in await delivered.events(state):
                     yield event
-                # A later incomplete state is no news: its problems are reported as events.
+                # A later incomplete state is not reported again: its problems are events.
                 if listed is None or (state.complete and not listed.complete):
                     listed = Listed(complete=state.complete)
                     yield listed

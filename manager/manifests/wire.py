@@ -29,7 +29,7 @@ class NamedObject(_Wire, frozen=True):
     metadata: NamedMetadata = NamedMetadata()
 
 
-class Metadata(_Wire, frozen=True):
+class ManifestMetadata(_Wire, frozen=True):
     """The rest of the metadata; annotation values may have any type here and are checked one by one."""
 
     uid: str | None = None
@@ -39,7 +39,7 @@ class Metadata(_Wire, frozen=True):
 class PodObject(_Wire, frozen=True):
     """A pod, core/v1."""
 
-    metadata: Metadata
+    metadata: ManifestMetadata
     spec: PodSpec | None = None
     status: PodStatus | None = None
 
@@ -53,11 +53,11 @@ class NadSpec(_Wire, frozen=True):
 class NadObject(_Wire, frozen=True):
     """A NetworkAttachmentDefinition."""
 
-    metadata: Metadata
+    metadata: ManifestMetadata
     spec: NadSpec | None = None
 
 
 class NamespaceObject(_Wire, frozen=True):
     """A namespace, core/v1."""
 
-    metadata: Metadata
+    metadata: ManifestMetadata

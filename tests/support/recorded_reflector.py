@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from contrail_config.kube.decoding import UndecodableObject
-from contrail_config.kube.object_cache import Added, Change, Deleted, Key, Listed, Modified
+from contrail_config.kube.object_cache import Added, Deleted, Key, Listed, Modified, ObjectChange
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 
 DEADLINE = 10.0
@@ -36,7 +36,7 @@ class RecordedChanges:
     """Changes in order, and the `objects` that result from them."""
 
     def __init__(self) -> None:
-        self.changes: list[Change[Any]] = []
+        self.changes: list[ObjectChange[Any]] = []
         self.objects: dict[Key, Any] = {}
 
     @property
@@ -48,7 +48,7 @@ class RecordedChanges:
         """Type of change and name of the object, for each change."""
         return [(type(change).__name__, _name(change)) for change in self.changes]
 
-    def apply(self, change: Change[Any]) -> None:
+    def apply(self, change: ObjectChange[Any]) -> None:
         """Applies a change, which must be consistent with the earlier ones."""
         self.changes.append(change)
         match change:
@@ -71,7 +71,7 @@ class RecordedReflector(RecordedChanges, ChangeSignal):
         ChangeSignal.__init__(self)
         self.reflector = reflector
 
-    def apply(self, change: Change[Any]) -> None:
+    def apply(self, change: ObjectChange[Any]) -> None:
         super().apply(change)
         self.notify()
 
@@ -106,7 +106,7 @@ def _key(found: Any) -> Key:
     return found.metadata.namespace, found.metadata.name
 
 
-def _name(change: Change[Any]) -> str:
+def _name(change: ObjectChange[Any]) -> str:
     if isinstance(change, Listed):
         return ""
     name: str = (change if isinstance(change, UndecodableObject) else change.object).metadata.name

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from contrail_config.errors import StoreUnavailableError
-from contrail_config.kube.object_cache import Change, Listed
+from contrail_config.kube.object_cache import Listed, ObjectChange
 from contrail_config.kubernetes.kinds import VirtualNetworkObject
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
@@ -105,7 +105,7 @@ async def test_a_pending_allocation_reads_nothing_after_close(
     """The networks are listed, and the address blocks would be listed next."""
     listed, apply = asyncio.Event(), VirtualNetworkClient.apply
 
-    def apply_and_note(networks: VirtualNetworkClient, change: Change[VirtualNetworkObject]) -> None:
+    def apply_and_note(networks: VirtualNetworkClient, change: ObjectChange[VirtualNetworkObject]) -> None:
         apply(networks, change)
         if isinstance(change, Listed):
             listed.set()

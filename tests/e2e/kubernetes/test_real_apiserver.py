@@ -18,7 +18,7 @@ from contrail_config.kube.errors import (
 from contrail_config.kube.reflector import Reflector
 from contrail_config.kube.selector import Selector
 from contrail_config.kube.watch import WatchEvent, WatchType
-from manager.decoding import Condition, ConditionStatus, ConditionType
+from manager.decoding import ConditionStatus, ConditionType, PodCondition
 from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.wire import NADS, PODS, STATUS_KEY, Presence
 from tests.e2e.kubernetes.namespace_objects import NamespaceObjects
@@ -73,7 +73,7 @@ async def test_network_status_and_pod_status_are_written_in_one_patch(
     pod = await objects.pod("p")
     assert pod.metadata.annotations is not None
     assert pod.metadata.annotations.status is Presence.PRESENT
-    assert pod.status.conditions == (Condition(ConditionType.SANDBOX, ConditionStatus.TRUE),)
+    assert pod.status.conditions == (PodCondition(ConditionType.SANDBOX, ConditionStatus.TRUE),)
 
 
 async def test_writes_with_the_uid_of_a_replaced_pod_are_rejected(

@@ -14,7 +14,7 @@ from contrail_config.kube.errors import KubeConfigurationError, KubeLeadershipLo
 from contrail_config.kube.leader_election import LeaseTimings
 from manager.configuration import KubernetesSourceSettings as Settings
 from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings
-from manager.kubernetes.cluster import Cluster, join_cluster
+from manager.kubernetes.cluster import ClusterMember, join_cluster
 from manager.kubernetes.wire import PODS
 from manager.manager import Manager
 from tests.support.cluster_objects import ClusterObjects
@@ -31,7 +31,7 @@ TIMES = LeaseTimings(duration=1.0, renew_deadline=0.6, retry_period=0.1)
 class Member:
     """A manager of the cluster, on a store of its own."""
 
-    def __init__(self, cluster: Cluster, store: SqliteStore, configuration: ManagerConfiguration) -> None:
+    def __init__(self, cluster: ClusterMember, store: SqliteStore, configuration: ManagerConfiguration) -> None:
         self.cluster = cluster
         self.store = store
         self.manager = Manager(

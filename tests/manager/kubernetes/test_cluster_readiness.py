@@ -11,7 +11,7 @@ from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.errors import KubeForbiddenError
 from manager.configuration import KubernetesSourceSettings as Settings
 from manager.configuration import ManagerConfiguration
-from manager.kubernetes.cluster import Cluster, join_cluster
+from manager.kubernetes.cluster import ClusterMember, join_cluster
 from manager.kubernetes.wire import PODS
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.fast_event_loop import run_fast
@@ -19,11 +19,11 @@ from tests.support.fast_event_loop import run_fast
 MAY_NOT = 'User "manager" cannot patch resource "pods/status" in API group "" in the namespace "blue"'
 STARTING = "pods are not tried yet"
 
-Scene = Callable[[FakeApiServer, Cluster], Awaitable[None]]
+Scene = Callable[[FakeApiServer, ClusterMember], Awaitable[None]]
 
 
 @contextlib.asynccontextmanager
-async def led(cluster: Cluster) -> AsyncIterator[None]:
+async def led(cluster: ClusterMember) -> AsyncIterator[None]:
     """The process leads inside the context."""
     begun = asyncio.Event()
 
@@ -50,7 +50,7 @@ def play(scene: Scene) -> None:
     run_fast(run())
 
 
-async def be_denied(server: FakeApiServer, cluster: Cluster, *, times: int) -> None:
+async def be_denied(server: FakeApiServer, cluster: ClusterMember, *, times: int) -> None:
     """Denies patches of pods so many times, each retried after a pause."""
     for _ in range(times):
         server.faults.reject(403, verb="patch", message=f'pods "web-0" is forbidden: {MAY_NOT}')
@@ -60,7 +60,7 @@ async def be_denied(server: FakeApiServer, cluster: Cluster, *, times: int) -> N
 
 
 def test_one_denied_request_leaves_it_ready() -> None:
-    async def scene(server: FakeApiServer, cluster: Cluster) -> None:
+    async def scene(server: FakeApiServer, cluster: ClusterMember) -> None:
         await be_denied(server, cluster, times=1)
         assert cluster.readiness([]) == []
 
@@ -68,7 +68,7 @@ def test_one_denied_request_leaves_it_ready() -> None:
 
 
 def test_permissions_denied_for_a_while_are_reported() -> None:
-    async def scene(server: FakeApiServer, cluster: Cluster) -> None:
+    async def scene(server: FakeApiServer, cluster: ClusterMember) -> None:
         await be_denied(server, cluster, times=2)
         assert cluster.readiness([]) == [MAY_NOT]
 
@@ -76,7 +76,7 @@ def test_permissions_denied_for_a_while_are_reported() -> None:
 
 
 def test_it_is_ready_again_once_no_request_is_denied() -> None:
-    async def scene(server: FakeApiServer, cluster: Cluster) -> None:
+    async def scene(server: FakeApiServer, cluster: ClusterMember) -> None:
         await be_denied(server, cluster, times=2)
         await asyncio.sleep(FORGOTTEN_AFTER)
         assert cluster.readiness([]) == []
@@ -85,7 +85,7 @@ def test_it_is_ready_again_once_no_request_is_denied() -> None:
 
 
 def test_a_starting_leader_reports_why_it_is_not_ready_yet() -> None:
-    async def scene(server: FakeApiServer, cluster: Cluster) -> None:
+    async def scene(server: FakeApiServer, cluster: ClusterMember) -> None:
         assert cluster.readiness([STARTING])[0] == STARTING
 
     play(scene)

@@ -74,7 +74,7 @@ def test_a_static_pod_has_the_hash_of_its_manifest() -> None:
     assert make_pod(_pod({})).config_hash is None
 
 
-def test_a_host_network_pod_is_recognised() -> None:
+def test_a_host_network_pod_is_recognized() -> None:
     assert make_pod(_pod({"spec": {"nodeName": "node-1", "hostNetwork": True}})).host_network
     assert not make_pod(_pod({})).host_network
 

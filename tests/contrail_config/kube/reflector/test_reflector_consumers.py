@@ -1,7 +1,7 @@
 """A consumer that leaves between two changes and returns gets all that it has not seen."""
 
 from contrail_config.kube.client import KubeClient
-from contrail_config.kube.object_cache import Added, Change, Deleted, Listed
+from contrail_config.kube.object_cache import Added, Deleted, Listed, ObjectChange
 from contrail_config.kube.reflector import Reflector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
 from tests.support.fake_apiserver import kinds
@@ -9,7 +9,7 @@ from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import QUICK, record_reflector
 
 
-async def read_one_by_one(reflector: Reflector[ConfigMap], count: int) -> list[Change[ConfigMap]]:
+async def read_one_by_one(reflector: Reflector[ConfigMap], count: int) -> list[ObjectChange[ConfigMap]]:
     """Reads `count` changes, and leaves the context after each."""
     read = []
     for _ in range(count):
