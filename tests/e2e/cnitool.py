@@ -1,4 +1,4 @@
-"""cnitool, the CNI project's own small runtime: libcni on the namespace that the command line names."""
+"""cnitool, the CNI project's minimal runtime: libcni on a network namespace given on the command line."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from tests.e2e.sandbox import Sandbox
 
 
 class Cnitool:
-    """Runs it in a machine. Further keywords are environment variables: CNI_ARGS, CAP_ARGS, CNI_IFNAME."""
+    """Runs cnitool on a host. Further keywords are environment variables: CNI_ARGS, CAP_ARGS, CNI_IFNAME."""
 
     def __init__(self, host: Host) -> None:
         self._machine = host
@@ -22,22 +22,22 @@ class Cnitool:
     def call(
         self, command: str, sandbox: Sandbox, *, network: str = NETWORK, **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        """Runs `cnitool COMMAND NETWORK NETNS` and returns how it ended."""
+        """Runs `cnitool COMMAND NETWORK NETNS` and returns the completed process."""
         return self._machine.call(self._command, command, network, sandbox.path, CNI_PATH=PLUGIN_DIRS, **variables)
 
     def run(self, command: str, sandbox: Sandbox, *, network: str = NETWORK, **variables: str) -> str:
-        """The same for a command that succeeds; returns what it printed."""
+        """Runs a command that must succeed; returns its output."""
         ended = self.call(command, sandbox, network=network, **variables)
         assert ended.returncode == 0, (command, network, ended.stdout, ended.stderr)
         return ended.stdout
 
     def rejected(self, command: str, sandbox: Sandbox, *, network: str = NETWORK, **variables: str) -> str:
-        """The same for a command that fails; returns what it said."""
+        """Runs a command that must fail; returns its standard error."""
         ended = self.call(command, sandbox, network=network, **variables)
         assert ended.returncode != 0, (command, network, ended.stdout)
         return ended.stderr
 
     def add(self, sandbox: Sandbox, *, network: str = NETWORK, **variables: str) -> dict[str, Any]:
-        """Attaches the sandbox and returns the result."""
+        """Runs ADD and returns the result."""
         result: dict[str, Any] = json.loads(self.run("add", sandbox, network=network, **variables))
         return result

@@ -1,4 +1,4 @@
-"""A machine with a node to each module of tests, and a look for leftovers around each test."""
+"""A host with a node per test module, and a check for leftovers after each test."""
 
 import shutil
 import time
@@ -15,36 +15,36 @@ from tests.e2e.node import MakePod, Node
 from tests.e2e.plugin_installation import EntryPointInstallation, PluginInstallation, ShimInstallation
 from tests.e2e.sandbox import MakeSandbox, Sandbox
 
-_SETTLED_WITHIN = 10.0
-"""Seconds: the kernel removes links of a namespace, and runtimes their helpers, after they have answered."""
+_CLEANUP_TIMEOUT = 10.0
+"""Seconds: the kernel removes links of deleted namespaces, and runtimes their helper processes, asynchronously."""
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _the_real_machine_is_untouched() -> Iterator[None]:
-    before = leftovers.of_the_real_machine()
+def _the_real_host_is_unchanged() -> Iterator[None]:
+    before = leftovers.of_the_real_host()
     yield
-    assert leftovers.of_the_real_machine() == before
+    assert leftovers.of_the_real_host() == before
 
 
 @pytest.fixture(
     scope="module", params=[EntryPointInstallation(), ShimInstallation()], ids=lambda installation: installation.name
 )
 def installation(request: pytest.FixtureRequest) -> PluginInstallation:
-    """How the plugin is put on the node: every test runs both ways."""
+    """How the plugin is installed on the node; every test runs with each installation."""
     chosen: PluginInstallation = request.param
     return chosen
 
 
 @pytest.fixture(scope="module")
 def host(installation: PluginInstallation) -> Iterator[Host]:
-    """A new one for each way: what was installed and started one way is not there for the other."""
+    """A new host for each installation, since they must not share files and processes."""
     with temporary_host() as host:
         yield host
 
 
 @pytest.fixture(scope="module")
 def node(host: Host, installation: PluginInstallation, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node that is running."""
+    """A running node."""
     node = Node(host, tmp_path_factory.mktemp("node"), installation)
     try:
         node.start()
@@ -56,7 +56,7 @@ def node(host: Host, installation: PluginInstallation, tmp_path_factory: pytest.
 
 @pytest.fixture(scope="session")
 def busybox(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A root file system that holds a shell and `ip`."""
+    """A root file system with a shell and `ip`."""
     binaries = tmp_path_factory.mktemp("rootfs") / "bin"
     binaries.mkdir()
     found = shutil.which("busybox")
@@ -69,19 +69,19 @@ def busybox(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left(node: Node) -> Iterator[None]:
-    """Waits for what ends by itself; whatever is still there then was left behind."""
+    """Waits for asynchronous cleanup, then fails if anything differs from before the test."""
     before = leftovers.everything(node)
     yield
-    give_up = time.monotonic() + _SETTLED_WITHIN
+    give_up = time.monotonic() + _CLEANUP_TIMEOUT
     while (after := leftovers.everything(node)) != before and time.monotonic() < give_up:
-        time.sleep(0.05)  # noqa: TID251 - other processes and the kernel are watched, which tell no event
+        time.sleep(0.05)  # noqa: TID251 - other processes and the kernel are polled
     assert after - before == Counter(), "left behind"
-    assert before - after == Counter(), "taken away"
+    assert before - after == Counter(), "missing"
 
 
 @pytest.fixture
 def make_pod(node: Node) -> Iterator[MakePod]:
-    """Has the node serve a pod of namespace `default` (`make_pod("web", networks="blue")`) and returns its name."""
+    """Adds a pod, by default in namespace `default` (`make_pod("web", networks="blue")`), and returns its name."""
     made: list[tuple[str, str]] = []
 
     def make(name: str, *, networks: str | None = None, namespace: str = "default") -> str:
@@ -96,7 +96,7 @@ def make_pod(node: Node) -> Iterator[MakePod]:
 
 @pytest.fixture
 def make_sandbox(host: Host) -> Iterator[MakeSandbox]:
-    """Makes named network namespaces in the machine."""
+    """Creates network namespaces on the host."""
     made: list[Sandbox] = []
 
     def make() -> Sandbox:
@@ -110,7 +110,7 @@ def make_sandbox(host: Host) -> Iterator[MakeSandbox]:
 
 @pytest.fixture
 def sandbox(make_sandbox: MakeSandbox, make_pod: MakePod) -> Sandbox:
-    """A network namespace whose container the manager knows as a pod with interfaces eth0, eth1 and front."""
+    """A network namespace of a pod with interfaces eth0, eth1 and front."""
     sandbox = make_sandbox()
     make_pod(sandbox.container_id, networks="blue, green@front")
     return sandbox
@@ -118,5 +118,5 @@ def sandbox(make_sandbox: MakeSandbox, make_pod: MakePod) -> Sandbox:
 
 @pytest.fixture
 def cnitool(host: Host) -> Cnitool:
-    """cnitool in the machine."""
+    """cnitool on the host."""
     return Cnitool(host)

@@ -1,7 +1,7 @@
-"""containerd with runc, driven by `ctr run --cni` on a root file system that holds busybox: no image, no registry.
+"""containerd with runc, driven by `ctr run --cni` on a busybox root file system, without images and registry.
 
-`ctr` runs the first network of /etc/cni/net.d with empty CNI_ARGS, container ID `default-NAME` and the namespace of the
-container's process; DEL comes when the container has ended, so without a namespace.
+`ctr` uses the first network of /etc/cni/net.d with empty CNI_ARGS, container ID `default-NAME` and the namespace of the
+container's process. It calls DEL after the container has ended, without a namespace.
 """
 
 import subprocess
@@ -14,7 +14,7 @@ _WITHOUT_KUBERNETES = 'version = 2\ndisabled_plugins = ["io.containerd.grpc.v1.c
 
 
 class Containerd:
-    """One that runs in the node's machine, on its private folders, and ends with it."""
+    """A containerd on the node's host, with private folders; it ends with the host."""
 
     def __init__(self, node: Node, root_file_system: Path) -> None:
         self._machine = node.host
@@ -22,25 +22,25 @@ class Containerd:
         self._machine.path("/etc/containerd/config.toml").write_text(_WITHOUT_KUBERNETES)
         with self._machine.path("/run/containerd.log").open("w") as log:
             self._process = self._machine.start("containerd", stderr=log)
-        node.wait_until(lambda: self._machine.call("ctr", "version").returncode == 0, what="served by containerd")
+        node.wait_until(lambda: self._machine.call("ctr", "version").returncode == 0, what="containerd ready")
 
     def forget(self) -> None:
-        """Leaves it to the end of the machine."""
-        self._process.kill()  # who waits for it in here
+        """Stops waiting for it; the process itself ends with the host."""
+        self._process.kill()  # `nsenter`; containerd itself ends with the host
         self._process.wait(10)
 
     def run(self, name: str, script: str) -> subprocess.CompletedProcess[str]:
-        """Runs a shell script in a container that ends and goes with it."""
+        """Runs a shell script in a container that is removed afterwards."""
         return self._machine.call(*self._command(name, script))
 
     def start(self, name: str) -> "Container":
-        """Starts a container that waits for its end."""
+        """Starts a container that sleeps."""
         command = self._command(name, "echo started; exec sleep 1000")
         process = self._machine.start(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         return Container(name, self._machine, process)
 
     def rejected(self, name: str) -> str:
-        """Runs a container that cannot start, removes what `ctr` leaves of it, and returns what `ctr` said."""
+        """Runs a container that must fail to start, removes its remains and returns the standard error of `ctr`."""
         ended = self.run(name, "echo started")
         assert ended.returncode != 0
         assert ended.stdout == ""
@@ -49,7 +49,7 @@ class Containerd:
         return ended.stderr
 
     def containers(self) -> list[str]:
-        """Names of all containers that there are."""
+        """Names of all containers."""
         return self._machine.run("ctr", "containers", "list", "--quiet").split()
 
     def _command(self, name: str, script: str) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Containerd:
 
 
 class Container:
-    """A container and the `ctr` that watches it."""
+    """A container and its `ctr` process."""
 
     def __init__(self, name: str, host: Host, process: subprocess.Popen[str]) -> None:
         self.name = name
@@ -67,16 +67,16 @@ class Container:
         self._process = process
 
     def wait_until_started(self) -> None:
-        """Returns when its own process runs, so after ADD."""
+        """Waits until its process runs, which is after ADD."""
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "started\n", self._process.communicate(timeout=10)
 
     def ip(self, *arguments: str) -> str:
-        """Runs `ip` in it."""
+        """Runs `ip` in the container."""
         return self._machine.run("ctr", "task", "exec", "--exec-id=ip", self.name, "/bin/ip", *arguments)
 
     def end(self) -> None:
-        """Kills it, and returns when `ctr` has detached and removed it."""
+        """Kills the container and waits until `ctr` has detached and removed it."""
         self._machine.run("ctr", "task", "kill", "--signal=KILL", self.name)
         _, errors = self._process.communicate(timeout=30)
         assert "failed" not in errors, errors

@@ -1,8 +1,8 @@
-"""A throw-away machine: network, mount and process namespaces in which a whole node with its container runtime runs.
+"""Temporary host: network, mount and process namespaces for a complete node with its container runtime.
 
-Peers know folders by fixed paths (/etc/cni, /opt/cni, /var/lib/cni, /run, ...): in here these are its own, empty at the
-start, so everything can be installed as on a real node and nothing of the real machine's is used or changed. What is
-left running is killed with the first process, and the kernel takes links and mounts away with the namespaces.
+Other software uses fixed paths (/etc/cni, /opt/cni, /var/lib/cni, /run, ...). On a temporary host these folders are
+private and empty at first, so everything is installed as on a real node, and nothing of the real host is used or
+changed. Killing the first process kills all others, and the kernel removes links and mounts with the namespaces.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ from typing import Any
 from tests.support.netns import Netns
 
 _FIRST_PROCESS = Path(__file__).with_name("host.sh")
-_WITH_US = ("setpriv", "--pdeathsig", "KILL")  # no container outlives a killed test run
+_DIES_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")  # no container outlives a killed test run
 _NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private")
 _END_TIMEOUT = 10.0
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
 class Host:
-    """A running one. `net` is its network namespace: host ends of interfaces are there."""
+    """A running temporary host. `net` is its network namespace, which has the host ends of interfaces."""
 
     def __init__(self, net: Netns, first_process: int) -> None:
         self.net = net
@@ -32,26 +32,26 @@ class Host:
 
     @property
     def cgroup(self) -> str:
-        """Path of the control group for its containers: control groups are the one thing that is not private."""
+        """Path of the control group for its containers; control groups are not private to the host."""
         return f"/{self.net.name}"
 
     def path(self, inside: str) -> Path:
-        """Where a file of the machine is for the test."""
+        """Path of a file of the host, as seen by the test."""
         return self.root / inside.lstrip("/")
 
     def start(self, *command: str, **options: Any) -> subprocess.Popen[str]:
-        """Starts a command in the machine."""
+        """Starts a command on the host."""
         return subprocess.Popen([*self._enter, *command], text=True, **options)
 
     def call(self, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end, `variables` added to the environment, and returns how it ended."""
+        """Runs a command with `variables` added to the environment; returns the completed process."""
         environment = (f"{name}={value}" for name, value in variables.items())
         return subprocess.run(
             [*self._enter, "env", *environment, *command], capture_output=True, text=True, check=False, timeout=90
         )
 
     def run(self, *command: str, **variables: str) -> str:
-        """Runs a command that succeeds, and returns what it printed."""
+        """Runs a command that must succeed; returns its output."""
         ended = self.call(*command, **variables)
         assert ended.returncode == 0, (command, ended.returncode, ended.stdout, ended.stderr)
         return ended.stdout
@@ -59,8 +59,8 @@ class Host:
 
 @contextlib.contextmanager
 def temporary_host() -> Iterator[Host]:
-    """Starts a machine, and removes it with all that is in it."""
-    net = Netns("machine")
+    """Yields a new host and removes it with everything on it."""
+    net = Netns("host")
     try:
         with _first_process(net) as pid:
             yield Host(net, pid)
@@ -71,15 +71,15 @@ def temporary_host() -> Iterator[Host]:
 
 @contextlib.contextmanager
 def _first_process(net: Netns) -> Iterator[int]:
-    """Starts it and yields its number; at the end it is killed, and with it every other process of the machine."""
+    """Starts it and yields its process ID; kills it at the end, and with it all processes of the host."""
     with net.inside():
         process = subprocess.Popen(
-            [*_WITH_US, "unshare", *_NAMESPACES, "sh", str(_FIRST_PROCESS)], stdout=subprocess.PIPE, text=True
+            [*_DIES_WITH_PARENT, "unshare", *_NAMESPACES, "sh", str(_FIRST_PROCESS)], stdout=subprocess.PIPE, text=True
         )
     with process:
         try:
             assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n", "the machine did not start: standard error tells why"
+            assert process.stdout.readline() == "ready\n", "the host did not start; see standard error"
             (pid,) = _children(process.pid)
             yield pid
         finally:
@@ -87,12 +87,12 @@ def _first_process(net: Netns) -> Iterator[int]:
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """Kills `unshare`, whose child then dies; the kernel tells of that death when nothing else is left in there."""
+    """Kills `unshare` and with it the first process, whose exit the kernel reports after all other processes ended."""
     with contextlib.ExitStack() as opened:
         first = [opened.enter_context(open(os.pidfd_open(pid), "rb")) for pid in _children(process.pid)]
         process.kill()
         for ended in first:
-            assert select.select([ended], [], [], _END_TIMEOUT)[0], "the machine does not end"
+            assert select.select([ended], [], [], _END_TIMEOUT)[0], "timed out: the host does not end"
 
 
 def _children(pid: int) -> list[int]:
@@ -100,7 +100,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _remove_cgroups(name: str) -> None:
-    """In each hierarchy of version 1, or in the one of version 2."""
+    """Removes the control groups, in all version 1 hierarchies or in that of version 2."""
     for top in (*_CGROUPS.glob(f"*/{name}"), *_CGROUPS.glob(name)):
         for folder, _, _ in os.walk(top, topdown=False):
             os.rmdir(folder)

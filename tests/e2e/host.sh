@@ -1,25 +1,25 @@
 #!/bin/sh
-# First process of a throw-away machine (see machine.py): makes every folder private that our parts or their peers know
-# by a fixed path, says that it is ready, and then waits for its end, burying whatever loses its parent.
+# First process of a temporary host (see host.py): makes every folder private that this project or other software uses
+# by a fixed path, prints "ready", and sleeps until it is killed. As process 1 it adopts orphaned processes.
 set -eu
 
 if mountpoint --quiet /run/netns; then
-  umount --recursive --lazy /run/netns # others' network namespaces must not live on in here
+  umount --recursive --lazy /run/netns # keep no reference to network namespaces of others
 fi
 mount -t tmpfs -o mode=755 private /run
 mount -t tmpfs -o mode=1777 private /dev/shm # podman's locks
 for folder in /etc /opt /var/lib; do
-  layers=/run/.machine$folder
+  layers=/run/.host$folder
   mkdir -p "$layers/upper" "$layers/work"
   mount -t overlay -o "lowerdir=$folder,upperdir=$layers/upper,workdir=$layers/work" private "$folder"
 done
-# What the real machine has there would be found too: an installed plugin, networks of its runtimes.
+# Empty folders instead of the real host's, which may have an installed plugin or networks of its runtimes.
 for folder in /etc/cni /etc/contrail /opt/cni /var/lib/cni /var/lib/containerd /var/lib/containers /var/lib/contrail; do
   mkdir -p "$folder"
   mount -t tmpfs -o mode=755 private "$folder"
 done
 mkdir -p /etc/cni/net.d /opt/cni/bin /run/netns
-mount --bind /run/netns /run/netns # as `ip netns` makes it when it is first used
+mount --bind /run/netns /run/netns # as `ip netns` does at its first use
 mount --make-shared /run/netns
 
 echo ready

@@ -1,11 +1,11 @@
-"""What `ip` prints of interfaces and routes, iproute2's and busybox's alike: a container can be asked itself."""
+"""Parser for interfaces and routes in the output of `ip`, both iproute2's and busybox's (used inside containers)."""
 
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 Ip = Callable[..., str]
-"""Runs `ip ARGUMENTS` in a sandbox and returns what it printed."""
+"""Runs `ip ARGUMENTS` in a sandbox and returns its output."""
 
 _INTERFACE = re.compile(r"^\d+: ([^:@]+)(?:@\S+)?: .* mtu (\d+)")
 _MAC = re.compile(r"^\s+link/ether (\S+)")
@@ -22,7 +22,7 @@ class Interface(NamedTuple):
 
 
 def interfaces(ip: Ip) -> dict[str, Interface]:
-    """All interfaces but the loopback, in the order in which they were made."""
+    """All interfaces except the loopback, in order of creation."""
     blocks = re.split(r"^(?=\d+: )", ip("addr"), flags=re.MULTILINE)
     found = dict(_interface(block.splitlines()) for block in blocks if block)
     del found["lo"]
@@ -30,7 +30,7 @@ def interfaces(ip: Ip) -> dict[str, Interface]:
 
 
 def default_gateways(ip: Ip) -> dict[str, str]:
-    """Gateway of each default route, with the interface that it goes through."""
+    """Interface of each default route, by gateway."""
     lines = (ip("-4", "route") + ip("-6", "route")).splitlines()
     return {gateway: interface for line in lines for gateway, interface in _DEFAULT.findall(line)}
 

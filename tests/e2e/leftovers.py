@@ -1,4 +1,4 @@
-"""Everything in a machine that an attachment could leave behind, to compare before and after."""
+"""Everything on a host that an attachment could leave behind, to compare before and after."""
 
 import os
 from collections import Counter
@@ -11,12 +11,18 @@ from tests.e2e.node import Node
 _STATE = ("/run/contrail", "/run/netns", "/var/lib/cni")
 _OF_A_POD = ("10.32.", "10.10.0.", "fd00:10:", "fd00:20:")
 
-_OF_THE_REAL_MACHINE = ("/etc/cni", "/etc/contrail", "/opt/cni", "/run/contrail", "/var/lib/cni", "/var/lib/contrail")
-_RUNTIMES_OF_IT = ("/run/containers", "/run/containerd", "/run/libpod", "/var/lib/containerd", "/var/lib/containers")
+_OF_THE_REAL_HOST = ("/etc/cni", "/etc/contrail", "/opt/cni", "/run/contrail", "/var/lib/cni", "/var/lib/contrail")
+_RUNTIMES_OF_THE_REAL_HOST = (
+    "/run/containers",
+    "/run/containerd",
+    "/run/libpod",
+    "/var/lib/containerd",
+    "/var/lib/containers",
+)
 
 
 def everything(node: Node) -> Counter[str]:
-    """Links, processes, mounts, files, packet filter rules of pods, control groups."""
+    """Links, processes, mounts, files, packet filter rules of pods, and control groups."""
     host = node.host
     mounts = host.path("/proc/1/mountinfo").read_text().splitlines()
     kinds = {
@@ -30,10 +36,10 @@ def everything(node: Node) -> Counter[str]:
     return Counter(f"{kind} {each}" for kind, found in kinds.items() for each in found)
 
 
-def of_the_real_machine() -> list[str]:
-    """What must be the same after all tests: files at fixed paths; of runtimes only if they are there."""
-    runtimes = (path for path in _RUNTIMES_OF_IT if os.path.exists(path))
-    return sorted([*_files(*map(Path, _OF_THE_REAL_MACHINE)), *runtimes])
+def of_the_real_host() -> list[str]:
+    """What tests must not change on the real host: files at fixed paths, and which folders of runtimes exist."""
+    runtimes = (path for path in _RUNTIMES_OF_THE_REAL_HOST if os.path.exists(path))
+    return sorted([*_files(*map(Path, _OF_THE_REAL_HOST)), *runtimes])
 
 
 def _processes(host: Host) -> Iterator[str]:
@@ -41,7 +47,7 @@ def _processes(host: Host) -> Iterator[str]:
         try:
             yield (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except (FileNotFoundError, ProcessLookupError):
-            continue  # ended meanwhile
+            continue  # ended since glob listed it
 
 
 def _files(*folders: Path) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The ways in which the plugin is put on a node; all tests can run by either."""
+"""Installations of the plugin on a host: the Python entry point, or the native shim with the daemon."""
 
 import sys
 from pathlib import Path
@@ -21,16 +21,16 @@ unshare --mount --propagation=private --pid --fork --mount-proc sh -ec '
 
 
 class PluginInstallation(Protocol):
-    """`name` is a part of test ids."""
+    """An installation; `name` is part of test IDs."""
 
     name: str
 
     def install(self, host: Host) -> None:
-        """Puts the plugin at its place, with all that it needs to answer calls."""
+        """Installs the plugin and starts everything that it needs."""
 
 
 class EntryPointInstallation:
-    """The Python entry point: all of the plugin in the process of each call."""
+    """The Python entry point: each call is a self-contained process."""
 
     name = "entry point"
 
@@ -39,9 +39,9 @@ class EntryPointInstallation:
 
 
 class ShimInstallation:
-    """The native shim, and a daemon that ends with the machine.
+    """The native shim, and a daemon that ends with the host.
 
-    As in a container, the daemon sees neither the processes of the node nor what it names under /run/netns.
+    As in a container, the daemon sees neither the node's processes nor its mounts under /run/netns.
     """
 
     name = "shim"
@@ -52,6 +52,6 @@ class ShimInstallation:
         host.run("sh", "-c", _START)
         wait_until(
             lambda: log.exists() and "is serving at" in log.read_text(),
-            what="served by the daemon",
+            what="daemon ready",
             otherwise=log.read_text,
         )

@@ -1,4 +1,4 @@
-"""podman with its CNI back end and runc, on a root file system that holds busybox: no image, no registry."""
+"""podman with its CNI back end and runc, on a busybox root file system, without images and registry."""
 
 import json
 import subprocess
@@ -27,40 +27,40 @@ runroot = "/run/containers/storage"
 """
 
 _LIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
-"""Below what the machine allows, so that runc needs no right to raise them."""
+"""Below the host's limits, so that runc needs no right to raise them."""
 
 
 class Podman:
-    """Runs it in a machine, whose folders for it are private."""
+    """Runs podman on a host, with private folders."""
 
     def __init__(self, host: Host, root_file_system: Path) -> None:
         self._machine = host
         self._root_file_system = root_file_system
         host.path("/etc/containers/containers.conf").write_text(_CONFIGURATION)
         host.path("/etc/containers/storage.conf").write_text(_STORAGE)
-        self("info")  # what it makes once, it makes now
+        self("info")  # creates its files and folders
 
     def __call__(self, *arguments: str) -> str:
-        """Runs `podman ARGUMENTS`, which succeeds, and returns what it printed."""
+        """Runs `podman ARGUMENTS`, which must succeed; returns its output."""
         return self._machine.run("podman", *arguments)
 
     def start(self, name: str, *options: str) -> None:
-        """Starts a container that waits for its end."""
+        """Starts a container that sleeps."""
         self(*self._run(name, *options), "sleep", "1000")
 
     def rejected(self, name: str, *options: str) -> str:
-        """The same for a container that cannot start; removes it and returns what podman said."""
+        """Starts a container that must fail, removes it and returns podman's standard error."""
         ended = self._machine.call("podman", *self._run(name, *options), "sleep", "1000")
         assert ended.returncode != 0, (name, options)
         self.remove(name)
         return ended.stderr
 
     def run(self, name: str, *command: str) -> subprocess.CompletedProcess[str]:
-        """Runs a command in a container that ends and goes with it."""
+        """Runs a command in a container that is removed afterwards."""
         return self._machine.call("podman", *self._run(name, "--rm"), *command)
 
     def remove(self, name: str) -> None:
-        """Ends and removes a container; one that is not there is no error."""
+        """Stops and removes a container. Idempotent."""
         self("rm", "--force", "--ignore", "--time=0", name)
 
     def ip(self, name: str) -> Ip:
@@ -68,7 +68,7 @@ class Podman:
         return lambda *arguments: self("exec", name, "ip", *arguments)
 
     def networks(self, name: str) -> dict[str, dict[str, Any]]:
-        """What podman knows of the container's networks, by their names."""
+        """The container's networks as podman reports them, by name."""
         networks: dict[str, dict[str, Any]] = json.loads(
             self("inspect", name, "--format={{json .NetworkSettings.Networks}}")
         )

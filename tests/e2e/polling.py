@@ -1,4 +1,4 @@
-"""Waiting for what other processes do, which tell no event."""
+"""Polling for changes made by other processes."""
 
 import time
 from collections.abc import Callable
@@ -7,8 +7,8 @@ _DEADLINE = 30.0
 
 
 def wait_until(holds: Callable[[], bool], *, what: str, otherwise: Callable[[], str] = str) -> None:
-    """Returns once the condition holds; fails after a deadline, with what `otherwise` then says."""
+    """Polls until the condition holds; after a deadline fails with the text of `otherwise`."""
     give_up = time.monotonic() + _DEADLINE
     while not holds():
         assert time.monotonic() < give_up, f"not {what} within {_DEADLINE:g} s: {otherwise()[-3000:]}"
-        time.sleep(0.02)  # noqa: TID251 - other processes are watched, which tell no event
+        time.sleep(0.02)  # noqa: TID251 - other processes are polled

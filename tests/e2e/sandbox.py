@@ -1,4 +1,4 @@
-"""A network namespace in the machine, for runtimes that are given one."""
+"""Network namespace on a host, for runtimes that take an existing one."""
 
 import hashlib
 import uuid
@@ -8,7 +8,7 @@ from tests.e2e.host import Host
 
 
 class Sandbox:
-    """A named one, which `ip` works in. No two have one name, so that no test meets what another one left."""
+    """A network namespace with a unique name, so that tests never reuse each other's state."""
 
     def __init__(self, host: Host) -> None:
         self._machine = host
@@ -18,15 +18,15 @@ class Sandbox:
 
     @property
     def container_id(self) -> str:
-        """What cnitool calls the container, for want of one; so the pod's name too unless CNI_ARGS tell it."""
+        """The container ID that cnitool derives from the path; also the pod's name unless CNI_ARGS has one."""
         return f"cnitool-{hashlib.sha512(self.path.encode()).hexdigest()[:20]}"
 
     def ip(self, *arguments: str) -> str:
-        """Runs `ip` in it and returns what it printed."""
+        """Runs `ip` in the namespace and returns its output."""
         return self._machine.run("ip", "-n", self.name, *arguments)
 
     def remove(self) -> None:
-        """Removes it; one that is gone is no error."""
+        """Deletes the namespace. Idempotent."""
         if self._machine.path(self.path).exists():
             self._machine.run("ip", "netns", "del", self.name)
 

@@ -1,4 +1,4 @@
-"""libcni itself, through cnitool, on our network configuration list: the minimal loop of a runtime."""
+"""The plugin called by libcni through cnitool, with the shipped network configuration list."""
 
 import uuid
 
@@ -107,8 +107,8 @@ def test_the_runtime_names_the_primary_interface(cnitool: Cnitool, sandbox: Sand
 def test_an_unknown_pod_is_rejected_with_its_name(cnitool: Cnitool, node: Node, make_sandbox: MakeSandbox) -> None:
     sandbox = make_sandbox()
     with node.plugin_settings(poll_timeout=0.1, poll_retries=2):
-        refusal = cnitool.rejected("add", sandbox)
-    assert f"has no interfaces for pod default/{sandbox.container_id}" in refusal
+        message = cnitool.rejected("add", sandbox)
+    assert f"has no interfaces for pod default/{sandbox.container_id}" in message
     assert node.host.net.links() == []
     cnitool.run("del", sandbox)
 
@@ -129,7 +129,7 @@ def test_allocated_addresses_and_macs_can_be_requested(cnitool: Cnitool, node: N
 
 
 def test_a_requested_address_that_is_not_allocated_is_rejected(cnitool: Cnitool, sandbox: Sandbox) -> None:
-    refusal = cnitool.rejected("add", sandbox, CAP_ARGS='{"ips": ["10.32.7.7/12"]}')
-    assert "address 10.32.7.7/12 is requested" in refusal
+    message = cnitool.rejected("add", sandbox, CAP_ARGS='{"ips": ["10.32.7.7/12"]}')
+    assert "address 10.32.7.7/12 is requested" in message
     assert interfaces(sandbox.ip) == {}
     cnitool.run("del", sandbox)

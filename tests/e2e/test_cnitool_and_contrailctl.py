@@ -1,4 +1,4 @@
-"""What cnitool began `contrailctl cni` takes up, and the reverse: one cache of results, one identity of containers."""
+"""Interoperability of cnitool and `contrailctl cni`: a shared cache of results and the same container IDs."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Contrailctl = Callable[..., str]
 
 @pytest.fixture
 def contrailctl(host: Host) -> Contrailctl:
-    """Runs `contrailctl cni OPERATION` on our network, which succeeds."""
+    """Runs `contrailctl cni OPERATION` on the network; it must succeed."""
 
     def run(operation: str, sandbox: Sandbox, *options: str) -> str:
         command = (str(COMMANDS / "contrailctl"), "cni", operation, NETWORK, sandbox.path, *options)

@@ -1,4 +1,4 @@
-"""STATUS and GC, as libcni calls them through cnitool for a network of CNI 1.1.0."""
+"""STATUS and GC through cnitool, as libcni calls them for a network of CNI 1.1.0."""
 
 from tests.e2e.cnitool import Cnitool
 from tests.e2e.interfaces import interfaces
@@ -13,7 +13,7 @@ def test_status_succeeds_while_the_agent_is_ready(cnitool: Cnitool, sandbox: San
 def test_status_fails_without_the_agent(cnitool: Cnitool, node: Node, sandbox: Sandbox) -> None:
     node.kill()
     try:
-        assert "9091" in cnitool.rejected("status", sandbox), "the message names the agent that does not answer"
+        assert "9091" in cnitool.rejected("status", sandbox), "the message names the unreachable agent"
     finally:
         node.start()
 
@@ -22,8 +22,8 @@ def test_gc_removes_cached_attachments_and_fails_without_a_list_of_valid_ones(
     cnitool: Cnitool, node: Node, sandbox: Sandbox
 ) -> None:
     cnitool.add(sandbox)
-    said = cnitool.rejected("gc", sandbox)
-    assert "cni.dev/valid-attachments" in said, "cnitool sends no list, which would mean that nothing is valid"
+    message = cnitool.rejected("gc", sandbox)
+    assert "cni.dev/valid-attachments" in message, "cnitool sends no list, which must not mean that none is valid"
     assert interfaces(sandbox.ip) == {}
     assert node.host.net.links() == []
     assert node.plugged(sandbox.container_id) == []

@@ -1,4 +1,4 @@
-"""containerd starts containers on our network: container `web` is pod `default/default-web`."""
+"""Containers started by containerd on the network; container `web` is pod `default/default-web`."""
 
 from collections.abc import Iterator
 from pathlib import Path

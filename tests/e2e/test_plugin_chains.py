@@ -1,6 +1,6 @@
-"""Debian's plugins behind ours in one list, in each version of the specification that all of them speak.
+"""Chains of this plugin and Debian's plugins, in each version of the specification that all of them support.
 
-They parse our result as their `prevResult` and change what we made, which CHECK must bear.
+The other plugins parse the result as their `prevResult` and change the interfaces; CHECK must accept these changes.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ BANDWIDTH = {
     "egressRate": 8_000_000,
     "egressBurst": 800_000,
 }
-FIREWALL = {"type": "firewall", "backend": "iptables"}  # knows no version before 0.4.0
+FIREWALL = {"type": "firewall", "backend": "iptables"}  # supports no version before 0.4.0
 PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
 SBR = {"type": "sbr"}
 
@@ -42,7 +42,7 @@ NOTHING: Mapping[str, str] = {}
 
 
 class Chain:
-    """A network named `chain` on the sandbox; a port is published where one of its plugins does that."""
+    """A network `chain` for one sandbox; its calls request a published port, for plugins that support it."""
 
     def __init__(self, cnitool: Cnitool, node: Node, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
@@ -51,7 +51,7 @@ class Chain:
 
     @property
     def address(self) -> str:
-        """The one of eth0."""
+        """The address of eth0."""
         (address,) = self._node.allocated(self.sandbox.container_id)["eth0"].addresses
         return address.partition("/")[0]
 
@@ -59,7 +59,7 @@ class Chain:
     def attached(
         self, *behind: Mapping[str, Any], version: str, environment: Mapping[str, str] = NOTHING
     ) -> Iterator[dict[str, Any]]:
-        """ADD, whose result it yields, then CHECK, where the version knows it, with this environment, and DEL."""
+        """Runs ADD and yields its result, then runs CHECK (if the version has it, with `environment`) and DEL."""
         with self._node.network("chain", *behind, version=version):
             yield self._cnitool.add(self.sandbox, network="chain", CAP_ARGS=PORTS)
             if version in CHECKED:
@@ -74,7 +74,7 @@ def chain(cnitool: Cnitool, node: Node, sandbox: Sandbox) -> Chain:
 
 @pytest.fixture
 def iptables_alone(host: Host) -> Mapping[str, str]:
-    """An environment without `ip6tables`: Debian's `portmap` looks for an IPv4 address's rules there too (CHECK)."""
+    """An environment without `ip6tables`: Debian's `portmap` CHECK searches it for IPv4 rules, too."""
     host.run("mkdir", "-p", "/run/iptables-alone")
     host.run("ln", "-sf", "/usr/sbin/iptables", "/run/iptables-alone/")
     return {"PATH": "/run/iptables-alone"}

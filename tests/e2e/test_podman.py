@@ -1,4 +1,4 @@
-"""podman starts containers on our networks: its container names are pods of namespace `default`."""
+"""Containers started by podman on the networks; a container's name is a pod of namespace `default`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,14 +20,14 @@ def podman(host: Host, busybox: Path) -> Podman:
 
 @pytest.fixture
 def web(make_pod: MakePod, podman: Podman) -> Iterator[str]:
-    """Name of a container that may be started, with interfaces eth0, eth1 and front."""
+    """Name of a container with interfaces eth0, eth1 and front; a test may start it."""
     yield make_pod("web", networks="blue, green@front")
     podman.remove("web")
 
 
 @pytest.fixture
 def delegated(node: Node) -> Iterator[None]:
-    """Has the plugin make one interface with each call, on the networks of the pod."""
+    """Configures delegated mode: one interface per call, and a network configuration per network of the pod."""
     blue, green = (node.network(name, mode="delegated") for name in ("blue", "green"))
     with node.plugin_settings(mode="delegated"), blue, green:
         yield
@@ -64,14 +64,14 @@ def test_allocated_address_and_mac_can_be_requested(podman: Podman, node: Node, 
 
 
 def test_another_mac_is_rejected_with_both_values(podman: Podman, node: Node, web: str) -> None:
-    refusal = podman.rejected(web, f"--network={NETWORK}:mac=02:00:00:00:00:99")
-    assert f"MAC 02:00:00:00:00:99 is requested, but the agent allocated {node.allocated(web)['eth0'].mac}" in refusal
+    message = podman.rejected(web, f"--network={NETWORK}:mac=02:00:00:00:00:99")
+    assert f"MAC 02:00:00:00:00:99 is requested, but the agent allocated {node.allocated(web)['eth0'].mac}" in message
 
 
 def test_another_address_is_rejected_with_both_values(podman: Podman, node: Node, web: str) -> None:
-    refusal = podman.rejected(web, f"--network={NETWORK}:ip=10.32.7.7")
+    message = podman.rejected(web, f"--network={NETWORK}:ip=10.32.7.7")
     (address,) = (each.partition("/")[0] for each in node.allocated(web)["eth0"].addresses)
-    assert f"address 10.32.7.7 is requested, but the agent allocated {address}" in refusal
+    assert f"address 10.32.7.7 is requested, but the agent allocated {address}" in message
 
 
 def test_a_container_of_an_unknown_pod_is_rejected_with_its_name(podman: Podman, node: Node) -> None:
@@ -118,7 +118,7 @@ def test_several_containers_run_at_the_same_time(podman: Podman, node: Node, mak
 def test_networks_are_attached_one_by_one_in_delegated_mode(
     podman: Podman, node: Node, web: str, delegated: None
 ) -> None:
-    names = {NETWORK: "eth0", "blue": "eth1", "green": "front"}  # else podman takes them in any order
+    names = {NETWORK: "eth0", "blue": "eth1", "green": "front"}  # otherwise podman orders them at random
     podman.start(web, *(f"--network={network}:interface_name={name}" for network, name in names.items()))
     assert interfaces(podman.ip(web)) == node.allocated(web)
     podman.remove(web)

@@ -1,4 +1,4 @@
-"""A Kubernetes API server to each module of tests."""
+"""A Kubernetes API server per test module."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +13,7 @@ from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> None:
-    """No node takes part that anything could be left on."""
+    """Disables the check for leftovers: these tests have no host."""
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +24,14 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 @pytest.fixture
 async def client(api_server: ApiServer) -> AsyncIterator[KubeClient]:
-    """An administrator."""
+    """A client with the administrator's rights."""
     async with connect(await load_client_config(kubeconfig=str(api_server.kubeconfig()))) as client:
         yield client
 
 
 @pytest.fixture
 def namespace(api_server: ApiServer) -> str:
-    """One of the test's own; it stays, as no controller would take it away."""
+    """A new namespace; it is never deleted, as no controller would finish the deletion."""
     name = f"test-{uuid.uuid4().hex[:12]}"
     api_server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
     return name
@@ -39,5 +39,5 @@ def namespace(api_server: ApiServer) -> str:
 
 @pytest.fixture
 def objects(client: KubeClient, namespace: str) -> NamespaceObjects:
-    """Those of the test's namespace."""
+    """Objects of the test's namespace."""
     return NamespaceObjects(client, namespace)

@@ -1,4 +1,4 @@
-"""What users, the scheduler and kubelets do in one namespace."""
+"""Actions of users, scheduler and kubelets in one namespace."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ _BINDINGS = Resource("", "v1", "Binding", "bindings", _Answer)
 
 
 class NamespaceObjects:
-    """Names are of objects in `namespace`, which is there."""
+    """Creates and deletes objects of an existing namespace."""
 
     def __init__(self, client: KubeClient, namespace: str) -> None:
         self.client = client
@@ -31,7 +31,7 @@ class NamespaceObjects:
         return await self.client.create(NADS, body, namespace=self.namespace)
 
     async def add_pod(self, name: str, *, networks: str = "", node: str = "") -> PodObject:
-        """Makes a pod, which waits to be bound if no node is given."""
+        """Creates a pod; without a node it is not bound."""
         spec: dict[str, Any] = {"containers": [{"name": "main", "image": "none.example/none"}]}
         body = {
             "metadata": {"name": name, "annotations": {NETWORKS_KEY: networks} if networks else {}},
@@ -40,12 +40,12 @@ class NamespaceObjects:
         return await self.client.create(PODS, body, namespace=self.namespace)
 
     async def bind(self, pod: str, node: str) -> None:
-        """Has the pod run on the node. Raises KubeConflictError if it runs somewhere already."""
+        """Binds the pod to the node. Raises KubeConflictError if it is already bound."""
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         await self.client.create(_BINDINGS, {"metadata": {"name": pod}, "target": target}, namespace=self.namespace)
 
     async def remove_pod(self, name: str) -> None:
-        """Deletes a pod whose kubelet says that nothing of it is left."""
+        """Deletes a pod without a grace period, as kubelet does after it has stopped the pod."""
         await self.client.delete(PODS, name, namespace=self.namespace, grace_period=0)
 
     async def pod(self, name: str) -> PodObject:

@@ -1,4 +1,4 @@
-"""Blocks of addresses have more fields than the rest of the cluster writes in a second: nobody asks who set them."""
+"""Address blocks are stored without managed fields, which would have an entry for each of their many fields."""
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.crds import ensure_crds

@@ -1,6 +1,10 @@
-"""The benchmark of a bound pod's list runs; its numbers are for `scripts/bench`."""
+"""The latency benchmark runs; its durations are only meaningful in `scripts/bench`."""
+
+import pytest
 
 from tests.bench.kubernetes.latency import main as measure_latency
+
+pytestmark = pytest.mark.machine
 
 
 def test_each_pod_needs_few_writes() -> None:

@@ -1,4 +1,4 @@
-"""What manager and agents rely on at a Kubernetes API server, on a real one."""
+"""Behaviour of a real Kubernetes API server that manager and agents rely on."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -137,7 +137,7 @@ async def test_a_reflector_resumes_after_server_crashes(
 
 
 async def restarted(api_server: ApiServer) -> None:
-    """Kills the server and starts it again, while whoever uses it goes on."""
+    """Kills the server and starts it again without stopping its clients."""
     api_server.kill()
     api_server.launch()
     await asyncio.to_thread(api_server.wait_until_ready)
@@ -160,7 +160,7 @@ async def test_a_service_account_has_only_the_rights_of_its_role(
 
 
 def grant_reading_of_pods(api_server: ApiServer, namespace: str) -> None:
-    """To the service account `reader` of the namespace, in there."""
+    """Grants it to the service account `reader` in its namespace."""
     folder = f"/apis/{RULES}/namespaces/{namespace}"
     rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}
     api_server.ask("POST", f"{folder}/roles", {"metadata": {"name": "readers"}, "rules": [rule]})
@@ -171,9 +171,9 @@ def grant_reading_of_pods(api_server: ApiServer, namespace: str) -> None:
 
 
 async def test_an_unknown_token_is_unauthorized(api_server: ApiServer) -> None:
-    async with connect(await load_client_config(kubeconfig=str(api_server.kubeconfig(token="none")))) as nobody:
+    async with connect(await load_client_config(kubeconfig=str(api_server.kubeconfig(token="none")))) as client:
         with pytest.raises(KubeUnauthorizedError):
-            await nobody.list_all(PODS)
+            await client.list_all(PODS)
 
 
 async def test_no_objects_exist_after_etcd_was_emptied(

@@ -1,4 +1,4 @@
-"""The rows of the matrix: what pods ask for, and which attachments they have then."""
+"""Test matrix of attachments: requested networks of pods and the resulting interfaces."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ _FOREIGN_GATEWAY = {"10.92.0.1": "eth0"}
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A pod's `networks`, and the attachments that follow: name of the interface, and of its network.
+    """A pod's `networks` and the resulting attachments (interface name to network name).
 
-    `default`: name of the default network; a foreign one takes the place of our index 0 on the node. `gateways`: those
-    of the default routes, with the interface that they go through.
+    `default` is the default network; a foreign one replaces this plugin's interface with index 0. `gateways` has the
+    interface of each default route, by gateway.
     """
 
     name: str
@@ -27,16 +27,16 @@ class MatrixRow:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Multus's, for its default network; those of the node have ours."""
+        """Settings of Multus for a foreign default network; the node's settings have this plugin's."""
         return default_network(self.default) if self.default == FOREIGN_DEFAULT else {}
 
     @property
     def everything(self) -> dict[str, str]:
-        """All attachments in their order, that to the default network among them."""
+        """All attachments in order, including the default network."""
         return {"eth0": self.default, **self.attachments}
 
     def and_then(self, network: str) -> Any:
-        """The networks with one more behind them."""
+        """The networks with one more at the end."""
         if isinstance(self.networks, str):
             return f"{self.networks},{network}"
         return [*self.networks, {"name": network}]

@@ -1,4 +1,4 @@
-"""Whether a sandbox is attached as its pod shall be: by the kernel, by the store, and by what Multus says of it."""
+"""Checks of a sandbox's attachments in the kernel, in the store and in the network status written by Multus."""
 
 import base64
 import json
@@ -16,11 +16,14 @@ _RESULTS = "/var/lib/cni/multus/results"
 
 
 def assert_attached(cluster: Cluster, sandbox: Sandbox, row: MatrixRow) -> None:
-    """Each attachment has its own interface in its place, those of ours what the store allots them."""
+    """Checks that each attachment has its interface, and that this plugin's interfaces match the store."""
     kernel = interfaces(sandbox.ip)
-    shall, is_ = allocated_interfaces(cluster, sandbox, row), {name: kernel.get(name) for name in our_interfaces(row)}
+    expected, actual = (
+        allocated_interfaces(cluster, sandbox, row),
+        {name: kernel.get(name) for name in our_interfaces(row)},
+    )
     assert list(kernel) == list(row.everything), list(kernel)
-    assert is_ == shall, (is_, shall)
+    assert actual == expected, (actual, expected)
     assert (gateways := default_gateways(sandbox.ip)) == row.gateways, gateways
     assert (status := network_status(cluster, sandbox)) == [
         (network, name, kernel[name].mac, plain(kernel[name]), name == "eth0")
@@ -29,15 +32,15 @@ def assert_attached(cluster: Cluster, sandbox: Sandbox, row: MatrixRow) -> None:
 
 
 def our_interfaces(row: MatrixRow) -> list[str]:
-    """Names of those that we make."""
+    """Names of the interfaces that this plugin creates."""
     return [name for name, network in row.everything.items() if network not in FOREIGN]
 
 
 def allocated_interfaces(cluster: Cluster, sandbox: Sandbox, row: MatrixRow) -> dict[str, Interface]:
-    """What the store allots to our interfaces, index by index in the order of the pod's list."""
+    """The store's data of this plugin's interfaces, in the order of the pod's networks."""
     listed = cluster.allocated(sandbox.pod)
     if row.default in FOREIGN:
-        del listed[0]  # which nobody attaches
+        del listed[0]  # the foreign default network replaces it
     named = dict(zip(our_interfaces(row), listed, strict=True))
     assert [each.nad for each in named.values()] == [
         None if network == NETWORK else network for name, network in row.everything.items() if name in named
@@ -46,18 +49,18 @@ def allocated_interfaces(cluster: Cluster, sandbox: Sandbox, row: MatrixRow) -> 
 
 
 def as_interface(interface: VirtualMachineInterface) -> Interface:
-    """As the kernel shall have it."""
+    """The interface as the kernel must have it."""
     addresses = frozenset(f"{each.address}/{each.prefix_length}" for each in interface.addresses)
     return Interface(interface.mac, interface.mtu, addresses)
 
 
 def plain(interface: Interface) -> set[str]:
-    """Its addresses alone."""
+    """Its addresses without prefix lengths."""
     return {address.partition("/")[0] for address in interface.addresses}
 
 
 def network_status(cluster: Cluster, sandbox: Sandbox) -> list[tuple[str, str, str, set[str], bool]]:
-    """Network, interface, MAC, addresses, and whether it is the default one, of all that the pod's status lists."""
+    """Network, interface, MAC, addresses and default flag of each item in the pod's network status."""
     return [
         (each["name"], each["interface"], each["mac"], set(each["ips"]), each.get("default", False))
         for each in cluster.network_status(sandbox.pod)
@@ -65,7 +68,7 @@ def network_status(cluster: Cluster, sandbox: Sandbox) -> list[tuple[str, str, s
 
 
 def check_attachment(sandbox: Sandbox, ifname: str) -> Outcome:
-    """CHECK of one of ours, as libcni would do it: Multus itself checks no attachments that annotations ask for."""
+    """CHECK of one attachment as libcni would call it; Multus checks no attachments requested by annotations."""
     cached = _cached(sandbox, ifname)
     configuration: dict[str, Any] = json.loads(base64.b64decode(cached["config"]))
     own = next((each for each in configuration.get("plugins", []) if each["type"] == NETWORK), configuration)

@@ -1,4 +1,4 @@
-"""The cluster that the nodes are in: an API server and our manager, and what users and the scheduler do there."""
+"""Cluster of the nodes: an API server, the manager, and actions of users and the scheduler."""
 
 import json
 import urllib.error
@@ -40,17 +40,17 @@ class Pod:
 
     @property
     def path(self) -> str:
-        """Of its object."""
+        """Path of its object."""
         return f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
 
     @property
     def vm_path(self) -> str:
-        """Of the object that holds its interfaces."""
+        """Path of its virtual machine."""
         return f"{_OURS}/namespaces/{self.namespace}/virtualmachines/{self.name}"
 
 
 class Cluster:
-    """What is asked of it is waited for, within a deadline. The manager keeps its configuration below `work`."""
+    """Actions wait for their effect, with a deadline. The manager's files are below `work`."""
 
     def __init__(self, server: ApiServer, work: Path) -> None:
         self.server = server
@@ -58,7 +58,7 @@ class Cluster:
         self.manager = self._manager({})
 
     def start_manager(self, **meta_plugin: Any) -> None:
-        """Starts the manager, in place of one that runs, with what it must know of Multus."""
+        """Starts or restarts the manager with these settings of `meta-plugin`."""
         if self.manager.process is not None:
             assert self.manager.stop() == 0
         self.manager = self._manager(meta_plugin)
@@ -69,7 +69,7 @@ class Cluster:
         self.server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
 
     def add_nad(self, key: str, config: Mapping[str, Any] | str, *, cidr: str = "") -> None:
-        """Makes the NAD `namespace/name`; with a CIDR it is one of ours, and its network is waited for."""
+        """Creates the NAD `namespace/name`; with a CIDR it belongs to this plugin, and its network is awaited."""
         namespace, _, name = key.partition("/")
         text = config if isinstance(config, str) else json.dumps(config)
         annotations = {CIDR_KEY: cidr} if cidr else {}
@@ -78,7 +78,7 @@ class Cluster:
         self.apply_nad({**kind, "metadata": metadata, "spec": {"config": text}})
 
     def apply_nad(self, manifest: Mapping[str, Any]) -> None:
-        """Makes a NAD, and waits for its network if it is one of ours."""
+        """Creates a NAD, and waits for its network if it belongs to this plugin."""
         metadata = manifest["metadata"]
         self.server.ask("POST", _NADS.format(metadata["namespace"]), manifest)
         if CIDR_KEY in metadata.get("annotations", {}):
@@ -86,12 +86,12 @@ class Cluster:
             self.manager.wait_until(lambda: key in self._networks(), what=f"aware of {key}")
 
     def add_pod(self, node: str, networks: Any, *, namespace: str, annotations: Mapping[str, str]) -> Pod:
-        """Makes a pod, binds it and returns when its interfaces are there.
+        """Creates and binds a pod and waits for its interfaces.
 
-        `networks`: the annotation, as text or as what is its JSON; `annotations`: further ones.
+        `networks` is the annotation, as text or as an object to encode as JSON; `annotations` are further ones.
         """
         text = networks if isinstance(networks, str) else json.dumps(networks)
-        pod = self._make_pod(namespace, {NETWORKS_KEY: text, **annotations} if text else dict(annotations))
+        pod = self._create_pod(namespace, {NETWORKS_KEY: text, **annotations} if text else dict(annotations))
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.name}, "target": target}
         self.server.ask("POST", f"{pod.path}/binding", body)
@@ -99,22 +99,22 @@ class Cluster:
         return pod
 
     def remove_pod(self, pod: Pod) -> None:
-        """Deletes the pod as kubelet does in the end; what it had is freed without being waited for."""
+        """Deletes the pod as kubelet does at the end, without waiting for the release of its addresses."""
         if self.find(pod.path) is not None:
             self.server.ask("DELETE", pod.path, {"gracePeriodSeconds": 0})
 
     def allocated(self, pod: Pod) -> list[VirtualMachineInterface]:
-        """The pod's interfaces in their order."""
+        """The pod's interfaces in order."""
         return list(msgspec.convert(self.find(pod.vm_path), VirtualMachineObject).spec.interfaces)
 
     def network_status(self, pod: Pod) -> list[dict[str, Any]]:
-        """What is said of the pod's networks on it; empty if nothing is."""
+        """The pod's network status; empty without one."""
         annotations = self.server.ask("GET", pod.path)["metadata"].get("annotations", {})
         status: list[dict[str, Any]] = json.loads(annotations.get(STATUS_KEY, "[]"))
         return status
 
     def find(self, path: str) -> Any:
-        """The object there; None if there is none."""
+        """The object at the path, None if it does not exist."""
         try:
             return self.server.ask("GET", path)
         except urllib.error.HTTPError as error:
@@ -124,18 +124,18 @@ class Cluster:
             return None
 
     def left(self) -> list[str]:
-        """Machines that are there, and addresses that somebody has."""
-        machines = self._list("virtualmachines", VirtualMachineObject)
+        """Existing virtual machines and allocated addresses."""
+        virtual_machines = self._list("virtualmachines", VirtualMachineObject)
         blocks = self.server.ask("GET", f"{_OURS}/addressblocks")["items"]
-        given = (f"{one.address} of {one.owner}" for one in block_entries(blocks) if one.held is None)
-        return [*(each.metadata.name for each in machines), *given]
+        allocated = (f"{one.address} of {one.owner}" for one in block_entries(blocks) if one.held is None)
+        return [*(each.metadata.name for each in virtual_machines), *allocated]
 
     def _manager(self, meta_plugin: dict[str, Any]) -> ManagerProcess:
         settings = yaml.safe_load((DEPLOY / "multus" / "manager.yaml").read_text())
         settings["meta-plugin"] |= meta_plugin
         return ManagerProcess(self._work, self.server.kubeconfig(), pod_network=_POD_NETWORK, **settings)
 
-    def _make_pod(self, namespace: str, annotations: Mapping[str, str]) -> Pod:
+    def _create_pod(self, namespace: str, annotations: Mapping[str, str]) -> Pod:
         metadata = {"name": f"web-{uuid.uuid4().hex[:8]}", "annotations": annotations}
         container = {"name": "main", "image": "none.example/none"}
         body = {"metadata": metadata, "spec": {"containers": [container]}}

@@ -1,4 +1,4 @@
-"""A cluster, and in it one node after the other, each for all tests of the folder that run on its kind."""
+"""A cluster and, one after the other, nodes of each kind, each for all tests of the folder that run on it."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> None:
-    """`kubelet` sees to it for the sandboxes of a test, and `multus` for the node and the cluster."""
+    """Replaced by checks of the fixtures `kubelet` (sandboxes) and `multus` (node and cluster)."""
 
 
 @pytest.fixture(scope="session")
@@ -43,7 +43,7 @@ def cluster(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> 
 def multus(
     request: pytest.FixtureRequest, api_server: ApiServer, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningMultus]:
-    """Either kind of Multus on a node of its own that is running; nothing of any attachment is left at the end."""
+    """Multus of either kind on a running node; at the end nothing of any attachment may be left."""
     kind: NodeKind = request.param
     work = tmp_path_factory.mktemp("node")
     with temporary_host() as host, loopback_proxy(api_server.url, host.net):
@@ -54,7 +54,7 @@ def multus(
                 running.start()
                 before = leftovers.of_node(node)
                 yield running
-                wait_until(lambda: cluster.left() == [], what="rid of pods", otherwise=lambda: str(cluster.left()))
+                wait_until(lambda: cluster.left() == [], what="without pods", otherwise=lambda: str(cluster.left()))
                 assert leftovers.of_node(node) - before == Counter()
             finally:
                 running.kill()
@@ -62,13 +62,13 @@ def multus(
 
 @pytest.fixture
 def node(multus: RunningMultus) -> Node:
-    """The one that Multus runs on."""
+    """The node that Multus runs on."""
     return multus.node
 
 
 @pytest.fixture
 def kubelet(cluster: Cluster, node: Node) -> Iterator[Kubelet]:
-    """Afterwards nothing may be left of any pod that it started."""
+    """A kubelet; after the test nothing of its pods may be left."""
     kubelet = Kubelet(cluster, node)
     yield kubelet
     assert kubelet.end_all() == []

@@ -1,4 +1,4 @@
-"""kubelet as the runtime sees it: has sandboxes made for pods of its node, and ended."""
+"""kubelet as the runtime sees it: creates and ends sandboxes for the pods of a node."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,7 +13,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Kubelet:
-    """Remembers all that it had made."""
+    """Creates sandboxes and ends all of them after the test."""
 
     def __init__(self, cluster: Cluster, node: Node) -> None:
         self._cluster = cluster
@@ -28,16 +28,16 @@ class Kubelet:
         annotations: Mapping[str, str] = _NONE,
         **settings: Any,
     ) -> Sandbox:
-        """Makes a pod by `Cluster.add_pod`, and its sandbox; `settings` are Multus's, over those of the node."""
+        """Creates a pod by `Cluster.add_pod` and its sandbox; `settings` override the node's settings of Multus."""
         made = self._cluster.add_pod(self._node.name, networks, namespace=namespace, annotations=annotations)
         return self._remembered(Sandbox(made, self._node, settings))
 
     def another(self, sandbox: Sandbox) -> Sandbox:
-        """Makes a new sandbox for the same pod, as for each try to start it."""
+        """Creates a new sandbox for the same pod, as for each attempt to start it."""
         return self._remembered(Sandbox(sandbox.pod, self._node, sandbox.settings))
 
     def end_all(self) -> list[str]:
-        """Ends all sandboxes and deletes their pods; returns what is left on the node."""
+        """Ends all sandboxes and deletes their pods; returns the leftovers on the node."""
         for sandbox in self._made:
             sandbox.end()
         for sandbox in self._made:

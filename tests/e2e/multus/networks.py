@@ -1,4 +1,4 @@
-"""The networks that users of the cluster have defined."""
+"""Networks of the cluster, defined by users."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from tests.e2e.node import NETWORK
 OTHER_NAMESPACE = "other"
 
 FOREIGN = (FOREIGN_DEFAULT, "demo/bridge", "demo/macvlan", "kube-system/extra-1", "kube-system/extra-2")
-"""Names, as they stand in a pod's status, of those that are not ours."""
+"""Names, as in a network status, of networks of other plugins."""
 
 _OURS = {"type": NETWORK, "capabilities": {"ips": True, "mac": True}}
 _VERSION = {"cniVersion": "1.0.0"}
 
 
 def add_networks(cluster: Cluster) -> None:
-    """Defines them: ours by their addresses, the others by their plugins."""
+    """Creates the NADs of this plugin and of others."""
     for namespace in (NAMESPACE, OTHER_NAMESPACE, "kube-system"):
         if cluster.find(f"/api/v1/namespaces/{namespace}") is None:
             cluster.add_namespace(namespace)

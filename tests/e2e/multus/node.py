@@ -1,6 +1,6 @@
-"""A node with Multus on it, thin or thick, set up with the files that `deploy/multus` gives as examples.
+"""Node with Multus thin or thick, installed with the example files of `deploy/multus`.
 
-Everything is at its usual place: the node is a machine of its own, so nothing of the real one's is used or changed.
+All files have their usual paths: the node is a temporary host, so nothing of the real host is used or changed.
 """
 
 import contextlib
@@ -25,26 +25,26 @@ UPLINK = "uplink0"
 
 _FOREIGN_CONFIGURATION = f"/etc/cni/{FOREIGN_DEFAULT}.conf"
 _PLUGIN_SETTINGS = "/etc/contrail/cni.json"
-_MENDED = "/run/mended"
+_REPAIRED = "/run/repaired"
 _BROKEN = f"""#!/bin/sh
 [ "$CNI_COMMAND" = ADD ] || exit 0
-[ -e {_MENDED} ] && echo '{{"cniVersion": "1.0.0"}}' && exit
+[ -e {_REPAIRED} ] && echo '{{"cniVersion": "1.0.0"}}' && exit
 echo '{{"code": 100, "msg": "broken on purpose"}}'
 exit 1
 """
-_READ = (".conf", ".conflist", ".json")  # by runtimes
+_READ = (".conf", ".conflist", ".json")  # suffixes that runtimes read
 _DEBIANS = ("bridge", "macvlan", "host-local", "tuning", "loopback")
 _MULTUS = ("multus", "multus-shim", "multus-daemon")
 
 
 def default_network(name: str, *more: str) -> dict[str, Any]:
-    """Multus's settings for a default network, ours or the foreign one, and `more` that each pod is attached to."""
+    """Multus's settings for a default network, this plugin's or the foreign one; `more` are attached to every pod."""
     file = _FOREIGN_CONFIGURATION if name == FOREIGN_DEFAULT else str(CONFIGURATIONS / "10-contrail.conflist")
     return {"delegates": [], "clusterNetwork": file, "defaultNetworks": list(more)}
 
 
 class Node:
-    """One that runs: `name` in the cluster, agent and plugin on it; Multus is started by who wants it."""
+    """A node `name` of the cluster with agent and plugin; Multus is started separately."""
 
     def __init__(self, name: str, host: Host, work: Path, server: ApiServer, installation: PluginInstallation) -> None:
         self.name = name
@@ -65,7 +65,7 @@ class Node:
 
     @contextlib.contextmanager
     def running_agent(self) -> Iterator[None]:
-        """The agent runs in the node's network namespace until the context is left."""
+        """Runs the agent in the node's network namespace until the context is left."""
         try:
             self.start_agent()
             yield
@@ -73,17 +73,17 @@ class Node:
             self.agent.kill()
 
     def start_agent(self) -> None:
-        """Starts the agent and returns when it is ready."""
+        """Starts the agent and waits until it is ready."""
         with self.host.net.inside():
             self.agent.start()
 
     def ports(self) -> dict[Path, str]:
-        """Files of all ports that the agent has been told of, and keeps; each names its container."""
+        """Files of all ports in the agent; each contains its container ID."""
         return _texts(self.agent.ports)
 
     @contextlib.contextmanager
     def plugin_settings(self, **settings: str) -> Iterator[None]:
-        """Puts settings over those of the plugin's node-wide file, until the context is left."""
+        """Overrides settings in the plugin's node-wide file until the context is left."""
         file = self.host.path(_PLUGIN_SETTINGS)
         before = file.read_text()
         file.write_text(json.dumps({**json.loads(before), **settings}))
@@ -94,8 +94,8 @@ class Node:
 
     @contextlib.contextmanager
     def repaired(self) -> Iterator[None]:
-        """The plugin that fails does not, until the context is left; it still makes nothing."""
-        flag = self.host.path(_MENDED)
+        """Makes the failing plugin succeed until the context is left; it creates no interface."""
+        flag = self.host.path(_REPAIRED)
         flag.touch()
         try:
             yield
@@ -103,7 +103,7 @@ class Node:
             flag.unlink()
 
     def configuration(self) -> dict[str, Any]:
-        """What a runtime reads: the first file of its folder."""
+        """The configuration that a runtime reads: the first file of the folder."""
         first = min(path for path in self.host.path(str(CONFIGURATIONS)).iterdir() if path.suffix in _READ)
         document: dict[str, Any] = json.loads(first.read_text())
         return document
@@ -117,13 +117,13 @@ def _texts(top: Path) -> dict[Path, str]:
     found = {}
     for folder, _, names in os.walk(top):
         for file in (Path(folder, name) for name in names):
-            with contextlib.suppress(OSError):  # a socket, or gone meanwhile
+            with contextlib.suppress(OSError):  # a socket, or deleted since os.walk listed it
                 found[file] = file.read_text(errors="replace")
     return found
 
 
 def _install_foreign_plugins(host: Host) -> None:
-    """Debian's, one that fails, and a default network that takes the place of ours."""
+    """Installs Debian's plugins, a failing one, and a default network that replaces this plugin's."""
     for name in _DEBIANS:
         host.run("ln", "-s", f"/usr/lib/cni/{name}", str(BINARIES))
     broken = host.path(str(BINARIES / "broken"))
@@ -133,7 +133,7 @@ def _install_foreign_plugins(host: Host) -> None:
     host.run("ip", "link", "add", FOREIGN_BRIDGE, "address", "02:00:00:00:00:01", "type", "bridge")
     ipam = {"type": "host-local", "subnet": "10.92.0.0/16"}
     bridge = {"type": "bridge", "bridge": FOREIGN_BRIDGE, "isDefaultGateway": True, "ipam": ipam}
-    # no list: what Multus hands to DEL of a list lacks all that is not of the specification, so a bridge its addresses
+    # Not a list: for DEL of a list, Multus passes only keys of the specification, so the bridge would lack its IPAM.
     document = {"cniVersion": "1.0.0", "name": FOREIGN_DEFAULT, **bridge}
     host.path(_FOREIGN_CONFIGURATION).write_text(json.dumps(document))
 

@@ -1,4 +1,4 @@
-"""The two kinds of Multus, installed by the example files of `deploy/multus`, and nodes that have either."""
+"""Multus thin and thick, installed with the example files of `deploy/multus`, and the kinds of nodes that run them."""
 
 import json
 import os
@@ -22,19 +22,19 @@ _ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"
 
 
 class RunningMultus(Protocol):
-    """What runs of it on a node."""
+    """Multus on a node."""
 
     node: Node
 
     def start(self) -> None:
-        """Returns when the runtime may call."""
+        """Starts it and waits until the runtime can call it."""
 
     def kill(self) -> None:
-        """Ends it as a crash would; nothing if it does not run."""
+        """Kills its processes. Idempotent."""
 
 
 class ThinMultus:
-    """A plugin that does everything itself."""
+    """Multus thin: a self-contained plugin."""
 
     def __init__(self, node: Node, server: ApiServer, _work: Path) -> None:
         self.node = node
@@ -44,14 +44,14 @@ class ThinMultus:
         shutil.copy(DEPLOY / "multus" / "thin" / _CONFIGURATION, folder)
 
     def start(self) -> None:
-        """Nothing runs of it between calls."""
+        """No process runs between calls."""
 
     def kill(self) -> None:
-        """Nothing runs of it between calls."""
+        """No process runs between calls."""
 
 
 class ThickMultus:
-    """A shim and a daemon, which writes the configuration for the runtime itself."""
+    """Multus thick: a shim, and a daemon that writes the runtime's configuration."""
 
     def __init__(self, node: Node, server: ApiServer, work: Path) -> None:
         self.node = node
@@ -63,10 +63,10 @@ class ThickMultus:
         shutil.copy(server.authority, account / "ca.crt")
         (account / "token").write_text(_token(server))
         self._configuration = account / "daemon-config.json"
-        self._configuration.write_text(json.dumps(_outside_of_a_container(_read_daemon_configuration())))
+        self._configuration.write_text(json.dumps(_with_host_paths(_read_daemon_configuration())))
 
     def start(self) -> None:
-        """Starts it and returns when the runtime may call."""
+        """Starts the daemon and waits until the runtime can call the shim."""
         host, _, port = self._url.removeprefix("https://").partition(":")
         variables = {
             "KUBERNETES_SERVICE_HOST": host,
@@ -78,10 +78,10 @@ class ThickMultus:
         command = f"echo $$ > {_PID}; exec {BINARIES}/multus-daemon --config={_ACCOUNT}/daemon-config.json"
         with self._log.open("a") as log:
             self._process = self.node.host.start("env", "-i", *environment, "sh", "-c", command, stdout=log, stderr=log)
-        wait_until(self._is_ready, what="served by multus-daemon", otherwise=self._log.read_text)
+        wait_until(self._is_ready, what="multus-daemon ready", otherwise=self._log.read_text)
 
     def kill(self) -> None:
-        """Ends it as a crash would: what it wrote for the runtime stays."""
+        """Kills the daemon; the configuration that it wrote remains. Idempotent."""
         if self._process is not None:
             self.node.host.run("kill", "-KILL", self.node.host.path(_PID).read_text().strip())
             self._process.wait(10)
@@ -89,12 +89,12 @@ class ThickMultus:
             self.node.host.path("/run/multus/multus.sock").unlink()
 
     def _is_ready(self) -> bool:
-        places = ("/run/multus/multus.sock", str(CONFIGURATIONS / _CONFIGURATION))
-        return all(self.node.host.path(place).exists() for place in places)
+        paths = ("/run/multus/multus.sock", str(CONFIGURATIONS / _CONFIGURATION))
+        return all(self.node.host.path(path).exists() for path in paths)
 
 
 class NodeKind(NamedTuple):
-    """What is on a node; `name` is a part of test ids."""
+    """Software on a node; `name` is part of test IDs."""
 
     name: str
     multus: Callable[[Node, ApiServer, Path], RunningMultus]
@@ -108,7 +108,7 @@ THICK_AND_ENTRY_POINT = NodeKind("thick and entry point", ThickMultus, EntryPoin
 
 
 def only_on(*kinds: NodeKind) -> pytest.MarkDecorator:
-    """Has a test run on these kinds of node instead of on those with either Multus and the shim."""
+    """Runs a test on these kinds of nodes instead of the default ones (Multus thin and thick with the shim)."""
     return pytest.mark.parametrize("multus", kinds, indirect=True, ids=lambda kind: kind.name)
 
 
@@ -117,8 +117,8 @@ def _read_daemon_configuration() -> dict[str, Any]:
     return document
 
 
-def _outside_of_a_container(configuration: dict[str, Any]) -> dict[str, Any]:
-    """The same with the host's own paths for those under which Multus's container sees them."""
+def _with_host_paths(configuration: dict[str, Any]) -> dict[str, Any]:
+    """Replaces the paths of Multus's container by those of the host."""
     paths = {key: value.removeprefix("/host") for key, value in configuration.items() if isinstance(value, str)}
     return {**configuration, **paths, "chrootDir": "/"}
 

@@ -1,8 +1,8 @@
-"""containerd as a CNI plugin sees it: what it calls, with which environment, configuration and standard input.
+"""containerd as a CNI plugin sees it: calls with their environment and standard input.
 
-A sandbox is a network namespace and a container ID; each try of kubelet to start a pod makes a new one. CNI_ARGS and
-the environment come in any order, the previous result with CHECK and DEL, and DEL without a namespace once that is
-gone.
+A sandbox is a network namespace and a container ID; each attempt of kubelet to start a pod creates a new one. CNI_ARGS
+and the environment are in random order, CHECK and DEL have the previous result, and DEL has no namespace once it is
+deleted.
 """
 
 import json
@@ -25,19 +25,19 @@ _TRIES = 5
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a call ended."""
+    """Exit status and output of a call."""
 
     status: int
     stdout: str
     stderr: str
 
     def succeeded(self) -> Any:
-        """What it answered, None if nothing; a failed assertion if it failed."""
+        """The parsed output, None without output; fails the test if the call failed."""
         assert self.status == 0, (self.stdout, self.stderr[-3000:])
         return json.loads(self.stdout) if self.stdout.strip() else None
 
     def failed(self) -> str:
-        """What it said; a failed assertion if it succeeded."""
+        """The error message; fails the test if the call succeeded."""
         assert self.status != 0, self.stdout
         message: str = json.loads(self.stdout)["msg"]
         return message
@@ -45,9 +45,9 @@ class Outcome:
 
 @dataclass
 class Sandbox:
-    """One of a pod. `settings`: keys of Multus over those of the node's configuration; `result`: of the ADD.
+    """A sandbox of a pod. `settings` override the node's configuration of Multus; `result` is that of ADD.
 
-    `uid`: what kubelet takes for the pod's, if that is not its object's.
+    `uid` is the pod's uid in kubelet if it differs from that of the pod object.
     """
 
     pod: Pod
@@ -63,7 +63,7 @@ class Sandbox:
 
     @property
     def netns(self) -> str:
-        """Path of the network namespace; empty if it is gone."""
+        """Path of the network namespace; empty if it is deleted."""
         path = f"/run/netns/{self.name}"
         return path if self.node.host.path(path).exists() else ""
 
@@ -73,16 +73,16 @@ class Sandbox:
         return [file for file, text in self.node.ports().items() if self.container in text]
 
     def ip(self, *arguments: str) -> str:
-        """Runs `ip` in it and returns what it printed."""
+        """Runs `ip` in the namespace and returns its output."""
         return self.node.host.run("ip", "-n", self.name, *arguments)
 
     def remove(self) -> None:
-        """Removes the network namespace; one that is gone is no error."""
+        """Deletes the network namespace. Idempotent."""
         if self.netns:
             self.node.host.run("ip", "netns", "del", self.name)
 
     def variables(self, command: str, ifname: str) -> dict[str, str]:
-        """What is set for a call."""
+        """Environment variables of a call."""
         pairs = {
             "K8S_POD_NAMESPACE": self.pod.namespace,
             "K8S_POD_NAME": self.pod.name,
@@ -101,9 +101,10 @@ class Sandbox:
         return _shuffled(variables)
 
     def add(self) -> Outcome:
-        """ADD by the node's configuration; keeps the result if there is one.
+        """ADD with the node's configuration; stores the result.
 
-        Multus gives the API server a quarter of a second for a pod. If that was too short, kubelet tries again.
+        Multus waits only 0.25 s for the pod from the API server. If that times out, kubelet would retry, and so does
+        this method.
         """
         outcome = self._call("ADD")
         for _ in range(_TRIES):
@@ -119,11 +120,11 @@ class Sandbox:
         return self._call("CHECK")
 
     def delete(self) -> Outcome:
-        """DEL, as often as anybody likes."""
+        """DEL; may be repeated."""
         return self._call("DEL")
 
     def end(self) -> None:
-        """Detaches it as containerd does in the end, and removes the network namespace."""
+        """Detaches the sandbox and deletes its network namespace, as containerd does at the end."""
         self.delete().succeeded()
         self.remove()
 
@@ -150,7 +151,7 @@ def call(node: Node, variables: Mapping[str, str], configuration: Mapping[str, A
 
 
 def run_concurrently(command: Callable[[Sandbox], Outcome], sandboxes: Sequence[Sandbox]) -> None:
-    """Has a command succeed for all sandboxes, side by side."""
+    """Runs a command for all sandboxes concurrently; each must succeed."""
     with ThreadPoolExecutor(len(sandboxes)) as calls:
         for outcome in calls.map(command, sandboxes):
             outcome.succeeded()

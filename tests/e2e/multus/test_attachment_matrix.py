@@ -1,4 +1,4 @@
-"""Each kind of list of networks, through each command of the specification, under Multus thin and thick."""
+"""Attachment matrix: ADD, CHECK and DEL of each row under Multus thin and thick."""
 
 import pytest
 
@@ -16,7 +16,7 @@ each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 @each_row
 def test_add(kubelet: Kubelet, cluster: Cluster, row: MatrixRow) -> None:
     sandbox = kubelet.sandbox(row.networks, **row.settings)
-    assert cluster.network_status(sandbox.pod) == []  # which is Multus's to write, not our manager's
+    assert cluster.network_status(sandbox.pod) == []  # Multus writes it, not the manager
     sandbox.add().succeeded()
     assert_attached(cluster, sandbox, row)
 
@@ -60,6 +60,6 @@ def test_a_failure_of_the_last_attachment_rolls_back_the_others(kubelet: Kubelet
     sandbox = kubelet.sandbox(row.and_then("broken"), **row.settings)
     assert "broken on purpose" in sandbox.add().failed()
     assert interfaces(sandbox.ip) == {}
-    assert leftovers.of_ours(sandbox) == []
+    assert leftovers.of_this_plugin(sandbox) == []
     sandbox.delete().succeeded()
     assert leftovers.of_sandbox(sandbox) == []

@@ -1,4 +1,4 @@
-"""A part of the matrix on nodes where the plugin is the Python entry point: the shim's daemon runs the same code."""
+"""Part of the attachment matrix with the Python entry point; the shim's daemon runs the same code."""
 
 import pytest
 

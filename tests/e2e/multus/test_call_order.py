@@ -1,6 +1,6 @@
-"""What no meta plugin does, and the plugin must stand all the same: calls in any order, repeated, and interleaved.
+"""Calls for a pod's attachments in random order, repeated and interleaved, which no meta plugin does.
 
-The calls are those of Multus, with the configurations that it makes of the definitions, one by one.
+The calls have the form of Multus's calls, with the configurations that it derives from NADs.
 """
 
 import random
@@ -17,7 +17,7 @@ from tests.e2e.multus.node_kinds import THIN, only_on
 from tests.e2e.multus.runtime import Outcome, Sandbox, call
 from tests.e2e.node import NETWORK
 
-pytestmark = only_on(THIN)  # it takes no part
+pytestmark = only_on(THIN)  # Multus itself is not called
 
 NETWORKS = "blue,other/blue,bridge,blue,blue,green"
 ROW = MatrixRow(
@@ -28,32 +28,32 @@ ROW = MatrixRow(
 
 
 def attachment(sandbox: Sandbox, command: str, ifname: str) -> Outcome:
-    """One call for one attachment, in the form in which Multus makes it."""
+    """One call for one attachment, in the form of Multus's calls."""
     network = ROW.everything[ifname]
     config: Mapping[str, Any] = {"cniVersion": "1.0.0", "type": NETWORK, "name": network.rpartition("/")[2]}
     return call(sandbox.node, sandbox.variables(command, ifname), config)
 
 
-def in_any_order() -> list[str]:
+def in_random_order() -> list[str]:
     names = our_interfaces(ROW)
     return random.sample(names, len(names))
 
 
-def test_each_attachment_gets_its_interface_in_any_order_of_adds(kubelet: Kubelet, cluster: Cluster) -> None:
+def test_each_attachment_gets_its_interface_in_random_order_of_adds(kubelet: Kubelet, cluster: Cluster) -> None:
     sandbox = kubelet.sandbox(NETWORKS)
-    for name in (order := in_any_order()):
+    for name in (order := in_random_order()):
         attachment(sandbox, "ADD", name).succeeded()
     assert interfaces(sandbox.ip) == allocated_interfaces(cluster, sandbox, ROW), order
-    for name in in_any_order():
+    for name in in_random_order():
         attachment(sandbox, "DEL", name).succeeded()
 
 
 def test_del_of_one_attachment_does_not_affect_the_others(kubelet: Kubelet, cluster: Cluster) -> None:
     sandbox = kubelet.sandbox(NETWORKS)
-    for name in in_any_order():
+    for name in in_random_order():
         attachment(sandbox, "ADD", name).succeeded()
     left = allocated_interfaces(cluster, sandbox, ROW)
-    for name in in_any_order():
+    for name in in_random_order():
         attachment(sandbox, "DEL", name).succeeded()
         attachment(sandbox, "DEL", name).succeeded()
         del left[name]
@@ -64,14 +64,14 @@ def test_del_of_one_attachment_does_not_affect_the_others(kubelet: Kubelet, clus
 
 def test_a_detached_attachment_is_restored_unchanged_by_add(kubelet: Kubelet, cluster: Cluster) -> None:
     sandbox = kubelet.sandbox(NETWORKS)
-    for name in in_any_order():
+    for name in in_random_order():
         attachment(sandbox, "ADD", name).succeeded()
     for name in ("net4", "net1"):
         attachment(sandbox, "DEL", name).succeeded()
     for name in ("net1", "net4"):
         attachment(sandbox, "ADD", name).succeeded()
     assert interfaces(sandbox.ip) == allocated_interfaces(cluster, sandbox, ROW)
-    for name in in_any_order():
+    for name in in_random_order():
         attachment(sandbox, "DEL", name).succeeded()
 
 

@@ -1,4 +1,4 @@
-"""A node that starts: its pods come all at once, and go all at once."""
+"""Many pods attached and detached at the same time, as when a node starts."""
 
 from tests.e2e.multus import leftovers
 from tests.e2e.multus.attachment_matrix import ROWS

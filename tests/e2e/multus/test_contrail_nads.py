@@ -1,4 +1,4 @@
-"""Network attachment definitions as users of the original plugin have them: they work as they are."""
+"""NADs written for the Contrail CNI plugin work unchanged."""
 
 import json
 from typing import Any
@@ -52,7 +52,7 @@ def test_contrail_nads_are_attached_and_detached(kubelet: Kubelet, cluster: Clus
     assert [(network, name) for network, name, *_ in network_status(cluster, sandbox)] == [
         (network, name)
         for name, network in row.everything.items()
-        if form in FORMS or network != nad  # results before 0.3.0 name no interface, and Multus tells of interfaces
+        if form in FORMS or network != nad  # results before 0.3.0 have no interfaces, so Multus writes no status
     ]
     sandbox.delete().succeeded()
     assert interfaces(sandbox.ip) == {}

@@ -1,4 +1,4 @@
-"""`v1.multus-cni.io/default-network`: a pod that chooses the network of its index 0."""
+"""Annotation `v1.multus-cni.io/default-network`: the pod selects the network of its interface with index 0."""
 
 import pytest
 

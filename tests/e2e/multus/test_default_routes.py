@@ -1,8 +1,8 @@
-"""`default-route` of the standard, done by us: what Multus itself does about it fails in silence.
+"""`default-route` of a network selection, implemented by this plugin, as Multus's implementation fails silently.
 
-It deletes no default route of any delegate, since it looks for a form that its library no longer has, and takes it for
-done when the one that it adds is refused because another one is there
-(k8snetworkplumbingwg/multus-cni, issue 1444). So interfaces have the right routes before it looks.
+Multus deletes no default route of a delegate, since it searches for a form that its library no longer returns, and it
+ignores the error when adding a route fails because another one exists (k8snetworkplumbingwg/multus-cni, issue 1444).
+Therefore the interfaces have the right routes before Multus changes them.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""DEL while something is away that takes part in it: in the end nothing is left, whoever comes back and when."""
+"""DEL while the pod, the sandbox, the agent or Multus's daemon is missing: in the end nothing is left."""
 
 from tests.e2e.interfaces import interfaces
 from tests.e2e.multus import leftovers
@@ -15,7 +15,7 @@ def test_del_succeeds_after_the_pod_is_deleted(kubelet: Kubelet, cluster: Cluste
     sandbox = kubelet.sandbox(NETWORKS)
     sandbox.add().succeeded()
     cluster.remove_pod(sandbox.pod)
-    wait_until(lambda: cluster.find(sandbox.pod.vm_path) is None, what="rid of the machine")
+    wait_until(lambda: cluster.find(sandbox.pod.vm_path) is None, what="without its virtual machine")
     sandbox.delete().succeeded()
     assert interfaces(sandbox.ip) == {}
     assert leftovers.of_sandbox(sandbox) == []
@@ -38,20 +38,20 @@ def test_ports_are_unplugged_once_the_agent_is_back(kubelet: Kubelet, node: Node
     assert len(sandbox.ports) == 4
     node.start_agent()
     kubelet.sandbox("blue").add().succeeded()
-    wait_until(lambda: leftovers.of_sandbox(sandbox) == [], what="rid of what was left")
+    wait_until(lambda: leftovers.of_sandbox(sandbox) == [], what="cleaned up")
 
 
 @only_on(THICK)
 def test_an_attachment_that_multus_failed_to_detach_is_removed_by_later_calls(
     kubelet: Kubelet, multus: RunningMultus
 ) -> None:
-    """While its daemon is away, Multus answers DEL with success and does nothing: the runtime never asks again."""
+    """Without its daemon, Multus's shim answers DEL with success and does nothing, so the runtime does not retry."""
     sandbox = kubelet.sandbox("blue,blue,other/blue")
     sandbox.add().succeeded()
     multus.kill()
     sandbox.delete().succeeded()
     sandbox.remove()
     multus.start()
-    assert leftovers.of_ours(sandbox) != []
+    assert leftovers.of_this_plugin(sandbox) != []
     kubelet.sandbox("blue").add().succeeded()
-    wait_until(lambda: leftovers.of_ours(sandbox) == [], what="rid of what was left")
+    wait_until(lambda: leftovers.of_this_plugin(sandbox) == [], what="cleaned up")

@@ -1,4 +1,4 @@
-"""What a tenant writes into a definition is read by root: it may not say where files are, or whom to ask."""
+"""NADs are written by tenants and read by root: they must not set file paths or the agent's address."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from tests.e2e.multus.kubelet import Kubelet
 from tests.e2e.multus.node_kinds import THIN, only_on
 from tests.e2e.node import NETWORK
 
-pytestmark = only_on(THIN)  # it is ours to refuse
+pytestmark = only_on(THIN)  # the plugin rejects them with either Multus
 
 ATTEMPTS: dict[str, Any] = {
     "state-dir": "/etc",
@@ -45,7 +45,7 @@ def test_a_node_setting_in_a_nad_is_rejected_with_key_and_value(kubelet: Kubelet
     assert f"{key} is set node-wide" in message
     assert f"must not be changed to {json.dumps(ATTEMPTS[key])}" in message
     assert interfaces(sandbox.ip) == {}
-    assert leftovers.of_ours(sandbox) == []
+    assert leftovers.of_this_plugin(sandbox) == []
 
 
 def test_a_nad_may_set_mtu_and_its_own_name(kubelet: Kubelet, defined: None) -> None:

@@ -1,4 +1,4 @@
-"""`defaultNetworks` of Multus: attached before a pod's own networks, so that these are counted on from there."""
+"""`defaultNetworks` of Multus: attached before a pod's own networks, which shifts the numbers of these."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ EXTRAS = {"net1": "kube-system/extra-1", "net2": "kube-system/extra-2"}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _the_manager_knows_how_many_there_are(cluster: Cluster) -> Iterator[None]:
+def _manager_with_two_default_networks(cluster: Cluster) -> Iterator[None]:
     cluster.start_manager(**{"default-networks": 2})
     yield
     cluster.start_manager()
@@ -37,12 +37,12 @@ def test_pods_of_system_namespaces_get_no_default_networks(kubelet: Kubelet, clu
 
 
 def test_a_default_network_of_this_plugin_is_rejected_with_the_pods_networks(kubelet: Kubelet) -> None:
-    """The manager gives pods what they ask for, and no pod asked for it."""
+    """The manager creates only interfaces that pods request, and no pod requested this one."""
     sandbox = kubelet.sandbox("blue", **default_network(NETWORK, "yellow", "extra-1"))
     message = sandbox.add().failed()
     assert "the pod has no interface in network yellow" in message
     assert "demo/blue" in message
-    assert leftovers.of_ours(sandbox) == []
+    assert leftovers.of_this_plugin(sandbox) == []
 
 
 def test_attachments_with_unexpected_numbers_are_rejected(kubelet: Kubelet) -> None:
@@ -51,7 +51,7 @@ def test_attachments_with_unexpected_numbers_are_rejected(kubelet: Kubelet) -> N
     assert "attachment net1 of network blue is not expected" in message
     assert "demo/blue" in message
     assert "other/blue" in message
-    assert leftovers.of_ours(sandbox) == []
+    assert leftovers.of_this_plugin(sandbox) == []
 
 
 def test_networks_used_once_are_served_with_any_numbering(kubelet: Kubelet, cluster: Cluster) -> None:

@@ -1,6 +1,6 @@
-"""A node that goes from standalone to Multus or back: pods of before are detached by whoever is there then.
+"""Change of a node from standalone (thick mode) to Multus (delegated mode) or back: existing pods can be detached.
 
-And whatever a node is told in between, one container is attached in one of both ways.
+A container is attached in only one of the modes, even if the node's mode changes meanwhile.
 """
 
 from typing import Any
@@ -34,10 +34,10 @@ def test_multus_detaches_pods_of_a_standalone_node(kubelet: Kubelet, cluster: Cl
 
 
 def test_a_standalone_node_detaches_pods_of_multus(kubelet: Kubelet, cluster: Cluster, multus: RunningMultus) -> None:
-    """It is called for eth0 alone; calls for other pods find what else there was, once the sandbox is gone.
+    """DEL comes only for eth0; calls for other pods clean up the rest once the sandbox is deleted.
 
-    The daemon of Multus must have ended by then: it keeps sandboxes that it has seen, until its collector of garbage
-    gets to their descriptors.
+    The daemon of Multus must have ended by then: it holds descriptors of sandboxes until its garbage collector closes
+    them.
     """
     sandbox, old = (kubelet.sandbox(ROW.networks) for _ in range(2))
     for each in (sandbox, old):
@@ -48,12 +48,12 @@ def test_a_standalone_node_detaches_pods_of_multus(kubelet: Kubelet, cluster: Cl
     with multus.node.plugin_settings(mode="thick"):
         sandbox.delete().succeeded()
         sandbox.remove()
-        wait_until(lambda: leftovers.links_of(sandbox) == [], what="rid of links")
+        wait_until(lambda: leftovers.links_of(sandbox) == [], what="without links")
         new.add().succeeded()
-    wait_until(lambda: leftovers.of_ours(sandbox) == [], what="rid of what was left")
+    wait_until(lambda: leftovers.of_this_plugin(sandbox) == [], what="cleaned up")
     assert_attached(cluster, old, ROW)
     multus.start()
-    sandbox.settings = {}  # so that Multus forgets it, too
+    sandbox.settings = {}  # so that Multus deletes its files, too
 
 
 def test_a_container_in_thick_mode_gets_no_delegated_attachment(kubelet: Kubelet, node: Node) -> None:

@@ -1,4 +1,4 @@
-"""Addresses and MACs that a pod asks for: allotted by the manager, and told to the plugin by Multus once more."""
+"""Addresses and MACs requested by a pod: allocated by the manager, and passed to the plugin again by Multus."""
 
 from collections.abc import Callable
 from itertools import count
@@ -15,7 +15,7 @@ _NUMBERS = count(1)
 
 @pytest.fixture
 def number() -> int:
-    """No two pods ask for the same."""
+    """A number unique per test, so that no two pods request the same address."""
     return next(_NUMBERS)
 
 
@@ -32,8 +32,8 @@ def with_prefix(number: int) -> list[str]:
 def test_the_interface_gets_the_requested_address_and_mac(
     kubelet: Kubelet, cluster: Cluster, number: int, addresses: Callable[[int], list[str]], as_arguments: bool
 ) -> None:
-    wishes = {"mac": f"02:00:00:AA:00:{number:02x}", "ips": addresses(number)}
-    element = {"cni-args": {**wishes, "colour": "red"}} if as_arguments else wishes
+    requested = {"mac": f"02:00:00:AA:00:{number:02x}", "ips": addresses(number)}
+    element = {"cni-args": {**requested, "colour": "red"}} if as_arguments else requested
     sandbox = kubelet.sandbox([{"name": "blue"}, {"name": "green", **element}, {"name": "green"}])
     sandbox.add().succeeded()
     mac = f"02:00:00:aa:00:{number:02x}"

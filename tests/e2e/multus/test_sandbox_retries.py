@@ -1,4 +1,4 @@
-"""kubelet tries a pod again with a new sandbox, and the old one may be ended before, meanwhile or after."""
+"""kubelet retries a pod with a new sandbox; the old one may end before or after the new one starts."""
 
 from tests.e2e.interfaces import interfaces
 from tests.e2e.multus import leftovers

@@ -1,4 +1,4 @@
-"""Pods that kubelet has from a file: for the runtime their uid is a hash, for the API server that of a mirror."""
+"""Static pods: their uid is a hash for the runtime, and that of the mirror pod for the API server."""
 
 import uuid
 

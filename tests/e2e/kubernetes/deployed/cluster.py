@@ -1,4 +1,4 @@
-"""A cluster in which our manifests are applied, and what its users, scheduler and kubelets do in a namespace of it."""
+"""Cluster with the shipped manifests applied, and actions of users, scheduler and kubelets in one of its namespaces."""
 
 import time
 import uuid
@@ -12,7 +12,7 @@ from tests.support.pods import OWN_CONFIG
 from tests.support.real_apiserver.server import ApiServer
 
 NAMESPACE = "contrail"
-"""Where the manifests put everything."""
+"""Namespace of the manifests."""
 
 GROUP = "/apis/opencontrail.org/v1alpha1"
 NADS = "/apis/k8s.cni.cncf.io/v1"
@@ -25,22 +25,22 @@ Object = dict[str, Any]
 
 
 class Cluster:
-    """`server`, with the accounts of our manifests."""
+    """A server with the service accounts of the manifests."""
 
     def __init__(self, server: ApiServer) -> None:
         self.server = server
         apply(server, *documents(MANIFESTS))
 
     def kubeconfig(self, account: str) -> Path:
-        """Of a service account in our namespace."""
+        """Kubeconfig of a service account of the manifests."""
         return self.server.kubeconfig(token=self.server.service_account_token(NAMESPACE, account))
 
     def definitions(self) -> set[str]:
         """Names of all CustomResourceDefinitions."""
         return {item["metadata"]["name"] for item in self.items(DEFINITIONS)}
 
-    def forget_definitions(self) -> None:
-        """Deletes all CustomResourceDefinitions, and with them all of our objects."""
+    def delete_definitions(self) -> None:
+        """Deletes all CustomResourceDefinitions and thereby all custom objects."""
         for name in self.definitions():
             self.server.ask("DELETE", f"{DEFINITIONS}/{name}")
         wait_until(lambda: not self.definitions(), what="definitions are gone")
@@ -52,7 +52,7 @@ class Cluster:
 
 
 class Tenant:
-    """A namespace of its own, which stays, as no controller would take it away."""
+    """A new namespace; it is never deleted, as no controller would finish the deletion."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -71,18 +71,18 @@ class Tenant:
         self._ask("DELETE", f"{self._nads}/{name}")
 
     def add_pod(self, name: str, *, networks: str = "", node: str, annotations: Mapping[str, str] | None = None) -> str:
-        """Makes a pod, bound to the node, and returns its uid."""
+        """Creates a pod bound to the node and returns its uid."""
         stated = {**(annotations or {}), **({"k8s.v1.cni.cncf.io/networks": networks} if networks else {})}
         spec = {"nodeName": node, "containers": [{"name": "main", "image": "none.example/none"}]}
         made = self._ask("POST", self._pods, {"metadata": {"name": name, "annotations": stated}, "spec": spec})
         return str(made["metadata"]["uid"])
 
     def remove_pod(self, name: str) -> None:
-        """Deletes a pod whose kubelet says that nothing of it is left."""
+        """Deletes a pod without a grace period, as kubelet does after it has stopped the pod."""
         self._ask("DELETE", f"{self._pods}/{name}?gracePeriodSeconds=0")
 
     def end_pod(self, name: str) -> None:
-        """Has the pod's containers end, and its sandbox go, as kubelet tells it; the pod stays."""
+        """Sets the status of an ended pod without a sandbox, as kubelet does; the pod object remains."""
         pod = self.pod(name)
         condition = {"type": "PodReadyToStartContainers", "status": "False"}
         pod["status"] |= {"phase": "Succeeded", "conditions": [condition]}
@@ -93,7 +93,7 @@ class Tenant:
         return pod
 
     def virtual_machine(self, name: str) -> Object | None:
-        """The machine of a pod, None if there is none."""
+        """The virtual machine of a pod, None if there is none."""
         try:
             virtual_machine: Object = self._ask("GET", f"{GROUP}/namespaces/{self.namespace}/virtualmachines/{name}")
         except HTTPError as error:
@@ -104,7 +104,7 @@ class Tenant:
         return virtual_machine
 
     def assigned(self, name: str) -> Object:
-        """Waits until the pod has its interfaces and returns its machine's spec."""
+        """Waits until the pod has its interfaces and returns its virtual machine's spec."""
         wait_until(lambda: self.virtual_machine(name) is not None, what=f"{name} has interfaces")
         virtual_machine = self.virtual_machine(name)
         assert virtual_machine is not None
@@ -117,24 +117,24 @@ class Tenant:
         return [item for item in networks if item["spec"].get("nad", "").startswith(f"{self.namespace}/")]
 
     def events(self, name: str) -> dict[str, str]:
-        """What was told of an object: messages by reason."""
+        """Messages of the events on an object, by reason."""
         events = self.cluster.items(f"/api/v1/namespaces/{self.namespace}/events")
         return {event["reason"]: event["message"] for event in events if event["involvedObject"]["name"] == name}
 
     def wait_for_event(self, name: str, reason: str) -> str:
-        """Waits until such an event is told of the object and returns its message."""
-        wait_until(lambda: reason in self.events(name), what=f"{reason} told of {name}")
+        """Waits for an event with this reason on the object and returns its message."""
+        wait_until(lambda: reason in self.events(name), what=f"event {reason} on {name}")
         return self.events(name)[reason]
 
 
 def addresses(virtual_machine: Object) -> list[str]:
-    """All addresses of a machine's spec, by index."""
+    """All addresses of a virtual machine's spec, by index."""
     return [address["address"] for interface in virtual_machine["interfaces"] for address in interface["addresses"]]
 
 
 def wait_until(holds: Callable[[], bool], *, what: str) -> None:
-    """Returns once the condition holds, within a deadline."""
+    """Polls until the condition holds; fails after a deadline."""
     give_up = time.monotonic() + _DEADLINE
     while not holds():
         assert time.monotonic() < give_up, f"not within {_DEADLINE:g} s: {what}"
-        time.sleep(0.02)  # noqa: TID251 - other processes are watched, which tell no event
+        time.sleep(0.02)  # noqa: TID251 - other processes are polled

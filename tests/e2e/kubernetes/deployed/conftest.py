@@ -1,4 +1,4 @@
-"""One cluster for all modules; a manager and the agents of two nodes for each, which act for their own accounts."""
+"""One cluster for all modules; per module a manager and the agents of two nodes, with their service accounts."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ def cluster() -> Cluster:
 
 @pytest.fixture(scope="module")
 def manager(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagerProcess]:
-    """A manager that leads."""
+    """The leading manager."""
     work = tmp_path_factory.mktemp("manager")
     manager = ManagerProcess(work, cluster.kubeconfig("contrail-manager"), lease_namespace=NAMESPACE)
     with running(manager):
@@ -32,7 +32,7 @@ def manager(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def agents(
     manager: ManagerProcess, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[AgentProcess, AgentProcess]]:
-    """Those of the nodes `node-1` and `node-2`, after a manager was there first."""
+    """Agents of `node-1` and `node-2`, started after the manager."""
     kubeconfig = cluster.kubeconfig("contrail-agent")
     first, second = (
         AgentProcess(tmp_path_factory.mktemp(node), kubeconfig, node=node) for node in ("node-1", "node-2")
@@ -49,5 +49,5 @@ def tenant(cluster: Cluster) -> Tenant:
 
 @pytest.fixture
 def runtime(agents: tuple[AgentProcess, AgentProcess], make_netns: Callable[[str], Netns], tmp_path: Path) -> Runtime:
-    """That of `node-1`."""
+    """The runtime of `node-1`."""
     return Runtime(make_netns("node"), tmp_path, agents[0].socket)

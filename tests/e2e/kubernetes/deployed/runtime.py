@@ -1,4 +1,4 @@
-"""A node's container runtime: makes sandboxes, and calls the plugin once for all interfaces of a pod."""
+"""Container runtime of a node: calls the plugin once for all interfaces of a pod."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.support.plugin import Outcome, Plugin, PodSandbox
 
 
 class Runtime:
-    """Calls the executable in the network namespace of the node, whose agent listens on `agent_socket`."""
+    """Calls the plugin's executable in the node's network namespace; the node's agent listens on `agent_socket`."""
 
     def __init__(self, node: Netns, folder: Path, agent_socket: Path) -> None:
         self.plugin = Plugin(node, folder, str(agent_socket))

@@ -1,6 +1,6 @@
-"""The rules in `deploy/kubernetes` allow what manager and agent do, and nothing more; what is missing is named.
+"""RBAC rules in `deploy/kubernetes`: exactly the rights of manager and agent; processes name a missing right.
 
-That what is allowed suffices is shown by all other tests of this folder, whose processes act for these accounts.
+The other tests of this folder show that the rights suffice, since their processes use these accounts.
 """
 
 from pathlib import Path
@@ -22,8 +22,8 @@ FILES = {"contrail-manager": "10-manager-access.yaml", "contrail-agent": "11-age
 ALL_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 
 
-class Thing(NamedTuple):
-    """What somebody may want to touch; every namespace is meant if none is given."""
+class Target(NamedTuple):
+    """The target of a request; without a namespace, all namespaces."""
 
     group: str
     resource: str
@@ -32,62 +32,62 @@ class Thing(NamedTuple):
     subresource: str = ""
 
 
-ALLOWED: dict[str, dict[Thing, set[str]]] = {
+ALLOWED: dict[str, dict[Target, set[str]]] = {
     "contrail-manager": {
-        Thing("", "namespaces"): {"list", "watch"},
-        Thing("", "pods"): {"list", "watch"},
-        Thing("", "pods", subresource="status"): {"patch"},
-        Thing("", "events"): {"get", "list", "create", "patch"},
-        Thing(CNI, "network-attachment-definitions"): {"list", "watch"},
-        Thing(OURS, "virtualmachines"): {"get", "list", "watch", "create", "update", "delete"},
-        Thing(OURS, "virtualnetworks"): {"get", "list", "watch", "create", "update", "delete"},
-        Thing(OURS, "addressblocks"): {"get", "list", "watch", "create", "update", "delete"},
-        Thing(OURS, "contrailnodes"): {"list", "watch", "delete"},
-        Thing(CRD, "customresourcedefinitions"): {"create"},
-        Thing(CRD, "customresourcedefinitions", name=f"virtualmachines.{OURS}"): {"get", "create"},
-        Thing(CRD, "customresourcedefinitions", name="others.example.org"): {"create"},
-        Thing(LEASES, "leases", namespace=NAMESPACE, name="contrail-manager"): {"get", "patch", "create"},
-        Thing(LEASES, "leases", namespace=NAMESPACE, name="other"): {"create"},
-        Thing(LEASES, "leases", namespace="kube-system"): set(),
+        Target("", "namespaces"): {"list", "watch"},
+        Target("", "pods"): {"list", "watch"},
+        Target("", "pods", subresource="status"): {"patch"},
+        Target("", "events"): {"get", "list", "create", "patch"},
+        Target(CNI, "network-attachment-definitions"): {"list", "watch"},
+        Target(OURS, "virtualmachines"): {"get", "list", "watch", "create", "update", "delete"},
+        Target(OURS, "virtualnetworks"): {"get", "list", "watch", "create", "update", "delete"},
+        Target(OURS, "addressblocks"): {"get", "list", "watch", "create", "update", "delete"},
+        Target(OURS, "contrailnodes"): {"list", "watch", "delete"},
+        Target(CRD, "customresourcedefinitions"): {"create"},
+        Target(CRD, "customresourcedefinitions", name=f"virtualmachines.{OURS}"): {"get", "create"},
+        Target(CRD, "customresourcedefinitions", name="others.example.org"): {"create"},
+        Target(LEASES, "leases", namespace=NAMESPACE, name="contrail-manager"): {"get", "patch", "create"},
+        Target(LEASES, "leases", namespace=NAMESPACE, name="other"): {"create"},
+        Target(LEASES, "leases", namespace="kube-system"): set(),
     },
     "contrail-agent": {
-        Thing("", "namespaces"): set(),
-        Thing("", "pods"): set(),
-        Thing("", "pods", subresource="status"): set(),
-        Thing("", "events"): set(),
-        Thing(CNI, "network-attachment-definitions"): set(),
-        Thing(OURS, "virtualmachines"): {"list", "watch"},
-        Thing(OURS, "virtualnetworks"): set(),
-        Thing(OURS, "addressblocks"): set(),
-        Thing(OURS, "contrailnodes"): {"get", "create", "update"},
-        Thing(CRD, "customresourcedefinitions"): set(),
-        Thing(LEASES, "leases", namespace=NAMESPACE): set(),
+        Target("", "namespaces"): set(),
+        Target("", "pods"): set(),
+        Target("", "pods", subresource="status"): set(),
+        Target("", "events"): set(),
+        Target(CNI, "network-attachment-definitions"): set(),
+        Target(OURS, "virtualmachines"): {"list", "watch"},
+        Target(OURS, "virtualnetworks"): set(),
+        Target(OURS, "addressblocks"): set(),
+        Target(OURS, "contrailnodes"): {"get", "create", "update"},
+        Target(CRD, "customresourcedefinitions"): set(),
+        Target(LEASES, "leases", namespace=NAMESPACE): set(),
     },
 }
-NOBODYS = (
-    Thing("", "secrets"),
-    Thing("", "secrets", namespace=NAMESPACE),
-    Thing("", "configmaps", namespace=NAMESPACE),
-    Thing("", "nodes"),
-    Thing("", "pods", subresource="exec"),
-    Thing("", "pods", subresource="eviction"),
-    Thing("", "serviceaccounts", subresource="token", namespace=NAMESPACE),
-    Thing("apps", "deployments", namespace=NAMESPACE),
-    Thing("apps", "daemonsets", namespace=NAMESPACE),
-    Thing(RBAC, "clusterroles"),
-    Thing(RBAC, "clusterrolebindings"),
+ALLOWED_TO_NEITHER = (
+    Target("", "secrets"),
+    Target("", "secrets", namespace=NAMESPACE),
+    Target("", "configmaps", namespace=NAMESPACE),
+    Target("", "nodes"),
+    Target("", "pods", subresource="exec"),
+    Target("", "pods", subresource="eviction"),
+    Target("", "serviceaccounts", subresource="token", namespace=NAMESPACE),
+    Target("apps", "deployments", namespace=NAMESPACE),
+    Target("apps", "daemonsets", namespace=NAMESPACE),
+    Target(RBAC, "clusterroles"),
+    Target(RBAC, "clusterrolebindings"),
 )
 
 
 @pytest.mark.parametrize("account", ALLOWED)
 def test_each_account_has_exactly_these_rights(cluster: Cluster, account: str) -> None:
-    wanted = {thing: ALLOWED[account].get(thing, set()) for thing in (*ALLOWED[account], *NOBODYS)}
-    found = {thing: {verb for verb in ALL_VERBS if may(cluster, account, verb, thing)} for thing in wanted}
+    wanted = {target: ALLOWED[account].get(target, set()) for target in (*ALLOWED[account], *ALLOWED_TO_NEITHER)}
+    found = {target: {verb for verb in ALL_VERBS if may(cluster, account, verb, target)} for target in wanted}
     assert found == wanted
 
 
-def may(cluster: Cluster, account: str, verb: str, thing: Thing) -> bool:
-    """Whether the server lets the account."""
+def may(cluster: Cluster, account: str, verb: str, target: Target) -> bool:
+    """Whether the account has the right."""
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{NAMESPACE}", "system:authenticated"]
     review = {
         "apiVersion": "authorization.k8s.io/v1",
@@ -95,7 +95,7 @@ def may(cluster: Cluster, account: str, verb: str, thing: Thing) -> bool:
         "spec": {
             "user": f"system:serviceaccount:{NAMESPACE}:{account}",
             "groups": groups,
-            "resourceAttributes": {"verb": verb, **thing._asdict()},
+            "resourceAttributes": {"verb": verb, **target._asdict()},
         },
     }
     answer = cluster.server.ask("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
@@ -103,7 +103,7 @@ def may(cluster: Cluster, account: str, verb: str, thing: Thing) -> bool:
 
 
 def account_without(cluster: Cluster, account: str, verb: str, resource: str) -> str:
-    """Makes an account that may do all that this one may but for one thing, and returns its name."""
+    """Creates an account with the rights of this one except for one, and returns its name."""
     name = f"{account}-without-{verb}-{resource}"
     for item in documents(MANIFESTS / FILES[account]):
         item["metadata"]["name"] = name
@@ -113,13 +113,13 @@ def account_without(cluster: Cluster, account: str, verb: str, resource: str) ->
         if "rules" in item:
             item["rules"] = [left for rule in item["rules"] for left in _narrowed(rule, verb, resource)]
         apply(cluster.server, item)
-    witness = Thing(OURS, "virtualmachines")
+    witness = Target(OURS, "virtualmachines")
     wait_until(lambda: may(cluster, name, "watch", witness), what="the rules are in force")
     return name
 
 
 def _narrowed(rule: dict[str, Any], verb: str, resource: str) -> list[dict[str, Any]]:
-    """The rules that allow what this one does but for one thing."""
+    """Splits a rule into rules without one right."""
     if resource not in rule["resources"]:
         return [rule]
     others = {**rule, "resources": [each for each in rule["resources"] if each != resource]}
@@ -127,7 +127,7 @@ def _narrowed(rule: dict[str, Any], verb: str, resource: str) -> list[dict[str, 
     return [each for each in (others, left) if each["resources"] and each["verbs"]]
 
 
-def says_what_it_lacks(process: ServedProcess, verb: str, resource: str) -> bool:
+def reports_missing_right(process: ServedProcess, verb: str, resource: str) -> bool:
     status, answer = process.ask("/readyz")
     return status == 503 and f'cannot {verb} resource "{resource}"' in str(answer)
 
@@ -143,7 +143,7 @@ def test_a_manager_without_a_right_is_not_ready_and_names_it(
     manager = ManagerProcess(tmp_path, cluster.kubeconfig(account), lease_namespace=NAMESPACE)
     manager.launch()
     try:
-        manager.wait_until(lambda: says_what_it_lacks(manager, verb, resource), what="saying what it lacks")
+        manager.wait_until(lambda: reports_missing_right(manager, verb, resource), what="reporting the missing right")
         assert manager.stop() == 0
     finally:
         manager.kill()
@@ -158,7 +158,8 @@ def test_a_leader_whose_writes_stay_forbidden_becomes_unready_and_names_the_righ
         manager.wait_until_it_leads()
         tenant.add_pod("web-0", node="node-1")
         manager.wait_until(
-            lambda: says_what_it_lacks(manager, "create", "virtualmachines"), what="saying what it lacks"
+            lambda: reports_missing_right(manager, "create", "virtualmachines"),
+            what="reporting the missing right",
         )
         assert manager.stop() == 0
 
@@ -178,7 +179,9 @@ def test_an_agent_without_a_right_is_not_ready_and_names_it(cluster: Cluster, tm
     agent = AgentProcess(tmp_path, cluster.kubeconfig(account), node="node-1")
     agent.launch()
     try:
-        agent.wait_until(lambda: says_what_it_lacks(agent, "list", "virtualmachines"), what="saying what it lacks")
+        agent.wait_until(
+            lambda: reports_missing_right(agent, "list", "virtualmachines"), what="reporting the missing right"
+        )
         assert agent.stop() == 0
     finally:
         agent.kill()

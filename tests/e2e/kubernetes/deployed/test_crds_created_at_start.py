@@ -1,4 +1,4 @@
-"""A cluster needs no preparation: who leads first makes the kinds, and agents that were there before wait for them."""
+"""A cluster needs no preparation: the first leader creates the CRDs, and agents started earlier wait for them."""
 
 from pathlib import Path
 
@@ -10,12 +10,12 @@ OURS = {f"{kind}.opencontrail.org" for kind in ("virtualmachines", "virtualnetwo
 
 
 def test_the_first_manager_creates_the_crds_and_waiting_agents_proceed(cluster: Cluster, tmp_path: Path) -> None:
-    cluster.forget_definitions()
+    cluster.delete_definitions()
     agent = AgentProcess(tmp_path / "agent", cluster.kubeconfig("contrail-agent"), node="node-1")
     manager = ManagerProcess(tmp_path / "manager", cluster.kubeconfig("contrail-manager"), lease_namespace=NAMESPACE)
     agent.launch()
     try:
-        agent.wait_until(lambda: "virtualmachines: 404" in str(agent.ask("/readyz")), what="saying what is missing")
+        agent.wait_until(lambda: "virtualmachines: 404" in str(agent.ask("/readyz")), what="reporting the missing CRD")
         with running(manager):
             manager.wait_until_it_leads()
             assert cluster.definitions() == {NAD_DEFINITION, *OURS}

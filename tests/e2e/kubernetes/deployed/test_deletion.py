@@ -1,4 +1,4 @@
-"""Machines, addresses and networks go when what they were for has gone, and what comes again is something new."""
+"""Deletion of pods and NADs releases their virtual machines, addresses and networks; recreated pods are new."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ Agents = tuple[AgentProcess, AgentProcess]
 
 
 def given(cluster: Cluster, network: str) -> int:
-    """Number of addresses of a network that somebody has."""
+    """Number of allocated addresses of a network."""
     blocks = [item for item in cluster.items(f"{GROUP}/addressblocks") if item["spec"]["network"] == network]
     return sum(item["status"]["given"] for item in blocks)
 
@@ -29,11 +29,11 @@ def test_deletion_releases_virtual_machines_addresses_and_networks(
     assert given(cluster, network) == 4
 
     tenant.remove_pod("one")
-    wait_until(lambda: tenant.virtual_machine("one") is None and given(cluster, network) == 2, what="one is freed")
+    wait_until(lambda: tenant.virtual_machine("one") is None and given(cluster, network) == 2, what="one is released")
     tenant.remove_nad("blue")
     tenant.remove_pod("two")
-    wait_until(lambda: tenant.virtual_machine("two") is None and not tenant.networks(), what="all is freed")
-    wait_until(lambda: not agents[0].interfaces(tenant.namespace, "two"), what="the agent has heard of it")
+    wait_until(lambda: tenant.virtual_machine("two") is None and not tenant.networks(), what="everything is released")
+    wait_until(lambda: not agents[0].interfaces(tenant.namespace, "two"), what="the agent has seen the deletion")
     owners = {one.owner for one in block_entries(cluster.items(f"{GROUP}/addressblocks")) if one.held is None}
     assert not owners & {
         interface["uuid"] for virtual_machine in virtual_machines for interface in virtual_machine["interfaces"]
@@ -61,7 +61,9 @@ def test_an_ended_pod_releases_its_addresses_while_its_object_exists(
     tenant.assigned("job")
     (network,) = [item["metadata"]["name"] for item in tenant.networks()]
     tenant.end_pod("job")
-    wait_until(lambda: tenant.virtual_machine("job") is None and given(cluster, network) == 0, what="the job is freed")
+    wait_until(
+        lambda: tenant.virtual_machine("job") is None and given(cluster, network) == 0, what="the job is released"
+    )
     assert tenant.pod("job")["status"]["phase"] == "Succeeded"
 
 
@@ -73,6 +75,6 @@ def test_del_succeeds_after_the_pods_virtual_machine_is_deleted(
     pod = PodSandbox(sandbox.path, name="web", namespace=tenant.namespace, uid=uid)
     runtime.add(pod).succeeded()
     tenant.remove_pod("web")
-    wait_until(lambda: not agents[0].interfaces(tenant.namespace, "web"), what="the agent has heard of it")
+    wait_until(lambda: not agents[0].interfaces(tenant.namespace, "web"), what="the agent has seen the deletion")
     runtime.delete(pod).succeeded()
     assert (sandbox.links(), runtime.plugin.node.links()) == ([], [])

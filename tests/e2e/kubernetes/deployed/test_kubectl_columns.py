@@ -1,4 +1,4 @@
-"""`kubectl get cvm,cvn,cab,cn`: short names, and a line for each object that tells what it is about."""
+"""Output of `kubectl get cvm,cvn,cab,cn`: short names and printer columns."""
 
 import importlib.metadata
 
@@ -9,7 +9,7 @@ Agents = tuple[AgentProcess, AgentProcess]
 
 
 def shown(cluster: Cluster, kind: str) -> list[Object]:
-    """The cells of each line but for its age, which is there."""
+    """The cells of each row; `Age` is checked and removed."""
     rows = cluster.server.table(f"{GROUP}/{kind}")
     assert all(row.pop("Age") for row in rows)
     return rows
@@ -42,7 +42,7 @@ def test_a_virtual_machine_shows_node_addresses_and_networks(cluster: Cluster, t
 
 def test_a_virtual_network_shows_name_vni_subnets_and_nad(cluster: Cluster, tenant: Tenant, agents: Agents) -> None:
     tenant.add_nad("blue", cidr="10.1.0.0/24,fd00:1::/64")
-    wait_until(lambda: len(tenant.networks()) == 1, what="the network is there")
+    wait_until(lambda: len(tenant.networks()) == 1, what="the network exists")
     (network,) = tenant.networks()
     (row,) = [row for row in shown(cluster, "virtualnetworks") if row["Nad"] == f"{tenant.namespace}/blue"]
     assert row == {
@@ -61,14 +61,14 @@ def test_an_address_block_shows_allocated_and_held_counts(cluster: Cluster, tena
         tenant.add_pod(name, networks="blue", node="node-1")
         tenant.assigned(name)
     tenant.remove_pod("two")
-    wait_until(lambda: tenant.virtual_machine("two") is None, what="two is freed")
+    wait_until(lambda: tenant.virtual_machine("two") is None, what="two is released")
     (network,) = [item["metadata"]["name"] for item in tenant.networks()]
 
     def counts() -> list[tuple[str, int, int]]:
         rows = [row for row in shown(cluster, "addressblocks") if row["Network"] == network]
         return [(row["First"], row["Given"], row["Held"]) for row in rows]
 
-    wait_until(lambda: counts() == [("10.1.0.0", 1, 1)], what="one is given and one held")
+    wait_until(lambda: counts() == [("10.1.0.0", 1, 1)], what="one address is allocated and one held")
 
 
 def test_a_node_shows_its_agents_version_and_when_it_reported(cluster: Cluster, agents: Agents) -> None:

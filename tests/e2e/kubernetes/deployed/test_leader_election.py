@@ -1,4 +1,4 @@
-"""Of two managers one works; the other is ready, says who leads, and takes over when the first one ends, however."""
+"""Leader election of two managers: the standby is ready, names the leader, and takes over when the leader ends."""
 
 import http.client
 import time
@@ -16,7 +16,7 @@ SIGTERM_GRACE = 5.0
 
 @pytest.fixture
 def managers(cluster: Cluster, tmp_path: Path) -> Iterator[tuple[ManagerProcess, ManagerProcess]]:
-    """The first one leads."""
+    """Two managers; the first one leads."""
     kubeconfig = cluster.kubeconfig("contrail-manager")
     first, second = (
         ManagerProcess(tmp_path / name, kubeconfig, lease_namespace=NAMESPACE) for name in ("first", "second")
@@ -45,7 +45,7 @@ def metric(manager: ManagerProcess, name: str) -> float:
 def test_a_standby_is_ready_and_names_the_leader(cluster: Cluster, managers: Managers) -> None:
     first, second = managers
     holder = cluster.server.ask("GET", LEASE)["spec"]["holderIdentity"]
-    second.wait_until(lambda: holder in str(second.ask("/v1/pods")), what="knowing who leads")
+    second.wait_until(lambda: holder in str(second.ask("/v1/pods")), what="naming the leader")
     assert second.get("/readyz")["ready"]
     for page in ("pods", "networks", "interfaces", "events"):
         assert second.ask(f"/v1/{page}") == (503, {"error": f"this manager is on standby: the leader is {holder}"})
@@ -61,7 +61,7 @@ def test_a_stopped_leader_releases_the_lease(cluster: Cluster, tenant: Tenant, m
     assert first.stop() == 0
     assert time.monotonic() - begun < SIGTERM_GRACE
     second.wait_until_it_leads()
-    assert time.monotonic() - begun < 2 * SIGTERM_GRACE, "it did not wait for the lease to run out"
+    assert time.monotonic() - begun < 2 * SIGTERM_GRACE, "it waited for the lease to expire"
     tenant.add_pod("after", node="node-1")
     tenant.assigned("after")
     assert tenant.assigned("before") == before
@@ -70,7 +70,7 @@ def test_a_stopped_leader_releases_the_lease(cluster: Cluster, tenant: Tenant, m
 def test_a_leader_that_lost_its_lease_exits_with_one_line(cluster: Cluster, managers: Managers) -> None:
     first, _ = managers
     lease = cluster.server.ask("GET", LEASE)
-    spec = {**lease["spec"], "holderIdentity": "somebody-else", "leaseDurationSeconds": 1}
+    spec = {**lease["spec"], "holderIdentity": "another-manager", "leaseDurationSeconds": 1}
     cluster.server.ask("PUT", LEASE, {**lease, "spec": spec})
     assert first.ended() == 1
     assert first.log.read_text().splitlines()[-1] == "contrail-manager: lease contrail-manager: lost"

@@ -1,4 +1,4 @@
-"""The API server takes all manifests, field by field: with strict validation it refuses what it does not know."""
+"""The API server accepts and stores all manifests under strict validation, which rejects unknown fields."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def test_the_manifest_is_stored_as_written(cluster: Cluster, item: dict[str, Any
 
 
 def holds(kept: Any, written: Any) -> bool:
-    """Whether all that was written is kept; the server adds its defaults."""
+    """Whether everything written is stored; the server adds defaults."""
     if isinstance(written, dict):
         return isinstance(kept, dict) and all(key in kept and holds(kept[key], written[key]) for key in written)
     if isinstance(written, list):

@@ -1,4 +1,4 @@
-"""With `namespace-isolation`, a pod joins the networks of its own namespace and of the global ones alone."""
+"""With `namespace-isolation`, pods use only networks of their own namespace and of global namespaces."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.support.cluster_processes import ManagerProcess, running
 
 @pytest.fixture
 def shared(cluster: Cluster) -> Tenant:
-    """A namespace whose networks are for all."""
+    """A global namespace."""
     return Tenant(cluster)
 
 

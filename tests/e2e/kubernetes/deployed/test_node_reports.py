@@ -1,4 +1,4 @@
-"""Each agent reports of its node; a pod that was deleted by force holds its addresses until its node unplugged it."""
+"""Node reports of agents: addresses of a force-deleted pod are held until its node reports it as unplugged."""
 
 import importlib.metadata
 from collections.abc import Callable
@@ -18,12 +18,12 @@ Agents = tuple[AgentProcess, AgentProcess]
 
 
 def reports(cluster: Cluster) -> dict[str, Object]:
-    """What each node reported last."""
+    """The last report of each node."""
     return {item["metadata"]["name"]: item["status"] for item in cluster.items(f"{GROUP}/contrailnodes")}
 
 
 def hold(cluster: Cluster, interface: str) -> float | None:
-    """For how many seconds an interface's address is held back, since its end or since that became known."""
+    """Length in seconds of the hold on an interface's released address; None without a hold."""
     return address_blocks.hold_seconds(cluster.items(f"{GROUP}/addressblocks"), interface)
 
 
@@ -44,7 +44,7 @@ class Attached(NamedTuple):
 
 @pytest.fixture
 def web(tenant: Tenant, runtime: Runtime, make_netns: Callable[[str], Netns]) -> Attached:
-    """The pod `web` of `node-1`, which runs."""
+    """The running pod `web` of `node-1`."""
     uid = tenant.add_pod("web", node="node-1")
     sandbox = PodSandbox(make_netns("pod").path, name="web", namespace=tenant.namespace, uid=uid)
     runtime.add(sandbox).succeeded()

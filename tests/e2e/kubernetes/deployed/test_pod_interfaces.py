@@ -1,4 +1,4 @@
-"""From a pod in the cluster to links in its sandbox: manager, agent and plugin meet through the API server alone."""
+"""From a pod object to links in its sandbox: manager, agent and plugin, connected only by the API server."""
 
 import json
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def test_a_pod_of_two_networks_has_three_indexed_interfaces(tenant: Tenant, agen
 
 
 def _index(interface: dict[str, Any]) -> str:
-    """The annotation of that name, among texts like `{index:0/3}`."""
+    """Value of the annotation `index` in texts such as `{index:0/3}`."""
     (index,) = [text for text in interface["annotations"] if text.startswith("{index:")]
     return str(index).removeprefix("{index:").removesuffix("}")
 

@@ -1,4 +1,4 @@
-"""A cluster for each module, whose API server and managers are killed; our manifests are applied in it."""
+"""A cluster per module with the manifests applied; tests kill its API server and managers."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -20,14 +20,14 @@ def cluster(api_server: ApiServer) -> Cluster:
 
 @pytest.fixture
 async def client(cluster: Cluster) -> AsyncIterator[KubeClient]:
-    """An administrator."""
+    """A client with the administrator's rights."""
     async with connect(await load_client_config(kubeconfig=str(cluster.server.kubeconfig()))) as client:
         yield client
 
 
 @pytest.fixture
 def managers(cluster: Cluster, tmp_path: Path) -> Iterator[Managers]:
-    """Those that the test starts; none outlives it."""
+    """Managers of the test; all are killed at its end."""
     managers = Managers(cluster, tmp_path)
     yield managers
     managers.kill_all()
@@ -35,5 +35,5 @@ def managers(cluster: Cluster, tmp_path: Path) -> Iterator[Managers]:
 
 @pytest.fixture
 async def pod_load(client: KubeClient, namespace: str) -> PodLoad:
-    """No pods yet, and the networks that they name are not there yet either."""
+    """A load without pods and networks at first."""
     return PodLoad(client, namespace)

@@ -1,4 +1,4 @@
-"""Managers as processes, and the supervisor that starts the next one when one ends."""
+"""Manager processes, and a supervisor that restarts them."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ _LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/contrail-m
 
 
 class Managers:
-    """Processes of one cluster, which act for the manager's account."""
+    """Manager processes of one cluster, with the manager's service account."""
 
     def __init__(self, cluster: Cluster, work: Path) -> None:
         self._cluster = cluster
@@ -20,7 +20,7 @@ class Managers:
         self._all: list[ManagerProcess] = []
 
     def launch(self) -> ManagerProcess:
-        """Starts one more, and returns at once."""
+        """Starts another manager without waiting."""
         work = self._work / f"manager-{len(self._all)}"
         manager = ManagerProcess(work, self._kubeconfig, lease_namespace=NAMESPACE)
         self._all.append(manager)
@@ -28,19 +28,19 @@ class Managers:
         return manager
 
     def lead(self) -> ManagerProcess:
-        """Starts one and returns when it leads and has tried every pod that is there."""
+        """Starts a manager and waits until it leads and has processed every pod."""
         manager = self.launch()
         manager.wait_until_it_leads()
         return manager
 
     def succeed(self, killed: ManagerProcess) -> ManagerProcess:
-        """Starts the next one, which need not wait for the lease of one that is certainly dead."""
+        """Starts the next manager; deletes the lease of the killed one, so that it need not expire."""
         assert not killed.is_running
         self.drop_lease()
         return self.launch()
 
     def supervise(self) -> None:
-        """Starts the next one if the last one ended, as a supervisor does; it must have said why in one line."""
+        """Restarts an ended manager, as a supervisor does; it must have logged its reason in one line."""
         last = self._all[-1]
         if not last.is_running:
             assert last.ended() == 1
@@ -48,21 +48,21 @@ class Managers:
             self.launch()
 
     @property
-    def last_words(self) -> list[str]:
-        """The last line that each of those said that ended."""
+    def last_log_lines(self) -> list[str]:
+        """The last log line of each ended manager."""
         return [one.log.read_text().splitlines()[-1] for one in self._all if not one.is_running]
 
     def holder(self) -> str:
-        """Who has the lease, empty if there is none."""
+        """Holder of the lease, empty without a lease."""
         lease = self._ask("GET") or {"spec": {}}
         return str(lease["spec"].get("holderIdentity", ""))
 
     def drop_lease(self) -> None:
-        """Lets whoever stands by lead at once."""
+        """Deletes the lease, so that a standby leads at once."""
         self._ask("DELETE")
 
     def _ask(self, method: str) -> Any:
-        """What the server answers for the lease, None if there is none."""
+        """The server's response for the lease, None if it does not exist."""
         try:
             return self._cluster.server.ask(method, _LEASE)
         except HTTPError as error:

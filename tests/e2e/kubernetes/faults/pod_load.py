@@ -1,4 +1,4 @@
-"""Many pods with two networks each, and what has to be kept for them when everything has come to rest."""
+"""Load of many pods with two networks each, and a check of the stored objects once everything is reconciled."""
 
 import asyncio
 import contextlib
@@ -19,69 +19,69 @@ from tests.support.address_blocks import block_entries
 NETWORKS_NAMED = {"left": "10.1.0.0/16", "right": "10.2.0.0/16,fd00:2::/64"}
 NODE = "node-1"
 
-_AWAY = (KubeUnavailableError, KubeNotFoundError)  # the server, or the kind that was asked for
+_AWAY = (KubeUnavailableError, KubeNotFoundError)  # the server or the CRD is unavailable
 _AT_ONCE = 20
 _DEADLINE = 60.0
 
 
 class PodLoad:
-    """The pods of a namespace. What was seen of a pod's machine must not change as long as the pod lives."""
+    """The pods of a namespace. A virtual machine, once seen, must not change while its pod lives."""
 
     def __init__(self, client: KubeClient, namespace: str) -> None:
         self._users = NamespaceObjects(client, namespace)
         self._client = client
         self._namespace = namespace
         self._seen: dict[str, VirtualMachine] = {}
-        self._turn = asyncio.Semaphore(_AT_ONCE)
+        self._concurrency = asyncio.Semaphore(_AT_ONCE)
 
     async def add_networks(self) -> None:
-        """Makes the networks, as soon as there can be any."""
+        """Creates the NADs; retries until their CRD exists."""
         for name, cidr in NETWORKS_NAMED.items():
             await _until_done(partial(self._users.add_nad, name, cidr=cidr))
 
     async def add(self, names: Iterable[str]) -> None:
-        """Makes pods, bound to a node."""
+        """Creates pods bound to a node."""
         await asyncio.gather(*(self._add(name) for name in names))
 
     async def remove(self, names: Iterable[str]) -> None:
-        """Deletes pods of which nothing is left on their node."""
+        """Deletes pods without a grace period."""
         await asyncio.gather(*(self._remove(name) for name in names))
 
     async def recreate(self, names: Iterable[str]) -> None:
-        """Makes pods anew under the same names, as a StatefulSet does."""
+        """Deletes and recreates pods, as a StatefulSet does."""
         names = list(names)
         await self.remove(names)
         await self.add(names)
 
     async def delete_virtual_machines(self) -> None:
-        """Somebody deletes the virtual_machines, while the pods live."""
+        """Deletes the virtual machines of living pods."""
         await asyncio.gather(*(self._delete_virtual_machine(name) for name in await self.virtual_machines()))
 
     def forget(self) -> None:
-        """What was seen of the pods' virtual_machines need not come again."""
+        """Forgets the virtual machines seen so far, which then may change."""
         self._seen.clear()
 
     async def virtual_machines(self) -> dict[str, VirtualMachine]:
-        """Those that are kept now, by the names of their pods."""
+        """The stored virtual machines by pod name."""
         found = await self._client.list_all(VIRTUAL_MACHINES, Selector(self._namespace))
         return {item.metadata.name: item.spec for item in found}
 
     async def look(self) -> int:
-        """Notes which pods are served by now, and returns how many."""
+        """Records the current virtual machines and returns their number."""
         virtual_machines = await self.virtual_machines()
         for vm in virtual_machines.values():
             self._seen.setdefault(vm.uuid, vm)
         return len(virtual_machines)
 
     async def served(self, number: int) -> None:
-        """Returns when so many pods are served."""
+        """Waits until so many pods have a virtual machine."""
         async with asyncio.timeout(_DEADLINE):
-            while await self.look() < number:  # noqa: ASYNC110 - other processes tell no event
+            while await self.look() < number:  # noqa: ASYNC110 - other processes are polled
                 await asyncio.sleep(0.05)
 
-    async def comes_to_rest(self, meanwhile: Callable[[], object] = lambda: None) -> None:
-        """Returns when all is kept that should be, and nothing else; `meanwhile` is called again and again."""
-        problem = "nothing was looked at"
+    async def wait_until_reconciled(self, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Waits until exactly the expected objects are stored; calls `meanwhile` at each check."""
+        problem = "nothing was checked"
         try:
             async with asyncio.timeout(_DEADLINE):
                 while problem:
@@ -97,29 +97,29 @@ class PodLoad:
         pods = {pod.metadata.name: pod for pod in await self._client.list_all(PODS, Selector(self._namespace))}
         virtual_machines = await self.virtual_machines()
         if wrong := pods.keys() ^ virtual_machines.keys():
-            return f"{len(wrong)} of {len(pods)} pods: pod without machine, or machine without pod: {sorted(wrong)[:5]}"
+            return f"{len(wrong)} of {len(pods)} pods: pod without virtual machine or the reverse: {sorted(wrong)[:5]}"
         for name, vm in virtual_machines.items():
-            if problem := _misfit(pods[name], vm, self._namespace):
+            if problem := _mismatch(pods[name], vm, self._namespace):
                 return problem
-        return await self._misgiven(virtual_machines.values())
+        return await self._allocation_problem(virtual_machines.values())
 
-    async def _misgiven(self, virtual_machines: Iterable[VirtualMachine]) -> str:
-        """Whether the networks' blocks hold anything but the virtual_machines' addresses."""
-        borne = [
+    async def _allocation_problem(self, virtual_machines: Iterable[VirtualMachine]) -> str:
+        """Describes a difference between the blocks and the virtual machines' addresses; empty without one."""
+        used = [
             ((interface.network_uuid, address.address), interface.uuid)
             for vm in virtual_machines
             for interface in vm.interfaces
             for address in interface.addresses
         ]
-        assert len(dict(borne)) == len(borne), "an address twice"
+        assert len(dict(used)) == len(used), "duplicate address"
         given = await self._given()
-        here = {place: owner for place, owner in given.items() if owner in {owner for _, owner in borne}}
-        if here != dict(borne):
-            return f"{len(borne)} addresses are borne, {len(here)} are given"
+        here = {place: owner for place, owner in given.items() if owner in {owner for _, owner in used}}
+        if here != dict(used):
+            return f"{len(used)} addresses are used, {len(here)} are allocated"
         networks = await self._client.list_all(VIRTUAL_NETWORKS)
         own = {one.spec.uuid for one in networks if (one.spec.nad or "").startswith(f"{self._namespace}/")}
-        strays = [place for place, owner in given.items() if place[0] in own and place not in here]
-        return f"given to nobody: {strays[:5]}" if strays else ""
+        orphaned = [place for place, owner in given.items() if place[0] in own and place not in here]
+        return f"allocated without a virtual machine: {orphaned[:5]}" if orphaned else ""
 
     async def _given(self) -> dict[tuple[str, str], str]:
         """Owners by network and address."""
@@ -131,17 +131,17 @@ class PodLoad:
             assert self._seen.setdefault(vm.uuid, vm) == vm
 
     async def _add(self, name: str) -> None:
-        async with self._turn:
-            with contextlib.suppress(KubeExistsError):  # an answer was lost
+        async with self._concurrency:
+            with contextlib.suppress(KubeExistsError):  # created, but the response was lost
                 await _until_done(partial(self._users.add_pod, name, networks="left,right", node=NODE))
 
     async def _delete_virtual_machine(self, name: str) -> None:
-        async with self._turn:
-            with contextlib.suppress(KubeNotFoundError):  # its pod went first
+        async with self._concurrency:
+            with contextlib.suppress(KubeNotFoundError):  # its pod was deleted first
                 await self._client.delete(VIRTUAL_MACHINES, name, namespace=self._namespace)
 
     async def _remove(self, name: str) -> None:
-        async with self._turn:
+        async with self._concurrency:
             await _until_done(partial(self._gone, name))
 
     async def _gone(self, name: str) -> None:
@@ -150,7 +150,7 @@ class PodLoad:
 
 
 async def _until_done(work: Callable[[], Awaitable[object]]) -> None:
-    """Does it again and again while the server or the kind is away."""
+    """Retries while the server or the CRD is unavailable."""
     async with asyncio.timeout(_DEADLINE):
         while True:
             with contextlib.suppress(*_AWAY):
@@ -159,9 +159,9 @@ async def _until_done(work: Callable[[], Awaitable[object]]) -> None:
             await asyncio.sleep(0.2)
 
 
-def _misfit(pod: PodObject, vm: VirtualMachine, namespace: str) -> str:
+def _mismatch(pod: PodObject, vm: VirtualMachine, namespace: str) -> str:
     if vm.uuid != pod.metadata.uid:
-        return f"{vm.pod}: the machine of another pod"
+        return f"{vm.pod}: virtual machine of another pod"
     nads = [interface.nad for interface in vm.interfaces]
     wanted = [None, *(f"{namespace}/{name}" for name in NETWORKS_NAMED)]
     return "" if nads == wanted else f"{vm.pod}: interfaces in {nads}"

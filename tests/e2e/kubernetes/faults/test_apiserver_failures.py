@@ -1,4 +1,4 @@
-"""The API server is killed, loses kinds, or all that it kept: the manager goes on, or ends and the next one does."""
+"""API server failures: it is killed or loses CRDs or all objects; the manager or its successor recovers."""
 
 import asyncio
 from pathlib import Path
@@ -14,18 +14,18 @@ DEADLINE = 60.0
 
 
 async def restart(cluster: Cluster) -> None:
-    """Kills the server, as a power cut would, and starts it again with the same etcd."""
+    """Kills the server and starts it again with the same etcd."""
     cluster.server.kill()
     cluster.server.launch()
     await asyncio.to_thread(cluster.server.wait_until_ready)
 
 
-async def lost(client: KubeClient, name: str) -> None:
-    """Deletes a definition and returns when it is not there any more, or is there again."""
+async def delete_definition(client: KubeClient, name: str) -> None:
+    """Deletes a CRD and waits until it is gone or recreated."""
     before = await client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
     await client.delete(CUSTOM_RESOURCE_DEFINITIONS, name)
     async with asyncio.timeout(DEADLINE):
-        while await uid_of(client, name) == before.metadata.uid:  # noqa: ASYNC110 - other processes tell no event
+        while await uid_of(client, name) == before.metadata.uid:  # noqa: ASYNC110 - other processes are polled
             await asyncio.sleep(0.05)
 
 
@@ -47,42 +47,42 @@ async def test_nothing_is_lost_when_the_server_is_killed_under_load(
     await restart(cluster)
     await writes
     gone = asyncio.create_task(pod_load.remove(names[:40]))
-    await pod_load.comes_to_rest(managers.supervise)
+    await pod_load.wait_until_reconciled(managers.supervise)
     await gone
-    await pod_load.comes_to_rest(managers.supervise)
+    await pod_load.wait_until_reconciled(managers.supervise)
 
 
 async def test_a_deleted_nad_crd_is_recreated(client: KubeClient, managers: Managers, pod_load: PodLoad) -> None:
-    """Pods keep what they have; new ones wait for the networks."""
+    """Pods keep their interfaces; new pods wait for the networks."""
     await asyncio.to_thread(managers.lead)
     await pod_load.add_networks()
     await pod_load.add(["before"])
-    await pod_load.comes_to_rest()
-    await lost(client, "network-attachment-definitions.k8s.cni.cncf.io")
+    await pod_load.wait_until_reconciled()
+    await delete_definition(client, "network-attachment-definitions.k8s.cni.cncf.io")
     await pod_load.add(["after"])
     assert await pod_load.look() == 1
     await pod_load.add_networks()
-    await pod_load.comes_to_rest()
-    assert managers.last_words == []
+    await pod_load.wait_until_reconciled()
+    assert managers.last_log_lines == []
 
 
 async def test_virtual_machines_are_restored_unchanged_after_their_crd_was_deleted(
     client: KubeClient, managers: Managers, pod_load: PodLoad
 ) -> None:
-    """The manager ends, for what it knows is of before; the next one finds the addresses given."""
+    """The manager exits, since its caches are stale; the next one finds the addresses allocated."""
     await asyncio.to_thread(managers.lead)
     await pod_load.add_networks()
     await pod_load.add(f"pod-{number}" for number in range(10))
-    await pod_load.comes_to_rest()
-    await lost(client, "virtualmachines.opencontrail.org")
-    await pod_load.comes_to_rest(managers.supervise)
-    assert "virtualmachines.opencontrail.org: deleted, and all its objects with it" in managers.last_words[0]
+    await pod_load.wait_until_reconciled()
+    await delete_definition(client, "virtualmachines.opencontrail.org")
+    await pod_load.wait_until_reconciled(managers.supervise)
+    assert "virtualmachines.opencontrail.org: deleted, and all its objects with it" in managers.last_log_lines[0]
 
 
 async def test_the_next_manager_starts_from_scratch_after_etcd_was_emptied(
     cluster: Cluster, managers: Managers, tmp_path: Path
 ) -> None:
-    """It is deployed anew, for its account went too."""
+    """The manifests are applied again, since the service account is gone, too."""
     manager = await asyncio.to_thread(managers.lead)
     await asyncio.to_thread(cluster.server.etcd.empty)
     await restart(cluster)

@@ -1,4 +1,4 @@
-"""Machines are deleted by hand while their pods live: they come back as they were, and no manager has to begin anew."""
+"""Virtual machines deleted while their pods live are restored unchanged, without a restart of the manager."""
 
 import asyncio
 
@@ -7,25 +7,25 @@ from contrail_config.kubernetes.crds import crds
 from tests.e2e.kubernetes.deployed.cluster import Cluster
 from tests.e2e.kubernetes.faults.managers import Managers
 from tests.e2e.kubernetes.faults.pod_load import PodLoad
-from tests.e2e.kubernetes.faults.test_apiserver_failures import lost, restart
+from tests.e2e.kubernetes.faults.test_apiserver_failures import delete_definition, restart
 
 NAMES = [f"pod-{number}" for number in range(100)]
 
 
 async def served(managers: Managers, pod_load: PodLoad) -> None:
-    """A manager leads, and all pods are served by it."""
+    """Starts a manager and waits until all pods are served."""
     await asyncio.to_thread(managers.lead)
     await pod_load.add_networks()
     await pod_load.add(NAMES)
-    await pod_load.comes_to_rest()
+    await pod_load.wait_until_reconciled()
 
 
 async def test_deleted_virtual_machines_are_restored_unchanged(managers: Managers, pod_load: PodLoad) -> None:
     await served(managers, pod_load)
     for _ in range(2):
         await pod_load.delete_virtual_machines()
-        await pod_load.comes_to_rest()
-    assert managers.last_words == []
+        await pod_load.wait_until_reconciled()
+    assert managers.last_log_lines == []
 
 
 async def test_they_are_restored_while_pods_are_recreated(managers: Managers, pod_load: PodLoad) -> None:
@@ -33,37 +33,37 @@ async def test_they_are_restored_while_pods_are_recreated(managers: Managers, po
     writes = asyncio.create_task(pod_load.recreate(NAMES[:50]))
     await pod_load.delete_virtual_machines()
     await writes
-    await pod_load.comes_to_rest()
-    assert managers.last_words == []
+    await pod_load.wait_until_reconciled()
+    assert managers.last_log_lines == []
 
 
 async def test_they_are_restored_after_a_server_restart(
     cluster: Cluster, managers: Managers, pod_load: PodLoad
 ) -> None:
-    """It does not know what happened before, and the manager comes back to it when it can."""
+    """The restarted server has no history, and the manager reconnects."""
     await served(managers, pod_load)
     await restart(cluster)
     await pod_load.delete_virtual_machines()
-    await pod_load.comes_to_rest()
-    assert managers.last_words == []
+    await pod_load.wait_until_reconciled()
+    assert managers.last_log_lines == []
 
 
 async def test_pods_keep_their_addresses_when_the_address_block_crd_is_deleted(
     client: KubeClient, managers: Managers, pod_load: PodLoad
 ) -> None:
-    """Also while more pods come, which want some too."""
+    """Also while further pods request addresses."""
     await served(managers, pod_load)
     writes = asyncio.create_task(pod_load.add(f"more-{number}" for number in range(50)))
-    await lost(client, "addressblocks.opencontrail.org")
+    await delete_definition(client, "addressblocks.opencontrail.org")
     await writes
-    await pod_load.comes_to_rest(managers.supervise)
+    await pod_load.wait_until_reconciled(managers.supervise)
 
 
 async def test_addresses_are_unique_after_all_crds_were_deleted(
     client: KubeClient, managers: Managers, pod_load: PodLoad
 ) -> None:
-    """Nothing tells what they had before."""
+    """No record of the earlier addresses is left, so pods may get others."""
     await served(managers, pod_load)
     pod_load.forget()
-    await asyncio.gather(*(lost(client, name) for name in crds()))
-    await pod_load.comes_to_rest(managers.supervise)
+    await asyncio.gather(*(delete_definition(client, name) for name in crds()))
+    await pod_load.wait_until_reconciled(managers.supervise)
