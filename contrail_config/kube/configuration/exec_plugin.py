@@ -8,6 +8,7 @@ import asyncio
 import base64
 import contextlib
 import os
+import signal
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -17,7 +18,6 @@ import msgspec
 from contrail_config.kube.client_config import ClientCertificate, Credential
 from contrail_config.kube.configuration.certificates import check_certificate
 from contrail_config.kube.configuration.credentials import check_token
-from contrail_config.kube.configuration.process_groups import kill, start
 from contrail_config.kube.configuration.schema import ExecConfig
 from contrail_config.kube.configuration.single_flight import SingleFlight
 from contrail_config.kube.configuration.value_source import ValueSource
@@ -88,7 +88,7 @@ class ExecCredentials:
         """Runs the command and returns its standard output."""
         environment = await self._environment()
         try:
-            process = await start(self._command, *self._plugin.args, environment=environment)
+            process = await _start_process_group(self._command, *self._plugin.args, environment=environment)
         except OSError as error:
             hint = f"; {self._plugin.install_hint}" if self._plugin.install_hint else ""
             raise self._failure(f"cannot be started: {error.strerror}{hint}") from error
@@ -104,7 +104,7 @@ class ExecCredentials:
     async def _communicate(self, process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
         # kills on time-out and on cancellation alike, and never a finished command, whose pid may be reused
         async with contextlib.AsyncExitStack() as unfinished:
-            unfinished.push_async_callback(kill, process)
+            unfinished.push_async_callback(_kill_process_group, process)
             async with asyncio.timeout(DEADLINE):
                 output = await process.communicate()
             unfinished.pop_all()
@@ -142,3 +142,33 @@ class ExecCredentials:
 
     def _failure(self, problem: str) -> KubeConfigurationError:
         return KubeConfigurationError(f"{self._origin}: command {self._command}: {problem}")
+
+
+async def _start_process_group(*command: str, environment: Mapping[str, str]) -> asyncio.subprocess.Process:
+    """Starts a command with pipes for its output. Raises OSError.
+
+    On cancellation it waits for the start and kills the process group: asyncio would kill only the command itself.
+    """
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(
+            *command,
+            env=environment,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # also a process group, with the command's pid
+        )
+    )
+    try:
+        return await asyncio.shield(starting)  # the process may exist before the transport that would kill it
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):
+            await _kill_process_group(await starting)
+        raise
+
+
+async def _kill_process_group(process: asyncio.subprocess.Process) -> None:
+    """Kills the process group of a command and reaps the command."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
