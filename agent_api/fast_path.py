@@ -5,8 +5,8 @@ and aiohttp's own work (parser, task, request, router, middlewares, response) th
 
 A request is answered here only if it arrives in one piece, in exactly the plugin's form, and succeeds immediately. It
 uses the same tables as the handlers and gives the same status, headers and metrics. Anything else (an additional
-header, a VirtualMachine that is not there yet, an invalid value, a slow disk) has no effect here and goes to the
-handlers from its first byte. aiohttp does not tell whether its parser holds the beginning of a further request, so
+header, a VirtualMachine that does not exist yet, an invalid value, a slow disk) has no effect here and goes to the
+handlers from its first byte. aiohttp does not reveal whether its parser holds the beginning of a further request, so
 after any bytes that are not one whole request in the plugin's form, the rest of the connection is aiohttp's
 (`is_whole_request`).
 """

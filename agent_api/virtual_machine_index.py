@@ -56,7 +56,7 @@ class VirtualMachineIndex:
         self.waiters = Waiters()
         self._by_uuid: dict[str, ServedVirtualMachine] = {}
         self._by_name: dict[str, dict[str, ServedVirtualMachine]] = {}  # inner key: uuid; oldest first
-        self._listed: set[str] | None = None  # uuids that the list in progress has named
+        self._listed: set[str] | None = None  # uuids in the list in progress
         self.synced = False
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class VirtualMachineIndex:
         return len(self._by_uuid)
 
     def begin_list(self) -> None:
-        """Starts a new list; what it has not named by its end is removed."""
+        """Starts a new list; VirtualMachines that it does not contain are removed at its end."""
         self._listed = set()
 
     def apply(self, change: Change[VirtualMachine]) -> None:

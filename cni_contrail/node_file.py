@@ -73,7 +73,7 @@ def _read(path: str) -> Mapping[str, Any]:
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns the object; raises `ValueError` for a duplicate key, of which `json` would let the last one win.
+    """Returns the object; raises `ValueError` for a duplicate key: `json` would keep the last value.
 
     `contrail_yaml.duplicate_keys` has the same rule for all other programs: this module is on the path of ADD, which
     imports the standard library only.

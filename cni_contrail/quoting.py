@@ -14,5 +14,5 @@ def quoted(value: object) -> str:
 
 
 def cut(text: str) -> str:
-    """Returns a text as it is, or its beginning, in 200 characters."""
+    """Returns the text, cut to 200 characters."""
     return text if len(text) <= MAX_QUOTED else text[: MAX_QUOTED - len(_CUT)] + _CUT

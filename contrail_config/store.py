@@ -111,7 +111,7 @@ class Store(Protocol):
         """Uuids of all interfaces that have addresses. One without a virtual machine is a leftover of a kill."""
 
     async def held_owners(self) -> dict[str, str]:
-        """Interface uuid to network uuid, for interfaces without any address of which a released one is still held."""
+        """Network uuid by interface uuid, for interfaces that have no address but still a held one."""
 
     def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None

@@ -17,7 +17,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class CountedPod(Protocol):
-    """What is counted of a pod's record."""
+    """The part of a pod's record that is counted."""
 
     @property
     def state(self) -> PodState | None:

@@ -1,8 +1,8 @@
 """Runs the plugins of a network configuration list (CNI specification 1.1.0, section 3).
 
 ADD and CHECK run the chain forward, DEL backward, for one attachment; VERSION, STATUS and GC apply to a whole network.
-The caller must do what else the specification demands of a runtime: create the namespace first, never run two
-operations on one container at once, nor GC beside any other, and follow every ADD with a DEL, even a failed one.
+The other duties of a runtime are the caller's: create the namespace first, never run two operations on one container
+concurrently, nor GC concurrently with any other, and follow every ADD with a DEL, even a failed one.
 """
 
 import contextlib

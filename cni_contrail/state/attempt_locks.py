@@ -1,8 +1,8 @@
-"""Attempt locks: whether the ADD that wrote a record still runs, which holds no container lock while it waits.
+"""Attempt locks: tell whether the ADD that wrote a record still runs. A waiting ADD holds no container lock.
 
 Each ADD locks one byte of the state directory, at an offset of its own, and the kernel releases it when the process
-ends, however it ends. So an abandoned record is distinguished from one in progress at once, whatever its age, by
-callers in any PID namespace, and nothing needs cleanup. Locks of open file descriptions (fcntl_locking(2)) also work
+ends, however it ends. So callers in any PID namespace can distinguish an abandoned record from one in progress, at any
+age, and nothing needs cleanup. Locks of open file descriptions (fcntl_locking(2)) also work
 between threads of one process, and are independent of the `flock` in `lock`.
 """
 

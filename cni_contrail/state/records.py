@@ -1,7 +1,7 @@
 """Record of one attachment: everything that DEL, CHECK and the next ADD of the container need to know about it.
 
-ADD writes it without interfaces if it has to wait for the agent; completely before the first link is created, so that
-everything a killed ADD leaves behind can be found; and with `finished` last.
+ADD writes it up to three times: without interfaces, if it has to wait for the agent; completely, before the first link
+is created, so that everything a killed ADD leaves behind can be found; and with `finished` at the end.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class AddressTable:
         return {owner for (owner,) in self._db.execute("SELECT DISTINCT owner FROM addresses WHERE held_until IS NULL")}
 
     def held_owners(self) -> dict[str, str]:
-        """Returns interface uuid to network uuid, for interfaces without any address of which one is still held."""
+        """Returns network uuid by interface uuid, for interfaces that have no address but still a held one."""
         return dict(self._db.execute(_SELECT_HELD, (self._clock(),)).fetchall())
 
     def expire_holds(self) -> None:

@@ -104,7 +104,7 @@ class SqliteStore:
         return await self._read(self._engine.addresses.owners)
 
     async def held_owners(self) -> dict[str, str]:
-        """Interface uuid to network uuid, for interfaces without any address of which a released one is still held."""
+        """Network uuid by interface uuid, for interfaces that have no address but still a held one."""
         return await self._read(self._engine.addresses.held_owners)
 
     def watch_virtual_machines(

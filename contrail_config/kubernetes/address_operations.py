@@ -82,7 +82,7 @@ class ListOwners(msgspec.Struct, frozen=True):
 
 
 class ListHeldOwners(msgspec.Struct, frozen=True):
-    """Maps owners of which only held addresses are left to network uuids, after all earlier operations."""
+    """Maps owners that have only held addresses left to network uuids, after all earlier operations."""
 
     def apply(self, changes: ChangeSet) -> dict[str, str]:
         """As `AddressOperation`."""

@@ -70,7 +70,7 @@ class AllocationCache:
         return {entry.owner for block in blocks for entry in block.entries.values() if entry.hold is None}
 
     def held_owners(self, now: float) -> dict[str, str]:
-        """Returns owner to network uuid, for owners without an allocated address of which one is still held."""
+        """Returns network uuid by owner, for owners that have no allocated address but still a held one."""
         owners = self.owners()
         return {
             entry.owner: pool.network_uuid
@@ -130,7 +130,7 @@ class AllocationCache:
             self.dirty[empty] = self.block(empty)
 
     def postpone_deletion(self, key: BlockKey, *, until: float) -> None:
-        """Does not delete an empty block before `until`."""
+        """Protects an empty block from deletion before `until`."""
         self._empty[key] = until
 
     def blocks_to_write(self) -> list[Block]:

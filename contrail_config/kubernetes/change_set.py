@@ -1,7 +1,7 @@
 """Change set: the edits of one operation on the allocation cache, for rollback.
 
-An operation may have to be planned several times, because another writer changed a block first and the edits were not
-written. Edits of it that were written by then remain its own to undo.
+An operation is planned again if another writer changed a block first, so that edits were not written. Edits of its
+earlier plans that were written stay in the change set, so that a later rejection undoes them too.
 """
 
 from collections.abc import Collection

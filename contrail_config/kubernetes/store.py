@@ -163,7 +163,7 @@ class KubernetesStore:
             return await self._committer.execute(ListOwners())
 
     async def held_owners(self) -> dict[str, str]:
-        """Interface uuid to network uuid, for interfaces without any address of which a released one is still held."""
+        """Network uuid by interface uuid, for interfaces that have no address but still a held one."""
         with self._mapping_errors("addresses"):
             await self._sync_addresses()
             return await self._committer.execute(ListHeldOwners())

@@ -1,7 +1,7 @@
-"""Address allocator: allocates a pod's addresses in the store, or has the pod wait and requeues it in time.
+"""Address allocator: allocates a pod's addresses in the store, or makes the pod wait until it is worth a retry.
 
-Nothing is polled: a pod that waits for an address is requeued when one of the network is released, and when the hold
-that the store named ends.
+Nothing is polled: a pod that waits for an address is requeued when an address of the network is released, and when
+the hold that the store's error names ends.
 """
 
 from collections import Counter

@@ -52,7 +52,7 @@ class NadController:
         return (self.queue, self._dangling)
 
     def apply(self, nad: Nad) -> None:
-        """Takes the NAD's current state."""
+        """Updates the NAD to its current state."""
         before = self.records.get(nad.key)
         # Every new list sends all NADs again; unchanged ones cost nothing.
         if before is None or before.nad != nad:

@@ -117,7 +117,7 @@ class PodController:
         await self._load_held_ports()
 
     def apply(self, pod: Pod) -> None:
-        """Takes the pod's current state.
+        """Updates the pod to its current state.
 
         Raises ConfigurationError if its virtual machine is of another cluster: the pod may be running, so it must not
         get another list.
@@ -204,7 +204,7 @@ class PodController:
             self.queue.add(key)
 
     def _restore(self, key: str, record: PodRecord, last: VirtualMachine | None = None) -> None:
-        """Has the virtual machine restored, as it last was if that is known, now or when its pod is applied."""
+        """Restores the virtual machine, in its last state if known, now or when its pod is applied."""
         record.deleted, record.unverified = last or record.unverified or record.deleted, None
         if record.pod is not None and record.assignment is not None and record.pod.uid == record.assignment.uuid:
             self.queue.add(key)

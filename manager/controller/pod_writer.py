@@ -168,7 +168,7 @@ class PodWriter:
         self._on_released(set(assignment.networks))
 
     async def _await_unplugging(self, assignment: Assignment) -> None:
-        """Has the hold shortened when the ports are unplugged, which may have happened during the deletion."""
+        """Shortens the hold once the ports are unplugged, which may have happened during the deletion."""
         if self._is_plugged(assignment.uuid):
             self._ports.add(zip(assignment.interfaces, assignment.networks, strict=True))
         else:

@@ -27,7 +27,7 @@ _REPORT_DELAY = 30.0
 """Seconds after the deletion of a mirror pod at which a node's report can no longer be older than the deletion."""
 
 REPORT_WINDOW = 30.0
-"""Seconds within which a standing report is repeated several times; one that is not has been withdrawn."""
+"""Seconds within which a current report is repeated several times; one that is not repeated was withdrawn."""
 
 
 class _Absence(NamedTuple):
@@ -84,7 +84,7 @@ class StaticPods:
         return True
 
     def unplugged(self, vmi_uuid: str) -> str | None:
-        """Takes a node's report for this interface; returns the key of the pod that has ended according to it."""
+        """Applies a node's report of this interface; returns the key of the pod that has ended according to it."""
         now = self._clock()
         reported_since = self._reports.add(vmi_uuid, now)
         key = self._keys.get(vmi_uuid)

@@ -48,7 +48,7 @@ class ClusterMember:
         self.is_leader = False
 
     def on_assigned(self, vm: VirtualMachine, *, is_new: bool) -> None:
-        """Has the network status of the virtual machine's pod written, unless a meta plugin writes it."""
+        """Queues the write of the pod's network status, unless a meta plugin writes it."""
         if self._writes_statuses:
             self._statuses.on_assigned(vm, is_new=is_new)
 

@@ -49,7 +49,7 @@ class StatusWriter:
         self.queue = WorkQueue(self._write, limit=_CONCURRENCY, transient=KubeError)
 
     def on_assigned(self, vm: VirtualMachine, *, is_new: bool) -> None:
-        """Has the status of the pod written, if its list was written just now (`is_new`) or it has no status."""
+        """Queues the pod's status, if its list was written just now (`is_new`) or it has no status."""
         pod = self._pod_of(vm)
         if pod is not None and (is_new or not _has_status(pod)):
             self._due[vm.uuid] = vm

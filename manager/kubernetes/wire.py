@@ -1,7 +1,7 @@
 """Structs that the API server's objects are decoded into.
 
 Annotations are structs of the few relevant keys, since all others may be megabytes, for each of a hundred thousand
-cached pods. Texts of which only a few values or the presence matter are enum members, which take no memory per object.
+cached pods. A text of which only its presence or a few values matter becomes an enum member: no memory per object.
 """
 
 from enum import Enum
