@@ -8,12 +8,12 @@ changed the MAC or removed the default routes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cni_contrail.addresses import DEFAULT_DESTINATION, family_of
 from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.errors import Code, PluginError
-from cni_contrail.link.check import check_interface
+from cni_contrail.link.check import check_interfaces
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.isolate import isolate_host_ends
 from cni_contrail.link.plan import InterfacePlan
@@ -37,7 +37,7 @@ def check(request: Request) -> None:
             _isolate(request, record)
         # `prevResult` contains the first interface only, so only that one is adjusted to it.
         first, *others = [each.plan for each in record.interfaces]
-        differences = [each for plan in (_expected(first, previous), *others) for each in _check_interface(netns, plan)]
+        differences = _check_interfaces(request, netns, [_expected(first, previous), *others])
     if differences:
         raise PluginError(Code.CHECK_FAILED, "; ".join(differences))
 
@@ -64,9 +64,9 @@ def _isolate(request: Request, record: Record) -> None:
         raise PluginError(Code.KERNEL, str(error)) from error
 
 
-def _check_interface(netns: int, plan: InterfacePlan) -> list[str]:
+def _check_interfaces(request: Request, netns: int, plans: Sequence[InterfacePlan]) -> list[str]:
     try:
-        return check_interface(netns, plan)
+        return check_interfaces(netns, plans, request.node.context.interruption.check)
     except LinkError as error:
         raise PluginError(Code.KERNEL, str(error)) from error
 

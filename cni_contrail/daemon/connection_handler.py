@@ -6,7 +6,7 @@ import contextlib
 import os
 import socket
 
-from cni_contrail.daemon.cancellation import RunningAdds
+from cni_contrail.daemon.cancellation import Cancellation, RunningAdds
 from cni_contrail.daemon.errors import NoRequestError, ProtocolError
 from cni_contrail.daemon.execution_context import CallContext, DaemonContext
 from cni_contrail.daemon.metrics import MeasuredCall
@@ -73,11 +73,13 @@ class ConnectionHandler:
     def _interruption(
         self, connection: ShimConnection, request: ShimRequest
     ) -> contextlib.AbstractContextManager[Interruption]:
-        """Returns the cancellation of an ADD; a DEL cancels the ADDs of its attachment."""
+        """Returns the cancellation of an ADD or a CHECK; a DEL cancels the ADDs of its attachment."""
         environment = request.environment
         attachment = (environment.get("CNI_CONTAINERID", ""), environment.get("CNI_IFNAME", ""))
         if environment.get("CNI_COMMAND") == "ADD":
             return self.adds.track(attachment, connection)
         if environment.get("CNI_COMMAND") == "DEL":
             self.adds.cancel(attachment)
+        if environment.get("CNI_COMMAND") == "CHECK":
+            return contextlib.closing(Cancellation(connection))
         return contextlib.nullcontext(NEVER)

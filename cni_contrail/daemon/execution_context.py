@@ -48,7 +48,7 @@ class DaemonContext(ExecutionContext):
 
 
 class CallContext(ExecutionContext):
-    """Context of one call; `interruption` is its cancellation if it is an ADD."""
+    """Context of one call; `interruption` is its cancellation if it is an ADD or a CHECK."""
 
     def __init__(
         self,

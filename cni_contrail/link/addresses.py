@@ -10,10 +10,12 @@ import socket
 import struct
 
 from cni_contrail.link.links import LinkRef
-from cni_contrail.link.message import CREATE, EXCLUSIVE, Message, Request, attribute, attributes, number
+from cni_contrail.link.message import CREATE, DUMP, EXCLUSIVE, Message, Request, attribute, attributes, number
+from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
 
 _RTM_NEWADDR = 20
+_RTM_GETADDR = 22
 _HEADER = struct.Struct("=BBBBi")  # struct ifaddrmsg: family, prefix length, flags, scope, link index
 # IFA_F_NODAD: no duplicate address detection, which would make the address unusable for a second or more. The allocator
 # of the address guarantees that it is unique.
@@ -24,6 +26,15 @@ _IFA_LOCAL = 2
 _IFA_BROADCAST = 4
 _IFA_RT_PRIORITY = 9
 _LONGEST_WITH_BROADCAST = 30  # RFC 3021: in a /31 both addresses are hosts
+
+
+class AddressInfo(NamedTuple):
+    """An address of a link as the kernel reports it, in network byte order, with the lower 8 of its IFA_F_ flags."""
+
+    ifindex: int
+    local: bytes
+    prefix_length: int
+    flags: int
 
 
 SubnetKey = tuple[int, int, int]
@@ -77,6 +88,19 @@ def parse_ready_address(notification: Message) -> bytes | None:
     if notification.kind != _RTM_NEWADDR:
         return None
     return attributes(notification.body[_HEADER.size :]).get(_IFA_ADDRESS)
+
+
+def dump_addresses() -> Request:
+    """Requests all addresses of both families; `parse_address` reads the answers."""
+    return Request(_RTM_GETADDR, DUMP, _HEADER.pack(socket.AF_UNSPEC, 0, 0, 0, 0), "read addresses")
+
+
+def parse_address(body: bytes) -> AddressInfo:
+    """Parses one answer to `dump_addresses`."""
+    _, length, flags, _, ifindex = _HEADER.unpack_from(body)
+    found = attributes(body[_HEADER.size :])
+    # IPv6 has no local address unless the link is point-to-point.
+    return AddressInfo(ifindex, found.get(_IFA_LOCAL) or found[_IFA_ADDRESS], length, flags)
 
 
 def subnet_of(address: Address) -> SubnetKey:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import struct
+import sys
 from collections.abc import Mapping
 
 from cni_contrail.link.message import (
@@ -36,6 +37,7 @@ _IFLA_ADDRESS = 1
 _IFLA_BROADCAST = 2
 _IFLA_IFNAME = 3
 _IFLA_MTU = 4
+_IFLA_LINK = 5
 _IFLA_LINKINFO = 18
 _IFLA_IFALIAS = 20
 _IFLA_AF_SPEC = 26
@@ -44,6 +46,7 @@ _IFLA_NET_NS_FD = 28
 _IFLA_EXT_MASK = 29
 _IFLA_NUM_TX_QUEUES = 31
 _IFLA_NUM_RX_QUEUES = 32
+_IFLA_LINK_NETNSID = 37
 _IFLA_INFO_KIND = 1
 _IFLA_INFO_DATA = 2
 _VETH_INFO_PEER = 1
@@ -77,12 +80,21 @@ class LinkRef(NamedTuple):
 
 
 class LinkInfo(NamedTuple):
-    """A link as the kernel reports it; `alias` is empty if it has none."""
+    """A link as the kernel reports it; `alias` and `kind` are empty if it has none.
+
+    `peer_index` is 0 for a link without a peer, `peer_netns_id` -1 if the peer is in the same namespace.
+    """
 
     ifindex: int
     name: str
     alias: str
     group: int
+    is_up: bool
+    kind: str
+    mac: str
+    mtu: int
+    peer_index: int
+    peer_netns_id: int
 
 
 def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
@@ -156,10 +168,19 @@ def dump() -> Request:
 
 def parse_link(body: bytes) -> LinkInfo:
     """Parses an answer to `get` or `dump`."""
-    index = _INFO.unpack_from(body)[2]
+    _, _, index, flags, _ = _INFO.unpack_from(body)
     values = attributes(body[_INFO.size :])
     return LinkInfo(
-        index, _text(values, _IFLA_IFNAME), _text(values, _IFLA_IFALIAS), unpack_number(values[_IFLA_GROUP])
+        ifindex=index,
+        name=_text(values, _IFLA_IFNAME),
+        alias=_text(values, _IFLA_IFALIAS),
+        group=unpack_number(values[_IFLA_GROUP]),
+        is_up=bool(flags & _UP),
+        kind=_text(attributes(values.get(_IFLA_LINKINFO, b"")), _IFLA_INFO_KIND),
+        mac=values.get(_IFLA_ADDRESS, b"").hex(":"),
+        mtu=unpack_number(values[_IFLA_MTU]),
+        peer_index=unpack_number(values[_IFLA_LINK]) if _IFLA_LINK in values else 0,
+        peer_netns_id=_signed(values[_IFLA_LINK_NETNSID]) if _IFLA_LINK_NETNSID in values else -1,
     )
 
 
@@ -223,6 +244,10 @@ def packed_alias(alias: str) -> bytes:
 def _random_mac() -> bytes:
     """Returns a random locally administered MAC address: udev leaves a MAC alone that was given at creation."""
     return b"\2" + os.urandom(_MAC_BYTES - 1)
+
+
+def _signed(value: bytes) -> int:
+    return int.from_bytes(value, sys.byteorder, signed=True)
 
 
 def _text(values: Mapping[int, bytes], kind: int) -> str:

@@ -49,7 +49,7 @@ _VIA = struct.Struct("=H")  # struct rtvia: family; then the address
 _MAIN_TABLE = 254  # RT_TABLE_MAIN
 _STATIC = 4  # RTPROT_STATIC
 _UNIVERSE, _LINK, _ANY_SCOPE = 0, 253, 255  # RT_SCOPE_...; 255 (NOWHERE) matches every scope in a deletion
-_UNICAST = 1  # RTN_UNICAST
+UNICAST = 1  # RTNUNICAST
 _ONLINK = 4  # RTNH_F_ONLINK
 
 _RTA_DST = 1
@@ -80,6 +80,18 @@ class DefaultRouteEntry(NamedTuple):
     gateway: str | None
     metric: int
     onlink: bool
+
+
+class RouteInfo(NamedTuple):
+    """One hop of a route as the kernel reports it; `kind` is its RTN_ number, addresses are in network byte order."""
+
+    family: int
+    table: int
+    kind: int
+    network: bytes
+    length: int
+    ifindex: int
+    gateway: bytes | None
 
 
 def default_route_metric(family: int) -> int:
@@ -128,7 +140,7 @@ def restore_default_route(route: DefaultRouteEntry) -> Request:
 def delete_default_route(route: DefaultRouteEntry) -> Request:
     """Requests to delete a default route."""
     hop = _Hop(route.ifindex, route.gateway, route.onlink)
-    header = _HEADER.pack(route.family, 0, 0, 0, _MAIN_TABLE, 0, _ANY_SCOPE, _UNICAST, 0)
+    header = _HEADER.pack(route.family, 0, 0, 0, _MAIN_TABLE, 0, _ANY_SCOPE, UNICAST, 0)
     what = f"delete default route via {route.gateway or 'its link'}"
     return Request(_RTM_DELROUTE, 0, header + _next_hop(route.family, hop, route.metric), what)
 
@@ -138,10 +150,23 @@ def dump_routes(family: int = socket.AF_UNSPEC) -> Request:
     return Request(_RTM_GETROUTE, DUMP, _HEADER.pack(family, 0, 0, 0, 0, 0, 0, 0, 0), "read routes")
 
 
+def parse_routes(body: bytes) -> Iterator[RouteInfo]:
+    """Parses one answer to `dump_routes`: yields the hops of an IPv4 or IPv6 route of any table and kind."""
+    family, length, _, _, table, _, _, kind, flags = _HEADER.unpack_from(body)
+    if family not in _ADDRESS_BYTES:
+        return
+    found = attributes(body[_HEADER.size :])
+    network = found.get(_RTA_DST) or bytes(_ADDRESS_BYTES[family])
+    table = _number(found, _RTA_TABLE, table)
+    for hop in _hops(found, flags):
+        gateway = None if hop.gateway is None else packed(hop.gateway)[1]
+        yield RouteInfo(family, table, kind, network, length, hop.ifindex, gateway)
+
+
 def parse_default_routes(body: bytes) -> Iterator[DefaultRouteEntry]:
     """Parses one answer to `dump_routes`: yields the hops if it is a unicast default route of the main table."""
     family, length, source_length, tos, table, _, _, kind, flags = _HEADER.unpack_from(body)
-    if family not in _ADDRESS_BYTES or (length, source_length, tos, kind) != (0, 0, 0, _UNICAST):
+    if family not in _ADDRESS_BYTES or (length, source_length, tos, kind) != (0, 0, 0, UNICAST):
         return
     found = attributes(body[_HEADER.size :])
     if _number(found, _RTA_TABLE, table) != _MAIN_TABLE:
@@ -164,7 +189,7 @@ def _header(family: int, length: int, hop: _Hop) -> bytes:
     # As ip-route(8) does: only an IPv4 route without a gateway has link scope; IPv6 has no route scopes.
     scope = _LINK if hop.gateway is None and family == socket.AF_INET else _UNIVERSE
     flags = _ONLINK if hop.onlink else 0
-    return _HEADER.pack(family, length, 0, 0, _MAIN_TABLE, _STATIC, scope, _UNICAST, flags)
+    return _HEADER.pack(family, length, 0, 0, _MAIN_TABLE, _STATIC, scope, UNICAST, flags)
 
 
 def _next_hop(family: int, hop: _Hop, metric: int) -> bytes:

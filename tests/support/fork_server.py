@@ -20,8 +20,6 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import pyroute2  # noqa: F401 - the slowest import of CHECK
-
 import cni_contrail.agent.http
 import cni_contrail.commands.add
 import cni_contrail.commands.check

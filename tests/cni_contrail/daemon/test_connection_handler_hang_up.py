@@ -1,6 +1,7 @@
 """An ADD is rolled back if its runtime hangs up or rejects the result, and cancelled by DEL of its attachment."""
 
 import contextlib
+import fcntl
 import json
 import os
 import threading
@@ -158,3 +159,17 @@ def test_the_sandbox_descriptor_is_closed_with_its_request(
     assert open_sandbox_descriptors()
     client.hang_up()
     until(lambda: not open_sandbox_descriptors())
+
+
+def test_hanging_up_ends_a_check(
+    agent: ScriptedAgent, plugin: Plugin, caller: ShimAndDaemon, pod: PodSandbox, serve_pod: ServePod, ask: Ask
+) -> None:
+    """It has nobody to answer; its end shows in the log."""
+    serve_pod(agent)
+    result = plugin.add(pod).succeeded().document
+    lock = os.open(plugin.state_dir / pod.container, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    client = ask("CHECK", pod, prevResult=result)
+    client.hang_up()
+    os.close(lock)
+    until(lambda: "CHECK failed with code 11: the runtime closed the connection" in caller.daemon().logged().decode())

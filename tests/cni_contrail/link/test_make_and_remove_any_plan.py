@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from cni_contrail.link.check import check_interface
+from cni_contrail.link.check import check_interfaces
 from cni_contrail.link.make import make_interfaces
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, Route
 from cni_contrail.link.remove import HostLink, remove_links
@@ -92,7 +92,7 @@ def test_any_plan_is_created_exactly_and_removed_completely(
     with node.inside():
         make_interfaces(netns_fd, wanted)
         try:
-            assert [check_interface(netns_fd, plan) for plan in wanted] == [[]] * len(wanted)
+            assert [check_interfaces(netns_fd, [plan]) for plan in wanted] == [[]] * len(wanted)
             assert [sandbox_end(sandbox, plan) for plan in wanted] == [sorted_form(plan) for plan in wanted]
         finally:
             assert remove_links([HostLink(plan.host_name, plan.alias) for plan in wanted]) == []

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cni_contrail.link.check import check_interface
+from cni_contrail.link.check import check_interfaces
 from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.make import configure_interfaces
 from cni_contrail.link.plan import Address, InterfacePlan
@@ -32,7 +32,7 @@ def test_the_result_equals_interfaces_created_at_once(
     plans = [interface_plan(position) for position in range(4)]
     configure(*plans)
     with node.inside():
-        assert [check_interface(netns_fd, plan) for plan in plans] == [[], [], [], []]
+        assert [check_interfaces(netns_fd, [plan]) for plan in plans] == [[], [], [], []]
 
 
 def test_ipv6_is_enabled_with_the_addresses(make: Make, configure: Configure, sandbox: Netns) -> None:

@@ -306,6 +306,27 @@ def test_attributes_are_parsed_as_they_were_encoded(attributes: dict[int, bytes]
 def test_a_link_answer_is_parsed(alias: str, ifindex: int) -> None:
     answer = ifinfmsg()
     answer["index"] = ifindex
-    answer["attrs"] = [("IFLA_IFNAME", "tap0"), ("IFLA_IFALIAS", alias), ("IFLA_MTU", 1500), ("IFLA_GROUP", 7)]
+    answer["flags"] = UP
+    answer["attrs"] = [
+        ("IFLA_IFNAME", "tap0"),
+        ("IFLA_IFALIAS", alias),
+        ("IFLA_MTU", 1500),
+        ("IFLA_GROUP", 7),
+        ("IFLA_ADDRESS", "02:00:5e:10:00:01"),
+        ("IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", "veth")]}),
+        ("IFLA_LINK", 5),
+        ("IFLA_LINK_NETNSID", 3),
+    ]
     answer.encode()
-    assert links.parse_link(bytes(answer.data[16:])) == (ifindex, "tap0", alias, 7)
+    assert links.parse_link(bytes(answer.data[16:])) == links.LinkInfo(
+        ifindex,
+        "tap0",
+        alias,
+        7,
+        is_up=True,
+        kind="veth",
+        mac="02:00:5e:10:00:01",
+        mtu=1500,
+        peer_index=5,
+        peer_netns_id=3,
+    )

@@ -1,15 +1,16 @@
 """CHECK: one sentence for each difference between plan and kernel, none for what a later plugin may change."""
 
-import errno
 import os
+import timeit
 from collections.abc import Callable
+from typing import Any
 
-import pyroute2
 import pytest
 
 from cni_contrail.link import check
-from cni_contrail.link.check import check_interface
+from cni_contrail.link.check import check_interfaces
 from cni_contrail.link.errors import KernelError, NetnsError
+from cni_contrail.link.observe import Observed, observe
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, Route
 from tests.cni_contrail.link.conftest import Make
 from tests.support.interface_plans import bare_plan, interface_plan
@@ -24,7 +25,7 @@ def differences(node: Netns, netns_fd: int) -> Check:
 
     def run(plan: InterfacePlan) -> list[str]:
         with node.inside():
-            return check_interface(netns_fd, plan)
+            return check_interfaces(netns_fd, [plan])
 
     return run
 
@@ -66,7 +67,6 @@ SPOILT = [
         "link set eth0 address 02:00:00:00:00:99",
         "eth0 has the MAC address 02:00:00:00:00:99 instead of 02:00:5e:10:00:00.",
     ),
-    ("link set eth0 mtu 1501", "eth0 has an MTU of 1501, more than 1500."),
     ("addr del 10.0.0.5/24 dev eth0", "eth0 does not have the address 10.0.0.5/24."),
     ("addr del fd00::5/64 dev eth0", "eth0 does not have the address fd00::5/64."),
     ("route del 10.100.0.0/16", "eth0 does not have the route to 10.100.0.0/16 via 10.0.0.1."),
@@ -118,6 +118,7 @@ TOLERATED = [
     ("an address more", ["addr", "add", "10.0.0.77/32", "dev", "eth0"]),
     ("a route more", ["route", "add", "10.200.0.0/16", "via", "10.0.0.9"]),
     ("a smaller MTU", ["link", "set", "eth0", "mtu", "1300"]),
+    ("a larger MTU", ["link", "set", "eth0", "mtu", "9000"]),
     ("another default route beside", ["route", "add", "default", "via", "10.0.0.9", "metric", "5"]),
     ("another default route instead", ["route", "replace", "default", "via", "10.0.0.9"]),
     ("an interface more", ["link", "add", "net9", "type", "veth", "peer", "name", "net8"]),
@@ -183,57 +184,75 @@ def pair(name: str, index: str, peer: str, peer_index: str, netns: Netns) -> lis
 def test_a_link_of_another_kind_is_reported(make: Make, differences: Check, node: Netns) -> None:
     make(interface_plan())
     found = differences(interface_plan(host_name="lo", mtu=65536, alias=""))
-    assert "lo is a link of kind None instead of veth." in found
+    assert "lo is a link of kind unknown instead of veth." in found
 
 
 def test_failed_duplicate_address_detection_is_reported(
     make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(interface_plan())
-    look = check._observe
+    look = observe
 
-    def dad_failed(netns_fd: int, plan: InterfacePlan) -> check._Observed:
-        seen = look(netns_fd, plan)
-        for address in seen.addresses:
-            address["flags"] |= 0x08
-        return seen
+    def dad_failed(*arguments: Any) -> Observed:
+        seen = look(*arguments)
+        return seen._replace(addresses=tuple(each._replace(flags=each.flags | 0x08) for each in seen.addresses))
 
-    monkeypatch.setattr(check, "_observe", dad_failed)
+    monkeypatch.setattr(check, "observe", dad_failed)
     sentence = "eth0 cannot use fd00::5: another host has it (duplicate address detection)."
     assert sentence in differences(interface_plan())
 
 
 def test_one_incomplete_dump_is_no_difference(make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     make(interface_plan())
-    look = check._observe
+    look = observe
     looks = 0
 
-    def cut_short(netns_fd: int, plan: InterfacePlan) -> check._Observed:
+    def cut_short(*arguments: Any) -> Observed:
         nonlocal looks
         looks += 1
-        seen = look(netns_fd, plan)
-        return seen._replace(routes=[]) if looks == 1 else seen
+        seen = look(*arguments)
+        return seen._replace(routes=()) if looks == 1 else seen
 
-    monkeypatch.setattr(check, "_observe", cut_short)
+    monkeypatch.setattr(check, "observe", cut_short)
     assert differences(interface_plan()) == []
     assert looks == 2
 
 
 def test_a_sandbox_that_cannot_be_entered_is_an_error(node: Netns) -> None:
     with open("/dev/null") as file, node.inside(), pytest.raises((NetnsError, KernelError)):
-        check_interface(file.fileno(), interface_plan())
+        check_interfaces(file.fileno(), [interface_plan()])
 
 
-def test_a_link_that_cannot_be_read_is_an_error(
-    make: Make, differences: Check, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def reject(*_: object, **__: object) -> None:
-        raise pyroute2.NetlinkError(errno.EPERM)
+def test_a_link_that_cannot_be_read_is_an_error(make: Make, differences: Check) -> None:
+    make(interface_plan())
+    with pytest.raises(KernelError, match=r"^find link name-of-16-chars: "):
+        differences(interface_plan(name="name-of-16-chars"))
+
+
+def test_the_cost_does_not_grow_with_the_square_of_the_interfaces(make: Make, node: Netns, netns_fd: int) -> None:
+    """Counts what is read: the sandbox once, whatever the number of plans."""
+    plans = [bare_plan(position, addresses=(Address(f"10.{position}.0.5", 24),)) for position in range(64)]
+    make(*plans)
+    parsed = 0
+
+    def count() -> None:
+        nonlocal parsed
+        parsed += 1
+
+    with node.inside():
+        assert check_interfaces(netns_fd, plans, count) == []
+        taken = min(timeit.repeat(lambda: check_interfaces(netns_fd, plans), number=1, repeat=7))
+    assert parsed < 2 * len(plans)
+    assert taken < 0.05
+
+
+def test_a_check_can_be_ended_early(make: Make, node: Netns, netns_fd: int) -> None:
+    def end() -> None:
+        raise InterruptedError
 
     make(interface_plan())
-    monkeypatch.setattr(pyroute2.IPRoute, "link", reject, raising=False)
-    with pytest.raises(KernelError, match=r"^eth0: read the interface: Operation not permitted$"):
-        differences(interface_plan())
+    with node.inside(), pytest.raises(InterruptedError):
+        check_interfaces(netns_fd, [interface_plan()], end)
 
 
 def test_checking_leaves_no_descriptor_open(make: Make, differences: Check) -> None:
