@@ -176,7 +176,8 @@ class TestKept:
         plugin.node.ip("link", "add", tap, "type", "veth", "peer", "name", "other")
         file = plugin.config_dir / pod.vm_name / "x"
         file.parent.mkdir(parents=True)
-        file.write_text(json.dumps({"vm-id": pod.container, "vm-uuid": pod.uid, "vm-ifname": "eth0"}))
+        port = {"vm-id": pod.container, "vm-uuid": pod.uid, "vm-ifname": "eth0", "host-ifname": tap}
+        file.write_text(json.dumps(port))
         plugin.gc([]).succeeded()
         assert tap in plugin.node.links()
         assert file.exists()
