@@ -47,9 +47,13 @@ class AgentClient:
         """Returns the pod's interfaces, None if the agent has no list."""
         return self._list(exchange)
 
-    def vm_ports(self, vm_uuid: str, deadline: Deadline) -> list[Any] | None:
-        """Returns the VM's plugged interfaces with their addresses, None until the agent has all their data."""
-        return self._list(HttpExchange(self.endpoint, "GET", f"/vm/{vm_uuid}", b"", deadline))
+    def vm_ports(self, vm_uuid: str, interface_uuid: str, deadline: Deadline) -> list[Any] | None:
+        """Returns the VM's plugged interfaces with their addresses, only one unless `interface_uuid` is empty.
+
+        None until the agent has all data of what is requested: without `interface_uuid`, the Contrail vrouter agent
+        answers only when every configured interface of the VM is plugged.
+        """
+        return self._list(HttpExchange(self.endpoint, "GET", _vm_path(vm_uuid, interface_uuid), b"", deadline))
 
     def request_plug(self, ports: Port | Sequence[Port], deadline: Deadline) -> HttpExchange:
         """Requests to plug one port, or (our agent only) several, all or none."""
@@ -64,8 +68,8 @@ class AgentClient:
 
         The Contrail vrouter agent ignores the owner and removes all ports of the VM.
         """
-        path = f"/vm/{vm_uuid}/{interface_uuid}" if interface_uuid else f"/vm/{vm_uuid}"
-        self._answer(HttpExchange(self.endpoint, "DELETE", f"{path}?vm-id={container_id}", b"", deadline))
+        path = f"{_vm_path(vm_uuid, interface_uuid)}?vm-id={container_id}"
+        self._answer(HttpExchange(self.endpoint, "DELETE", path, b"", deadline))
 
     def not_ready_reasons(self, deadline: Deadline) -> list[str]:
         """Returns why the agent is not ready; empty if it is. The Contrail vrouter agent has no /readyz (404)."""
@@ -108,6 +112,10 @@ class AgentClient:
 def agent_client(settings: Settings) -> AgentClient:
     """Returns a client of the agent that the settings name."""
     return AgentClient(Endpoint(settings.agent_socket, settings.vrouter_ip, settings.vrouter_port))
+
+
+def _vm_path(vm_uuid: str, interface_uuid: str) -> str:
+    return f"/vm/{vm_uuid}/{interface_uuid}" if interface_uuid else f"/vm/{vm_uuid}"
 
 
 def _reasons(answer: HttpResponse) -> list[str]:

@@ -163,10 +163,14 @@ class _PendingRequest:
 def wait_for_ports(
     agent: AgentClient, vm_uuid: str, interfaces: Collection[str], budget: PollBudget
 ) -> Mapping[str, tuple[ServedAddress, ...]]:
-    """Returns the addresses of plugged interfaces by uuid, once the Contrail vrouter agent reports all of them."""
+    """Returns the addresses of plugged interfaces by uuid, once the Contrail vrouter agent reports all of them.
+
+    A single interface is requested by its uuid: others of the VM may not be plugged yet.
+    """
+    requested = "" if len(interfaces) > 1 else next(iter(interfaces))
 
     def look() -> Mapping[str, tuple[ServedAddress, ...]] | str:
-        ports = read_ports(agent.vm_ports(vm_uuid, budget.answer_deadline) or ())
+        ports = read_ports(agent.vm_ports(vm_uuid, requested, budget.answer_deadline) or ())
         missing = [uuid for uuid in interfaces if uuid not in ports]
         if missing:
             return f"agent at {agent.endpoint} has no addresses for interface {', '.join(missing)} of VM {vm_uuid}"

@@ -8,6 +8,7 @@ import contextlib
 import http.server
 import json
 import os
+import socket
 import socketserver
 import threading
 import time
@@ -120,7 +121,7 @@ class ScriptedAgent:
     def start(self) -> None:
         """Listens on the socket. Ports of an earlier run are kept."""
         self._closing.clear()
-        self._server = _Server(self.socket_path, self.answer)
+        self._server = _Server(self.socket_path, self.handler, self.answer)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def stop(self) -> None:
@@ -185,6 +186,11 @@ class ScriptedAgent:
                 return reply
         return self.default_reply(seen)
 
+    @property
+    def handler(self) -> "type[_Handler]":
+        """Its HTTP."""
+        return _Handler
+
     def default_reply(self, seen: ReceivedRequest) -> Reply:
         """The response without installed behaviours."""
         raise NotImplementedError
@@ -232,7 +238,16 @@ class ScriptedNodeAgent(ScriptedAgent):
 
 
 class VrouterAgent(ScriptedAgent):
-    """As upstream ships it: no query, no arrays, no owners, addresses of plugged ports only, in uuid order."""
+    """As upstream ships it: no query, no arrays, no owners, addresses of plugged ports only, in uuid order.
+
+    It is no more helpful than the original: a VM's ports are served all or not at all, and a port that is plugged keeps
+    its device until it is deleted. See `_VrouterHandler` for its HTTP.
+    """
+
+    @property
+    def handler(self) -> "type[_Handler]":
+        """HTTP as the original speaks it."""
+        return _VrouterHandler
 
     def default_reply(self, seen: ReceivedRequest) -> Reply:
         _, *words = seen.path.split("/")
@@ -243,20 +258,30 @@ class VrouterAgent(ScriptedAgent):
             case "POST", ["vm"]:
                 if not isinstance(seen.body, dict):
                     return Reply(500, {"error": f"{{ Unexpected Json string ==> {json.dumps(seen.body)} }}"})
-                self.ports[seen.body["vmi-uuid"]] = seen.body
+                self._subscribe(seen.body)
                 return Reply()
-            case "GET", ["vm", machine, *interface]:
-                found = [
-                    vrouter_agent_port(vmi)
-                    for vmis in self.virtual_machines.values()
-                    for vmi in vmis
-                    if vmi.vm_uuid == machine and vmi.uuid in self.ports and interface in ([], [vmi.uuid])
-                ]
-                return Reply(200, found) if found else Reply(404, _MISSING)
-            case "DELETE", ["vm", machine]:
-                self.ports = {key: port for key, port in self.ports.items() if port["vm-uuid"] != machine}
+            case "GET", ["vm", vm_uuid, *interface]:
+                return self._ports_reply(vm_uuid, interface)
+            case "DELETE", ["vm", vm_uuid]:
+                self.ports = {key: port for key, port in self.ports.items() if port["vm-uuid"] != vm_uuid}
                 return Reply()
         return Reply(404, _UNKNOWN)
+
+    def _subscribe(self, port: dict[str, str]) -> None:
+        known = self.ports.get(port["vmi-uuid"])
+        if known is None or known["vm-uuid"] != port["vm-uuid"]:
+            self.ports[port["vmi-uuid"]] = port
+
+    def _ports_reply(self, vm_uuid: str, interface: list[str]) -> Reply:
+        asked = [
+            vmi
+            for vmis in self.virtual_machines.values()
+            for vmi in vmis
+            if vmi.vm_uuid == vm_uuid and interface in ([], [vmi.uuid])
+        ]
+        if not asked or any(vmi.uuid not in self.ports for vmi in asked):
+            return Reply(404, _MISSING)
+        return Reply(200, [vrouter_agent_port(vmi, self.ports[vmi.uuid]["host-ifname"]) for vmi in asked])
 
 
 def vrouter_agent_item(vmi: Vmi) -> dict[str, Any]:
@@ -285,7 +310,7 @@ def node_agent_item(vmi: Vmi) -> dict[str, Any]:
     }
 
 
-def vrouter_agent_port(vmi: Vmi) -> dict[str, Any]:
+def vrouter_agent_port(vmi: Vmi, device: str = "tap") -> dict[str, Any]:
     """An item of `/vm/<uuid>` as upstream writes it."""
     return {
         "id": vmi.uuid,
@@ -293,7 +318,7 @@ def vrouter_agent_port(vmi: Vmi) -> dict[str, Any]:
         "vn-id": vmi.network,
         "vm-project-id": "00000000-0000-0000-0000-000000000000",
         "mac-address": vmi.mac,
-        "system-name": "tap",
+        "system-name": device,
         "rx-vlan-id": 65535,
         "tx-vlan-id": 65535,
         "vhostuser-mode": 0,
@@ -320,9 +345,25 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     block_on_close = False
     request_queue_size = 256
 
-    def __init__(self, path: str, answer: Callable[[ReceivedRequest], Reply]) -> None:
-        super().__init__(path, _Handler)
+    def __init__(self, path: str, handler: type["_Handler"], answer: Callable[[ReceivedRequest], Reply]) -> None:
+        super().__init__(path, handler)
         self.answer = answer
+        self._connections: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Closes the idle connections too, as an agent that ends."""
+        super().server_close()
+        for connection in list(self._connections):
+            with contextlib.suppress(OSError):  # its client has closed it
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignores connections of killed plugins."""
@@ -340,6 +381,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _answer(self) -> None:
         parts = urllib.parse.urlsplit(self.path)
         content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.before_reply()
         query = dict(urllib.parse.parse_qsl(parts.query))
         seen = ReceivedRequest(self.command, parts.path, query, json.loads(content) if content else None)
         reply = self.server.answer(seen)
@@ -349,10 +391,36 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body[: len(body) // 2] if reply.truncated else body)
-        self.close_connection = True
+        self.close_connection = reply.truncated or self.closes
+
+    closes = True
+    """Whether it closes the connection after each response."""
+
+    def before_reply(self) -> None:
+        """Called when a request has been read."""
 
     def address_string(self) -> str:
         return "unix"
 
     def log_message(self, *_: object) -> None:
         """Logs nothing; tests read `ScriptedAgent.requests`."""
+
+
+class _VrouterHandler(_Handler):
+    """HTTP as the Contrail vrouter agent speaks it.
+
+    Connections stay open, whatever `Connection` says; a request sent before the response to the one before is lost;
+    what is no HTTP request is never answered.
+    """
+
+    closes = False
+
+    def before_reply(self) -> None:
+        self.connection.setblocking(False)
+        while self.rfile.read1():
+            pass
+        self.connection.setblocking(True)
+
+    def send_error(self, *_: object, **__: object) -> None:
+        self.rfile.read()  # until the client gives up
+        self.close_connection = True
