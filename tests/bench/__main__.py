@@ -1,4 +1,4 @@
-"""Runs the benchmarks and prints what they measured as tables, or as one JSON document."""
+"""Runs benchmarks and prints the results as tables or as one JSON document."""
 
 import argparse
 import json
@@ -23,12 +23,12 @@ _KUBERNETES = {
 
 
 def main() -> int:
-    """Runs what was asked for and returns the exit status."""
+    """Runs the selected benchmarks and returns the exit status."""
     options = _parse()
     report: dict[str, Any] = {"machine": {"cpus": os.cpu_count(), "kernel": platform.release()}}
     if options.only in (None, "attach"):
         if os.geteuid() != 0:
-            sys.exit("bench: root is needed for what makes interfaces")
+            sys.exit("bench: permission denied: creating interfaces needs root")
         report["attach"] = measure_attach(options.runs, pairs=options.pairs)
     if options.only in (None, "manager"):
         report["manager"] = measure_manager()
@@ -51,9 +51,9 @@ def _parse() -> argparse.Namespace:
     names = ["attach", "manager", "agent", "watches", *_KUBERNETES]
     parser.add_argument("--only", choices=names, help="one benchmark instead of all")
     parser.add_argument("--runs", type=int, default=50, help="calls of each kind (default 50)")
-    parser.add_argument("--pairs", type=int, default=0, help="ADDs and DELs to watch the daemon's memory over")
+    parser.add_argument("--pairs", type=int, default=0, help="ADDs and DELs over which the daemon's memory is measured")
     parser.add_argument(
-        "--quick", action="store_true", help="those of Kubernetes with little to do: shows that they run, no more"
+        "--quick", action="store_true", help="Kubernetes benchmarks with a small load, only to check that they run"
     )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     return parser.parse_args()

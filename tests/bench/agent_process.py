@@ -1,7 +1,7 @@
-"""An agent with its store and its pods in a process of its own: `python -m tests.bench.agent_process FOLDER`.
+"""Agent process with an embedded store and pods: `python -m tests.bench.agent_process FOLDER`.
 
-Prints its listeners and its memory as one line of JSON, and ends when its stdin does. Beside
-the agent's pages it has two for the benchmark: how many requests wait, and the writing of one more machine.
+Prints its listeners and memory use as one line of JSON, and exits at the end of stdin. It has two additional endpoints
+for the benchmark: the number of waiting requests, and the write of another virtual machine.
 """
 
 import asyncio
@@ -25,24 +25,24 @@ from tests.support.virtual_machines import NODE, make_virtual_machine, pod_inter
 
 
 def pod(name: str) -> VirtualMachine:
-    """A pod's machine with its interfaces."""
+    """The virtual machine of a pod with INTERFACES interfaces."""
     machine = make_virtual_machine(name)
     return make_virtual_machine(
         name, uid=machine.uuid, interfaces=tuple(pod_interface(machine.uuid, index) for index in range(INTERFACES))
     )
 
 
-def bench_pages(agent: NodeAgent, store: SqliteStore) -> list[web.RouteDef]:
-    """The pages for the benchmark."""
+def bench_routes(agent: NodeAgent, store: SqliteStore) -> list[web.RouteDef]:
+    """The additional endpoints."""
 
     async def waiting(_request: web.Request) -> web.Response:
         return web.Response(text=str(len(agent.virtual_machines.waiters)))
 
     async def write(request: web.Request) -> web.Response:
         machine = pod(request.match_info["name"])
-        began = time.monotonic()
+        started = time.monotonic()
         await store.put_virtual_machine(machine)
-        return web.json_response({"began": began, "committed": time.monotonic()})
+        return web.json_response({"started": started, "committed": time.monotonic()})
 
     return [web.get("/waiting", waiting), web.post("/write/{name}", write)]
 
@@ -52,7 +52,7 @@ async def main(folder: Path) -> None:
     store = await SqliteStore.open(folder / "store" / "config.db")
     agent = NodeAgent(store=store, node=NODE, ports_dir=str(folder / "ports"), registry=CollectorRegistry())
     await agent.load_ports()
-    runner = agent_runner(agent_application(agent, accept_writes=True, routes=bench_pages(agent, store)))
+    runner = agent_runner(agent_application(agent, accept_writes=True, routes=bench_routes(agent, store)))
     await runner.setup()
     address = await serve_tcp(runner, ListenAddress("127.0.0.1", 0))
     async with serve_unix(runner, str(folder / "agent.sock")):

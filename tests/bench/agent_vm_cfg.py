@@ -1,9 +1,9 @@
-"""How fast an agent answers `/vm-cfg`, how soon it answers who waits, and what memory it takes.
+"""Benchmark of the agent: latency of `/vm-cfg`, latency of waiting requests, and memory.
 
-The agent has a process of its own, and with its one thread never more than one core. Requests are sent at fixed
-moments whether or not earlier ones were answered, and their time counts from the moment that was meant, so a stall is
-seen by every request that it delays. On a machine that others use, the processor time of a request says more than its
-duration: both are told. Where `wrk` is installed, it asks as fast as it can, too.
+The agent is a separate process with one thread, so it uses at most one core. Requests are sent at fixed times, whether
+or not earlier ones were answered, and latency counts from the scheduled time, so a stall affects every request that it
+delays. On a shared host the processor time of a request is more meaningful than its duration; both are reported. If
+`wrk` is installed, maximum throughput is measured, too.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ Connect = Callable[[], Awaitable[Connection]]
 
 
 class Node(NamedTuple):
-    """An agent's process: its listeners and its memory in KiB, without machines and with them."""
+    """An agent process: its listeners, and its memory in KiB without and with virtual machines."""
 
     pid: int
     socket: str
@@ -45,7 +45,7 @@ class Node(NamedTuple):
 
 
 async def measure() -> dict[str, Any]:
-    """Runs everything and returns the numbers."""
+    """Runs all measurements and returns the results."""
     async with started_agent() as node:
 
         def unix() -> Awaitable[Connection]:
@@ -54,14 +54,14 @@ async def measure() -> dict[str, Any]:
         def tcp() -> Awaitable[Connection]:
             return asyncio.open_connection("127.0.0.1", node.port)
 
-        await one_round(node, unix)  # answers are encoded at the first request
+        await one_round(node, unix)  # responses are encoded at the first request
         return {
             "vm_cfg_at_1000_per_s": {
                 "unix, a connection each": await answered_at_rate(node, unix),
                 "tcp, a connection each": await answered_at_rate(node, tcp),
                 f"unix, while {WAITERS} wait": await answered_while_others_wait(node, unix),
             },
-            **as_fast_as_it_can(node),
+            **maximum_throughput(node),
             **await woken(unix),
             **await plugged_and_freed(unix),
             "memory_mib": await memory(node, unix),
@@ -70,7 +70,7 @@ async def measure() -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def started_agent() -> AsyncIterator[Node]:
-    """An agent with its machines."""
+    """Yields an agent with its virtual machines."""
     with tempfile.TemporaryDirectory() as folder:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -90,34 +90,34 @@ async def started_agent() -> AsyncIterator[Node]:
 
 
 async def answered_at_rate(node: Node, connect: Connect) -> dict[str, float]:
-    """The round in the middle, by its 99th percentile, and the worst one: a shared machine stalls now and then."""
+    """The median round by 99th percentile, and the worst one, since a shared host stalls at times."""
     rounds = sorted([await one_round(node, connect) for _ in range(ROUNDS)], key=lambda result: result["p99_ms"])
     return rounds[ROUNDS // 2] | {"worst_p99_ms": rounds[-1]["p99_ms"]}
 
 
 async def answered_while_others_wait(node: Node, connect: Connect) -> dict[str, float]:
-    """The same while many requests wait for pods that never come."""
+    """`answered_at_rate` while many requests wait for pods that never appear."""
     async with waiting(connect):
         return await answered_at_rate(node, connect)
 
 
 async def one_round(node: Node, connect: Connect) -> dict[str, float]:
-    """A second of requests, for one pod after the other: median, 99th percentile and the agent's work for each."""
+    """One second of requests for all pods in turn: median, 99th percentile and processor time per request."""
     worked = processor_seconds(node.pid)
     begin = time.perf_counter() + 0.1
 
     async def ask(number: int) -> float:
-        meant = begin + number / RATE
-        await asyncio.sleep(meant - time.perf_counter())
+        scheduled = begin + number / RATE
+        await asyncio.sleep(scheduled - time.perf_counter())
         await get(connect, f"/vm-cfg/k8s__default__p{number % PODS}")
-        return time.perf_counter() - meant
+        return time.perf_counter() - scheduled
 
     times = summary(await asyncio.gather(*(ask(number) for number in range(RATE))))
     return times | {"cpu_us_each": round((processor_seconds(node.pid) - worked) / RATE * 1e6)}
 
 
-def as_fast_as_it_can(node: Node) -> dict[str, Any]:
-    """What `wrk` gets over connections that it keeps, from an agent on one core; nothing where it is not installed."""
+def maximum_throughput(node: Node) -> dict[str, Any]:
+    """Throughput measured by `wrk` over persistent connections; empty if it is not installed."""
     wrk = shutil.which("wrk")
     if wrk is None:
         return {}
@@ -129,32 +129,31 @@ def as_fast_as_it_can(node: Node) -> dict[str, Any]:
 
 
 async def woken(connect: Connect) -> dict[str, dict[str, float]]:
-    """Time from a machine's write to the answer of the client that waited for it.
+    """Time from the write of a virtual machine to the response of the request that waits for it.
 
-    The agent's process writes a machine when it is asked to by a POST, whose answer tells when the write began and when
-    it was committed.
+    A POST makes the agent process write the virtual machine; its response has the times of the start and of the commit.
     """
-    from_begin, from_commit = [], []
+    from_start, from_commit = [], []
     for number in range(WRITES):
         answered = asyncio.create_task(moment_of_answer(connect, f"/vm-cfg/k8s__default__later{number}?wait=30"))
         while (await get(connect, "/waiting")) != b"1":
             pass
         write = json.loads(await get(connect, f"/write/later{number}", method="POST"))
-        from_begin.append(await answered - write["began"])
+        from_start.append(await answered - write["started"])
         from_commit.append(max(0.0, await answered - write["committed"]))
-    return {"write_begun_to_answered": summary(from_begin), "committed_to_answered": summary(from_commit)}
+    return {"write_begun_to_answered": summary(from_start), "committed_to_answered": summary(from_commit)}
 
 
 async def moment_of_answer(connect: Connect, path: str) -> float:
-    """Asks, and returns when the answer was there."""
+    """Sends a request and returns the time of the response."""
     await get(connect, path)
     return time.monotonic()
 
 
 @contextlib.asynccontextmanager
 async def waiting(connect: Connect) -> AsyncIterator[None]:
-    """Many requests wait, for pods that never come, as long as the context lasts."""
-    tasks = [asyncio.create_task(get(connect, f"/vm-cfg/nobody{number}?wait=60")) for number in range(WAITERS)]
+    """Keeps many requests waiting for pods that never appear, until the context is left."""
+    tasks = [asyncio.create_task(get(connect, f"/vm-cfg/unknown{number}?wait=60")) for number in range(WAITERS)]
     while int(await get(connect, "/waiting")) < WAITERS:
         pass
     yield
@@ -166,22 +165,22 @@ async def waiting(connect: Connect) -> AsyncIterator[None]:
 
 
 async def plugged_and_freed(connect: Connect) -> dict[str, dict[str, float]]:
-    """Time of one POST of all ports of a pod, and of the DELETE that frees them."""
+    """Time of one POST with all ports of a pod, and of the DELETE of these ports."""
     posts, deletes = [], []
     for _ in range(WRITES):
         vm_uuid = str(uuid.uuid4())
         ports = [port_of(vm_uuid, str(uuid.uuid4()), vm_name=f"k8s__default__{vm_uuid}") for _ in range(INTERFACES)]
-        began = time.perf_counter()
+        started = time.perf_counter()
         await get(connect, "/vm", method="POST", body=json.dumps(ports))
-        posts.append(time.perf_counter() - began)
-        began = time.perf_counter()
+        posts.append(time.perf_counter() - started)
+        started = time.perf_counter()
         await get(connect, f"/vm/{vm_uuid}", method="DELETE")
-        deletes.append(time.perf_counter() - began)
+        deletes.append(time.perf_counter() - started)
     return {f"post_of_{INTERFACES}": summary(posts), f"delete_of_{INTERFACES}": summary(deletes)}
 
 
 async def memory(node: Node, connect: Connect) -> dict[str, float]:
-    """Resident memory of the agent's process, by what it holds."""
+    """Resident memory of the agent process: empty, with pods, and with waiting requests."""
     async with waiting(connect):
         with_waiters = resident_kib(node.pid)
     return {
@@ -192,7 +191,7 @@ async def memory(node: Node, connect: Connect) -> dict[str, float]:
 
 
 async def get(connect: Connect, path: str, *, method: str = "GET", body: str = "") -> bytes:
-    """The body of an answer, over a connection of its own."""
+    """Sends a request over a new connection and returns the body."""
     reader, writer = await connect()
     try:
         head = f"{method} {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -206,19 +205,19 @@ async def get(connect: Connect, path: str, *, method: str = "GET", body: str = "
 
 
 def resident_kib(pid: int | str) -> int:
-    """Resident memory of a process."""
+    """Resident memory of a process in KiB."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS:")).split()[1])
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time that a process has taken."""
+    """Processor time used by a process, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> dict[str, Any]:
-    """Measures, and returns the numbers."""
+    """Runs the benchmark and returns the results."""
     return asyncio.run(measure())
 
 

@@ -1,15 +1,15 @@
-"""What it costs a Kubernetes API server that each agent hears of its own node's machines, and how soon they hear.
+"""Benchmark of the agents' watches of virtual machines: cost for a Kubernetes API server, and latency.
 
-Two ways are measured side by side on a real server, while machines are written at a fixed rate:
+Two methods are compared on a real server while virtual machines are written at a fixed rate:
 
-- a watch of machines by the node's label, as agents do it. Watches of custom kinds have no index, `selectableFields` or
-  not, so the server holds each change against each watch: the cost grows with nodes times changes;
-- a watch of pods by `spec.nodeName`, which has an index, and for each pod that comes one watch of the machine of its
-  name, which has one too (the server finds watches of a single name at once), until the machine is there. The cost does
-  not grow with the nodes, but there is one request for each pod, and an event for each change of a pod.
+- A watch of virtual machines by node label, as agents do it. Watches of custom resources have no index, even with
+  `selectableFields`, so the server matches each change with each watch: the cost grows with nodes times changes.
+- A watch of pods by `spec.nodeName`, which is indexed, and for each new pod a watch of the virtual machine of that
+  name, which is indexed, too, until it exists. The cost does not grow with nodes, but each pod needs a request, and
+  each change of a pod causes an event.
 
-Told are processor seconds of the server's process, which say more on a shared machine than durations do. All agents
-are played by one process, with a connection for each watch.
+The result is processor time of the server process, which is more meaningful than durations on a shared host. One
+process simulates all agents, with one connection per watch.
 """
 
 import asyncio
@@ -35,21 +35,21 @@ from tests.bench.process_timing import summary
 from tests.support.real_apiserver.server import ApiServer
 from tests.support.virtual_machines import make_virtual_machine, pod_interface
 
-RATE = 100  # machines a second
+RATE = 100  # virtual machines per second
 SECONDS = 10.0  # of a round
 WATCHES = (0, 50, 200, 500)
-CLUSTER = 5000  # nodes that the costs are told for
+CLUSTER = 5000  # nodes for which the cost is extrapolated
 INTERFACES = 3
-SETTLING = 1.0  # seconds for what the server does on its own after many watches began
+QUIET_TIME = 1.0  # seconds for background work of the server after many watches started
 
 _CORES = f"cores_at_{RATE}_pods_per_s_on_{CLUSTER}_nodes"
 
 Follow = Callable[["Agents", str], Coroutine[None, None, None]]
-"""Follows a node for ever, and tells the agents what it hears of."""
+"""Watches a node until it is cancelled and records virtual machines in the agents."""
 
 
 class Round(NamedTuple):
-    """Processor seconds and memory (MiB) of the server, and the time from each write's begin to its being heard of."""
+    """Processor seconds and memory (MiB) of the server, and the latency from the start of each write to its event."""
 
     processor: float
     memory: float
@@ -57,63 +57,63 @@ class Round(NamedTuple):
 
 
 class Agents:
-    """Agents of many nodes: they note when they heard of a machine, by its pod's name."""
+    """Simulated agents of many nodes; they record when they received each virtual machine, by pod name."""
 
     def __init__(self, client: KubeClient) -> None:
         self.client = client
-        self.heard: dict[str, float] = {}
+        self.received: dict[str, float] = {}
         self.watching = 0
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
-    def watches(self) -> None:
-        """One more watch was answered."""
+    def watch_started(self) -> None:
+        """Counts a started watch."""
         self.watching += 1
-        self._news.set()
+        self._changed.set()
 
-    def hear(self, pod: str) -> None:
-        """The machine of a pod is there."""
-        self.heard[pod] = time.perf_counter()
-        self._news.set()
+    def receive(self, pod: str) -> None:
+        """Records the virtual machine of a pod."""
+        self.received[pod] = time.perf_counter()
+        self._changed.set()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Returns when the condition holds."""
+        """Waits until the condition holds."""
         async with asyncio.timeout(60):
             while not condition():
-                self._news.clear()
-                await self._news.wait()
+                self._changed.clear()
+                await self._changed.wait()
 
 
 async def follow_machines(agents: Agents, node: str) -> None:
-    """As agents do it."""
+    """Watches virtual machines by node label, as agents do."""
     since = await _version(agents.client, VIRTUAL_MACHINES)
     async with agents.client.watch(VIRTUAL_MACHINES, node_selector(node), since=since, seconds=3600) as events:
-        agents.watches()
+        agents.watch_started()
         async for event in events:
             if event.type is WatchType.ADDED:
-                agents.hear(event.metadata.name)
+                agents.receive(event.metadata.name)
 
 
 async def follow_pods(agents: Agents, node: str) -> None:
-    """By the pods of the node, and the machine of each."""
+    """Watches the pods of the node, and the virtual machine of each."""
     since = await _version(agents.client, PODS)
     selection = Selector(fields=f"spec.nodeName={node}")
     async with (
         asyncio.TaskGroup() as tasks,
         agents.client.watch(PODS, selection, since=since, seconds=3600) as events,
     ):
-        agents.watches()
+        agents.watch_started()
         async for event in events:
             if event.type is WatchType.ADDED:
-                tasks.create_task(_await_machine(agents, event.metadata.name))
+                tasks.create_task(_watch_until_created(agents, event.metadata.name))
 
 
-async def _await_machine(agents: Agents, name: str) -> None:
-    """From version 0 on means: what is there first, then what changes."""
+async def _watch_until_created(agents: Agents, name: str) -> None:
+    """Revision 0 makes the server send existing objects first, then changes."""
     selection = Selector(namespace="default", fields=f"metadata.name={name}")
     async with agents.client.watch(VIRTUAL_MACHINES, selection, since="0", seconds=60) as events:
         async for event in events:
             if event.type is WatchType.ADDED:
-                agents.hear(name)
+                agents.receive(name)
                 return
 
 
@@ -125,25 +125,25 @@ async def _version(client: KubeClient, resource: Resource[Any]) -> str:
 
 
 async def measure(server: ApiServer) -> dict[str, Any]:
-    """Runs all rounds and returns the numbers."""
+    """Runs all rounds and returns the results."""
     async with connect(await load_client_config(kubeconfig=str(server.kubeconfig()))) as client:
         await ensure_crds(client)
-        await one_round(server, client, follow_pods, watches=10, with_pods=True)  # the server's first work is dearer
+        await one_round(server, client, follow_pods, watches=10, with_pods=True)  # warm-up: the first round costs more
         labels = {count: await one_round(server, client, follow_machines, watches=count) for count in WATCHES}
         pods = {
             count: await one_round(server, client, follow_pods, watches=count, with_pods=True)
             for count in (WATCHES[0], WATCHES[-1])
         }
     return {
-        "watches of machines by label": _rounds(labels) | _grows(labels),
-        "watches of pods by node, and of each machine by name": _rounds(pods) | _stays(pods),
+        "watches of machines by label": _rounds(labels) | _cost_per_watch(labels),
+        "watches of pods by node, and of each machine by name": _rounds(pods) | _cost_per_pod(pods),
     }
 
 
 async def one_round(
     server: ApiServer, client: KubeClient, follow: Follow, *, watches: int, with_pods: bool = False
 ) -> Round:
-    """Writes machines (and a pod before each) at the fixed rate, spread over as many nodes as there are watches."""
+    """Writes virtual machines (each after its pod if `with_pods`) at the fixed rate, spread over one node per watch."""
     async with _following(client, follow, watches=watches) as agents:
         worked = processor_seconds(server.pid)
         begin = time.perf_counter()
@@ -153,11 +153,11 @@ async def one_round(
             await asyncio.sleep(begin + number / RATE - time.perf_counter())
             return await _write(client, name, node=f"node-{number % max(1, watches)}", with_pod=with_pods)
 
-        begun = dict(zip(names, await asyncio.gather(*map(write, range(len(names)), names)), strict=True))
-        await agents.until(lambda: not watches or agents.heard.keys() >= begun.keys())
-        await asyncio.sleep(begin + SECONDS + SETTLING - time.perf_counter())
+        started = dict(zip(names, await asyncio.gather(*map(write, range(len(names)), names)), strict=True))
+        await agents.until(lambda: not watches or agents.received.keys() >= started.keys())
+        await asyncio.sleep(begin + SECONDS + QUIET_TIME - time.perf_counter())
         processor = processor_seconds(server.pid) - worked
-        times = [agents.heard[name] - begun[name] for name in names] if watches else []
+        times = [agents.received[name] - started[name] for name in names] if watches else []
         return Round(processor, _memory_mib(server.pid), times)
 
 
@@ -167,7 +167,7 @@ async def _following(client: KubeClient, follow: Follow, *, watches: int) -> Asy
     tasks = [asyncio.create_task(follow(agents, f"node-{number}")) for number in range(watches)]
     try:
         await agents.until(lambda: agents.watching == watches)
-        await asyncio.sleep(SETTLING)
+        await asyncio.sleep(QUIET_TIME)
         yield agents
     finally:
         for task in tasks:
@@ -176,16 +176,16 @@ async def _following(client: KubeClient, follow: Follow, *, watches: int) -> Asy
 
 
 async def _write(client: KubeClient, name: str, *, node: str, with_pod: bool) -> float:
-    """Returns the moment at which the writing of the machine began."""
+    """Writes a virtual machine and returns the time when the write started."""
     if with_pod:
         spec = {"nodeName": node, "containers": [{"name": "main", "image": "none"}]}
         await client.create(PODS, {"metadata": {"name": name}, "spec": spec}, namespace="default")
     uid = str(uuid.uuid4())
     interfaces = tuple(pod_interface(uid, index) for index in range(INTERFACES))
     machine = make_virtual_machine(name, uid=uid, interfaces=interfaces, node=node)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     await client.create(VIRTUAL_MACHINES, virtual_machine_object(machine), namespace="default")
-    return begun
+    return started
 
 
 def _rounds(rounds: dict[int, Round]) -> dict[str, Any]:
@@ -199,16 +199,16 @@ def _rounds(rounds: dict[int, Round]) -> dict[str, Any]:
     }
 
 
-def _grows(rounds: dict[int, Round]) -> dict[str, Any]:
-    """The cost of one change at one watch, and of all at all: a machine is made and deleted, and that is two."""
+def _cost_per_watch(rounds: dict[int, Round]) -> dict[str, Any]:
+    """Cost of one change at one watch, and of a cluster: each pod causes two changes, a creation and a deletion."""
     most = max(rounds)
     each = (rounds[most].processor - rounds[0].processor) / (RATE * SECONDS * most)
     cores = each * 2 * RATE * CLUSTER
     return {"cost": {"us_per_watch_and_change": round(each * 1e6, 2), _CORES: round(cores, 2)}}
 
 
-def _stays(rounds: dict[int, Round]) -> dict[str, Any]:
-    """The cost of one pod that is told and read, wherever it is; what its later changes cost is not in it."""
+def _cost_per_pod(rounds: dict[int, Round]) -> dict[str, Any]:
+    """Cost of one new pod, independent of the number of nodes; the cost of later changes is not included."""
     each = (rounds[max(rounds)].processor - rounds[0].processor) / (RATE * SECONDS)
     return {"cost": {"us_per_pod": round(each * 1e6), _CORES: round(each * RATE, 2)}}
 
@@ -219,6 +219,6 @@ def _memory_mib(pid: int) -> float:
 
 
 def main() -> dict[str, Any]:
-    """Builds the server if no binaries are named, and measures."""
+    """Builds the server if the environment names no binaries, and runs the benchmark."""
     with built_apiserver() as server:
         return asyncio.run(measure(server))

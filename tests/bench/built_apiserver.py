@@ -1,4 +1,4 @@
-"""A real API server for benchmarks, built first if the environment names no binaries."""
+"""Real API server for benchmarks, built first if the environment names no binaries."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from tests.support.real_apiserver.server import BINARIES, ApiServer, serve_real_
 
 @contextmanager
 def built_apiserver() -> Iterator[ApiServer]:
-    """Gives a server that runs until the context is left."""
+    """Yields a server that runs until the context is left."""
     if BINARIES not in os.environ:
         built = subprocess.run(["scripts/kube-apiserver"], check=True, stdout=subprocess.PIPE, text=True)
         os.environ[BINARIES] = built.stdout.strip()

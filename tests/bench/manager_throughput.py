@@ -1,7 +1,7 @@
-"""How many pods a second the manager writes into the embedded store, how soon one of them, and in what memory.
+"""Benchmark of the manager on the embedded store: throughput, latency of one pod, and memory.
 
-Everything is real but the source, which makes its pods as fast as they are taken: mapping, addresses, one write and one
-event for each. The manager has a process of its own, so that its memory is its own.
+Everything except the source is real: mapping, addresses, one write and one event per pod. The source generates pods as
+fast as the manager consumes them. The manager is a separate process, so that its memory can be measured.
 """
 
 import asyncio
@@ -27,62 +27,62 @@ from tests.bench.process_timing import summary
 from tests.support.pods import make_nad, make_pod
 
 PODS = 10_000
-NETWORKS = "net-a,net-b"  # so three interfaces, one of them with two families
+NETWORKS = "net-a,net-b"  # three interfaces, one of them dual-stack
 SINGLE_PODS = 300
 
 
 def main() -> dict[str, Any]:
-    """Measures in a process of its own and returns the numbers."""
+    """Runs the benchmark in a new process and returns the results."""
     command = [sys.executable, "-m", "tests.bench.manager_throughput"]
     measured: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return measured
 
 
 class BenchSource:
-    """Two networks and any number of pods, told by whatever `tell` is given."""
+    """Source of two networks and of the events passed to `send`."""
 
     def __init__(self) -> None:
-        self._told: asyncio.Queue[Callable[[], AsyncIterator[SourceEvent]]] = asyncio.Queue()
+        self._queue: asyncio.Queue[Callable[[], AsyncIterator[SourceEvent]]] = asyncio.Queue()
 
-    def tell(self, events: Callable[[], AsyncIterator[SourceEvent]]) -> None:
-        """Has the manager take the events, one by one, as it asks for them."""
-        self._told.put_nowait(events)
+    def send(self, events: Callable[[], AsyncIterator[SourceEvent]]) -> None:
+        """Queues events for the manager, which are generated as it consumes them."""
+        self._queue.put_nowait(events)
 
     async def taken(self) -> None:
-        """Returns when the manager has worked off all that was told, and asks for more."""
-        await self._told.join()
+        """Waits until the manager has consumed all queued events."""
+        await self._queue.join()
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[AsyncIterator[SourceEvent]]:
-        """All that is told."""
+        """Yields the queued events."""
         yield self._stream()
 
     async def _stream(self) -> AsyncIterator[SourceEvent]:
         yield Applied(make_nad("net-a", cidr="10.64.0.0/14"))
         yield Applied(make_nad("net-b", cidr="10.128.0.0/14,fd00:128::/64"))
         while True:
-            events = await self._told.get()
+            events = await self._queue.get()
             async for event in events():
                 yield event
-            self._told.task_done()
+            self._queue.task_done()
 
 
 async def measure(directory: Path) -> dict[str, Any]:
-    """Writes pods, writes some one by one, starts anew on what is written, and frees it all."""
+    """Measures pods written in bulk and one by one, a restart on the written store, and the deletion of all pods."""
     path, pods = directory / "config.db", [_pod(number) for number in range(PODS)]
     before = _rss_mib()
     async with _managed(path) as (source, store):
-        written = await _timed(store, lambda: source.tell(_applied(pods)), ChangeType.ADDED)
+        written = await _timed(store, lambda: source.send(_applied(pods)), ChangeType.ADDED)
         rss = _rss_mib()
-        source.tell(_listed)
+        source.send(_listed)
         latencies = [await _latency(source, store, number) for number in range(SINGLE_PODS)]
-    restart_begun = time.perf_counter()
+    restart_started = time.perf_counter()
     async with _managed(path) as (source, store):
-        source.tell(_applied(pods))
-        source.tell(_listed)
+        source.send(_applied(pods))
+        source.send(_listed)
         await source.taken()
-        restarted = time.perf_counter() - restart_begun
-        freed = await _timed(store, lambda: source.tell(_gone(pods)), ChangeType.DELETED)
+        restarted = time.perf_counter() - restart_started
+        freed = await _timed(store, lambda: source.send(_gone(pods)), ChangeType.DELETED)
     return {
         "pods of 3 interfaces": {
             "written_per_s": round(PODS / written),
@@ -114,26 +114,26 @@ async def _managed(path: Path) -> AsyncIterator[tuple[BenchSource, SqliteStore]]
         await store.close()
 
 
-async def _timed(store: SqliteStore, begin: Callable[[], None], kind: ChangeType) -> float:
-    """Seconds until as many changes of this kind were seen as there are pods."""
+async def _timed(store: SqliteStore, start: Callable[[], None], kind: ChangeType) -> float:
+    """Seconds until PODS changes of this type were received."""
     async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
-        begun, left = time.perf_counter(), PODS
-        begin()
+        started, left = time.perf_counter(), PODS
+        start()
         async for change in changes:
             left -= change.type is kind
             if not left:
                 break
-        return time.perf_counter() - begun
+        return time.perf_counter() - started
 
 
 async def _latency(source: BenchSource, store: SqliteStore, number: int) -> float:
-    """Seconds from a pod's event until its machine is seen."""
+    """Seconds from a pod's event until its virtual machine is received."""
     pod = _pod(PODS + number)
     async with store.watch_virtual_machines(start=WatchStart.NOW) as changes:
-        begun = time.perf_counter()
-        source.tell(_applied([pod]))
+        started = time.perf_counter()
+        source.send(_applied([pod]))
         await anext(changes)
-        return time.perf_counter() - begun
+        return time.perf_counter() - started
 
 
 def _applied(pods: list[Pod]) -> Callable[[], AsyncIterator[SourceEvent]]:

@@ -1,6 +1,6 @@
-"""Times whole processes the way a runtime starts a plugin: environment, configuration on stdin, answer on stdout.
+"""Timing of processes started as a runtime starts a plugin: environment, configuration on stdin, result on stdout.
 
-`posix_spawn` with files instead of `subprocess` with pipes, whose own work would add 1.4 ms to either side.
+Uses `posix_spawn` with files, since `subprocess` with pipes would add 1.4 ms to each call.
 """
 
 import os
@@ -14,7 +14,7 @@ from statistics import median, quantiles
 
 @dataclass(frozen=True)
 class Program:
-    """A plugin's command line and the files that stand for its stdin, stdout and stderr."""
+    """A plugin's command line, and the files for its stdin, stdout and stderr."""
 
     command: Sequence[str]
     stdin: Path
@@ -22,11 +22,11 @@ class Program:
     stderr: Path
 
     def run(self, environment: Mapping[str, str]) -> float:
-        """Runs it once and returns the seconds until it ended. Exits the benchmark if it failed."""
-        began = time.perf_counter()
+        """Runs it once and returns its duration in seconds. Exits the benchmark if it fails."""
+        started = time.perf_counter()
         pid = self.start(environment)
         _, status = os.waitpid(pid, 0)
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - started
         if status != 0:
             sys.exit(f"{self.command} failed: {self.stdout.read_text()}{self.stderr.read_text()}")
         return seconds

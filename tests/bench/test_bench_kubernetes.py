@@ -1,7 +1,11 @@
-"""The benchmarks of the manager on a scripted API server run; their numbers are for `scripts/bench`."""
+"""Benchmarks of the manager on a scripted API server run; their durations are only meaningful in `scripts/bench`."""
+
+import pytest
 
 from tests.bench.kubernetes.events import main as measure_events
 from tests.bench.kubernetes.reconcile import main as measure_reconcile
+
+pytestmark = pytest.mark.machine
 
 
 def test_a_restart_writes_nothing() -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from demo.resources import DemoResources
 
+pytestmark = pytest.mark.machine
+
 ROOT = Path(__file__).parents[2]
 TIMEOUT = 50
 

@@ -1,4 +1,4 @@
-"""ADD and DEL as whole processes on one node, side by side with their peers: `scripts/bench --only attach`."""
+"""Benchmark of ADD and DEL as processes on one node, compared with other plugins: `scripts/bench --only attach`."""
 
 import os
 from pathlib import Path
@@ -14,9 +14,9 @@ from tests.support.real_apiserver.server import BINARIES
 
 
 def main(runs: int, *, pairs: int = 0) -> dict[str, Any]:
-    """Measures `runs` calls of each kind, a storm, and with `pairs` whether that many ADDs and DELs make anything grow.
+    """Measures `runs` calls of each kind, a storm of pods, and with `pairs` the daemon's growth over as many calls.
 
-    All on one node, so that what disturbs the machine disturbs all alike.
+    All measurements use one node, so that disturbances of the host affect all of them.
     """
     multus = Path(built("multus"))
     os.environ.setdefault(BINARIES, built("kube-apiserver"))

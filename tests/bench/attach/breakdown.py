@@ -1,11 +1,11 @@
-"""Where the time of one ADD goes, and how far it is from what the kernel takes for the same messages.
+"""Breakdown of the time of one ADD, and the time that the kernel needs for the same messages.
 
-Each part is measured by itself, so that nothing is measured by what measures it:
+Each part is measured separately, so that the measurement does not affect other parts:
 
-- the shim: a call that it answers itself;
-- the hand-over: a call that the daemon refuses when it has read it, less the shim;
-- the phases of the daemon: the same functions in this process, which tell when they begin and end;
-- the kernel: the messages of one interface, made before, with nothing around the system calls.
+- shim: a call that it answers itself;
+- hand-over: a call that the daemon rejects after reading it, minus the shim;
+- phases of the daemon: the same functions in this process, with timestamps at their start and end;
+- kernel: only the system calls with prepared messages of one interface.
 """
 
 import os
@@ -40,34 +40,34 @@ from tests.support.netns import Netns
 Seconds = dict[str, list[float]]
 
 
-class Watched(ExecutionContext):
-    """Those of a call whose phases are measured, up to the moment when the runtime has its result."""
+class TimedContext(ExecutionContext):
+    """Execution context that measures the phases of a call until the delivery of its result."""
 
     def __init__(self, log: str, seconds: Seconds) -> None:
         self._log = log
         self._seconds = seconds
-        self._began = time.perf_counter()
+        self._started = time.perf_counter()
 
     def make_log(self, path: str = "", level: str = "info") -> Log:
-        """A file, as the daemon's is one."""
+        """A log file, like the daemon's."""
         return Log(path or self._log, level)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Measures it."""
-        began = time.perf_counter()
+        """Measures a phase."""
+        started = time.perf_counter()
         try:
             yield
         finally:
-            self._seconds[name].append(time.perf_counter() - began)
+            self._seconds[name].append(time.perf_counter() - started)
 
     def deliver(self, result: str) -> None:
-        """The end of what is measured."""
-        self._seconds["call"].append(time.perf_counter() - self._began)
+        """Ends the measurement of the call."""
+        self._seconds["call"].append(time.perf_counter() - self._started)
 
 
 def break_down(node: BenchNode, runs: int) -> dict[str, Any]:
-    """Returns milliseconds, medians of so many runs."""
+    """Returns medians of `runs` runs, in milliseconds."""
     seconds: Seconds = defaultdict(list)
     for number in range(runs):
         pod = f"one-{number % PODS}"
@@ -87,29 +87,29 @@ def break_down(node: BenchNode, runs: int) -> dict[str, Any]:
         "state": took["state"],
         "the rest of the call": took["call"] - sum(took[part] for part in ("list", "make", "plug", "state")),
     }
-    told = {**parts, "sum": sum(parts.values()), "whole": took["whole"], "of it the kernel's own": took["kernel"]}
-    return {name: f"{value:.2f} ms" for name, value in told.items()}
+    rows = {**parts, "sum": sum(parts.values()), "whole": took["whole"], "of it the kernel's own": took["kernel"]}
+    return {name: f"{value:.2f} ms" for name, value in rows.items()}
 
 
 def _seconds_of(program: Program, environment: Mapping[str, str]) -> float:
-    """However it ends."""
-    began = time.perf_counter()
+    """Duration of a call, also of a failing one."""
+    started = time.perf_counter()
     os.waitpid(program.start(environment), 0)
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
 def _refused(node: BenchNode) -> float:
     program = node.shim("refused")
     program.stdin.write_text('{"cniVersion": "1.0.0"}')
-    return _seconds_of(program, node.environment("ADD", node.namespace.path, "c", "nobody"))
+    return _seconds_of(program, node.environment("ADD", node.namespace.path, "c", "unknown"))
 
 
 def _attach_here(node: BenchNode, pod: str, seconds: Seconds) -> Record:
-    """Attaches and detaches a pod by the plugin's functions, and returns what was recorded."""
+    """Attaches and detaches a pod in this process and returns the attachment's record."""
     sandbox = Netns("bench")
     container = uuid.uuid4().hex * 2
     configuration = node.shim().stdin.read_bytes()
-    context = Watched(str(node.folder / "here.log"), seconds)
+    context = TimedContext(str(node.folder / "here.log"), seconds)
     try:
         added = respond(node.environment("ADD", sandbox.path, container, pod), lambda: configuration, context)
         record = _attachments(node).read(container, "eth0")
@@ -125,13 +125,13 @@ def _attachments(node: BenchNode) -> Attachments:
 
 
 def _write(node: BenchNode, record: Record) -> float:
-    """Both writes of an ADD: what shall be made, and that it is."""
+    """Duration of both writes of an ADD: the planned and the completed attachment."""
     state = _attachments(node)
     with state.lock(record.container_id, timeout=1):
-        began = time.perf_counter()
+        started = time.perf_counter()
         state.write(record._replace(finished=False))
         state.write(record)
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - started
         state.remove(record)
     return seconds
 
@@ -158,7 +158,7 @@ def _kernel_alone(plan: InterfacePlan) -> float:
 
 def _exchange(kernel: RouteSocket, requests: list[Request]) -> float:
     data = datagram(requests, 1)
-    began = time.perf_counter()
+    started = time.perf_counter()
     os.write(kernel.fileno(), data)
     os.read(kernel.fileno(), 65536)
-    return time.perf_counter() - began
+    return time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""Calls for many pods that all start at once, each as a process of its own."""
+"""Concurrent calls for many pods, one process each."""
 
 import os
 import select
@@ -14,7 +14,7 @@ from tests.support.netns import Netns
 
 
 class Attachment(NamedTuple):
-    """One pod in its sandbox, with a program that nobody else uses at the time."""
+    """A pod in its sandbox, with a program that no concurrent call uses."""
 
     program: Program
     pod: str
@@ -22,12 +22,12 @@ class Attachment(NamedTuple):
     container: str
 
     def again(self) -> "Attachment":
-        """The same for another container, in the same sandbox."""
+        """A copy with a new container ID in the same sandbox."""
         return self._replace(container=_new_container())
 
 
-class Ended(NamedTuple):
-    """How long a call took, and its exit status."""
+class CallTiming(NamedTuple):
+    """Duration in seconds and exit status of a call."""
 
     seconds: float
     status: int
@@ -35,7 +35,7 @@ class Ended(NamedTuple):
 
 @contextmanager
 def attachments(node: BenchNode, kind: str, number: int) -> Iterator[list[Attachment]]:
-    """So many pods of a kind, in sandboxes that are removed at the end."""
+    """Yields attachments of so many pods of a kind; deletes their sandboxes at the end."""
     pods = [f"{kind}-{each}" for each in range(number)]
     made = [Attachment(node.shim(pod), pod, Netns("bench"), _new_container()) for pod in pods]
     try:
@@ -50,23 +50,23 @@ def start(node: BenchNode, command: str, each: Attachment) -> int:
     return each.program.start(node.environment(command, each.sandbox.path, each.container, each.pod))
 
 
-def run_concurrently(node: BenchNode, command: str, pods: Sequence[Attachment]) -> list[Ended]:
-    """Starts a call for each and returns when all have ended."""
-    began = {}
+def run_concurrently(node: BenchNode, command: str, pods: Sequence[Attachment]) -> list[CallTiming]:
+    """Starts a call for each pod and waits until all have ended."""
+    running = {}
     poll = select.poll()
     for each in pods:
         moment = time.perf_counter()
         pid = start(node, command, each)
         descriptor = os.pidfd_open(pid)
-        began[descriptor] = (pid, moment)
+        running[descriptor] = (pid, moment)
         poll.register(descriptor, select.POLLIN)
     ended = []
-    while began:
+    while running:
         ready = poll.poll()
         now = time.perf_counter()
         for descriptor, _ in ready:
-            pid, moment = began.pop(descriptor)
-            ended.append(Ended(now - moment, status_of(pid)))
+            pid, moment = running.pop(descriptor)
+            ended.append(CallTiming(now - moment, status_of(pid)))
             poll.unregister(descriptor)
             os.close(descriptor)
     return ended
@@ -77,8 +77,8 @@ def status_of(pid: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def times(ended: Sequence[Ended]) -> dict[str, Any]:
-    """Median, 99th percentile and the number of those that failed."""
+def times(ended: Sequence[CallTiming]) -> dict[str, Any]:
+    """Median, 99th percentile and number of failures."""
     return {**summary([each.seconds for each in ended]), "failures": sum(1 for each in ended if each.status)}
 
 

@@ -1,4 +1,4 @@
-"""What Multus asks for a pod and its networks: a real API server, in the node's namespace as it is."""
+"""Cluster for Multus: a real API server in the node's network namespace, with pods and NADs."""
 
 import asyncio
 import json
@@ -17,16 +17,16 @@ from tests.bench.attach.node import BenchNode, Pod
 from tests.support.real_apiserver.server import ApiServer, serve_real_apiserver
 
 NODE = "bench"
-"""What the node is called there."""
+"""Name of the node in the cluster."""
 
 DEFAULT = "br-0"
 """The network of all pods."""
 
 PLAIN: Mapping[str, Any] = {}
-"""Settings of a bridge that joins its pods, and leads nowhere."""
+"""Settings of a bridge without gateway."""
 
 ROUTED: Mapping[str, Any] = {"isGateway": True, "ipMasq": True, "hairpinMode": True}
-"""Those of the plugin's documentation, and of what runtimes ship: pods reach what is beyond the node."""
+"""Settings from the plugin's documentation and from runtimes' defaults: pods reach networks outside the node."""
 
 _NETWORKS = ("br-1", "br-2", "br-3")
 _NAMESPACE = "/api/v1/namespaces/bench"
@@ -35,14 +35,14 @@ _DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/bench/network-attachment-def
 
 @dataclass(frozen=True)
 class MultusCluster:
-    """A cluster whose pods name three networks; all are in `DEFAULT` besides. `settings` are of every bridge."""
+    """A cluster whose pods request three networks besides `DEFAULT`. `settings` apply to every bridge."""
 
     server: ApiServer
     node: BenchNode
     settings: Mapping[str, Any]
 
     def add_pod(self) -> Pod:
-        """Makes a pod and binds it, as the node's kubelet finds it."""
+        """Creates a pod and binds it to the node."""
         name = f"multus-{uuid.uuid4()}"
         annotations = {"k8s.v1.cni.cncf.io/networks": ",".join(_NETWORKS)}
         containers = [{"name": "main", "image": "none"}]
@@ -62,22 +62,22 @@ class MultusCluster:
         return {**bridge, **self.settings, **route}
 
     def define_networks(self) -> None:
-        """Makes those that pods name."""
-        asyncio.run(self._define_kind())
+        """Creates the NADs that pods request."""
+        asyncio.run(self._ensure_nad_crd())
         self.server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
         kind = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition"}
         for name in _NETWORKS:
             spec = {"config": json.dumps(self.bridge(name))}
             self.server.ask("POST", _DEFINITIONS, {**kind, "metadata": {"name": name}, "spec": spec})
 
-    async def _define_kind(self) -> None:
+    async def _ensure_nad_crd(self) -> None:
         async with connect(await load_client_config(kubeconfig=str(self.server.kubeconfig()))) as client:
             await NadCrd(client).ensure()
 
 
 @contextmanager
 def multus_cluster(node: BenchNode, settings: Mapping[str, Any]) -> Iterator[MultusCluster]:
-    """Runs one until the context is left."""
+    """Runs a cluster until the context is left."""
     with tempfile.TemporaryDirectory() as work, serve_real_apiserver(Path(work)) as server:
         cluster = MultusCluster(server, node, settings)
         cluster.define_networks()

@@ -1,4 +1,4 @@
-"""Multus, set up as its own manifests do: thin is a process for each call, thick a shim and a daemon."""
+"""Multus installed as by its manifests: thin is a process per call, thick a shim and a daemon."""
 
 import json
 import os
@@ -24,11 +24,11 @@ mount --rbind "$0/netns" /run/netns
 ln -s "$0/account" /run/secrets/kubernetes.io/serviceaccount
 exec "$@"
 """
-"""A /run of the daemon's own: the account of a pod is where it is in containers, and the machine's is not touched."""
+"""Gives the daemon a private /run with the service account where containers have it; the host's /run is unchanged."""
 
 
 def thin(cluster: MultusCluster, binaries: Path) -> Program:
-    """The one that asks the API server itself."""
+    """Multus thin, which calls the API server itself."""
     node = cluster.node
     configuration = {
         "cniVersion": "1.0.0",
@@ -44,7 +44,7 @@ def thin(cluster: MultusCluster, binaries: Path) -> Program:
 
 @contextmanager
 def thick(cluster: MultusCluster, binaries: Path) -> Iterator[Program]:
-    """The one whose daemon watches pods and networks; it runs until the context is left."""
+    """Multus thick; its daemon watches pods and NADs and runs until the context is left."""
     with tempfile.TemporaryDirectory(dir=cluster.node.folder) as folder:
         work = Path(folder)
         _lay_out(cluster, work)
@@ -54,22 +54,22 @@ def thick(cluster: MultusCluster, binaries: Path) -> Iterator[Program]:
 
 @contextmanager
 def _daemon(cluster: MultusCluster, binary: Path, work: Path) -> Iterator[None]:
-    propagated = ("unshare", "--mount", "--propagation", "slave")  # sandboxes come later than the daemon
+    propagated = ("unshare", "--mount", "--propagation", "slave")  # sandboxes are created after the daemon started
     command = [*propagated, "sh", "-euc", _OWN_RUN, str(work), str(binary), f"--config={work}/daemon-config.json"]
     host, _, port = cluster.server.url.removeprefix("https://").partition(":")
     account = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, "MULTUS_NODE_NAME": NODE}
     environment = {"PATH": os.environ["PATH"], **account}
-    places = (work / "run/multus.sock", work / _CONFIGURATION)
+    paths = (work / "run/multus.sock", work / _CONFIGURATION)
     with (work / "log").open("w") as log, subprocess.Popen(command, env=environment, stderr=log) as process:
         try:
-            wait_until(lambda: all(place.exists() for place in places), what="Multus's daemon")
+            wait_until(lambda: all(path.exists() for path in paths), what="Multus's daemon")
             yield
         finally:
             process.terminate()
 
 
 def _lay_out(cluster: MultusCluster, work: Path) -> None:
-    """The cluster's default network, the daemon's configuration, and its account."""
+    """Writes the cluster's default network, the daemon's configuration and its service account."""
     (work / "net.d").mkdir(parents=True)
     (work / "net.d/10-bridge.conf").write_text(json.dumps(cluster.bridge(DEFAULT)))
     (work / "daemon-config.json").write_text(json.dumps(_daemon_configuration(work)))
@@ -80,11 +80,11 @@ def _lay_out(cluster: MultusCluster, work: Path) -> None:
 
 
 def _daemon_configuration(work: Path) -> Mapping[str, Any]:
-    """That of the example, with folders of its own."""
+    """The example configuration with private folders."""
     configurations = dict.fromkeys(("cniConfigDir", "multusAutoconfigDir"), str(work / "net.d"))
     sockets = dict.fromkeys(("socketDir", "daemonSocketDir"), str(work / "run"))
-    kept = {"cniDir": str(work / "kept"), "binDir": str(PEERS)}
-    return {**json.loads(_EXAMPLE.read_text()), **configurations, **sockets, **kept, "chrootDir": "/"}
+    other = {"cniDir": str(work / "kept"), "binDir": str(PEERS)}
+    return {**json.loads(_EXAMPLE.read_text()), **configurations, **sockets, **other, "chrootDir": "/"}
 
 
 def _program(node: BenchNode, command: Path, configuration: str) -> Program:

@@ -1,7 +1,8 @@
-"""A node to attach pods on: a throw-away namespace, an embedded manager with its agent, and the node daemon.
+"""Node for attach benchmarks: a temporary network namespace, an embedded manager with its agent, and the node daemon.
 
-The pods' lists are there before the first measurement: what is measured is the attaching, not the manager. State is on
-a tmpfs, as it is under /run; what is on a disk on real nodes (the agent's ports, `host-local`'s leases) is on one here.
+The interfaces of all pods are served before the first measurement, so that attachment is measured and not the manager.
+State is on a tmpfs, like /run; files that are on disk on real nodes (the agent's ports, leases of `host-local`) are on
+disk here, too.
 """
 
 import itertools
@@ -27,15 +28,15 @@ from tests.support.shim import build_shim
 
 BIN = Path(sys.executable).parent
 PEERS = Path("/usr/lib/cni")
-PODS = 100  # of each kind: more calls than that attach the same ones again, in new sandboxes
+PODS = 100  # of each kind; further calls attach the same pods again in new sandboxes
 NETWORKS = {"one": "", "three": "net-a,net-b", "four": "net-a,net-b,net-c", "never": "net-a,comes-never"}
-PATIENCE = 60.0  # seconds
+START_TIMEOUT = 60.0  # seconds
 
 _OURS = {"cniVersion": "1.0.0", "name": "contrail-k8s-cni", "type": "contrail-k8s-cni"}
 
 
 class Pod(NamedTuple):
-    """One of the namespace `bench`; without a UID whichever has the name."""
+    """A pod of the namespace `bench`; without a UID, any pod of this name."""
 
     name: str
     uid: str = ""
@@ -43,7 +44,7 @@ class Pod(NamedTuple):
 
 @dataclass(frozen=True)
 class BenchNode:
-    """The node: where its things are, and how they are called."""
+    """The node: its folders, and the programs of its plugins."""
 
     namespace: Netns
     folder: Path
@@ -57,18 +58,18 @@ class BenchNode:
         return self._program("bridge", peer, str(PEERS / "bridge"))
 
     def entry_point(self) -> Program:
-        """The plugin as one process of Python."""
+        """The plugin's Python entry point."""
         return self._program("entry-point", _OURS, str(BIN / "contrail-k8s-cni"))
 
     def shim(self, name: str = "shim") -> Program:
-        """The plugin as shim and daemon; calls at the same time need different names."""
+        """The plugin's shim with the daemon; concurrent calls need different names."""
         return self._program(name, _OURS, build_shim())
 
     def environment(self, command: str, sandbox: str, container: str, pod: str, uid: str = "") -> Mapping[str, str]:
-        """What a runtime sets for a call; with a UID only that pod is attached."""
+        """Environment variables of a call; with a UID only that pod is attached."""
         named = f"IgnoreUnknown=1;K8S_POD_NAMESPACE=bench;K8S_POD_NAME={pod}"
         return {
-            "PATH": os.environ["PATH"],  # of runtimes: plugins find iptables by it
+            "PATH": os.environ["PATH"],  # plugins search it for iptables
             "CNI_COMMAND": command,
             "CNI_CONTAINERID": container,
             "CNI_NETNS": sandbox,
@@ -80,11 +81,11 @@ class BenchNode:
         }
 
     def pods(self, kind: str) -> Iterator[Pod]:
-        """All of a kind, again and again."""
+        """Cycles through the pods of a kind."""
         return itertools.cycle(Pod(f"{kind}-{number}") for number in range(PODS))
 
     def attachments(self) -> list[str]:
-        """Records of attachments, whole or begun."""
+        """Containers with a record of an attachment, complete or not."""
         return [path.parent.name for path in self.state.glob("*/*.json")]
 
     def _program(self, name: str, configuration: Mapping[str, Any], command: str) -> Program:
@@ -95,7 +96,7 @@ class BenchNode:
 
 @contextmanager
 def bench_node() -> Iterator[BenchNode]:
-    """Runs one; the calling thread is in its namespace."""
+    """Runs a node; the calling thread is in its network namespace."""
     with (
         tempfile.TemporaryDirectory(prefix="contrail-bench-") as folder,
         tempfile.TemporaryDirectory(prefix="contrail-bench-", dir="/dev/shm") as state,
@@ -108,12 +109,12 @@ def bench_node() -> Iterator[BenchNode]:
 
 
 def wait_until(holds: Callable[[], bool], *, what: str) -> None:
-    """Returns when it holds, for what other processes do without telling anybody; else exits the benchmark."""
-    deadline = time.monotonic() + PATIENCE
+    """Polls until the condition holds; exits the benchmark after START_TIMEOUT."""
+    deadline = time.monotonic() + START_TIMEOUT
     while not holds():
         if time.monotonic() > deadline:
-            sys.exit(f"bench: {what} did not come within {PATIENCE:g} s")
-        time.sleep(0.05)  # noqa: TID251 - set-up, outside of what is measured
+            sys.exit(f"bench: {what}: timed out after {START_TIMEOUT:g} s")
+        time.sleep(0.05)  # noqa: TID251 - set-up, not measured
 
 
 @contextmanager

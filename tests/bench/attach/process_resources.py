@@ -1,4 +1,4 @@
-"""What a process has taken of the machine."""
+"""Memory, descriptors and threads of a process."""
 
 import os
 from pathlib import Path
@@ -7,12 +7,12 @@ _MIB = 1024  # KiB
 
 
 def resident(pid: int) -> dict[str, float]:
-    """Its memory, now and at most, and how many descriptors and threads it has."""
+    """Current and peak memory in MiB, and numbers of descriptors and threads."""
     lines = (line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    said = {key: value.split()[0] for key, value in lines if value.strip()}
+    status = {key: value.split()[0] for key, value in lines if value.strip()}
     return {
-        "rss_mib": round(int(said["VmRSS"]) / _MIB, 1),
-        "most_mib": round(int(said["VmHWM"]) / _MIB, 1),
+        "rss_mib": round(int(status["VmRSS"]) / _MIB, 1),
+        "most_mib": round(int(status["VmHWM"]) / _MIB, 1),
         "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
-        "threads": int(said["Threads"]),
+        "threads": int(status["Threads"]),
     }

@@ -1,4 +1,4 @@
-"""One call after the other, of each way to attach by turns, and their ratios to the peer's."""
+"""Sequential calls of each plugin in random order, and their ratios to `bridge`."""
 
 import random
 import sys
@@ -20,12 +20,12 @@ BOUNDS = {
     (SHIM_4, "ADD"): (0.60, 0.50),
     (SHIM_4, "DEL"): (1.15, 1.00),
 }
-"""What the ratio to one call of the peer must be at most, and what is aimed at."""
+"""Maximum and target of the ratio to one call of `bridge`."""
 
 
 @dataclass
 class Case:
-    """One way to attach, the pods to attach by it, and the seconds that were measured."""
+    """A plugin, the pods that it attaches, and the measured seconds."""
 
     name: str
     program: Program
@@ -48,9 +48,9 @@ def compare(node: BenchNode, runs: int) -> dict[str, Any]:
 
 
 def measure(node: BenchNode, cases: Sequence[Case], runs: int) -> None:
-    """Measures each case so many times; what comes before, to warm up, is not kept.
+    """Measures each case `runs` times after discarded warm-up runs.
 
-    In another order each time: what a case finds in the processor's caches depends on which one ran before it.
+    The order is random in each run, since the state of the processor's caches depends on the previous case.
     """
     for number in range(-WARM_UP, runs):
         for case in random.sample(cases, len(cases)):
@@ -61,7 +61,7 @@ def measure(node: BenchNode, cases: Sequence[Case], runs: int) -> None:
 
 
 def attach_and_detach(node: BenchNode, program: Program, pod: Pod) -> tuple[float, float]:
-    """Returns the seconds of ADD and DEL in a sandbox of their own."""
+    """Returns the durations of ADD and DEL in a new sandbox, in seconds."""
     sandbox = Netns("bench")
     container = uuid.uuid4().hex * 2
     try:

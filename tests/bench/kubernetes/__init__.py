@@ -1,1 +1,1 @@
-"""What the manager does on Kubernetes: how fast, in what memory, and at what cost to the API server."""
+"""Benchmarks of the manager on Kubernetes: speed, memory and cost for the API server."""

@@ -1,11 +1,11 @@
-"""How soon a bound pod's list of interfaces is served by the agent of its node, through a real API server.
+"""Benchmark of latency from the binding of a pod until the agent of its node serves its interfaces.
 
-Everything is real but the kubelet: kube-apiserver with etcd, a manager, an agent. Pods that wait to be bound are bound
-at fixed moments, and their time counts from the answer to the binding until the agent has answered `/vm-cfg?wait=`,
-which is asked at that very moment, as a plugin does. All pods are on one node, so that its agent has the work of many.
+Everything except kubelet is real: kube-apiserver with etcd, a manager and an agent. Existing pods are bound at fixed
+times. Latency counts from the response to the binding until the response to `/vm-cfg?wait=`, which is requested
+immediately, as by a plugin. All pods are on one node, so its agent has the load of many nodes.
 
-The server, the manager, the agent and who asks share the machine, so several rounds are run and the one in the middle
-is told, and with it what each process took of a processor.
+Server, manager, agent and client share the host, so the median of several rounds is reported, with the processor use of
+each process.
 """
 
 import asyncio
@@ -28,22 +28,22 @@ from tests.e2e.kubernetes.namespace_objects import NamespaceObjects
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
 from tests.support.real_apiserver.server import ApiServer
 
-RATE = 100  # pods a second
+RATE = 100  # pods per second
 ROUNDS = 5
 SECONDS = 5.0  # of a round
 QUICK_SECONDS = 0.5
 NODE = "bench-node"
-NETWORKS = {"net-a": "10.64.0.0/14", "net-b": "10.128.0.0/14,fd00:128::/64"}  # so three interfaces, four addresses
+NETWORKS = {"net-a": "10.64.0.0/14", "net-b": "10.128.0.0/14,fd00:128::/64"}  # three interfaces, four addresses
 
 _REQUESTS = re.compile(r"^apiserver_request_total\{([^}]*)\} ([0-9.e+]+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
-_TESTS_OWN = ("POST pods", "POST bindings")
-_APART = ("events", "leases")
+_OF_THE_BENCHMARK = ("POST pods", "POST bindings")
+_IGNORED = ("events", "leases")
 
 
 class Cluster(NamedTuple):
-    """The processes, and who makes pods."""
+    """The processes, and the client that creates pods."""
 
     server: ApiServer
     agent: AgentProcess
@@ -52,7 +52,7 @@ class Cluster(NamedTuple):
 
 
 class Round(NamedTuple):
-    """Seconds of each pod, processor seconds and writes of all."""
+    """Latency of each pod in seconds, and processor seconds and writes of the round."""
 
     times: list[float]
     processor: dict[str, float]
@@ -60,7 +60,7 @@ class Round(NamedTuple):
 
 
 def main(*, quick: bool = False) -> dict[str, Any]:
-    """Builds the server if no binaries are named, measures, and returns the numbers."""
+    """Builds the server if the environment names no binaries, runs the benchmark and returns the results."""
     with built_apiserver() as server, tempfile.TemporaryDirectory() as temporary:
         work, kubeconfig = Path(temporary), server.kubeconfig()
         manager = ManagerProcess(work, kubeconfig)
@@ -80,11 +80,11 @@ async def _measure(server: ApiServer, manager: ManagerProcess, agent: AgentProce
         await _round(cluster, "warm", pods)
         rounds = [await _round(cluster, f"round-{number}", pods) for number in range(1 if quick else ROUNDS)]
     rounds.sort(key=lambda each: summary(each.times)["p99_ms"])
-    return _told(rounds, pods)
+    return _report(rounds, pods)
 
 
 async def _round(cluster: Cluster, name: str, pods: int) -> Round:
-    """Makes pods, and binds them one after the other at the fixed rate."""
+    """Creates pods, then binds them at the fixed rate."""
     names = [f"{name}-{number}" for number in range(pods)]
     for pod in names:
         await cluster.users.add_pod(pod, networks=",".join(NETWORKS))
@@ -104,30 +104,30 @@ async def _round(cluster: Cluster, name: str, pods: int) -> Round:
 
 
 async def _served(ask: Connect, pod: str) -> float:
-    """Seconds until the agent has answered."""
-    began = time.perf_counter()
+    """Seconds until the response of the agent."""
+    started = time.perf_counter()
     await get(ask, f"/vm-cfg/k8s__default__{pod}?wait=30")
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
 def _processor(cluster: Cluster) -> dict[str, float]:
-    """Processor seconds of each process."""
+    """Processor seconds used by each process."""
     used = {name: processor_seconds(pid) for name, pid in cluster.pids.items()}
     return used | {"asking": time.process_time()}
 
 
 def _writes(server: ApiServer) -> Counter[str]:
-    """Writes of manager and agent that the server counted, by kind: all but events, leases, and those of this test."""
+    """Writes by manager and agent that the server counted, without events, leases and the benchmark's writes."""
     writes: Counter[str] = Counter()
     for labels, value in _REQUESTS.findall(server.metrics()):
         request = dict(_LABEL.findall(labels))
         what = "/".join(filter(None, (request["resource"], request["subresource"])))
-        if request["verb"] in _WRITES and f"{request['verb']} {what}" not in _TESTS_OWN and what not in _APART:
+        if request["verb"] in _WRITES and f"{request['verb']} {what}" not in _OF_THE_BENCHMARK and what not in _IGNORED:
             writes[f"{request['verb']} {what}"] += int(float(value))
     return writes
 
 
-def _told(rounds: list[Round], pods: int) -> dict[str, Any]:
+def _report(rounds: list[Round], pods: int) -> dict[str, Any]:
     middle = rounds[len(rounds) // 2]
     seconds = pods / RATE
     return {

@@ -1,4 +1,4 @@
-"""The processes of a measurement: a scripted API server, and a manager on it."""
+"""Processes of a benchmark: a scripted API server and a manager."""
 
 import contextlib
 import json
@@ -18,21 +18,21 @@ _DEADLINE = 900.0
 
 
 class ScriptedApi:
-    """The scripted API server, from outside."""
+    """Client of the scripted API server."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
 
     def written(self, what: str) -> int:
-        """Number of writes that were like this, as `METHOD plural`."""
+        """Number of such writes, as `METHOD plural`."""
         return self._counts().get(what, 0)
 
     def writes(self) -> int:
-        """Number of all writes, but for events and the lease."""
+        """Number of all writes except events and the lease."""
         return sum(count for what, count in self._counts().items() if what.split()[1] not in ("events", "leases"))
 
     def play(self, events: list[tuple[str, int]]) -> None:
-        """Has things happen to pods, at once: of each a type and the pod's number."""
+        """Plays events of pods: type and pod number of each."""
         _fetch(f"{self.url}/play", body=json.dumps(events).encode())
 
     def _counts(self) -> dict[str, int]:
@@ -42,7 +42,7 @@ class ScriptedApi:
 
 @contextlib.contextmanager
 def scripted_api(*, pods: int) -> Iterator[ScriptedApi]:
-    """A scripted API server with so many pods."""
+    """Yields a scripted API server with so many pods."""
     command = [sys.executable, "-m", "tests.bench.kubernetes.scripted_apiserver", str(pods)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -55,7 +55,7 @@ def scripted_api(*, pods: int) -> Iterator[ScriptedApi]:
 
 @contextlib.contextmanager
 def scripted_manager(work: Path, api: ScriptedApi) -> Iterator[ManagerProcess]:
-    """A manager that was started just now; it ends with the context."""
+    """Starts a manager without waiting and stops it when the context is left."""
     manager = ManagerProcess(work, _kubeconfig(work, api.url))
     manager.launch()
     try:
@@ -65,30 +65,30 @@ def scripted_manager(work: Path, api: ScriptedApi) -> Iterator[ManagerProcess]:
 
 
 def knows_all(manager: ManagerProcess) -> bool:
-    """Whether it leads, and has tried every pod of its first list."""
+    """Whether it leads and has processed every pod of its first list."""
     return manager.leads and manager.get("/readyz") is not None
 
 
 def pid_of(served: ServedProcess) -> int:
-    """The process's number."""
+    """Process ID."""
     assert served.process is not None
     return served.process.pid
 
 
 def peak_mib(pid: int) -> int:
-    """The most memory that was resident in a process."""
+    """Peak resident memory of a process in MiB."""
     lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) // 1024
 
 
 def until(condition: Callable[[], bool], *, manager: ManagerProcess) -> None:
-    """Returns once the condition holds; ends the benchmark if the manager ends, or that takes too long."""
+    """Polls until the condition holds; exits the benchmark if the manager ends or after a deadline."""
     assert manager.process is not None
     give_up = time.monotonic() + _DEADLINE
     while not condition():
         if manager.process.poll() is not None or time.monotonic() > give_up:
-            sys.exit(f"the manager ended, or is not done within {_DEADLINE:g} s:\n{manager.log.read_text()[-3000:]}")
-        time.sleep(_POLL)  # noqa: TID251 - other processes are watched, which tell no event
+            sys.exit(f"manager: ended, or timed out after {_DEADLINE:g} s:\n{manager.log.read_text()[-3000:]}")
+        time.sleep(_POLL)  # noqa: TID251 - other processes are polled
 
 
 def _kubeconfig(work: Path, server: str) -> Path:

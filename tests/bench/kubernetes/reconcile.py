@@ -1,8 +1,8 @@
-"""How long a manager takes to know a large cluster: at its first start, when all has to be written, and at a restart.
+"""Benchmark of the first start and the restart of a manager in a large cluster.
 
-The restart is what an operator meets: the manager lists all pods and all machines, compares them, and finds nothing to
-write. The first start is bounded by its writes, two for each pod and one for each block of addresses, which a real
-server takes far more slowly than the scripted one.
+At a restart, the case that operators see, the manager lists all pods and virtual machines, compares them and writes
+nothing. The first start is bounded by its writes, two per pod and one per address block, which a real server processes
+far more slowly than the scripted one.
 """
 
 import tempfile
@@ -26,7 +26,7 @@ QUICK_PODS = 1_000
 
 
 def main(*, quick: bool = False) -> dict[str, Any]:
-    """Measures, and returns the numbers."""
+    """Runs the benchmark and returns the results."""
     pods = QUICK_PODS if quick else PODS
     with tempfile.TemporaryDirectory() as temporary, scripted_api(pods=pods) as api:
         return {
@@ -38,23 +38,23 @@ def main(*, quick: bool = False) -> dict[str, Any]:
 
 
 def _first_start(work: Path, api: ScriptedApi, pods: int) -> dict[str, Any]:
-    began = time.perf_counter()
+    started = time.perf_counter()
     with scripted_manager(work, api) as manager:
         until(lambda: api.written("PATCH pods") == pods, manager=manager)
-        return _taken(began, pid_of(manager)) | {"writes_per_pod": round(api.writes() / pods, 2)}
+        return _resources_since(started, pid_of(manager)) | {"writes_per_pod": round(api.writes() / pods, 2)}
 
 
 def _restart(work: Path, api: ScriptedApi) -> dict[str, Any]:
     before = api.writes()
-    began = time.perf_counter()
+    started = time.perf_counter()
     with scripted_manager(work, api) as manager:
         until(lambda: knows_all(manager), manager=manager)
-        return _taken(began, pid_of(manager)) | {"writes": api.writes() - before}
+        return _resources_since(started, pid_of(manager)) | {"writes": api.writes() - before}
 
 
-def _taken(began: float, pid: int) -> dict[str, float]:
+def _resources_since(started: float, pid: int) -> dict[str, float]:
     return {
-        "seconds": round(time.perf_counter() - began, 1),
+        "seconds": round(time.perf_counter() - started, 1),
         "processor_s": round(processor_seconds(pid), 1),
         "peak_mib": peak_mib(pid),
     }

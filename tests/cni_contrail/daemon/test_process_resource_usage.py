@@ -4,10 +4,14 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.cni_contrail.conftest import until
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon
 from tests.support.scripted_agents import ScriptedAgent, ServePod
+
+pytestmark = pytest.mark.machine
 
 PAIRS = 100
 WARM = 30

@@ -12,6 +12,8 @@ from tests.support.plugin import Plugin
 from tests.support.plugin_callers import ShimAndDaemon
 from tests.support.scripted_agents import ScriptedAgent
 
+pytestmark = pytest.mark.machine
+
 SPARE = 24
 FAILURE = b"socket: cannot accept connections: Too many open files"
 

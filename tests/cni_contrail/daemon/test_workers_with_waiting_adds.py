@@ -14,6 +14,8 @@ from tests.support.plugin import Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon
 from tests.support.scripted_agents import ScriptedAgent, make_vmis
 
+pytestmark = pytest.mark.machine
+
 ADDS = 100
 
 

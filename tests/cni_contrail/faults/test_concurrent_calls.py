@@ -5,9 +5,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
+
 from tests.support.netns import Netns
 from tests.support.plugin import Outcome, Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, Vmi, make_vmis
+
+pytestmark = pytest.mark.machine
 
 PODS = 50
 

@@ -9,6 +9,8 @@ import pytest
 from contrail_config.addressing.pool import AddressPool
 from contrail_config.objects import Subnet
 
+pytestmark = pytest.mark.machine
+
 
 def filled_pool(cidr: str, *, free: set[int]) -> AddressPool:
     """A pool in which all addresses are allocated except those with the offsets `free`."""

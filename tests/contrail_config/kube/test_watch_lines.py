@@ -44,6 +44,7 @@ async def test_a_line_longer_than_any_buffer_is_yielded(length: int) -> None:
     assert await lines(*chunks, b"\n", b"next\n") == [line, b"next"]
 
 
+@pytest.mark.machine
 async def test_a_long_line_in_small_chunks_takes_linear_time() -> None:
     async def seconds(count: int) -> float:
         started = time.process_time()

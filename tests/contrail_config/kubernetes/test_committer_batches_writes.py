@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from contrail_config.kubernetes.committer import FLUSH_INTERVAL
 from tests.contrail_config.kubernetes.managers import OpenManager, writes
 from tests.support.fake_apiserver.server import FakeApiServer
@@ -10,6 +12,7 @@ from tests.support.virtual_networks import make_network, start_pod
 PODS = 100
 
 
+@pytest.mark.machine
 async def test_a_hundred_pods_per_second_need_less_than_one_block_write_each(
     open_manager: OpenManager, server: FakeApiServer
 ) -> None:

@@ -100,6 +100,7 @@ async def test_the_network_status_is_not_written_under_multus(
     assert objects.requests("patch pods") == 0
 
 
+@pytest.mark.machine
 async def test_a_pod_costs_one_write_besides_events(
     server: FakeApiServer, objects: ClusterObjects, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""The process."""
+"""Entry point of the server process."""
 
 import asyncio
 import sys

@@ -1,20 +1,19 @@
-"""One client's connection: HTTP/1.1 as far as the manager speaks it, without a framework, which would cost more than
-all that is served."""
+"""Client connection: the subset of HTTP/1.1 that the manager uses. A framework would dominate the cost."""
 
 import asyncio
 import re
 from urllib.parse import parse_qs
 
-from tests.bench.kubernetes.scripted_apiserver.server import Answer, Request, Server, Stream
+from tests.bench.kubernetes.scripted_apiserver.server import Request, Response, Server, Stream
 
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 _HEAD = b"HTTP/1.1 %d -\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 _STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-_MOST_AT_ONCE = 65_536
+_MAX_CHUNK = 65_536
 
 
 class Connection(asyncio.Protocol):
-    """Answers one request after the other, or tells of changes until the client goes."""
+    """Answers requests one after the other, or streams changes until the client disconnects."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -29,7 +28,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         if self._stream is not None:
-            self._stream.log.told.discard(self._pump)
+            self._stream.log.listeners.discard(self._pump)
 
     def pause_writing(self) -> None:
         self._paused = True
@@ -42,13 +41,13 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         self._received += data
         while (request := self._next_request()) is not None:
-            answer = self._server.answer(request)
-            if isinstance(answer, Answer):
-                self._transport.write(_HEAD % (answer.status, len(answer.body)) + answer.body)
+            response = self._server.respond(request)
+            if isinstance(response, Response):
+                self._transport.write(_HEAD % (response.status, len(response.body)) + response.body)
             else:
                 self._transport.write(_STREAM_HEAD)
-                self._stream = answer
-                answer.log.told.add(self._pump)
+                self._stream = response
+                response.log.listeners.add(self._pump)
                 self._pump()
 
     def _next_request(self) -> Request | None:
@@ -67,8 +66,8 @@ class Connection(asyncio.Protocol):
         return Request(method, path, {key: values[0] for key, values in parse_qs(query).items()}, body)
 
     def _pump(self) -> None:
-        """Tells what is new, as fast as it is taken."""
+        """Sends new changes as fast as the client reads them."""
         assert self._transport is not None
         assert self._stream is not None
-        while not self._paused and (lines := self._stream.lines(_MOST_AT_ONCE)):
+        while not self._paused and (lines := self._stream.lines(_MAX_CHUNK)):
             self._transport.write(b"%x\r\n%b\r\n" % (len(lines), lines))

@@ -1,4 +1,4 @@
-"""Pods as a cluster has them: four and a half kilobytes of JSON each, of which a manager reads a few words."""
+"""Pods of realistic size: 4.5 kB of JSON each, of which a manager reads a few fields."""
 
 import json
 import uuid
@@ -122,12 +122,12 @@ _TEMPLATE = _template()
 
 
 def namespace_of(number: int) -> str:
-    """Namespace of a pod."""
+    """Namespace of the pod with this number."""
     return f"ns-{number // PODS_OF_NAMESPACE}"
 
 
 def encoded_pod(number: int, *, version: int, status: bytes | None) -> bytes:
-    """The pod of a number as JSON; `status`: its network status as a JSON string, if it has one."""
+    """The pod with this number as JSON; `status` is its network status as a JSON string, if any."""
     return _TEMPLATE % {
         b"name": b"pod-%d" % number,
         b"namespace": namespace_of(number).encode(),

@@ -1,4 +1,4 @@
-"""What the server answers to whom."""
+"""Request handling of the server."""
 
 import json
 from typing import NamedTuple
@@ -22,22 +22,22 @@ class Request(NamedTuple):
     body: bytes
 
 
-class Answer(NamedTuple):
-    """An answer that ends."""
+class Response(NamedTuple):
+    """A complete response."""
 
     status: int
     body: bytes
 
 
 class Stream:
-    """An answer that tells what happens from a place in a log on."""
+    """A streamed response with the changes since a revision."""
 
     def __init__(self, log: Log, *, since: int) -> None:
         self.log = log
         self._next = log.after(since)
 
     def lines(self, most: int) -> bytes:
-        """What is new, about so many bytes of it at most."""
+        """New changes, about `most` bytes at most."""
         lines: list[bytes] = []
         length = 0
         while length < most and self._next < len(self.log.entries):
@@ -48,93 +48,93 @@ class Stream:
         return b"".join(lines)
 
 
-class _Place(NamedTuple):
+class _Target(NamedTuple):
     plural: str
     namespace: str
     name: str
 
 
 class Server:
-    """Two networks, and as many pods as are told, in namespaces of a thousand."""
+    """Serves two networks and `pods` pods, 1000 per namespace."""
 
     def __init__(self, *, pods: int) -> None:
         self.storage = Storage(pods=pods)
         for number in range(0, max(pods, 1), PODS_OF_NAMESPACE):
-            self._make("namespaces", "", namespace_of(number), {})
+            self._create("namespaces", "", namespace_of(number), {})
         for name, cidr in NETWORKS.items():
             annotations = {"opencontrail.org/cidr": cidr}
-            self._make("network-attachment-definitions", "shared", name, annotations, spec={"config": OWN_CONFIG})
+            self._create("network-attachment-definitions", "shared", name, annotations, spec={"config": OWN_CONFIG})
 
-    def answer(self, request: Request) -> Answer | Stream:
-        """Does what is asked."""
+    def respond(self, request: Request) -> Response | Stream:
+        """Processes a request."""
         if request.path == "/written":
-            return Answer(200, json.dumps(self.storage.written).encode())
+            return Response(200, json.dumps(self.storage.written).encode())
         if request.path == "/play":
             return self._play(json.loads(request.body))
         if request.path.startswith("/apis/apiextensions.k8s.io/"):
-            return Answer(200, _ESTABLISHED)
-        place = _place(request.path)
+            return Response(200, _ESTABLISHED)
+        target = _target(request.path)
         if request.method == "GET":
-            return self._read(request, place)
-        self.storage.written[f"{request.method} {place.plural}"] += 1
-        return self._write(request, place)
+            return self._read(request, target)
+        self.storage.written[f"{request.method} {target.plural}"] += 1
+        return self._write(request, target)
 
-    def _read(self, request: Request, place: _Place) -> Answer | Stream:
+    def _read(self, request: Request, target: _Target) -> Response | Stream:
         query = request.query
         if "watch" in query:
-            return Stream(self.storage.logs[place.plural], since=int(query["resourceVersion"]))
-        if place.name:
-            found = self.storage.get(place.plural, (place.namespace, place.name))
-            return _NOT_FOUND if found is None else Answer(200, found)
+            return Stream(self.storage.logs[target.plural], since=int(query["resourceVersion"]))
+        if target.name:
+            found = self.storage.get(target.plural, (target.namespace, target.name))
+            return _NOT_FOUND if found is None else Response(200, found)
         page = self.storage.page(
-            place.plural,
+            target.plural,
             labels=query.get("labelSelector", ""),
             limit=int(query.get("limit", "0")),
             token=query.get("continue", ""),
         )
         metadata = json.dumps({"resourceVersion": str(page.version), "continue": page.rest})
-        return Answer(200, b'{"metadata":%b,"items":[%b]}' % (metadata.encode(), b",".join(page.items)))
+        return Response(200, b'{"metadata":%b,"items":[%b]}' % (metadata.encode(), b",".join(page.items)))
 
-    def _write(self, request: Request, place: _Place) -> Answer:
-        if place.plural == "pods":
-            pod = self.storage.patch_pod(int(place.name.removeprefix("pod-")), request.body)
-            return _NOT_FOUND if pod is None else Answer(200, pod)
-        if place.plural == "events":
-            return Answer(201, request.body)
-        name = place.name or json.loads(request.body)["metadata"]["name"]
-        key = (place.namespace, name)
-        if request.method != "POST" and self.storage.get(place.plural, key) is None:
+    def _write(self, request: Request, target: _Target) -> Response:
+        if target.plural == "pods":
+            pod = self.storage.patch_pod(int(target.name.removeprefix("pod-")), request.body)
+            return _NOT_FOUND if pod is None else Response(200, pod)
+        if target.plural == "events":
+            return Response(201, request.body)
+        name = target.name or json.loads(request.body)["metadata"]["name"]
+        key = (target.namespace, name)
+        if request.method != "POST" and self.storage.get(target.plural, key) is None:
             return _NOT_FOUND
         if request.method == "DELETE":
-            self.storage.delete(place.plural, key)
-            return Answer(200, b'{"kind":"Status","status":"Success"}')
-        body = request.body if request.method != "PATCH" else self._merged(place.plural, key, request.body)
-        return Answer(200, self.storage.put(place.plural, key, body))
+            self.storage.delete(target.plural, key)
+            return Response(200, b'{"kind":"Status","status":"Success"}')
+        body = request.body if request.method != "PATCH" else self._merged(target.plural, key, request.body)
+        return Response(200, self.storage.put(target.plural, key, body))
 
     def _merged(self, plural: str, key: Key, patch: bytes) -> bytes:
         """An object with a patch merged in."""
         found = json.loads(self.storage.get(plural, key) or b"{}")
         return json.dumps(merge(found, json.loads(patch)), separators=(",", ":")).encode()
 
-    def _play(self, events: list[tuple[str, int]]) -> Answer:
-        """Things happen to pods: of each a type and the pod's number."""
+    def _play(self, events: list[tuple[str, int]]) -> Response:
+        """Plays events of pods: type and pod number of each."""
         for kind, number in events:
-            self.storage.tell_of_pod(kind.encode(), number)
-        return Answer(200, b"{}")
+            self.storage.record_pod_event(kind.encode(), number)
+        return Response(200, b"{}")
 
-    def _make(self, plural: str, namespace: str, name: str, annotations: dict[str, str], **rest: object) -> None:
+    def _create(self, plural: str, namespace: str, name: str, annotations: dict[str, str], **rest: object) -> None:
         metadata = {"name": name, "namespace": namespace, "annotations": annotations}
         body = json.dumps({"metadata": metadata, **rest}, separators=(",", ":"))
         self.storage.put(plural, (namespace, name), body.encode())
 
 
-_NOT_FOUND = Answer(404, b'{"kind":"Status","status":"Failure","reason":"NotFound","code":404,"message":"not found"}')
+_NOT_FOUND = Response(404, b'{"kind":"Status","status":"Failure","reason":"NotFound","code":404,"message":"not found"}')
 
 
-def _place(path: str) -> _Place:
+def _target(path: str) -> _Target:
     """Kind, namespace and name of `/api/v1/...` or `/apis/GROUP/VERSION/...`."""
     parts = path.split("/")[3 if path.startswith("/api/") else 4 :]
     namespace = ""
     if parts[0] == "namespaces" and len(parts) > 2:
         namespace, parts = parts[1], parts[2:]
-    return _Place(parts[0], namespace, parts[1] if len(parts) > 1 else "")
+    return _Target(parts[0], namespace, parts[1] if len(parts) > 1 else "")

@@ -1,6 +1,6 @@
-"""What the server keeps: objects by kind as JSON, each kind with the log of what happened to it.
+"""Storage: objects by kind as JSON, and a log of changes per kind.
 
-The pods are made up from their numbers, wherever they are needed: kept is only what was written about them.
+Pods are generated from their numbers on demand; only what was written to them is stored.
 """
 
 import bisect
@@ -19,7 +19,7 @@ Key = tuple[str, str]
 
 
 class Entry(NamedTuple):
-    """What happened to an object: `body` makes its JSON."""
+    """A change of an object; `body` returns its JSON."""
 
     version: int
     type: bytes
@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A part of a list; `rest` is the token of what follows, empty at the end."""
+    """A page of a list; `rest` is the continue token, empty on the last page."""
 
     version: int
     items: list[bytes]
@@ -47,16 +47,16 @@ _VERSION = re.compile(rb',"resourceVersion":"\d+"')
 
 
 class Log:
-    """All that happened to one kind; `told` is called when something did."""
+    """Changes of one kind; `listeners` are called after each change."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.told: set[Callable[[], None]] = set()
+        self.listeners: set[Callable[[], None]] = set()
 
     def add(self, entry: Entry) -> None:
         self.entries.append(entry)
-        for tell in self.told:
-            tell()
+        for notify in self.listeners:
+            notify()
 
     def after(self, version: int) -> int:
         """Index of the first entry after a version."""
@@ -64,7 +64,7 @@ class Log:
 
 
 class Storage:
-    """`pods`: numbers of the pods that are there."""
+    """Objects and logs; `pods` are the numbers of the initial pods."""
 
     def __init__(self, *, pods: int) -> None:
         self.pods = range(pods)
@@ -78,11 +78,11 @@ class Storage:
         self._pages: dict[str, tuple[int, itertools.chain[bytes]]] = {}
 
     def get(self, plural: str, key: Key) -> bytes | None:
-        """The object, None if it is not there."""
+        """The object, None if it does not exist."""
         return self._objects[plural].get(key)
 
     def page(self, plural: str, *, labels: str, limit: int, token: str) -> Page:
-        """A part of the list, as everything is now, or as it was when the token was given."""
+        """A page of the list: of the current state, or continued from the token."""
         version, items = self._pages.pop(token) if token else (self._version, self._list(plural, labels))
         found = list(itertools.islice(items, limit or None))
         following = next(items, None) if limit else None
@@ -93,7 +93,7 @@ class Storage:
         return Page(version, found, token)
 
     def put(self, plural: str, key: Key, body: bytes) -> bytes:
-        """Keeps an object and returns it as kept."""
+        """Stores an object and returns the stored object."""
         kind = b"ADDED" if key not in self._objects[plural] else b"MODIFIED"
         version = self._next_version()
         stamp = b'"metadata":{"uid":"%032d","resourceVersion":"%d",' % (version, version)
@@ -103,29 +103,29 @@ class Storage:
         return body
 
     def delete(self, plural: str, key: Key) -> None:
-        """Forgets an object."""
+        """Deletes an object."""
         body = self._objects[plural].pop(key)
         version = self._next_version()
         body = _VERSION.sub(b',"resourceVersion":"%d"' % version, body, count=1)
         self.logs[plural].add(Entry(version, b"DELETED", lambda: body))
 
     def patch_pod(self, number: int, patch: bytes) -> bytes | None:
-        """Keeps a pod's network status and returns the pod, None if it is gone."""
+        """Stores a pod's network status and returns the pod, None if it is deleted."""
         if number in self._gone:
             return None
         self._statuses[number] = bytes(_read_patch.decode(patch).metadata.annotations[STATUS_KEY])
-        self.tell_of_pod(b"MODIFIED", number)
+        self.record_pod_event(b"MODIFIED", number)
         return self.pod(number)
 
-    def tell_of_pod(self, kind: bytes, number: int) -> None:
-        """A pod came, changed or went."""
+    def record_pod_event(self, kind: bytes, number: int) -> None:
+        """Records the creation, change or deletion of a pod."""
         if kind == b"DELETED":
             self._gone.add(number)
         version = self._pod_versions[number] = self._next_version()
         self.logs["pods"].add(Entry(version, kind, lambda: self._pod_as_of(number, version)))
 
     def pod(self, number: int) -> bytes:
-        """A pod as it is now."""
+        """The current state of a pod."""
         return self._pod_as_of(number, self._pod_versions.get(number, number + 1))
 
     def _pod_as_of(self, number: int, version: int) -> bytes:
