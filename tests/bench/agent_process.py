@@ -26,9 +26,11 @@ from tests.support.virtual_machines import NODE, make_virtual_machine, pod_inter
 
 def pod(name: str) -> VirtualMachine:
     """The virtual machine of a pod with INTERFACES interfaces."""
-    machine = make_virtual_machine(name)
+    virtual_machine = make_virtual_machine(name)
     return make_virtual_machine(
-        name, uid=machine.uuid, interfaces=tuple(pod_interface(machine.uuid, index) for index in range(INTERFACES))
+        name,
+        uid=virtual_machine.uuid,
+        interfaces=tuple(pod_interface(virtual_machine.uuid, index) for index in range(INTERFACES)),
     )
 
 
@@ -39,9 +41,9 @@ def bench_routes(agent: NodeAgent, store: SqliteStore) -> list[web.RouteDef]:
         return web.Response(text=str(len(agent.virtual_machines.waiters)))
 
     async def write(request: web.Request) -> web.Response:
-        machine = pod(request.match_info["name"])
+        virtual_machine = pod(request.match_info["name"])
         started = time.monotonic()
-        await store.put_virtual_machine(machine)
+        await store.put_virtual_machine(virtual_machine)
         return web.json_response({"started": started, "committed": time.monotonic()})
 
     return [web.get("/waiting", waiting), web.post("/write/{name}", write)]

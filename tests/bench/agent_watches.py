@@ -182,9 +182,9 @@ async def _write(client: KubeClient, name: str, *, node: str, with_pod: bool) ->
         await client.create(PODS, {"metadata": {"name": name}, "spec": spec}, namespace="default")
     uid = str(uuid.uuid4())
     interfaces = tuple(pod_interface(uid, index) for index in range(INTERFACES))
-    machine = make_virtual_machine(name, uid=uid, interfaces=interfaces, node=node)
+    virtual_machine = make_virtual_machine(name, uid=uid, interfaces=interfaces, node=node)
     started = time.perf_counter()
-    await client.create(VIRTUAL_MACHINES, virtual_machine_object(machine), namespace="default")
+    await client.create(VIRTUAL_MACHINES, virtual_machine_object(virtual_machine), namespace="default")
     return started
 
 

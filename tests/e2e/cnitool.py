@@ -14,7 +14,7 @@ class Cnitool:
     """Runs cnitool on a host. Further keywords are environment variables: CNI_ARGS, CAP_ARGS, CNI_IFNAME."""
 
     def __init__(self, host: Host) -> None:
-        self._machine = host
+        self._host = host
         command = shutil.which("cnitool")
         assert command is not None, "cnitool is not in PATH: scripts/e2e installs it"
         self._command = command
@@ -23,7 +23,7 @@ class Cnitool:
         self, command: str, sandbox: Sandbox, *, network: str = NETWORK, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Runs `cnitool COMMAND NETWORK NETNS` and returns the completed process."""
-        return self._machine.call(self._command, command, network, sandbox.path, CNI_PATH=PLUGIN_DIRS, **variables)
+        return self._host.call(self._command, command, network, sandbox.path, CNI_PATH=PLUGIN_DIRS, **variables)
 
     def run(self, command: str, sandbox: Sandbox, *, network: str = NETWORK, **variables: str) -> str:
         """Runs a command that must succeed; returns its output."""

@@ -34,7 +34,7 @@ class Podman:
     """Runs podman on a host, with private folders."""
 
     def __init__(self, host: Host, root_file_system: Path) -> None:
-        self._machine = host
+        self._host = host
         self._root_file_system = root_file_system
         host.path("/etc/containers/containers.conf").write_text(_CONFIGURATION)
         host.path("/etc/containers/storage.conf").write_text(_STORAGE)
@@ -42,7 +42,7 @@ class Podman:
 
     def __call__(self, *arguments: str) -> str:
         """Runs `podman ARGUMENTS`, which must succeed; returns its output."""
-        return self._machine.run("podman", *arguments)
+        return self._host.run("podman", *arguments)
 
     def start(self, name: str, *options: str) -> None:
         """Starts a container that sleeps."""
@@ -50,14 +50,14 @@ class Podman:
 
     def rejected(self, name: str, *options: str) -> str:
         """Starts a container that must fail, removes it and returns podman's standard error."""
-        ended = self._machine.call("podman", *self._run(name, *options), "sleep", "1000")
+        ended = self._host.call("podman", *self._run(name, *options), "sleep", "1000")
         assert ended.returncode != 0, (name, options)
         self.remove(name)
         return ended.stderr
 
     def run(self, name: str, *command: str) -> subprocess.CompletedProcess[str]:
         """Runs a command in a container that is removed afterwards."""
-        return self._machine.call("podman", *self._run(name, "--rm"), *command)
+        return self._host.call("podman", *self._run(name, "--rm"), *command)
 
     def remove(self, name: str) -> None:
         """Stops and removes a container. Idempotent."""
@@ -76,6 +76,6 @@ class Podman:
 
     def _run(self, name: str, *options: str) -> tuple[str, ...]:
         detached = () if "--rm" in options else ("--detach",)
-        cgroups = (f"--cgroup-parent={self._machine.cgroup}", "--cgroups=no-conmon")
+        cgroups = (f"--cgroup-parent={self._host.cgroup}", "--cgroups=no-conmon")
         own = (f"--name={name}", *cgroups, *_LIMITS)
         return ("run", *detached, *own, *options, "--rootfs", str(self._root_file_system))

@@ -11,7 +11,7 @@ class Sandbox:
     """A network namespace with a unique name, so that tests never reuse each other's state."""
 
     def __init__(self, host: Host) -> None:
-        self._machine = host
+        self._host = host
         self.name = f"sandbox-{uuid.uuid4().hex[:12]}"
         self.path = f"/run/netns/{self.name}"
         host.run("ip", "netns", "add", self.name)
@@ -23,12 +23,12 @@ class Sandbox:
 
     def ip(self, *arguments: str) -> str:
         """Runs `ip` in the namespace and returns its output."""
-        return self._machine.run("ip", "-n", self.name, *arguments)
+        return self._host.run("ip", "-n", self.name, *arguments)
 
     def remove(self) -> None:
         """Deletes the namespace. Idempotent."""
-        if self._machine.path(self.path).exists():
-            self._machine.run("ip", "netns", "del", self.name)
+        if self._host.path(self.path).exists():
+            self._host.run("ip", "netns", "del", self.name)
 
 
 MakeSandbox = Callable[[], Sandbox]

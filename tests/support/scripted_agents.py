@@ -407,10 +407,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 class _VrouterHandler(_Handler):
-    """HTTP as the Contrail vrouter agent speaks it.
+    """HTTP as the Contrail vrouter agent implements it.
 
-    Connections stay open, whatever `Connection` says; a request sent before the response to the one before is lost;
-    what is no HTTP request is never answered.
+    Connections stay open regardless of the header `Connection`. A request sent before the previous response is lost.
+    Malformed requests are never answered.
     """
 
     closes = False

@@ -63,9 +63,9 @@ async def start_pod(
     interfaces = tuple(
         interface_in(network, owner, address) for (network, owner), address in zip(pairs, addresses, strict=True)
     )
-    machine = make_virtual_machine(pod, uid=uid, node=node, interfaces=interfaces)
-    await store.put_virtual_machine(machine)
-    return machine
+    virtual_machine = make_virtual_machine(pod, uid=uid, node=node, interfaces=interfaces)
+    await store.put_virtual_machine(virtual_machine)
+    return virtual_machine
 
 
 def interface_in(network: VirtualNetwork, owner: str, *addresses: InterfaceAddress) -> VirtualMachineInterface:

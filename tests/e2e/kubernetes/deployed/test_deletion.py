@@ -12,7 +12,7 @@ from tests.support.plugin import PodSandbox
 Agents = tuple[AgentProcess, AgentProcess]
 
 
-def given(cluster: Cluster, network: str) -> int:
+def allocated(cluster: Cluster, network: str) -> int:
     """Number of allocated addresses of a network."""
     blocks = [item for item in cluster.items(f"{GROUP}/addressblocks") if item["spec"]["network"] == network]
     return sum(item["status"]["given"] for item in blocks)
@@ -26,10 +26,12 @@ def test_deletion_releases_virtual_machines_addresses_and_networks(
         tenant.add_pod(name, networks="blue,blue", node="node-1")
     virtual_machines = [tenant.assigned(name) for name in ("one", "two")]
     (network,) = [item["metadata"]["name"] for item in tenant.networks()]
-    assert given(cluster, network) == 4
+    assert allocated(cluster, network) == 4
 
     tenant.remove_pod("one")
-    wait_until(lambda: tenant.virtual_machine("one") is None and given(cluster, network) == 2, what="one is released")
+    wait_until(
+        lambda: tenant.virtual_machine("one") is None and allocated(cluster, network) == 2, what="one is released"
+    )
     tenant.remove_nad("blue")
     tenant.remove_pod("two")
     wait_until(lambda: tenant.virtual_machine("two") is None and not tenant.networks(), what="everything is released")
@@ -62,7 +64,7 @@ def test_an_ended_pod_releases_its_addresses_while_its_object_exists(
     (network,) = [item["metadata"]["name"] for item in tenant.networks()]
     tenant.end_pod("job")
     wait_until(
-        lambda: tenant.virtual_machine("job") is None and given(cluster, network) == 0, what="the job is released"
+        lambda: tenant.virtual_machine("job") is None and allocated(cluster, network) == 0, what="the job is released"
     )
     assert tenant.pod("job")["status"]["phase"] == "Succeeded"
 

@@ -28,13 +28,13 @@ def test_each_kind_has_a_short_name(cluster: Cluster, agents: Agents) -> None:
 def test_a_virtual_machine_shows_node_addresses_and_networks(cluster: Cluster, tenant: Tenant, agents: Agents) -> None:
     tenant.add_nad("blue", cidr="10.1.0.0/24,fd00:1::/64")
     uid = tenant.add_pod("web", networks="blue", node="node-1")
-    given = addresses(tenant.assigned("web"))
+    allocated = addresses(tenant.assigned("web"))
     (row,) = shown(cluster, f"namespaces/{tenant.namespace}/virtualmachines")
     assert row == {
         "Name": "web",
         "Node": "node-1",
         "Interfaces": 2,
-        "Addresses": ",".join(given),
+        "Addresses": ",".join(allocated),
         "Networks": "k8s-default-pod-network,k8s-blue-pod-network",
         "UID": uid,
     }

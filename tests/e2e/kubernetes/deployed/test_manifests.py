@@ -12,17 +12,17 @@ DOCUMENTS = documents(MANIFESTS)
 
 @pytest.mark.parametrize("item", DOCUMENTS, ids=lambda item: f"{item['kind']} {item['metadata']['name']}")
 def test_the_manifest_is_stored_as_written(cluster: Cluster, item: dict[str, Any]) -> None:
-    kept = cluster.server.ask("GET", f"{collection(cluster.server, item)}/{item['metadata']['name']}")
-    assert holds(kept, item)
+    stored = cluster.server.ask("GET", f"{collection(cluster.server, item)}/{item['metadata']['name']}")
+    assert holds(stored, item)
 
 
-def holds(kept: Any, written: Any) -> bool:
+def holds(stored: Any, written: Any) -> bool:
     """Whether everything written is stored; the server adds defaults."""
     if isinstance(written, dict):
-        return isinstance(kept, dict) and all(key in kept and holds(kept[key], written[key]) for key in written)
+        return isinstance(stored, dict) and all(key in stored and holds(stored[key], written[key]) for key in written)
     if isinstance(written, list):
-        return len(kept) == len(written) and all(map(holds, kept, written))
-    return bool(kept == written)
+        return len(stored) == len(written) and all(map(holds, stored, written))
+    return bool(stored == written)
 
 
 def test_unknown_fields_are_rejected(cluster: Cluster) -> None:

@@ -52,11 +52,11 @@ def test_the_plugin_configures_a_pod_with_the_list_of_its_nodes_agent(
     uid = tenant.add_pod("web", networks="blue,green@front", node="node-1")
     pod = sandbox_of(tenant, "web", sandbox, uid)
     result = runtime.add(pod).succeeded().document
-    given = addresses(tenant.assigned("web"))
+    allocated = addresses(tenant.assigned("web"))
     assert sorted(sandbox.links()) == ["eth0", "eth1", "front"]
     configured = [text for name in ("eth0", "eth1", "front") for text in kernel_state.address_texts(sandbox, name)]
-    assert [text.partition("/")[0] for text in configured] == given
-    assert result["ips"][0]["address"].partition("/")[0] == given[0]
+    assert [text.partition("/")[0] for text in configured] == allocated
+    assert result["ips"][0]["address"].partition("/")[0] == allocated[0]
     assert len(runtime.plugin.node.links()) == 3
 
     runtime.delete(pod).succeeded()

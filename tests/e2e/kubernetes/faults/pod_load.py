@@ -112,16 +112,16 @@ class PodLoad:
             for address in interface.addresses
         ]
         assert len(dict(used)) == len(used), "duplicate address"
-        given = await self._given()
-        here = {place: owner for place, owner in given.items() if owner in {owner for _, owner in used}}
+        allocated = await self._allocated()
+        here = {key: owner for key, owner in allocated.items() if owner in {owner for _, owner in used}}
         if here != dict(used):
             return f"{len(used)} addresses are used, {len(here)} are allocated"
         networks = await self._client.list_all(VIRTUAL_NETWORKS)
         own = {one.spec.uuid for one in networks if (one.spec.nad or "").startswith(f"{self._namespace}/")}
-        orphaned = [place for place, owner in given.items() if place[0] in own and place not in here]
+        orphaned = [key for key, owner in allocated.items() if key[0] in own and key not in here]
         return f"allocated without a virtual machine: {orphaned[:5]}" if orphaned else ""
 
-    async def _given(self) -> dict[tuple[str, str], str]:
+    async def _allocated(self) -> dict[tuple[str, str], str]:
         """Owners by network and address."""
         blocks = msgspec.to_builtins(await self._client.list_all(ADDRESS_BLOCKS))
         return {(one.network, one.address): one.owner for one in block_entries(blocks) if one.held is None}
