@@ -170,7 +170,7 @@ NonEmptyText = Annotated[str, _text_type("text (printable, 1 to 4096 bytes)", _i
 
 
 class _Field(NamedTuple):
-    """A field as validation sees it; `text_type` is None if msgspec alone validates it or if it contains structs."""
+    """A field as validation sees it; `text_type` is None if only msgspec validates it or if it contains structs."""
 
     attribute: str
     key: str

@@ -83,7 +83,7 @@ def load_settings(config: NetworkConfig, environment: Mapping[str, str], overrid
 def load_settings_for_removal(
     config: NetworkConfig, environment: Mapping[str, str], overrides: Mapping[str, Any], log: Log
 ) -> Settings:
-    """As `load_settings`, but ignores a section that ADD rejects and uses the node's settings alone.
+    """As `load_settings`, but ignores a section that ADD rejects and uses only the node's settings.
 
     So DEL after a rejected ADD succeeds. Raises `PluginError` with code 7 for the node-wide file.
     """

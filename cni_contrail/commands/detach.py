@@ -1,4 +1,4 @@
-"""Detaches an attachment by its record alone: for DEL, GC and the sweep, and for ADDs that failed or were killed.
+"""Detaches an attachment by its record only: for DEL, GC and the sweep, and for ADDs that failed or were killed.
 
 Every step is idempotent, and the record is removed last: if a call dies on the way, the next one continues.
 """

@@ -213,5 +213,5 @@ def _parse_error(answer: Message, what: str) -> KernelError | None:
 def _error_attributes_at(answer: Message) -> int:
     if not answer.flags & _ACK_TLVS:
         return len(answer.body)
-    # NLMSG_DONE has the code alone; only NLMSG_ERROR quotes the request.
+    # NLMSG_DONE has only the code; only NLMSG_ERROR quotes the request.
     return _ERROR_CODE.size + (_QUOTED_HEADER if answer.kind == message.ERROR else 0)
