@@ -1,6 +1,7 @@
 """The table of layers in `docs/development.md`, compared with the imports of each package."""
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 
@@ -29,3 +30,8 @@ def imported(path: Path) -> set[str]:
     plain = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     named = [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
     return {name.partition(".")[0] for name in (*plain, *named)}
+
+
+def test_every_dependency_is_documented_and_no_other() -> None:
+    names = {re.split(r"[<>=~!;\[ ]", requirement)[0] for requirement in PROJECT["project"]["dependencies"]}
+    assert {row[0] for row in rows("development", "Dependencies")} == names
