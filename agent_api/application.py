@@ -9,7 +9,6 @@ from typing import Any
 
 from aiohttp import web
 
-from agent_api.connections import BoundedRunner
 from agent_api.fast_path import FastPath
 from agent_api.handlers.gateway import GatewayHandlers
 from agent_api.handlers.operation import Operation, json_bytes_response
@@ -21,10 +20,11 @@ from agent_api.node_agent import NodeAgent
 from agent_api.openapi import openapi_document, status_operations
 from agent_api.request_bodies import RequestBodyReader
 from agent_api.waiters import MAX_WAITING_REQUESTS, WaitSlots
+from contrail_service.connections import BoundedRunner
 from contrail_service.pages import errors_as_json
+from contrail_service.serving import SHUTDOWN_TIMEOUT
 
 _FAST_PATH = web.AppKey("fast_path", FastPath)
-_SHUTDOWN_TIMEOUT = 2.0  # seconds for requests in progress when a listener closes
 
 
 def agent_application(
@@ -66,7 +66,7 @@ def agent_operations(agent: NodeAgent, body_reader: RequestBodyReader, wait_slot
 def agent_runner(application: web.Application, **limits: Any) -> web.AppRunner:
     """Returns a runner for the application; `limits` override the defaults of `BoundedRunner`."""
     fast_path = application[_FAST_PATH]
-    return BoundedRunner(application, fast_path=fast_path, shutdown_timeout=_SHUTDOWN_TIMEOUT, **limits)
+    return BoundedRunner(application, fast_path=fast_path, shutdown_timeout=SHUTDOWN_TIMEOUT, **limits)
 
 
 def _openapi_operation(described: list[Operation]) -> Operation:

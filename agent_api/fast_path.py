@@ -21,10 +21,10 @@ from aiohttp.http import SERVER_SOFTWARE
 
 from agent_api.errors import AgentError
 from agent_api.field_types import UUID_PATTERN
-from agent_api.middlewares import JSON_CONTENT_TYPE
 from agent_api.node_agent import NodeAgent
 from agent_api.ports.container import parse_container_ports
 from agent_api.request_bodies import SMALL_BODY_SIZE
+from contrail_service.pages import JSON_CONTENT_TYPE
 
 _TEXT = r"[\w.-]{1,512}"  # characters that need no quoting in a URL
 _HOST = r" HTTP/1\.1\r\nHost: [\w.-]+(?::\d{1,5})?"

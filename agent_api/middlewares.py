@@ -6,12 +6,9 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from agent_api.errors import AgentError, BadRequestError, NotReadyError, OverloadedError, UnservableVirtualMachineError
-from contrail_service.pages import json_response
+from contrail_service.pages import JSON_CONTENT_TYPE, json_response
 
 log = logging.getLogger(__name__)
-
-JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
-"""Content type of JSON, spelled as by the Contrail vrouter agent."""
 
 _STATUS: dict[type[AgentError], int] = {BadRequestError: 400, NotReadyError: 503, OverloadedError: 503}
 _WRITE_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})

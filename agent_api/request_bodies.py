@@ -9,9 +9,9 @@ import contextlib
 from collections.abc import AsyncIterator, Iterator
 
 from aiohttp import web
-from aiohttp.http import HttpProcessingError
 
 from agent_api.errors import BadRequestError, OverloadedError
+from contrail_service.connections import MALFORMED_REQUEST_ERRORS
 
 MAX_BODY_SIZE = 1024 * 1024
 """Bytes; a larger body is answered with 413."""
@@ -23,9 +23,6 @@ SMALL_BODY_SIZE = 16 * 1024
 """Bytes; at most `MAX_LARGE_BODIES` larger bodies are held at the same time."""
 
 MAX_LARGE_BODIES = 32
-
-MALFORMED_REQUEST_ERRORS = (HttpProcessingError, web.RequestPayloadError)
-"""What aiohttp raises if a client violates HTTP."""
 
 
 class RequestBodyReader:
@@ -77,6 +74,6 @@ class RequestBodyReader:
 
 async def _read_until(request: web.Request, body: bytearray, *, size: int) -> None:
     """Reads until the body ends or is larger than `size` bytes."""
-    # What is not read here stays with the client: aiohttp pauses the transport above `read_bufsize` (`connections`).
+    # What is not read here stays with the client: aiohttp pauses the transport above `read_bufsize` bytes.
     while len(body) <= size and (chunk := await request.content.readany()):
         body += chunk

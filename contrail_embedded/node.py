@@ -18,7 +18,7 @@ from contrail_config.errors import StoreUnavailableError
 from contrail_embedded.settings import NodeSettings
 from contrail_service.errors import DataError
 from contrail_service.pages import status_routes
-from contrail_service.serving import plain_runner, serve_api, serve_metrics
+from contrail_service.serving import pages_runner, serve_api, serve_metrics
 from manager.api.routes import api_routes
 from manager.manager import Manager
 from manager.manifests.errors import FolderError
@@ -104,6 +104,6 @@ async def _serve(
         await serve_socket(stack, agent, settings.agent.socket, routes=status)
         runner = agent_runner(agent_application(agent, accept_writes=True, routes=routes))
     else:
-        runner = plain_runner(routes)
+        runner = pages_runner(routes)
     await serve_api(stack, runner, settings.listen)
     await serve_metrics(stack, status, settings.metrics_listen)

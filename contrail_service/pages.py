@@ -12,6 +12,11 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
+HEALTH_PATHS = frozenset({"/healthz", "/readyz"})
+
+JSON_CONTENT_TYPE = "application/json; charset=UTF-8"
+"""Content type of JSON, spelled as by the Contrail vrouter agent."""
+
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine
 
 from contrail_service.errors import RestartError, ServiceError
 from contrail_service.file_limit import raise_file_limit
+from contrail_service.file_limit_errors import FileLimitErrors
 
 STOP_GRACE = 4.5
 """Seconds from the signal to the end of the process."""
@@ -65,6 +66,7 @@ def _service_error(error: Exception) -> ServiceError | None:
 async def _until_signal(service: Coroutine[None, None, None]) -> None:
     task = asyncio.create_task(service)
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(FileLimitErrors().handle)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, task, number.name)
     try:

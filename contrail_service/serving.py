@@ -6,21 +6,24 @@ from contextlib import AsyncExitStack
 
 from aiohttp import web
 
+from contrail_service.connections import BoundedRunner
 from contrail_service.errors import ListenError
 from contrail_service.listen import ListenAddress
 from contrail_service.pages import Routes, errors_as_json
 
 log = logging.getLogger(__name__)
 
+SHUTDOWN_TIMEOUT = 2.0
+"""Seconds for requests in progress when a listener closes."""
+
 _BACKLOG = 1024  # a node that boots starts all its pods at once
-_SHUTDOWN = 2.0  # seconds for requests in flight when a listener closes
 
 
-def plain_runner(pages: Routes) -> web.AppRunner:
+def pages_runner(pages: Routes) -> web.AppRunner:
     """Returns the runner of an application that serves only these pages."""
     application = web.Application(middlewares=[errors_as_json])
     application.add_routes(pages)
-    return web.AppRunner(application, access_log=None, shutdown_timeout=_SHUTDOWN)
+    return BoundedRunner(application, shutdown_timeout=SHUTDOWN_TIMEOUT)
 
 
 async def set_up(stack: AsyncExitStack, runner: web.AppRunner) -> None:
@@ -42,7 +45,7 @@ async def serve_metrics(stack: AsyncExitStack, status: Routes, address: ListenAd
     """
     if address is None:
         return
-    runner = plain_runner(status)
+    runner = pages_runner(status)
     await set_up(stack, runner)
     log.info("serving health and metrics on http://%s", await serve_tcp(runner, address))
 

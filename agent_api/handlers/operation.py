@@ -12,7 +12,7 @@ from aiohttp import web
 
 from agent_api.errors import BadRequestError
 from agent_api.field_types import UUID_PATTERN
-from agent_api.middlewares import JSON_CONTENT_TYPE
+from contrail_service.pages import JSON_CONTENT_TYPE
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -21,7 +21,7 @@ from contrail_config.store import UNPLUGGED_HOLD
 from contrail_service.errors import ConfigurationError, RestartError
 from contrail_service.listen import parse_listen, parse_optional_listen
 from contrail_service.pages import status_routes
-from contrail_service.serving import plain_runner, serve_api, serve_metrics
+from contrail_service.serving import pages_runner, serve_api, serve_metrics
 from manager.api.routes import api_routes
 from manager.configuration import KubernetesSourceSettings, ManagerConfiguration
 from manager.kubernetes.cluster import ClusterMember, join_cluster
@@ -84,7 +84,7 @@ async def _serve(
 ) -> None:
     status = status_routes(lambda: cluster.readiness(manager.readiness()), registry)
     pages = [*status, *api_routes(manager.queries, unavailable=cluster.unavailable_reason)]
-    await serve_api(stack, plain_runner(pages), parse_listen(configuration.listen, key="listen"))
+    await serve_api(stack, pages_runner(pages), parse_listen(configuration.listen, key="listen"))
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))
 
 

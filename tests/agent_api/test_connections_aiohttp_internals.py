@@ -1,7 +1,7 @@
-"""The private attributes of aiohttp that `agent_api.connections` relies on: their names, and what they mean.
+"""The private attributes of aiohttp that `contrail_service.connections` relies on: their names, and what they mean.
 
-If one of these tests fails after an upgrade of aiohttp, adapt `agent_api/connections.py` first, then raise the cap in
-pyproject.toml. Otherwise the limits on connections silently stop working.
+If one of these tests fails after an upgrade of aiohttp, adapt `contrail_service/connections.py` first, then raise the
+cap in pyproject.toml. Otherwise the limits on connections silently stop working.
 """
 
 import inspect
@@ -24,7 +24,9 @@ WAITING = request("GET", "/vm-cfg/k8s__default__nobody?wait=30")
 def test_the_installed_aiohttp_is_within_the_cap_of_pyproject() -> None:
     dependencies = tomllib.loads(PYPROJECT.read_text())["project"]["dependencies"]
     assert [line for line in dependencies if line.startswith("aiohttp")] == ["aiohttp>=3.14,<3.15"]
-    assert aiohttp.__version__.startswith("3.14."), "agent_api/connections.py relies on private parts of aiohttp 3.14"
+    assert aiohttp.__version__.startswith("3.14."), (
+        "contrail_service/connections.py relies on private parts of aiohttp 3.14"
+    )
 
 
 def test_app_runner_creates_its_server_in_make_server() -> None:

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from agent_api.connections import MAX_CONNECTIONS, connection_limit
 from contrail_config.embedded.store import SqliteStore
+from contrail_service.connections import MAX_CONNECTIONS, connection_limit
 from tests.agent_api.conftest import StartAgent
 from tests.support.raw_http import DEADLINE, RawConnection, connected, exchanged, request
 from tests.support.served_agent import ServedAgent, port_of, until
@@ -30,7 +30,8 @@ async def many(served: ServedAgent, number: int, *, data: bytes = b"") -> AsyncI
     async with contextlib.AsyncExitStack() as stack:
         connections = [await stack.enter_async_context(connected(served.address)) for _ in range(number)]
         for connection in connections:
-            await connection.send(data)
+            with contextlib.suppress(ConnectionError):  # beyond a limit it may be closed already
+                await connection.send(data)
         yield connections
 
 
@@ -140,7 +141,7 @@ async def send_without_end(client: socket.socket) -> None:
 
 
 class TestMaxConnections:
-    """The oldest connections without a request are closed; if all have one, the newest gets 503."""
+    """The oldest connections without a request are closed; if all have one, new ones get only health and readiness."""
 
     @pytest.fixture
     async def limited(self, start_agent: StartAgent) -> ServedAgent:
@@ -161,10 +162,11 @@ class TestMaxConnections:
             await store.put_virtual_machine(virtual_machine)
             assert [(await connection.answer()).status for connection in waiting] == [200] * 4
 
-    async def test_if_all_have_a_request_the_newest_is_answered_with_503(self, limited: ServedAgent) -> None:
+    async def test_if_all_have_a_request_a_further_one_is_answered_with_503(self, limited: ServedAgent) -> None:
         async with many(limited, 8, data=waiting_request()):
             await until(lambda: len(limited.agent.virtual_machines.waiters) == 8)
             async with connected(limited.address) as connection:
+                await connection.send(UNKNOWN_NAME)
                 answer = await connection.answer()
                 assert (answer.status, answer.error) == (503, "too many connections: limit is 8, all busy; retry later")
                 assert await connection.is_closed()
@@ -172,6 +174,35 @@ class TestMaxConnections:
                 assert beside.status == 200
         await until(lambda: not len(limited.agent.virtual_machines.waiters))
         await others_are_answered(limited)
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"",
+            INCOMPLETE_HEAD,
+            waiting_request(),
+            request("GET", "/healthz") + waiting_request(),
+            b"GET /healthz HTTP/1.1\r\nHost: agent\r\nContent-Length: 9\r\n\r\n",  # the body never comes
+        ],
+    )
+    async def test_if_all_have_a_request_health_and_readiness_are_answered(
+        self, limited: ServedAgent, data: bytes
+    ) -> None:
+        waiters = limited.agent.virtual_machines.waiters
+        async with many(limited, 8, data=waiting_request()):
+            await until(lambda: len(waiters) == 8)
+            async with many(limited, 50, data=data):
+                for path in ("/healthz", "/readyz"):
+                    assert (await exchanged(limited.address, request("GET", path))).status == 200
+            assert len(waiters) == 8
+
+    async def test_a_connection_of_the_reserve_serves_one_request(self, limited: ServedAgent) -> None:
+        async with many(limited, 8, data=waiting_request()):
+            await until(lambda: len(limited.agent.virtual_machines.waiters) == 8)
+            async with connected(limited.address) as connection:
+                await connection.send(2 * request("GET", "/healthz"))
+                assert (await connection.answer()).status == 200
+                assert await connection.is_closed()
 
     def test_the_limit_leaves_files_for_other_purposes(self, monkeypatch: pytest.MonkeyPatch) -> None:
         for files, bound in ((1024, 256), (10**6, MAX_CONNECTIONS), (resource.RLIM_INFINITY, MAX_CONNECTIONS)):

@@ -10,12 +10,12 @@ from functools import partial
 import pytest
 from aiohttp import web
 
-from agent_api import connections
 from cni_contrail.agent.client import AgentClient as PluginClient
 from cni_contrail.agent.connections import idle_connections
 from cni_contrail.agent.http import Endpoint, HttpExchange
 from cni_contrail.deadline import Deadline
 from contrail_config.embedded.store import SqliteStore
+from contrail_service import connections
 from tests.agent_api.conftest import StartAgent, WaitForSync
 from tests.support.raw_http import RawResponse, connected, exchanged
 from tests.support.served_agent import ServedAgent, port_of, until

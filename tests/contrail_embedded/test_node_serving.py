@@ -1,11 +1,17 @@
 """One address serves the manager's and the agent's API; SIGTERM stops everything in time."""
 
+import contextlib
 import http.client
 import json
+import resource
 import socket
 import threading
 import time
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from tests.support.embedded_process import EmbeddedProcess
 from tests.support.free_port import free_port
@@ -84,3 +90,51 @@ def _over_socket(path: Path, target: str) -> object:
     answer = json.loads(connection.getresponse().read())
     connection.close()
     return answer
+
+
+class TestTooManyClients:
+    """A process that may open 1024 files, and clients that would take them all."""
+
+    @pytest.fixture
+    def metrics_listen(self) -> str:
+        return f"127.0.0.1:{free_port()}"
+
+    @pytest.fixture
+    def node(self, tmp_path: Path, metrics_listen: str) -> Iterator[EmbeddedProcess]:
+        config = tmp_path / "manager.yaml"
+        config.write_text(f"metrics-listen: {metrics_listen}\n")
+        node = EmbeddedProcess(tmp_path, options=["--config", str(config)])
+        node.command = ["sh", "-c", 'ulimit -n 1024; exec "$@"', "sh", *node.command]
+        node.start()
+        yield node
+        node.stop()
+
+    @pytest.fixture(autouse=True)
+    def files(self) -> Iterator[None]:
+        """Raises the file limit for the clients."""
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+        yield
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+    def test_that_wait_or_send_incomplete_heads_stop_neither_probes_nor_the_unix_socket(
+        self, node: EmbeddedProcess, metrics_listen: str
+    ) -> None:
+        write(node.manifests / "all.yaml", nad("blue", cidr="10.1.0.0/24"), pod("web", networks="blue"))
+        node.wait_until(lambda: node.pod_states() == {"demo/web": "Ready"}, what="ready")
+        interfaces = node.get("/vm-cfg/k8s__demo__web")
+        waiting = b"GET /vm-cfg/nobody?wait=60 HTTP/1.1\r\nHost: x\r\n\r\n"
+        with contextlib.ExitStack() as clients:
+            for address, number, data in ((node.listen, 300, waiting), (metrics_listen, 1100, b"GET /metr")):
+                host, _, port = address.partition(":")
+                for _ in range(number):
+                    client = clients.enter_context(socket.create_connection((host, int(port)), timeout=10))
+                    client.sendall(data)
+            for address in (node.listen, metrics_listen):
+                for path in ("/healthz", "/readyz"):
+                    with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+                        assert answer.status == 200
+            assert _over_socket(node.socket, "/vm-cfg/k8s__demo__web") == interfaces
+        log = node.log.read_text()
+        assert "Traceback" not in log
+        assert len(log.splitlines()) < 50

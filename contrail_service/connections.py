@@ -1,4 +1,4 @@
-"""Limits on the cost of connections: a timeout for every state in which a client can hold one, and a maximum number.
+"""HTTP runner of all listeners: a timeout for every state in which a client holds a connection, and a maximum number.
 
 aiohttp by itself answers malformed HTTP in plain text and logs a traceback, waits up to an hour for the rest of a
 request head, waits without limit for a client that does not read its response, and accepts any number of connections.
@@ -9,12 +9,16 @@ Here:
   body that no handler reads.
 - A connection without a further request is closed after `IDLE_TIMEOUT`.
 - Above `MAX_CONNECTIONS`, the oldest connections without a request, including those with an incomplete head, are
-  closed. If every connection has a request, the newest is answered with 503.
+  closed. If every connection has a request, a new one is taken from a reserve: it is served a single request for
+  `/healthz` or `/readyz`, and 503 for anything else, so that busy connections never make a probe fail. A full reserve
+  closes its oldest connection.
+- The bounds of a process's listeners together are less than its limit of open files, so that no listener takes the
+  files of another one.
 
 A request that the fast path answers on an idle connection does not reach aiohttp; the same limits apply.
 
-Bodies have a timeout of their own (`request_bodies`), and requests that wait state their own. Errors are JSON, as
-everywhere. Whatever clients send is logged without a traceback and only at debug level.
+Handlers limit the time for a body themselves, and requests that wait state their own. Errors are JSON, as everywhere.
+Whatever clients send is logged without a traceback and only at debug level.
 
 aiohttp has no public API for "this connection has no request" and for a server class of one's own, so this module uses
 `RequestHandler._waiter` and overrides `AppRunner._make_server`. The aiohttp version is capped in pyproject.toml, and
@@ -32,9 +36,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
-from agent_api.middlewares import JSON_CONTENT_TYPE
-from agent_api.request_bodies import MALFORMED_REQUEST_ERRORS
-from contrail_service.pages import errors_as_json
+from contrail_service.pages import HEALTH_PATHS, JSON_CONTENT_TYPE, errors_as_json
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +48,12 @@ IDLE_TIMEOUT = 75.0
 
 MAX_CONNECTIONS = 4096
 """Connections of one runner; fewer if the process may not open four times as many files."""
+
+MAX_RESERVE = 64
+"""Connections of one runner's reserve; fewer if `MAX_CONNECTIONS` is."""
+
+MALFORMED_REQUEST_ERRORS = (HttpProcessingError, web.RequestPayloadError)
+"""What aiohttp raises if a client violates HTTP."""
 
 
 class FastPathHandler(Protocol):
@@ -77,7 +85,7 @@ class BoundedRunner(web.AppRunner):
         self,
         application: web.Application,
         *,
-        fast_path: FastPathHandler,
+        fast_path: FastPathHandler | None = None,
         shutdown_timeout: float,
         head_timeout: float = HEAD_TIMEOUT,
         max_connections: int | None = None,
@@ -101,18 +109,18 @@ class _BoundedServer(web.Server):
     """Serves the requests of another server on connections with timeouts, and limits their number."""
 
     def __init__(
-        self, server: web.Server, *, fast_path: FastPathHandler, head_timeout: float, max_connections: int
+        self, server: web.Server, *, fast_path: FastPathHandler | None, head_timeout: float, max_connections: int
     ) -> None:
-        async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            return await errors_as_json(cast(web.Request, request), server.request_handler)
-
         super().__init__(
-            handle, request_factory=server.request_factory, handler_cancellation=server.handler_cancellation
+            self._handle, request_factory=server.request_factory, handler_cancellation=server.handler_cancellation
         )
+        self._served = server
         self._fast_path = fast_path
         self._head_timeout = head_timeout
         self._max_connections = max_connections
+        self._max_reserve = min(MAX_RESERVE, max_connections // 8 + 1)
         self._open: dict[_Connection, None] = {}  # an ordered set, oldest first
+        self._reserve: dict[_Connection, None] = {}  # likewise; no connection is in both
 
     def __call__(self) -> web.RequestHandler:
         loop = asyncio.get_running_loop()
@@ -121,24 +129,51 @@ class _BoundedServer(web.Server):
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
         newest = cast(_Connection, handler)
-        self._open[newest] = None
-        if len(self._open) > self._max_connections:
-            self._evict(newest)
+        if len(self._open) < self._max_connections or self._evict_idle():
+            self._open[newest] = None
+        else:
+            self._add_to_reserve(newest)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
-        self._open.pop(cast(_Connection, handler), None)
+        for connections in (self._open, self._reserve):
+            connections.pop(cast(_Connection, handler), None)
 
-    def _evict(self, newest: "_Connection") -> None:
-        """Closes an eighth of the connections at once, so that not every further connection searches for idle ones."""
-        idle = [connection for connection in self._open if connection.is_idle and connection is not newest]
+    def _evict_idle(self) -> bool:
+        """Closes an eighth of the connections at once, so that not every further connection searches for idle ones.
+
+        Returns whether there were any.
+        """
+        idle = [connection for connection in self._open if connection.is_idle]
         for connection in idle[: self._max_connections // 8 + 1]:
             del self._open[connection]
             connection.force_close()
-        if not idle:
-            del self._open[newest]
+        return bool(idle)
+
+    def _add_to_reserve(self, newest: "_Connection") -> None:
+        newest.in_reserve = True
+        self._reserve[newest] = None
+        if len(self._reserve) > self._max_reserve:
+            # A probe is answered at once, so the oldest connection has had its time.
+            oldest = next(iter(self._reserve))
+            del self._reserve[oldest]
+            oldest.force_close()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        connection = cast(_Connection, request.protocol)
+        if not connection.in_reserve:
+            return await self._respond(request)
+        # aiohttp would wait for the rest of a body, and so keep a connection of the reserve busy.
+        if request.path not in HEALTH_PATHS or request.can_read_body:
             text = f"too many connections: limit is {self._max_connections}, all busy; retry later"
-            newest.reject(HTTPStatus.SERVICE_UNAVAILABLE, text)
+            connection.reject(HTTPStatus.SERVICE_UNAVAILABLE, text)
+            return web.Response()  # not sent: the connection is closed
+        response = await self._respond(request)
+        response.force_close()
+        return response
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        return await errors_as_json(cast(web.Request, request), self._served.request_handler)
 
 
 class _Timer:
@@ -187,12 +222,19 @@ class _Connection(web.RequestHandler):
         "_head_timer",
         "_idle_timer",
         "_write_timer",
+        "in_reserve",
     )
 
     def __init__(
-        self, server: web.Server, *, loop: asyncio.AbstractEventLoop, fast_path: FastPathHandler, head_timeout: float
+        self,
+        server: web.Server,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        fast_path: FastPathHandler | None,
+        head_timeout: float,
     ) -> None:
         super().__init__(server, loop=loop, lingering_time=head_timeout, **_OPTIONS)
+        self.in_reserve = False
         self._fast_path = fast_path
         self._head_timeout = head_timeout
         self._at_boundary = True  # all earlier bytes were whole requests, so that aiohttp's parser holds no part of one
@@ -217,7 +259,8 @@ class _Connection(web.RequestHandler):
             self._idle_timer.restart(self.force_close)
             return
         self._idle_timer.cancel()
-        self._at_boundary = self._at_boundary and self._fast_path.is_whole_request(data)
+        if self._at_boundary:
+            self._at_boundary = self._fast_path is not None and self._fast_path.is_whole_request(data)
         super().data_received(data)
         if not self.is_idle:
             self._head_started = False
@@ -272,6 +315,8 @@ class _Connection(web.RequestHandler):
             super().log_exception(*args, **kw)
 
     def _answered_by_fast_path(self, data: bytes) -> bool:
+        if self._fast_path is None or self.in_reserve:
+            return False
         # Only with no earlier bytes to parse and no response to wait for: responses must stay in order.
         if not self._at_boundary or not self.is_idle or self.writing_paused or self.transport is None:
             return False
