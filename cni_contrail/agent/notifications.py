@@ -25,6 +25,7 @@ from cni_contrail.state.files import (
     write_atomically,
 )
 from cni_contrail.state.lock import locked_directory
+from cni_contrail.state.port_files import PortFiles
 
 _MAX_PENDING = 4096
 _BATCH_SIZE = 16
@@ -163,6 +164,6 @@ def _decode(content: bytes) -> Notification:
 
 
 def _send(agent: AgentClient, notification: Notification, deadline: Deadline) -> None:
-    if notification.port_directory and list_names(notification.port_directory):
+    if notification.port_directory and PortFiles(notification.port_directory).of_vm(notification.vm_uuid):
         return  # the VM has ports again: an unplug would remove all of them
     agent.unplug(notification.vm_uuid, notification.interface, notification.container_id, deadline)

@@ -8,13 +8,13 @@ before their answers are needed, so that the agent works in parallel with the ca
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from cni_contrail.agent.client import AgentClient, Port
 from cni_contrail.agent.http import HttpExchange
 from cni_contrail.deadline import NEVER, Deadline, Interruption
 from cni_contrail.errors import PluginError, TryAgainError, UnreachableError
-from cni_contrail.interfaces.served import ServedAddress, ServedList, read_list, read_ports
+from cni_contrail.interfaces.served import ServedList, read_list
 from cni_contrail.log import Log
 from cni_contrail.pod import Pod
 
@@ -158,22 +158,3 @@ class _PendingRequest:
     def close(self) -> None:
         if self._sent is not None:
             self._sent.close()
-
-
-def wait_for_ports(
-    agent: AgentClient, vm_uuid: str, interfaces: Collection[str], budget: PollBudget
-) -> Mapping[str, tuple[ServedAddress, ...]]:
-    """Returns the addresses of plugged interfaces by uuid, once the Contrail vrouter agent reports all of them.
-
-    A single interface is requested by its uuid: others of the VM may not be plugged yet.
-    """
-    requested = "" if len(interfaces) > 1 else next(iter(interfaces))
-
-    def look() -> Mapping[str, tuple[ServedAddress, ...]] | str:
-        ports = read_ports(agent.vm_ports(vm_uuid, requested, budget.answer_deadline) or ())
-        missing = [uuid for uuid in interfaces if uuid not in ports]
-        if missing:
-            return f"agent at {agent.endpoint} has no addresses for interface {', '.join(missing)} of VM {vm_uuid}"
-        return ports
-
-    return budget.poll(look)

@@ -14,7 +14,6 @@ from cni_contrail.link.errors import LinkError, NetnsError
 from cni_contrail.link.netns_ids import netns_id_of
 from cni_contrail.link.remove import HostLink, remove_links
 from cni_contrail.sandbox import Sandbox
-from cni_contrail.state.port_files import PortFiles
 from cni_contrail.state.records import Record
 
 _UNKNOWN = -1  # sandbox_id of an ADD that did not finish
@@ -83,10 +82,10 @@ def _restore_defaults(node: Node, record: Record, sandbox: Sandbox | None) -> No
 
 def _release_ports(node: Node, record: Record, notify: Callable[[Notification], None]) -> None:
     if record.vrouter_agent:
-        files = PortFiles(node.settings.config_dir, record.vm_name)
+        files = node.port_files(record.vm_name)
         own = {each.uuid for each in record.interfaces}
         files.remove(each for each in files.of_container(record.container_id) if each.port.get("vmi-uuid") in own)
-        if not files.is_empty():
+        if files.of_vm(record.vm_uuid):
             return  # a Contrail vrouter agent removes all ports of the VM at once: wait for the last one
         notification = Notification(record.container_id, record.vm_uuid, "", files.directory)
     else:

@@ -11,6 +11,7 @@ from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.log import Log
 from cni_contrail.settings import Settings
 from cni_contrail.state.attachments import Attachments
+from cni_contrail.state.port_files import PortFiles
 
 NOTIFY_TIMEOUT = 2.0  # seconds that DEL waits for the agent to take a notification
 
@@ -36,6 +37,10 @@ class Node(NamedTuple):
     def pending(self) -> PendingNotifications:
         """Notifications that the agent has not received yet."""
         return PendingNotifications(self.settings.state_dir, self.log)
+
+    def port_files(self, vm_name: str) -> PortFiles:
+        """Returns the port files of a VM."""
+        return PortFiles(f"{self.settings.config_dir}/{vm_name}")
 
     def notify(self, notification: Notification) -> None:
         """Notifies the agent, or queues the notification if the agent is unreachable; never fails."""

@@ -47,7 +47,7 @@ class Request(NamedTuple):
     @property
     def port_files(self) -> PortFiles:
         """The pod's port files, which a Contrail vrouter agent reads."""
-        return PortFiles(self.node.settings.config_dir, self.virtual_machine_name)
+        return self.node.port_files(self.virtual_machine_name)
 
     def locked(self) -> AbstractContextManager[None]:
         """Holds the container's lock; raises `TryAgainError` if another call holds it for over LOCK_TIMEOUT."""

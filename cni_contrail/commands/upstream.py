@@ -36,8 +36,9 @@ def detach_by_port_files(request: Request) -> None:
         return
     remove_host_links(node, [HostLink(file.port["host-ifname"], "") for file in files])
     request.port_files.remove(files)
-    if request.port_files.is_empty():
-        node.notify(Notification(call.container_id, files[0].port["vm-uuid"], "", request.port_files.directory))
+    for vm_uuid in sorted({file.port["vm-uuid"] for file in files}):
+        if not request.port_files.of_vm(vm_uuid):
+            node.notify(Notification(call.container_id, vm_uuid, "", request.port_files.directory))
     node.log.info(f"detached {len(files)} interfaces that only port files described")
 
 

@@ -53,6 +53,13 @@ class Fields:
             raise self.malformed(key, "a MAC address")
         return value.lower()
 
+    def text(self, key: str) -> str:
+        """Returns a string."""
+        value = self._item.get(key)
+        if not isinstance(value, str):
+            raise self.malformed(key, "a string")
+        return value
+
     def number(self, key: str, lowest: int, highest: int) -> int:
         """Returns an integer from `lowest` to `highest`."""
         value = self._item.get(key)

@@ -32,6 +32,13 @@ class ServedAddress(NamedTuple):
     dns: str | None
 
 
+class ServedPort(NamedTuple):
+    """A plugged interface as the Contrail vrouter agent reports it: its device on the host, and its addresses."""
+
+    device: str
+    addresses: tuple[ServedAddress, ...]
+
+
 class ServedInterface(NamedTuple):
     """One interface of a pod, at `position` (from 0) of `total`: the two numbers of its index.
 
@@ -56,6 +63,12 @@ class ServedInterface(NamedTuple):
     def requests_default(self, family: int) -> bool:
         """Returns whether the annotation `default-gw` requests the default route of the family for this interface."""
         return family in _DEFAULT_GATEWAY[self.annotations.get("default-gw", "none")]
+
+    @property
+    def expected_families(self) -> tuple[int, ...]:
+        """Families in which the annotation `default-gw` says that there is an address; `true` says it of none."""
+        wanted = self.annotations.get("default-gw", "none")
+        return () if wanted == "true" else _DEFAULT_GATEWAY[wanted]
 
     @property
     def disables_default(self) -> bool:
@@ -123,13 +136,18 @@ def read_list(items: Sequence[Any]) -> ServedList:
     )
 
 
-def read_ports(items: Sequence[Any]) -> dict[str, tuple[ServedAddress, ...]]:
-    """Validates the answer of the Contrail vrouter agent to `GET /vm` and returns addresses by interface uuid.
+def read_ports(items: Sequence[Any]) -> dict[str, ServedPort]:
+    """Validates the answer of the Contrail vrouter agent to `GET /vm` and returns ports by interface uuid.
 
     Raises `PluginError` with code 100 if it is malformed.
     """
     fields = [Fields(item, position) for position, item in enumerate(items)]
-    return {each.uuid("id"): _addresses(each, v6_prefix_length=_VROUTER_AGENT_V6_PREFIX_LENGTH) for each in fields}
+    return {each.uuid("id"): _port(each) for each in fields}
+
+
+def _port(fields: Fields) -> ServedPort:
+    addresses = _addresses(fields, v6_prefix_length=_VROUTER_AGENT_V6_PREFIX_LENGTH)
+    return ServedPort(fields.text("system-name"), addresses)
 
 
 def _interface(fields: Fields, vm_uuid: str, *, vrouter_agent: bool) -> ServedInterface:

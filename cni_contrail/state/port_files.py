@@ -36,10 +36,10 @@ class PortFile(NamedTuple):
 
 
 class PortFiles:
-    """The port files of one VM."""
+    """The port files of one VM, and of its predecessors of the same name."""
 
-    def __init__(self, config_dir: str, vm_name: str) -> None:
-        self.directory = os.path.join(config_dir, vm_name)
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
 
     def write(self, port: Mapping[str, str]) -> None:
         """Writes the file of a port, replacing that of an earlier container; raises `PluginError` with code 5."""
@@ -55,16 +55,16 @@ class PortFiles:
         """Returns the files whose last writer is the container: a newer container of the pod replaces them."""
         return [file for file in self.all() if file.port.get("vm-id") == container_id]
 
+    def of_vm(self, vm_uuid: str) -> list[PortFile]:
+        """Returns the files of a VM: a recreated pod has the name of its predecessor, and another uuid."""
+        return [file for file in self.all() if file.port.get("vm-uuid") == vm_uuid]
+
     def remove(self, files: Iterable[PortFile]) -> None:
         """Removes files, partial files of killed calls, and the directory if it is empty then."""
         if os.path.isdir(self.directory):
             with self._locked():
                 for file in files:
                     remove_if_exists(file.path)
-
-    def is_empty(self) -> bool:
-        """Returns whether no attachment of the VM is left on this node."""
-        return not list_names(self.directory)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

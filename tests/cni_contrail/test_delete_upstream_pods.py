@@ -44,16 +44,19 @@ def test_all_interfaces_and_files_of_the_container_are_removed(
     assert deleted.path == f"/vm/{pod.uid}"
 
 
+@pytest.mark.parametrize("is_recreated", [False, True], ids=["same pod", "recreated pod"])
 def test_files_of_another_container_are_kept(
-    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, *, is_recreated: bool
 ) -> None:
+    """The VM is unplugged unless it is that of the other container too: a recreated pod has a VM of its own."""
     attach_as_upstream(plugin, pod, sandbox, "eth0")
-    newer = PodSandbox(pod.netns, name=pod.name)
+    newer = PodSandbox(pod.netns, name=pod.name, uid=str(uuid.uuid4()) if is_recreated else pod.uid)
     attach_as_upstream(plugin, newer, sandbox, "eth9")
     plugin.delete(pod).succeeded()
     assert len(plugin.node.links()) == 1
     assert len(plugin.files()) == 1
-    assert vrouter_agent.received("DELETE") == []
+    unplugged = [seen.path for seen in vrouter_agent.received("DELETE")]
+    assert unplugged == ([f"/vm/{pod.uid}"] if is_recreated else [])
     plugin.delete(PodSandbox(pod.netns, name=pod.name)).succeeded()
     assert len(plugin.files()) == 1
 

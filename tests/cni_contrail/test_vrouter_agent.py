@@ -163,6 +163,42 @@ class TestWaiting:
         plugin.add(pod, settings=LONG_POLL).succeeded()
         assert len(vrouter_agent.received("GET", "/vm/")) == 3
 
+    @pytest.mark.parametrize(("default_gw", "family"), [("ipv6", 6), ("ipv4", 4)])
+    def test_a_late_family_is_awaited_where_the_list_expects_it(
+        self,
+        vrouter_agent: ScriptedAgent,
+        plugin: Plugin,
+        pod: PodSandbox,
+        serve_pod: ServePod,
+        default_gw: str,
+        family: int,
+    ) -> None:
+        serve_pod(vrouter_agent, change=lambda vmi: vmi.annotated(default_gw=default_gw))
+        late = ("ip-address", "plen", "gateway", "dns-server")
+        prefix = "v6-" if family == 6 else ""
+
+        def without_family(seen: ReceivedRequest) -> Reply | None:
+            if seen.method != "GET" or not seen.path.startswith("/vm/"):
+                return None
+            if len(vrouter_agent.received("GET", "/vm/")) > 2:
+                return None
+            reply = vrouter_agent.default_reply(seen)
+            for key in late:
+                reply.document[0].pop(prefix + key, None)
+            return reply
+
+        vrouter_agent.before(without_family)
+        result = plugin.add(pod, settings=LONG_POLL).succeeded().document
+        assert len(result["ips"]) == 2
+
+    def test_a_missing_family_is_named(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod
+    ) -> None:
+        [vmi] = serve_pod(
+            vrouter_agent, change=lambda vmi: replace(vmi.annotated(default_gw="ipv6"), subnets=vmi.subnets[:1])
+        )
+        assert f"no addresses for interface {vmi.uuid} (IPv6)" in plugin.add(pod).failed(11)
+
     def test_missing_addresses_are_rolled_back(
         self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, serve_pod: ServePod
     ) -> None:
@@ -255,12 +291,49 @@ class TestUnplugging:
         plugin.add(pod).succeeded()
         newer = PodSandbox(make_netns("pod").path, name=pod.name, uid=pod.uid)
         plugin.add(newer).succeeded()
+        vrouter_agent.requests.clear()
         plugin.delete(pod).succeeded()
         assert vrouter_agent.received("DELETE") == []
         assert len(plugin.files()) == 3
         plugin.delete(newer).succeeded()
         assert len(vrouter_agent.received("DELETE")) == 1
         assert plugin.files() == []
+
+    def test_the_vm_of_a_recreated_pod_is_unplugged_while_its_successor_has_ports(
+        self,
+        vrouter_agent: ScriptedAgent,
+        plugin: Plugin,
+        pod: PodSandbox,
+        serve_pod: ServePod,
+        make_netns: Callable[[str], Netns],
+    ) -> None:
+        """They have one name, and so one directory of port files, but two VMs."""
+        serve_pod(vrouter_agent, 2)
+        plugin.add(pod).succeeded()
+        again = PodSandbox(make_netns("pod").path, name=pod.name)
+        vrouter_agent.serve(again.vm_name, make_vmis(2, uid=again.uid, subnet=2))
+        plugin.add(again).succeeded()
+        plugin.delete(pod).succeeded()
+        assert [seen.path for seen in vrouter_agent.received("DELETE")] == [f"/vm/{pod.uid}"]
+        assert set(vrouter_agent.owners().values()) == {again.container}
+
+    def test_a_pending_notification_of_a_recreated_pod_is_sent_while_its_successor_has_ports(
+        self,
+        vrouter_agent: ScriptedAgent,
+        plugin: Plugin,
+        pod: PodSandbox,
+        serve_pod: ServePod,
+        make_netns: Callable[[str], Netns],
+    ) -> None:
+        serve_pod(vrouter_agent, 2)
+        plugin.add(pod).succeeded()
+        vrouter_agent.stop()
+        plugin.delete(pod).succeeded()
+        vrouter_agent.start()
+        again = PodSandbox(make_netns("pod").path, name=pod.name)
+        vrouter_agent.serve(again.vm_name, make_vmis(2, uid=again.uid, subnet=2))
+        plugin.add(again).succeeded()
+        assert set(vrouter_agent.owners().values()) == {again.container}
 
     def test_a_pending_notification_is_dropped_when_the_vm_has_ports_again(
         self,
@@ -278,6 +351,55 @@ class TestUnplugging:
         vrouter_agent.start()
         newer = PodSandbox(make_netns("pod").path, name=pod.name, uid=pod.uid)
         plugin.add(newer).succeeded()
-        assert vrouter_agent.received("DELETE") == []
-        assert len(vrouter_agent.ports) == 2
+        assert vrouter_agent.requests[-1].method == "GET"
+        assert len(vrouter_agent.received("DELETE")) == 1  # of ADD, for the devices of the older container
+        assert set(vrouter_agent.owners().values()) == {newer.container}
         assert not (plugin.state_dir / ".pending").exists()
+
+
+class TestTwoSandboxes:
+    """kubelet creates a new sandbox before it deletes the old one, whose devices the agent keeps for its ports."""
+
+    @pytest.fixture
+    def newer(self, pod: PodSandbox, make_netns: Callable[[str], Netns]) -> PodSandbox:
+        return PodSandbox(make_netns("pod").path, name=pod.name, uid=pod.uid)
+
+    def devices(self, plugin: Plugin, vrouter_agent: ScriptedAgent, pod: PodSandbox, *ifnames: str) -> list[str]:
+        """Returns the devices that the agent has for the interfaces of a container's records."""
+        interfaces = [each for ifname in ifnames for each in plugin.record(pod, ifname)["interfaces"]]
+        assert [vrouter_agent.ports[each["uuid"]]["host-ifname"] for each in interfaces] == [
+            each["plan"]["host_name"] for each in interfaces
+        ]
+        return [each["plan"]["host_name"] for each in interfaces]
+
+    def test_the_ports_get_the_devices_of_the_newer_one(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, newer: PodSandbox, serve_pod: ServePod
+    ) -> None:
+        serve_pod(vrouter_agent, 3)
+        plugin.add(pod).succeeded()
+        plugin.add(newer, settings=LONG_POLL).succeeded()
+        assert len(self.devices(plugin, vrouter_agent, newer, "eth0")) == 3
+        plugin.delete(pod).succeeded()
+        assert len(self.devices(plugin, vrouter_agent, newer, "eth0")) == 3
+
+    def test_other_ports_of_the_vm_are_plugged_again(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, newer: PodSandbox, serve_pod: ServePod
+    ) -> None:
+        """The agent unplugs only all ports of a VM."""
+        serve_pod(vrouter_agent, 2)
+        for each in (pod, newer):
+            plugin.add(each, settings={**DELEGATED, **LONG_POLL}).succeeded()
+            plugin.add(each, "net1", name="net-1", settings=LONG_POLL).succeeded()
+            self.devices(plugin, vrouter_agent, each, "eth0", "net1")
+        plugin.delete(pod, settings=DELEGATED).succeeded()
+        plugin.delete(pod, "net1", name="net-1").succeeded()
+        self.devices(plugin, vrouter_agent, newer, "eth0", "net1")
+
+    def test_an_agent_that_never_lets_go_is_an_error_that_names_the_device(
+        self, vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, newer: PodSandbox, serve_pod: ServePod
+    ) -> None:
+        serve_pod(vrouter_agent, 1)
+        plugin.add(pod).succeeded()
+        vrouter_agent.before(lambda seen: Reply() if seen.method == "DELETE" else None)
+        [device] = self.devices(plugin, vrouter_agent, pod, "eth0")
+        assert f"has device {device} of an older sandbox" in plugin.add(newer).failed(11)

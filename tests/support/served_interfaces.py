@@ -1,8 +1,8 @@
 """Interface lists as agents serve them, without an agent, for tests of selection and planning."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from cni_contrail.interfaces.served import ServedInterface, ServedList, read_list, read_ports
+from cni_contrail.interfaces.served import ServedInterface, ServedList, ServedPort, read_list, read_ports
 from tests.support.scripted_agents import Vmi, node_agent_item, vrouter_agent_item, vrouter_agent_port
 
 
@@ -18,5 +18,7 @@ def vrouter_agent_list(vmis: Sequence[Vmi], *, plugged: Sequence[int] = ()) -> S
     return served._replace(interfaces=tuple(_with_addresses(each, ports, plugged) for each in served.interfaces))
 
 
-def _with_addresses(interface: ServedInterface, ports: dict, plugged: Sequence[int]) -> ServedInterface:  # type: ignore[type-arg]  # values pass through
-    return interface._replace(addresses=ports[interface.uuid]) if interface.position in plugged else interface
+def _with_addresses(
+    interface: ServedInterface, ports: Mapping[str, ServedPort], plugged: Sequence[int]
+) -> ServedInterface:
+    return interface._replace(addresses=ports[interface.uuid].addresses) if interface.position in plugged else interface
