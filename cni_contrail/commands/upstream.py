@@ -7,14 +7,17 @@ plugin wrote it, and its `host-ifname` is the one that the plugins derive from t
 
 from __future__ import annotations
 
+import os
 import re
 
 from cni_contrail.agent.notifications import Notification
 from cni_contrail.commands.detach import remove_host_links
 from cni_contrail.commands.request import Request
+from cni_contrail.errors import PluginError
 from cni_contrail.interfaces.fields import UUID
 from cni_contrail.interfaces.names import host_name
 from cni_contrail.link.remove import HostLink
+from cni_contrail.state.files import remove_if_exists
 from cni_contrail.state.port_files import PortFile
 
 # ASCII, since upstream counts bytes, and without what the kernel rejects or expands ("eth%d") in a name.
@@ -39,7 +42,21 @@ def detach_by_port_files(request: Request) -> None:
     for vm_uuid in sorted({file.port["vm-uuid"] for file in files}):
         if not request.port_files.of_vm(vm_uuid):
             node.notify(Notification(call.container_id, vm_uuid, "", request.port_files.directory))
+    if not request.port_files.all():
+        _remove_list_cache(request)
     node.log.info(f"detached {len(files)} interfaces that only port files described")
+
+
+def _remove_list_cache(request: Request) -> None:
+    """Removes the pod's list that upstream keeps under Multus: it would serve it to the next pod of the name.
+
+    Best effort: no later call needs it.
+    """
+    directory = os.path.join(os.path.dirname(request.node.settings.config_dir), "multus")
+    try:
+        remove_if_exists(os.path.join(directory, request.virtual_machine_name))
+    except PluginError as error:
+        request.node.log.warning(error.message)
 
 
 def upstream_tap(ifname: str, vm_uuid: str) -> str:

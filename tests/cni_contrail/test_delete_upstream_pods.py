@@ -73,6 +73,32 @@ def test_del_of_a_delegated_network_removes_only_its_interface(
     assert len(vrouter_agent.received("DELETE")) == 1
 
 
+def test_the_list_that_upstream_keeps_under_multus_is_removed_with_the_last_interface(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
+) -> None:
+    """Upstream would serve the dead interfaces to the next pod of the name."""
+    caches = plugin.config_dir.parent / "multus"
+    caches.mkdir(parents=True)
+    for name in (pod.vm_name, "k8s__demo__other"):
+        (caches / name).write_text("[]")
+    for ifname in ("eth0", "net1"):
+        attach_as_upstream(plugin, pod, sandbox, ifname)
+    plugin.delete(pod, "net1", name="net-a", settings={"mode": "delegated"}).succeeded()
+    assert (caches / pod.vm_name).exists()
+    plugin.delete(pod, "eth0", settings={"mode": "delegated"}).succeeded()
+    assert [path.name for path in caches.iterdir()] == ["k8s__demo__other"]
+
+
+def test_a_list_of_upstream_that_cannot_be_removed_is_no_error(
+    vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns
+) -> None:
+    cache = plugin.config_dir.parent / "multus" / pod.vm_name
+    cache.mkdir(parents=True)
+    attach_as_upstream(plugin, pod, sandbox, "eth0")
+    assert str(cache) in plugin.delete(pod).succeeded().stderr
+    assert plugin.files() == []
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '"x"'])
 def test_an_incomplete_port_file_is_kept(
     vrouter_agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, sandbox: Netns, content: str
