@@ -13,8 +13,8 @@ An agent watches the virtual machines with its node's label. The server has no i
 measured by `scripts/bench --only watches`. With 100 pods created and deleted each second that is 0.4 cores for 500
 nodes and 4 for 5,000, spread over the API servers. A watch of the node's pods, which has an index, and one request for
 each virtual machine would take 0.1 to 0.2 cores for any number of nodes. But then every node would need permission to
-read every pod of the cluster. That is worth more than those cores, since such clusters reach such a rate only for
-moments; and up to about two hundred nodes the label is the cheaper way as well.
+read every pod of the cluster. Avoiding that permission is worth the cores: clusters reach such a rate only for moments,
+and up to about two hundred nodes the label is cheaper anyway.
 """
 
 import contextlib

@@ -1,9 +1,9 @@
 """Interfaces of deleted virtual machines whose ports may still be plugged: their addresses are on a long hold.
 
 Kept so that the hold can be shortened once the node reports the port unplugged, and no longer than the hold lasts.
-Interfaces that an earlier manager deleted are loaded from the store. An interface that is not here has a virtual
-machine, or is unknown. One that is here may exist again, if the same pod came back: then shortening affects only its
-former addresses.
+Interfaces that an earlier manager deleted are loaded from the store. An interface without an entry has a virtual
+machine, or is unknown. An interface with an entry may exist again, if a source sent its pod again: then shortening
+affects only its former addresses.
 """
 
 from collections import OrderedDict

@@ -31,13 +31,13 @@ class NetworkStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     dns: Dns | None = None
 
 
-def network_status(machine: VirtualMachine) -> str:
+def network_status(vm: VirtualMachine) -> str:
     """Returns the annotation value of a pod whose interfaces are all created by the Contrail plugin."""
     gateways: dict[int, list[str]] = {}
-    for route in default_routes(machine.interfaces):
+    for route in default_routes(vm.interfaces):
         gateways.setdefault(route.index, []).append(route.gateway)
     attachments = [
-        _attachment(index, interface, gateways.get(index, [])) for index, interface in enumerate(machine.interfaces)
+        _attachment(index, interface, gateways.get(index, [])) for index, interface in enumerate(vm.interfaces)
     ]
     return msgspec.json.encode(attachments).decode()
 

@@ -30,8 +30,8 @@ def test_a_line_contains_time_level_and_context(tmp_path: Path) -> None:
 @pytest.mark.parametrize("level", LEVELS)
 def test_lines_below_the_level_are_not_written(tmp_path: Path, level: str) -> None:
     path = tmp_path / "log"
-    journal = Log(str(path), level)
-    for write in (journal.debug, journal.info, journal.warning, journal.error):
+    log = Log(str(path), level)
+    for write in (log.debug, log.info, log.warning, log.error):
         write("x")
     assert path.read_text().count("\n") == len(LEVELS) - LEVELS.index(level)
 
@@ -64,10 +64,10 @@ class TestUnwritableFile:
     def test_lines_go_to_the_file_again_once_it_is_writable(
         self, tmp_path: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        journal = Log(str(tmp_path / "made" / "log"))
-        journal.info("early")
+        log = Log(str(tmp_path / "made" / "log"))
+        log.info("early")
         (tmp_path / "made").mkdir()
-        journal.info("late")
+        log.info("late")
         assert "INFO late" not in capfd.readouterr().err
         assert "INFO late" in (tmp_path / "made" / "log").read_text()
 

@@ -118,8 +118,8 @@ class TestCheckAndDel:
 
 class TestFailures:
     async def test_a_plugins_error_is_one_line(self, contrailctl: Run, bench: CniDirectories) -> None:
-        refusal = {"code": 11, "msg": "agent away", "details": "two\nlines"}
-        bench.plugins.script("bridge", ADD=PluginOutput(json.dumps(refusal), status=1))
+        failure = {"code": 11, "msg": "agent away", "details": "two\nlines"}
+        bench.plugins.script("bridge", ADD=PluginOutput(json.dumps(failure), status=1))
         ended = await contrailctl("cni", "add", "net", "x", *bench.options)
         assert (ended.status, ended.out) == (1, "")
         assert ended.err == "contrailctl: plugin bridge failed (ADD): agent away; two lines (code 11)\n"

@@ -22,7 +22,7 @@ from tests.support.running_manager import RunningManager, running_manager
 CONFIGURATION = ManagerConfiguration()
 LIVES = 4  # managers, one after the other on the same store
 STEPS = 25  # in each life
-TURNS = (0, 1, 5, 20, 60, 150)
+LOOP_STEPS = (0, 1, 5, 20, 60, 150)
 """Event loop iterations after a step: too few for an answer of the store, just enough, or enough for all work."""
 
 
@@ -98,7 +98,7 @@ async def _live(running: RunningManager, world: World, chance: random.Random) ->
     await running.send_list(*world.in_order())
     for _ in range(STEPS):
         running.scripted.send(*world.step())
-        for _ in range(chance.choice(TURNS)):
+        for _ in range(chance.choice(LOOP_STEPS)):
             await asyncio.sleep(0)
 
 

@@ -11,7 +11,7 @@ from cni_contrail.runtime.errors import AttachmentError, NetworkConfigurationErr
 from tests.support.scripted_plugins import POD, PluginOutput, Plugins, added, network, result
 
 CHAIN = network("one", "two", "three")
-REFUSAL = PluginOutput(json.dumps({"code": 7, "msg": "no"}), status=1)
+FAILURE = PluginOutput(json.dumps({"code": 7, "msg": "no"}), status=1)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_add_runs_forward_and_returns_the_last_result(runtime: Runtime, chain: P
 
 
 def test_add_stops_at_the_first_plugin_that_fails(runtime: Runtime, chain: Plugins) -> None:
-    chain.script("two", ADD=REFUSAL)
+    chain.script("two", ADD=FAILURE)
     with pytest.raises(PluginCallError, match="plugin two"):
         runtime.add(CHAIN, POD)
     assert order(chain) == ["ADD one", "ADD two"]
@@ -46,7 +46,7 @@ def test_check_runs_forward(runtime: Runtime, chain: Plugins) -> None:
 
 
 def test_check_stops_at_the_first_plugin_that_fails(runtime: Runtime, chain: Plugins) -> None:
-    chain.script("two", ADD=added(), CHECK=REFUSAL)
+    chain.script("two", ADD=added(), CHECK=FAILURE)
     runtime.add(CHAIN, POD)
     with pytest.raises(PluginCallError):
         runtime.check(CHAIN, POD)
@@ -77,7 +77,7 @@ def test_del_runs_backward_and_removes_the_cached_result(runtime: Runtime, chain
 
 
 def test_del_stops_at_the_first_plugin_that_fails_and_keeps_the_cached_result(runtime: Runtime, chain: Plugins) -> None:
-    chain.script("two", ADD=added(), DEL=REFUSAL)
+    chain.script("two", ADD=added(), DEL=FAILURE)
     runtime.add(CHAIN, POD)
     with pytest.raises(PluginCallError):
         runtime.delete(CHAIN, POD)

@@ -33,8 +33,8 @@ def test_concurrent_adds_get_their_own_results(runtime: Runtime, plugins: Plugin
 
 
 def test_a_failed_add_does_not_affect_concurrent_ones(runtime: Runtime, plugins: Plugins) -> None:
-    refusal = json.dumps({"code": 7, "msg": "not this one"})
-    choosy = f"#!/bin/sh\nif [ $CNI_CONTAINERID = c3 ]; then echo '{refusal}'; exit 1; fi\n" + ECHO.partition("\n")[2]
+    failure = json.dumps({"code": 7, "msg": "not this one"})
+    choosy = f"#!/bin/sh\nif [ $CNI_CONTAINERID = c3 ]; then echo '{failure}'; exit 1; fi\n" + ECHO.partition("\n")[2]
     plugins.write("echo", choosy)
 
     def attached(attachment: Attachment) -> bool:

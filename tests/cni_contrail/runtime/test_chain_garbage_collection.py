@@ -12,7 +12,7 @@ from cni_contrail.runtime.chain import Runtime
 from cni_contrail.runtime.errors import CniRuntimeError, PluginCallError, PluginTimeoutError, ResultError
 from tests.support.scripted_plugins import POD, Call, PluginOutput, Plugins, added, network, result
 
-REFUSAL = PluginOutput(json.dumps({"code": 11, "msg": "not now"}), "", 1)
+FAILURE = PluginOutput(json.dumps({"code": 11, "msg": "not now"}), "", 1)
 OLD = ("0.1.0", "0.3.1", "0.4.0", "1.0.0")
 
 CHAIN = network("one", "two", version="1.1.0")
@@ -176,21 +176,21 @@ class TestFailures:
         return str(caught.value), causes.exceptions
 
     def test_a_failed_del_keeps_the_attachment_for_a_retry(self, runtime: Runtime, attached: Plugins) -> None:
-        attached.script("two", DEL=REFUSAL)
+        attached.script("two", DEL=FAILURE)
         assert len(self.fail(runtime)[1]) == 2
         assert order(attached) == ["DEL two a/eth0", "DEL two a/net1", *GC_OF_BOTH]
         attached.script("two")
         assert runtime.garbage_collect(CHAIN, [B.key]) == (A.key, A_SECOND.key)
 
     def test_a_failed_gc_does_not_stop_the_next_plugin(self, runtime: Runtime, attached: Plugins) -> None:
-        attached.script("one", GC=REFUSAL)
+        attached.script("one", GC=FAILURE)
         [cause] = self.fail(runtime)[1]
         assert order(attached)[-2:] == GC_OF_BOTH
         assert isinstance(cause, PluginCallError)
         assert (cause.plugin, cause.command, cause.code) == ("one", "GC", 11)
 
     def test_the_error_contains_all_failures(self, runtime: Runtime, attached: Plugins) -> None:
-        attached.script("one", DEL=REFUSAL, GC=REFUSAL)
+        attached.script("one", DEL=FAILURE, GC=FAILURE)
         assert self.fail(runtime)[0] == (
             "network net: garbage collection incomplete: "
             "attachment a/eth0: plugin one failed (DEL): not now (code 11); "

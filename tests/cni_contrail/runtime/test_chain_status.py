@@ -12,7 +12,7 @@ from tests.support.scripted_plugins import PluginOutput, Plugins, network
 CHAIN = network("one", "two", "three", version="1.1.0")
 
 
-def refusal(code: int) -> PluginOutput:
+def failure(code: int) -> PluginOutput:
     return PluginOutput(
         json.dumps({"cniVersion": "1.1.0", "code": code, "msg": "agent away", "details": "refused"}), "", 1
     )
@@ -44,7 +44,7 @@ def test_before_1_1_0_no_plugin_is_executed(runtime: Runtime, chain: Plugins, ve
 def test_the_first_plugin_that_is_not_ready_is_reported_with_its_code(
     runtime: Runtime, chain: Plugins, code: int
 ) -> None:
-    chain.script("two", STATUS=refusal(code))
+    chain.script("two", STATUS=failure(code))
     with pytest.raises(PluginCallError) as caught:
         runtime.status(CHAIN)
     assert (caught.value.plugin, caught.value.command, caught.value.code) == ("two", "STATUS", code)

@@ -149,13 +149,13 @@ def test_exit_status_and_output_come_from_the_daemon(
 
 
 def test_the_error_of_a_daemon_of_another_version_is_printed(shim: Shim, daemon: ScriptedDaemon) -> None:
-    refusal = b'{"cniVersion": "1.1.0", "code": 107, "msg": "protocol 1 of the shim, 2 of the daemon"}\n'
+    rejection = b'{"cniVersion": "1.1.0", "code": 107, "msg": "protocol 1 of the shim, 2 of the daemon"}\n'
     with shim.started(ADD, b"x" * 500_000) as running:
         with daemon.accept() as connection:
             connection.socket.recv(20)  # it knows enough, and reads no more
             connection.acknowledge()
-            connection.answer(1, refusal)
-        assert running.outcome() == (1, refusal, b"")
+            connection.answer(1, rejection)
+        assert running.outcome() == (1, rejection, b"")
 
 
 def test_descriptors_from_the_daemon_are_not_accepted(shim: Shim, daemon: ScriptedDaemon) -> None:

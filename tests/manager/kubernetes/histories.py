@@ -22,7 +22,7 @@ from tests.support.fake_apiserver.storage import Object
 PODS_NAMED = ["p0", "p1", "p2", "p3"]
 NADS_NAMED = {"net-a": "10.1.0.0/16", "net-b": "10.2.0.0/24,fd00:2::/64", "tiny": "10.3.0.0/28"}
 NETWORKS = ["", "net-a", "net-a,net-a", "net-b,net-a", "tiny,tiny"]
-TURNS = [0, 1, 5, 20, 60, 200]
+LOOP_STEPS = [0, 1, 5, 20, 60, 200]
 """Event loop iterations: too few for any answer, just enough, or enough for all work."""
 
 T = TypeVar("T")
@@ -132,17 +132,17 @@ class ClusterHistory(RuleBasedStateMachine):
     def requests_fail(self, code: int, times: int) -> None:
         self.server.faults.reject(code, times=times)
 
-    @rule(turns=st.sampled_from(TURNS))
-    def time_passes(self, turns: int) -> None:
+    @rule(steps=st.sampled_from(LOOP_STEPS))
+    def time_passes(self, steps: int) -> None:
         async def turn() -> None:
-            for _ in range(turns):
+            for _ in range(steps):
                 await asyncio.sleep(0)
 
         self.run(turn())
 
-    @rule(turns=st.sampled_from(TURNS))
-    def the_manager_crashes(self, turns: int) -> None:
-        self.time_passes(turns)
+    @rule(steps=st.sampled_from(LOOP_STEPS))
+    def the_manager_crashes(self, steps: int) -> None:
+        self.time_passes(steps)
         self.run(self.replace_manager())
 
     async def replace_manager(self) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 
 from contrail_config.objects import VirtualMachine, VirtualNetwork
-from tests.manager.kubernetes.histories import PODS_NAMED, TURNS, ClusterHistory
+from tests.manager.kubernetes.histories import LOOP_STEPS, PODS_NAMED, ClusterHistory
 from tests.support.address_auditor import AddressAuditor
 from tests.support.crashable_manager import CrashableManager
 from tests.support.fast_event_loop import FastLoop
@@ -61,15 +61,15 @@ class WithKubernetesStore(ClusterHistory):
             self.had_rival = True
             self.run(self.rival.start())
 
-    @rule(turns=st.sampled_from(TURNS))
-    def the_second_manager_crashes(self, turns: int) -> None:
-        self.time_passes(turns)
+    @rule(steps=st.sampled_from(LOOP_STEPS))
+    def the_second_manager_crashes(self, steps: int) -> None:
+        self.time_passes(steps)
         self.run(self._stop_rival())
 
-    @rule(turns=st.sampled_from(TURNS))
-    def the_second_manager_takes_over(self, turns: int) -> None:
+    @rule(steps=st.sampled_from(LOOP_STEPS))
+    def the_second_manager_takes_over(self, steps: int) -> None:
         if self.rival is not None:
-            self.time_passes(turns)
+            self.time_passes(steps)
             self.life, self.rival = self.rival, self.life
             self.run(self._stop_rival())
 

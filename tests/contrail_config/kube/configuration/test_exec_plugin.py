@@ -79,7 +79,7 @@ async def test_it_gets_arguments_environment_and_exec_info(
     command = write_command(
         f"""
 import json, os, sys
-with open({str(tmp_path / "told")!r}, "w") as file:
+with open({str(tmp_path / "exec-info")!r}, "w") as file:
     json.dump([sys.argv[1:], os.environ["OURS"], json.loads(os.environ["KUBERNETES_EXEC_INFO"])], file)
 {giving(token="given")}
 """
@@ -94,7 +94,7 @@ with open({str(tmp_path / "told")!r}, "w") as file:
         "config": {"audience": "x"},
     }
     spec = {"interactive": False, "cluster": about}
-    assert json.loads((tmp_path / "told").read_bytes()) == [
+    assert json.loads((tmp_path / "exec-info").read_bytes()) == [
         ["a", "b c"],
         "value",
         {"apiVersion": V1, "kind": "ExecCredential", "spec": spec},
@@ -107,15 +107,15 @@ async def test_a_ca_file_is_passed_by_its_contents(
     command = write_command(
         f"""
 import os
-with open({str(tmp_path / "told")!r}, "w") as file:
+with open({str(tmp_path / "exec-info")!r}, "w") as file:
     file.write(os.environ["KUBERNETES_EXEC_INFO"])
 {giving(token="given")}
 """
     )
     cluster = {"server": tls_server.url, "certificate-authority": path("authority.pem")}
     await ask_by(write_kubeconfig(tls_server.url, cluster=cluster, user=user(command, provideClusterInfo=True)))
-    told = json.loads((tmp_path / "told").read_bytes())
-    assert told["spec"]["cluster"]["certificate-authority-data"] == data("authority.pem")
+    info = json.loads((tmp_path / "exec-info").read_bytes())
+    assert info["spec"]["cluster"]["certificate-authority-data"] == data("authority.pem")
 
 
 @pytest.mark.parametrize(("left", "count"), [(3600, 1), (-1, 3), (None, 1)])

@@ -36,10 +36,10 @@ def lives(draw: st.DrawFn) -> list[Event]:
 @NO_DEADLINE
 @given(lives(), st.data())
 def test_the_newest_state_wins(life: list[Event], data: st.DataObject) -> None:
-    told = data.draw(st.permutations(life + data.draw(st.lists(st.sampled_from(life)))))
+    delivered = data.draw(st.permutations(life + data.draw(st.lists(st.sampled_from(life)))))
     view: ObjectCache[ConfigMap] = ObjectCache()
     replayed = RecordedChanges()
-    for each in told:
+    for each in delivered:
         for change in view.apply_event(each):
             replayed.apply(change)
     newest = life[-1]

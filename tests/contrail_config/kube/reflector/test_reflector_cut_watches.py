@@ -10,7 +10,7 @@ from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import RecordedReflector, eventually, record_reflector
 
 AT_ONCE = ReflectorTimings(first_pause=0.0, longest_pause=0.0, short_watch=0.0)
-TOLD = [("Added", "a"), ("Modified", "a"), ("Deleted", "a")]
+DELIVERED = [("Added", "a"), ("Modified", "a"), ("Deleted", "a")]
 
 
 def make_changes(server: FakeApiServer) -> None:
@@ -34,11 +34,11 @@ async def test_nothing_is_lost_or_repeated(client: KubeClient, server: FakeApiSe
     async with record_reflector(Reflector(client, CONFIG_MAPS, timings=AT_ONCE)) as followed:
         await followed.until_listed()
         await eventually(lambda: server.watches)
-        assert await tell_by_a_new_watch(server, followed) == TOLD
+        assert await tell_by_a_new_watch(server, followed) == DELIVERED
         (length,) = (watch.sent for watch in server.watches)
         assert length > 400
         for cut in range(length + 1):
             server.faults.cuts = [cut]
-            assert await tell_by_a_new_watch(server, followed) == TOLD
+            assert await tell_by_a_new_watch(server, followed) == DELIVERED
             assert server.faults.cuts == []
         assert server.requests.count("list configmaps") == 1

@@ -75,11 +75,11 @@ async def test_a_list_that_expires_between_pages_starts_over(
         await config_maps.create(name)
     timings = ReflectorTimings(first_pause=0.002, page_length=2)
     async with Reflector(client, CONFIG_MAPS, timings=timings).changes() as changes:
-        told = [await anext(changes)]
+        delivered = [await anext(changes)]
         await config_maps.delete("a")
         server.storage.compact()
-        told += [await anext(changes) for _ in range(5)]
-    assert [type(change).__name__ for change in told] == ["Added"] * 4 + ["Deleted", "Listed"]
+        delivered += [await anext(changes) for _ in range(5)]
+    assert [type(change).__name__ for change in delivered] == ["Added"] * 4 + ["Deleted", "Listed"]
     assert server.requests.count("list configmaps") == 4
 
 
