@@ -8,8 +8,8 @@ the same vni or name are deleted at the version that was read, so their writers 
 deleted it. Of two writers, the one that reads later sees the proposal of the other one, so they never both confirm. The
 proposal of a killed writer blocks nobody; the next writer deletes it before its first write.
 
-Not guaranteed: unique names when an existing network is renamed, which our managers never do; nor that a subnet stays
-which one manager uses and another one removes at the same time.
+Not guaranteed: unique names when an existing network is renamed, which our managers never do; nor that a subnet
+stays that one manager allocates from while another removes it.
 """
 
 import msgspec

@@ -165,7 +165,7 @@ class PodController:
                 self.queue.add(key)
 
     async def release_orphans(self) -> None:
-        """Releases orphaned addresses, with the queue paused: a pod in progress has addresses before its machine."""
+        """Releases orphaned addresses, with the queue paused: a pod in progress has addresses, but no VM yet."""
         async with self.queue.paused():
             orphans = await orphaned_interfaces(self._store, self.records.values())
             if orphans:
@@ -225,7 +225,7 @@ class PodController:
     def _released(self, networks: Iterable[str]) -> None:
         for network_uuid in networks:
             # A retired network may be deletable now. The allocator requeues one pod per network, in order of arrival;
-            # pods that request a certain address are requeued all, since only the store knows which one is free.
+            # all pods that request a certain address are requeued, since only the store knows which are free.
             self._network_released(network_uuid)
             self.allocator.released(network_uuid)
             self.requeue_dependents(address_dependency(network_uuid))

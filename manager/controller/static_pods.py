@@ -94,7 +94,7 @@ class StaticPods:
         return key if reported_since > absent_since and now >= absent_since + _REPORT_DELAY else None
 
     def forget(self, key: str) -> None:
-        """Ends the wait for this pod's mirror."""
+        """Ends the wait for this pod's mirror pod."""
         absence = self._absences.pop(key, None)
         for interface in absence.assignment.interfaces if absence else ():
             del self._keys[interface]
