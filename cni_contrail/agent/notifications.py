@@ -2,6 +2,10 @@
 
 Each names the container that it is about, so that it may arrive late: our agent releases only what that container still
 owns. The Contrail vrouter agent knows no owners, so for it a notification is dropped if the VM has port files again.
+
+A call holds the lock of one notification while it sends it, never one of all: an agent that does not answer must not
+keep other calls from storing theirs. A notification that is stored already is not replaced, so that whoever holds its
+lock holds the only one.
 """
 
 from __future__ import annotations
@@ -9,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
 
 from cni_contrail.agent.client import AgentClient
 from cni_contrail.deadline import Deadline
@@ -17,21 +20,24 @@ from cni_contrail.errors import PluginError, TryAgainError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.log import Log
 from cni_contrail.state.files import (
+    create_atomically,
     file_name,
     list_names,
     read_if_exists,
     remove_if_exists,
-    remove_partial_files,
-    write_atomically,
+    remove_old_partial_files,
 )
-from cni_contrail.state.lock import locked_directory
+from cni_contrail.state.lock import locked_file
 from cni_contrail.state.port_files import PortFiles
 
 _MAX_PENDING = 4096
 _BATCH_SIZE = 16
 _BATCH_TIMEOUT = 1.0  # seconds
 _SEND_ALL_TIMEOUT = 10.0
-_LOCK_TIMEOUT = 3.0  # seconds; longer than sending a batch
+_SEND_TIMEOUT = 2.0  # seconds for one
+_LOCK_TIMEOUT = 3.0  # seconds; longer than sending one
+_PARTIAL_AGE = 60.0  # seconds after which a partial file is that of a killed call
+_SUFFIX = ".json"
 
 
 class Notification(NamedTuple):
@@ -48,7 +54,7 @@ class Notification(NamedTuple):
     @property
     def name(self) -> str:
         """Name of its file."""
-        return f"{file_name(self.container_id)}.{self.interface or self.vm_uuid}.json"
+        return f"{file_name(self.container_id)}.{self.interface or self.vm_uuid}{_SUFFIX}"
 
 
 class PendingNotifications:
@@ -77,75 +83,88 @@ class PendingNotifications:
 
         Raises `TryAgainError` if another call is sending them.
         """
-        own = [name for name in list_names(self._directory) if name.startswith(f"{file_name(container_id)}.")]
-        if not own:
-            return
-        with self._locked(_LOCK_TIMEOUT):
+        deadline = Deadline(_LOCK_TIMEOUT)
+        for name in self._names():
             # Container IDs may contain dots, so the prefix of the name alone does not identify the container.
-            for notification in self._read(own):
-                if notification.container_id == container_id:
-                    self._drop(notification)
+            if not name.startswith(f"{file_name(container_id)}."):
+                continue
+            path = os.path.join(self._directory, name)
+            with locked_file(path, deadline.remaining) as exists:
+                notification = _read(path) if exists else None
+                if notification is not None and notification.container_id == container_id:
+                    remove_if_exists(path)
+        self._remove_if_empty()
 
     def send_batch(self, agent: AgentClient) -> None:
-        """Sends up to 16 pending notifications within 1 s, unless another call is sending; never fails."""
+        """Sends up to 16 pending notifications within 1 s, except those that other calls are sending; never fails."""
         self._send_pending(_BATCH_SIZE, agent, _BATCH_TIMEOUT)
 
     def send_all(self, agent: AgentClient) -> None:
-        """Sends all pending notifications within 10 s, unless another call is sending; never fails."""
+        """Sends all pending notifications within 10 s, except those that other calls are sending; never fails."""
         self._send_pending(_MAX_PENDING, agent, _SEND_ALL_TIMEOUT)
 
     def count(self) -> int:
         """Returns the number of pending notifications."""
-        return len(list_names(self._directory))
+        return len(self._names())
 
     def enqueue(self, notification: Notification) -> None:
         """Stores the notification for a later call to send; never fails: one that cannot be stored is logged."""
         try:
-            if len(list_names(self._directory)) >= _MAX_PENDING:
+            if self.count() >= _MAX_PENDING:
                 self._log.error(
                     f"{self._directory}: full, {_MAX_PENDING} notifications are pending: dropping a notification"
                 )
                 return
-            with self._locked(_LOCK_TIMEOUT):
-                write_atomically(os.path.join(self._directory, notification.name), _encode(notification))
+            create_atomically(os.path.join(self._directory, notification.name), _encode(notification))
         except PluginError as error:
             self._log.error(f"dropping a notification: {error.message}")
 
-    @contextlib.contextmanager
-    def _locked(self, timeout: float) -> Iterator[None]:
-        with locked_directory(self._directory, timeout):
-            remove_partial_files(self._directory)
-            yield
+    def _names(self) -> list[str]:
+        return [name for name in list_names(self._directory) if name.endswith(_SUFFIX)]
 
     def _send_pending(self, number: int, agent: AgentClient, seconds: float) -> None:
         with contextlib.suppress(PluginError):
-            if not list_names(self._directory):
+            names = self._names()
+            if not names:
                 return
-            with self._locked(timeout=0):
-                deadline = Deadline(seconds)
-                for notification in self._read(list_names(self._directory)[:number]):
-                    self._send_one(agent, notification, deadline)
+            deadline = Deadline(seconds)
+            for name in names[:number]:
+                self._send_unless_locked(agent, os.path.join(self._directory, name), deadline)
+            remove_old_partial_files(self._directory, _PARTIAL_AGE)
+            self._remove_if_empty()
 
-    def _send_one(self, agent: AgentClient, notification: Notification, deadline: Deadline) -> None:
+    def _send_unless_locked(self, agent: AgentClient, path: str, deadline: Deadline) -> None:
+        with contextlib.ExitStack() as held:
+            try:
+                exists = held.enter_context(locked_file(path, timeout=0))
+            except TryAgainError:
+                return  # another call is sending it
+            if exists:
+                self._send_one(agent, path, Deadline(min(_SEND_TIMEOUT, deadline.remaining)))
+
+    def _send_one(self, agent: AgentClient, path: str, deadline: Deadline) -> None:
+        notification = _read(path)
         try:
-            _send(agent, notification, deadline)
+            if notification is not None:
+                _send(agent, notification, deadline)
         except TryAgainError:
             raise
         except PluginError as error:
             # The agent would reject it again, so it must not block those behind it.
             self._log.error(error.message)
-        self._drop(notification)
+        remove_if_exists(path)
 
-    def _read(self, names: list[str]) -> Iterator[Notification]:
-        for name in names:
-            path = os.path.join(self._directory, name)
-            try:
-                yield _decode(read_if_exists(path) or b"")
-            except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-                remove_if_exists(path)
+    def _remove_if_empty(self) -> None:
+        with contextlib.suppress(OSError):
+            os.rmdir(self._directory)
 
-    def _drop(self, notification: Notification) -> None:
-        remove_if_exists(os.path.join(self._directory, notification.name))
+
+def _read(path: str) -> Notification | None:
+    """Returns the notification in a file, None if the file is malformed."""
+    try:
+        return _decode(read_if_exists(path) or b"")
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return None
 
 
 def _encode(notification: Notification) -> bytes:

@@ -2,12 +2,14 @@
 
 import contextlib
 import os
+import time
 
 from cni_contrail.errors import Code, PluginError
 
 _MAX_NAME = 128
 _DIGEST = 65  # characters, with the dot before it
 _PART = ".part"
+_CREATE_ATTEMPTS = 16
 
 
 def write_atomically(path: str, data: bytes) -> None:
@@ -24,6 +26,34 @@ def write_atomically(path: str, data: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise PluginError(Code.IO_FAILURE, f"{path}: cannot write: {error.strerror}") from error
+
+
+def create_atomically(path: str, data: bytes) -> None:
+    """Creates a file with its whole content, unless it exists already; needs no lock. Raises `PluginError` with code 5.
+
+    Missing parent directories are created, and may be removed by others at any time while they are empty.
+    """
+    part = f"{path}.{os.urandom(4).hex()}{_PART}"
+    try:
+        _write_below_vanishing(part, data)
+        with contextlib.suppress(FileExistsError):
+            os.link(part, path)
+    except OSError as error:
+        raise PluginError(Code.IO_FAILURE, f"{path}: cannot write: {error.strerror}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+
+
+def _write_below_vanishing(path: str, data: bytes) -> None:
+    for attempt in range(1, _CREATE_ATTEMPTS + 1):
+        try:
+            _write(path, data)
+        except FileNotFoundError:  # the directory was removed after it was created here
+            if attempt == _CREATE_ATTEMPTS:
+                raise
+        else:
+            return
 
 
 def _write(path: str, data: bytes) -> None:
@@ -95,6 +125,15 @@ def remove_partial_files(directory: str) -> None:
     for name in list_names(directory):
         if name.endswith(_PART):
             remove_if_exists(os.path.join(directory, name))
+
+
+def remove_old_partial_files(directory: str, age: float) -> None:
+    """As `remove_partial_files`, where writers hold no lock: removes those that are older than `age` seconds."""
+    for name in list_names(directory):
+        path = os.path.join(directory, name)
+        with contextlib.suppress(FileNotFoundError):
+            if name.endswith(_PART) and os.stat(path).st_mtime < time.time() - age:
+                remove_if_exists(path)
 
 
 def remove_if_exists(path: str) -> None:

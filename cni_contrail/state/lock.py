@@ -1,4 +1,4 @@
-"""Lock of a container: a `flock` on its directory, which the kernel releases when the process dies."""
+"""Locks of directories and files: a `flock`, which the kernel releases when the process dies."""
 
 import contextlib
 import fcntl
@@ -29,6 +29,26 @@ def locked_directory(path: str, timeout: float) -> Iterator[None]:
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def locked_file(path: str, timeout: float) -> Iterator[bool]:
+    """Holds the lock of a file, which its holder may remove; yields False if the file does not exist.
+
+    Raises `TryAgainError` as `locked_directory`, `PluginError` with code 5 if the file cannot be opened.
+    """
+    for _ in Deadline(timeout).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
+        descriptor = _open(path, os.O_RDONLY)
+        if descriptor is None:
+            yield False
+            return
+        if _lock(descriptor, path):
+            try:
+                yield True
+            finally:
+                os.close(descriptor)
+            return
+    raise TryAgainError(f"{path}: locked by another call for {timeout:g} s")
+
+
 def _locked(path: str, timeout: float) -> int:
     for _ in Deadline(timeout).attempts(_FIRST_PAUSE, _LONGEST_PAUSE):
         descriptor = _try(path)
@@ -39,30 +59,33 @@ def _locked(path: str, timeout: float) -> int:
 
 def _try(path: str) -> int | None:
     """Returns the descriptor that holds the lock; None if another call holds it or has just removed the directory."""
-    descriptor = _open(path)
-    if descriptor is None:
-        return None
-    is_held = False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # The path may name a new directory by now: the previous holder removes an empty one.
-        is_held = os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except (BlockingIOError, FileNotFoundError):
-        return None
-    finally:
-        if not is_held:
-            os.close(descriptor)
-    return descriptor if is_held else None
-
-
-def _open(path: str) -> int | None:
-    """Returns the descriptor of the directory; None if another call has just removed it."""
     try:
         create_private_directory(path)
     except OSError as error:
         raise PluginError(Code.IO_FAILURE, f"{path}: cannot create: {error.strerror}") from error
+    descriptor = _open(path, os.O_RDONLY | os.O_DIRECTORY)
+    return descriptor if descriptor is not None and _lock(descriptor, path) else None
+
+
+def _lock(descriptor: int, path: str) -> bool:
+    """Locks what the path names, without waiting; returns False and closes the descriptor if that is not possible."""
+    is_held = False
     try:
-        return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The path may name something new by now: holders remove a file, or an empty directory.
+        is_held = os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except (BlockingIOError, FileNotFoundError):
+        return False
+    finally:
+        if not is_held:
+            os.close(descriptor)
+    return is_held
+
+
+def _open(path: str, flags: int) -> int | None:
+    """Returns the descriptor; None if there is nothing, or another call has just removed it."""
+    try:
+        return os.open(path, flags)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -3,6 +3,8 @@
 import fcntl
 import os
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -122,7 +124,7 @@ def test_two_calls_do_not_send_the_same_one(
     agent.stop()
     pending.notify(client, of("c1"), 1)
     agent.start()
-    held = os.open(state / ".pending", os.O_RDONLY)
+    held = os.open(state / ".pending" / kept(state)[0], os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     try:
         pending.send_batch(client)
@@ -130,6 +132,57 @@ def test_two_calls_do_not_send_the_same_one(
         os.close(held)
     assert agent.requests == []
     assert len(kept(state)) == 1
+
+
+class TestAnAgentThatDoesNotAnswer:
+    """One call waits for the agent's answer to the first of the pending notifications."""
+
+    @pytest.fixture(autouse=True)
+    def sending(self, client: AgentClient, pending: PendingNotifications, agent_socket: str) -> Iterator[None]:
+        pending.notify(client, of("c0"), 1)
+        with ScriptedNodeAgent(agent_socket) as agent, ThreadPoolExecutor() as pool:
+            came = agent.stall("DELETE")
+            sending = pool.submit(pending.send_all, client)
+            assert came.wait(10)
+            yield
+            assert not sending.done()  # what the test did came in between
+            sending.result(timeout=10)
+
+    def test_no_notification_is_lost(self, pending: PendingNotifications, state: Path) -> None:
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(pending.enqueue, [of(f"c{number}") for number in range(200)]))
+        assert pending.count() == len(kept(state)) == 200
+
+    def test_only_its_own_container_has_to_wait(self, pending: PendingNotifications, state: Path) -> None:
+        pending.enqueue(of("c1"))
+        pending.discard("c1")
+        assert kept(state) == [f"c0.{MACHINE}.json"]
+
+
+def test_none_is_lost_while_others_are_sent(
+    agent: ScriptedAgent, client: AgentClient, pending: PendingNotifications, state: Path
+) -> None:
+    """The directory is removed whenever it is empty."""
+    with ThreadPoolExecutor(8) as pool:
+        for number in range(200):
+            pool.submit(pending.enqueue, of(f"c{number}"))
+            pool.submit(pending.send_all, client)
+    pending.send_all(client)
+    assert {seen.query["vm-id"] for seen in agent.requests} == {f"c{number}" for number in range(200)}
+    assert kept(state) == []
+
+
+def test_what_killed_calls_left_is_removed_later(
+    agent: ScriptedAgent, client: AgentClient, pending: PendingNotifications, state: Path
+) -> None:
+    pending.enqueue(of("c1"))
+    for name, age in (("old.json.1.part", 61), ("new.json.1.part", 0)):
+        path = state / ".pending" / name
+        path.touch()
+        os.utime(path, (time.time() - age,) * 2)
+    assert pending.count() == 1
+    pending.send_batch(client)
+    assert kept(state) == ["new.json.1.part"]
 
 
 class TestDiscarding:
@@ -150,7 +203,7 @@ class TestDiscarding:
         self, three: None, pending: PendingNotifications, state: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "_LOCK_TIMEOUT", 0.1)
-        held = os.open(state / ".pending", os.O_RDONLY)
+        held = os.open(state / ".pending" / "c1.a.json", os.O_RDONLY)
         fcntl.flock(held, fcntl.LOCK_EX)
         try:
             with pytest.raises(TryAgainError):
