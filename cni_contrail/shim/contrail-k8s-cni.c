@@ -10,7 +10,8 @@
  *   to the daemon    header: "cnid", version u16, 0 u16, netns i32, environment size u32, input size u32;
  *                    environment: KEY=VALUE\0 for each CNI_ variable; input: standard input unchanged.
  *                    netns: 0 (a descriptor comes with the first byte), an errno (opening failed), -1 (no CNI_NETNS)
- *   from the daemon  0x01 when it has read the whole request, within ACKNOWLEDGE_SECONDS of connecting
+ *   from the daemon  0x01 when it has read the whole request, within ACKNOWLEDGE_SECONDS of connecting. It has not begun
+ *                    the call before that: if the connection is lost, the request is repeated
  *   from the daemon  exit status u32, output size u32, output, within ANSWER_SECONDS of the acknowledgement
  *   to the daemon    0x01 when all output is written: if we exit without sending it, the daemon rolls an ADD back
  *
@@ -42,6 +43,10 @@
 #define OUTPUT_LIMIT 1048576
 #define QUOTE_LIMIT 256 /* bytes of a value in an error message */
 #define ACKNOWLEDGE_SECONDS 2
+#define AWAY_PAUSE 50 /* milliseconds between two attempts to connect */
+#ifndef AWAY_SECONDS /* how long the daemon may be away, as during its upgrade; tests build with a shorter time */
+#define AWAY_SECONDS 3
+#endif
 #ifndef ANSWER_SECONDS /* tests build with a shorter timeout */
 #define ANSWER_SECONDS 120
 #endif
@@ -108,6 +113,17 @@ static bool wait_for(int descriptor, short event, int64_t deadline)
             return false;
     }
     return false;
+}
+
+/* Waits a moment before the next attempt to connect; returns false with errno unchanged after the deadline. */
+static bool pause_before(int64_t deadline)
+{
+    int error = errno;
+    int left = time_left(deadline);
+    if (left > 0)
+        (void)poll(NULL, 0, left < AWAY_PAUSE ? left : AWAY_PAUSE); /* if a signal ends it early, no harm is done */
+    errno = error;
+    return left > 0;
 }
 
 /* Whether a system call is to be retried. */
@@ -294,12 +310,14 @@ static _Noreturn void fail_daemon(enum code code, const char *cause)
 }
 
 /*
- * Connects. SO_SNDTIMEO limits the wait while the backlog is full. Unlike with TCP, a Unix connect() that a signal
+ * Connects; tries at least once. SO_SNDTIMEO limits the wait while the backlog is full. Unlike with TCP, a Unix connect() that a signal
  * interrupts has done nothing and can be repeated.
  */
 static bool connect_within(int daemon, const struct sockaddr_un *address, int64_t deadline)
 {
-    for (int left; (left = time_left(deadline)) > 0;) {
+    do {
+        int left = time_left(deadline);
+        left = left > 0 ? left : 1; /* 0 would be no limit */
         struct timeval patience = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
         if (setsockopt(daemon, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0)
             return false;
@@ -307,8 +325,14 @@ static bool connect_within(int daemon, const struct sockaddr_un *address, int64_
             return fcntl(daemon, F_SETFL, O_NONBLOCK) == 0;
         if (!is_passing(errno))
             return false;
-    }
+    } while (time_left(deadline) > 0);
     return false;
+}
+
+/* Whether the error of connect() or read() says that no daemon runs, or that it has just ended. */
+static bool is_away(int error)
+{
+    return error == 0 || error == ENOENT || error == ECONNREFUSED || error == ECONNRESET;
 }
 
 static int connect_daemon(int64_t deadline)
@@ -319,8 +343,11 @@ static int connect_daemon(int64_t deadline)
         fail(BAD_ENVIRONMENT, SOCKET_VARIABLE, "path is too long for a socket", socket_path());
     memcpy(address.sun_path, socket_path(), size);
     int daemon = above_standard_streams(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (daemon < 0 || !connect_within(daemon, &address, deadline))
-        fail_daemon(TRY_AGAIN, why("connecting timed out after " TEXT(ACKNOWLEDGE_SECONDS) " s"));
+    if (daemon < 0)
+        fail_daemon(TRY_AGAIN, strerror(errno));
+    while (!connect_within(daemon, &address, deadline))
+        if (!is_away(errno) || !pause_before(deadline))
+            fail_daemon(TRY_AGAIN, why("connecting timed out after " TEXT(AWAY_SECONDS) " s"));
     return daemon;
 }
 
@@ -350,13 +377,34 @@ static void send_request(int daemon, size_t size, int netns, int64_t deadline)
     }
 }
 
-static void await_acknowledgement(int daemon, int64_t deadline)
+/* Returns false with errno if the daemon ended before it acknowledged the request. */
+static bool is_acknowledged(int daemon, int64_t deadline)
 {
     char byte = 0;
-    if (read_full(daemon, &byte, sizeof byte, deadline) == 0)
+    if (read_full(daemon, &byte, sizeof byte, deadline) == 0) {
+        if (is_away(errno))
+            return false;
         fail_daemon(TRY_AGAIN, why("no acknowledgement after " TEXT(ACKNOWLEDGE_SECONDS) " s"));
+    }
     if (byte != 1)
         fail_daemon(BAD_DAEMON, "invalid acknowledgement");
+    return true;
+}
+
+/* Returns a connection on which the daemon has acknowledged the request. */
+static int request_daemon(size_t size, int netns)
+{
+    int64_t away = deadline_in(AWAY_SECONDS);
+    for (;;) {
+        int daemon = connect_daemon(away);
+        int64_t deadline = deadline_in(ACKNOWLEDGE_SECONDS);
+        send_request(daemon, size, netns, deadline);
+        if (is_acknowledged(daemon, deadline))
+            return daemon;
+        if (!pause_before(away))
+            fail_daemon(TRY_AGAIN, why(NULL));
+        (void)close(daemon); /* nothing is lost with it */
+    }
 }
 
 static _Noreturn void fail_incomplete(size_t got)
@@ -391,10 +439,7 @@ static int hand_over(void)
 {
     int netns = -1;
     size_t size = read_request(&netns);
-    int64_t deadline = deadline_in(ACKNOWLEDGE_SECONDS);
-    int daemon = connect_daemon(deadline);
-    send_request(daemon, size, netns, deadline);
-    await_acknowledgement(daemon, deadline);
+    int daemon = request_daemon(size, netns);
     struct answer answer = read_answer(daemon, deadline_in(ANSWER_SECONDS));
     if (!print(output, answer.size))
         return EXIT_FAILURE;

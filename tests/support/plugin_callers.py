@@ -102,6 +102,10 @@ class ShimAndDaemon:
     def start(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """Starts the shim as a runtime does."""
         self.daemon()
+        return self.start_without_daemon(environment)
+
+    def start_without_daemon(self, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """Starts the shim, whether the daemon runs or not."""
         return _start([shim()], self._node, self._with_socket(environment))
 
     def daemon(self, *, kill_at: int = 0) -> ForkedDaemon:

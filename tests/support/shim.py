@@ -200,8 +200,9 @@ class ScriptedDaemon:
     def __exit__(self, *_: object) -> None:
         self._listener.close()
 
-    def accept(self) -> Connection:
-        """Accepts the next connection."""
+    def accept(self, timeout: float = STEP_TIMEOUT) -> Connection:
+        """Accepts the next connection; raises `TimeoutError`."""
+        self._listener.settimeout(timeout)
         return Connection(self._listener.accept()[0])
 
     def expect_nobody(self) -> None:

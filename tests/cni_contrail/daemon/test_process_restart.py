@@ -46,6 +46,23 @@ def test_orphaned_attachments_are_swept_at_start(
     assert plugin.record_path(pods[0]).exists()
 
 
+def test_calls_wait_for_a_daemon_that_is_being_replaced(
+    agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, caller: ShimAndDaemon
+) -> None:
+    serve_pod(agent, 2)
+    plugin.add(pod).succeeded()
+    caller.stop()
+    deleting = caller.start_without_daemon(plugin.environment("DEL", pod))
+    assert deleting.stdin is not None
+    deleting.stdin.write(json.dumps(plugin.config()).encode())
+    deleting.stdin.close()
+    deleting.stdin = None
+    caller.daemon()
+    stdout, _ = deleting.communicate(timeout=10)
+    assert (deleting.returncode, stdout) == (0, b"")
+    assert agent.ports == {}
+
+
 def test_stopping_drains_running_calls(
     agent: ScriptedAgent, plugin: Plugin, pod: PodSandbox, serve_pod: ServePod, caller: ShimAndDaemon
 ) -> None:
