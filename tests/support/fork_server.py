@@ -148,7 +148,7 @@ def _die_at(number: int) -> None:
         return counted
 
     if number:
-        for name in ("mkdir", "rename", "rmdir", "unlink", "pwrite"):
+        for name in ("link", "mkdir", "rename", "rmdir", "unlink", "pwrite"):
             setattr(os, name, step(getattr(os, name)))
         os.open = step(os.open, lambda _, flags, *__: flags & os.O_CREAT)
         fcntl.flock = step(fcntl.flock)
