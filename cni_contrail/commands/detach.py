@@ -20,7 +20,7 @@ _UNKNOWN = -1  # sandbox_id of an ADD that did not finish
 
 
 def detach(node: Node, record: Record, *, sandbox: Sandbox | None, notify: Callable[[Notification], None]) -> None:
-    """Removes the links, restores replaced default routes, notifies the agent and removes the record.
+    """Removes the links, cleans the sandbox, notifies the agent and removes the record.
 
     `sandbox` is None if the caller does not know it: the path in the record may name another sandbox by now. That of
     the runtime may do so too, so it is compared with the record.
@@ -30,7 +30,7 @@ def detach(node: Node, record: Record, *, sandbox: Sandbox | None, notify: Calla
     _mark_unfinished(node, record)
     if record.interfaces:
         remove_host_links(node, [HostLink(each.plan.host_name, each.plan.alias) for each in record.interfaces])
-        _restore_defaults(node, record, sandbox)
+        _clean_sandbox(node, record, sandbox)
     remove_record(node, record, notify=notify)
 
 
@@ -61,21 +61,28 @@ def _mark_unfinished(node: Node, record: Record) -> None:
             node.log.debug(error.message)
 
 
-def _restore_defaults(node: Node, record: Record, sandbox: Sandbox | None) -> None:
-    if not record.replaced or not sandbox or not sandbox.path:
+def _clean_sandbox(node: Node, record: Record, sandbox: Sandbox | None) -> None:
+    """Deletes rules, which outlive the links, and restores replaced default routes. Best effort."""
+    plans = [each.plan for each in record.interfaces if each.plan.source_routing]
+    if not (record.replaced or plans) or not sandbox or not sandbox.path:
         return
     try:
         netns = sandbox.open()
     except NetnsError as error:
-        node.log.debug(f"default routes not restored: {error}")
+        node.log.debug(f"sandbox not cleaned: {error}")
         return
     try:
         if record.sandbox_id not in (_UNKNOWN, netns_id_of(netns)):
-            node.log.warning(f"default routes not restored: {sandbox.path} is another sandbox than that of ADD")
+            node.log.warning(f"sandbox not cleaned: {sandbox.path} is another sandbox than that of ADD")
             return
-        restore_defaults(netns, record.replaced)
+        if plans:
+            from cni_contrail.link.source_routing import remove_rules  # few pods need it
+
+            remove_rules(netns, plans)
+        if record.replaced:
+            restore_defaults(netns, record.replaced)
     except LinkError as error:
-        node.log.warning(f"default routes not restored: {error}")
+        node.log.warning(f"sandbox not cleaned: {error}")
     finally:
         os.close(netns)
 

@@ -1,13 +1,15 @@
 """Plans the kernel state of interfaces from the agent's list and their names in the sandbox."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from cni_contrail.interfaces.names import alias, host_name
 from cni_contrail.interfaces.served import ServedAddress, ServedInterface
 from cni_contrail.link.addresses import SubnetKey, subnet_of
-from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan
+from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, SourceRouting
 from cni_contrail.pod import Pod
 
+_FIRST_TABLE = 1000  # of routing tables for source addresses; `sbr` takes the first free one from 100
 _SUBNET_METRIC = {4: 0, 6: 256}  # of the routes that the kernel adds for the subnets of addresses
 
 
@@ -27,6 +29,7 @@ def plan_interfaces(
     """
     defaults = assign_default_routes(interfaces, primary_is_ours=primary_is_ours)
     first = _first_in_subnets(interfaces)
+    overlapping = _overlapping_subnets(interfaces)
     return [
         InterfacePlan(
             name=name,
@@ -37,6 +40,7 @@ def plan_interfaces(
             addresses=tuple([_address(each, interface.position, first) for each in interface.addresses or ()]),
             routes=interface.routes,
             defaults=defaults.get(interface.uuid, ()),
+            source_routing=_source_routing(interface, overlapping) if overlapping else (),
         )
         for interface, name in zip(chosen, names, strict=True)
     ]
@@ -76,6 +80,31 @@ def _first_in_subnets(interfaces: Sequence[ServedInterface]) -> Mapping[SubnetKe
         for served in interface.addresses or ():
             first.setdefault(subnet_of(served.address), interface.position)
     return first
+
+
+def _overlapping_subnets(interfaces: Sequence[ServedInterface]) -> AbstractSet[SubnetKey]:
+    """Returns the subnets that are, or overlap, a subnet of another interface of the pod."""
+    positions: dict[SubnetKey, set[int]] = {}
+    for interface in interfaces:
+        for served in interface.addresses or ():
+            positions.setdefault(subnet_of(served.address), set()).add(interface.position)
+    overlapping = {subnet for subnet, owners in positions.items() if len(owners) > 1}
+    lengths = {length for _, length, _ in positions}
+    for subnet, owners in positions.items():
+        family, length, prefix = subnet
+        for shorter in [each for each in lengths if each < length]:
+            wider = (family, shorter, prefix >> length - shorter)
+            if positions.get(wider, owners) != owners:
+                overlapping |= {subnet, wider}
+    return overlapping
+
+
+def _source_routing(interface: ServedInterface, overlapping: AbstractSet[SubnetKey]) -> tuple[SourceRouting, ...]:
+    return tuple(
+        SourceRouting(each.address.address, each.address.prefix_length, each.gateway, _FIRST_TABLE + interface.position)
+        for each in interface.addresses or ()
+        if subnet_of(each.address) in overlapping
+    )
 
 
 def _address(served: ServedAddress, position: int, first: Mapping[SubnetKey, int]) -> Address:

@@ -109,6 +109,14 @@ def subnet_of(address: Address) -> SubnetKey:
     return family, address.prefix_length, _prefix(local, address.prefix_length)
 
 
+def network_of(address: Address) -> str:
+    """Returns the subnet of the address in CIDR form."""
+    family, length, prefix = subnet_of(address)
+    _, local = packed(address.address)
+    network = (prefix << 8 * len(local) - length).to_bytes(len(local), "big")
+    return f"{socket.inet_ntop(family, network)}/{length}"
+
+
 def covers(network: Address, address: bytes) -> bool:
     """Returns whether `address` is in the subnet of `network`."""
     _, local = packed(network.address)

@@ -15,9 +15,11 @@ from cni_contrail.link.addresses import packed
 from cni_contrail.link.links import LinkInfo
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.observe import Observed, observe
-from cni_contrail.link.plan import InterfacePlan
+from cni_contrail.link.plan import InterfacePlan, Route
 from cni_contrail.link.routes import UNICAST, packed_destination
+from cni_contrail.link.source_routing import table_routes, wanted_rule
 
+_KERNEL_TABLES = frozenset((254, 255))  # main and local
 _DAD_FAILED = 0x08  # IFA_F_DADFAILED
 _FAMILIES: dict[int, str] = {socket.AF_INET: "IPv4", socket.AF_INET6: "IPv6"}
 
@@ -32,6 +34,7 @@ class _Index(NamedTuple):
     observed: Observed
     addresses: dict[tuple[int, bytes, int], int]  # link index, address, prefix length: flags
     routes: frozenset[tuple[int, int, bytes, int, bytes | None]]  # link index, family, network, length, gateway
+    table_routes: frozenset[tuple[int, int, int, bytes, int, bytes | None]]  # table, and the same of other tables
     default_families: frozenset[int]
 
 
@@ -60,6 +63,11 @@ def _indexed(observed: Observed) -> _Index:
         observed,
         {(each.ifindex, each.local, each.prefix_length): each.flags for each in observed.addresses},
         frozenset((each.ifindex, each.family, each.network, each.length, each.gateway) for each in observed.routes),
+        frozenset(
+            (each.table, each.ifindex, each.family, each.network, each.length, each.gateway)
+            for each in observed.routes
+            if observed.rules and each.table not in _KERNEL_TABLES
+        ),
         frozenset(each.family for each in observed.routes if each.length == 0 and each.kind == UNICAST),
     )
 
@@ -80,6 +88,7 @@ def _differences(plan: InterfacePlan, index: _Index) -> Iterator[str]:
     yield from _addresses(plan, sandbox_end, index)
     yield from _routes(plan, sandbox_end, index)
     yield from _defaults(plan, index)
+    yield from _source_routing(plan, sandbox_end, index)
 
 
 def _host_end(plan: InterfacePlan, link: LinkInfo) -> Iterator[str]:
@@ -119,10 +128,26 @@ def _addresses(plan: InterfacePlan, end: LinkInfo, index: _Index) -> Iterator[st
 
 def _routes(plan: InterfacePlan, end: LinkInfo, index: _Index) -> Iterator[str]:
     for wanted in plan.routes:
-        gateway = packed(wanted.gateway)[1] if wanted.gateway else None
-        if (end.ifindex, *packed_destination(wanted.destination), gateway) not in index.routes:
-            via = f" via {wanted.gateway}" if wanted.gateway else ""
-            yield f"{plan.name} does not have the route to {wanted.destination}{via}."
+        if _key(end, wanted) not in index.routes:
+            yield f"{plan.name} does not have the route to {_text(wanted)}."
+
+
+def _source_routing(plan: InterfacePlan, end: LinkInfo, index: _Index) -> Iterator[str]:
+    for source in plan.source_routing:
+        if wanted_rule(source) not in index.observed.rules:
+            yield f"The sandbox has no rule from {source.address} to table {source.table}."
+        for wanted in table_routes(plan, source):
+            if (source.table, *_key(end, wanted)) not in index.table_routes:
+                yield f"{plan.name} does not have the route to {_text(wanted)} in table {source.table}."
+
+
+def _key(end: LinkInfo, route: Route) -> tuple[int, int, bytes, int, bytes | None]:
+    gateway = packed(route.gateway)[1] if route.gateway else None
+    return (end.ifindex, *packed_destination(route.destination), gateway)
+
+
+def _text(route: Route) -> str:
+    return f"{route.destination} via {route.gateway}" if route.gateway else route.destination
 
 
 def _defaults(plan: InterfacePlan, index: _Index) -> Iterator[str]:

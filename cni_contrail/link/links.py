@@ -51,7 +51,7 @@ _IFLA_INFO_KIND = 1
 _IFLA_INFO_DATA = 2
 _VETH_INFO_PEER = 1
 _IFLA_INET_CONF = 1
-_FORWARDING, _RP_FILTER, _ARP_IGNORE, _ARP_NOTIFY = 1, 8, 19, 22  # IPV4_DEVCONF_...
+_FORWARDING, _RP_FILTER, _ARP_ANNOUNCE, _ARP_IGNORE, _ARP_NOTIFY = 1, 8, 18, 19, 22  # IPV4_DEVCONF_...
 _IFLA_INET6_ADDR_GEN_MODE = 8
 _NO_ADDRESS = b"\1"  # IN6_ADDR_GEN_MODE_NONE
 _SKIP_STATISTICS = 8  # RTEXT_FILTER_SKIP_STATS: the statistics are most of the answer
@@ -63,6 +63,16 @@ _NO_INDEX = _INFO.pack(0, 0, 0, 0, 0)  # the link is identified by its name, or 
 _ONE_QUEUE_PER_DIRECTION = number(_IFLA_NUM_TX_QUEUES, 1) + number(_IFLA_NUM_RX_QUEUES, 1)
 _VETH = attribute(_IFLA_INFO_KIND, b"veth")
 _ANNOUNCING = nested(_IFLA_AF_SPEC, nested(_INET, nested(_IFLA_INET_CONF, number(_ARP_NOTIFY, 1))))
+_ANNOUNCING_OWN = nested(
+    _IFLA_AF_SPEC,
+    nested(
+        _INET,
+        nested(
+            _IFLA_INET_CONF,
+            number(_ARP_NOTIFY, 1) + number(_ARP_IGNORE, 1) + number(_ARP_ANNOUNCE, 2) + number(_RP_FILTER, 2),
+        ),
+    ),
+)
 _WITHOUT_IPV4 = nested(
     _INET,
     nested(_IFLA_INET_CONF, number(_RP_FILTER, 1), number(_ARP_IGNORE, 8), number(_FORWARDING, 0)),
@@ -138,9 +148,14 @@ def isolate_host_end(plan: InterfacePlan) -> Request:
     return Request(_RTM_SETLINK, 0, body, f"{plan.name}: isolate host link {plan.host_name}")
 
 
-def set_sandbox_end(end: LinkRef) -> Request:
-    """Requests a sandbox end to be up, and the kernel to announce its IPv4 addresses on `set_broadcast_address`."""
-    body = _INFO.pack(0, 0, end.ifindex, _UP, _UP) + _ANNOUNCING
+def set_sandbox_end(end: LinkRef, *, shares_subnet: bool = False) -> Request:
+    """Requests a sandbox end to be up, and the kernel to announce its IPv4 addresses on `set_broadcast_address`.
+
+    `shares_subnet`: another interface of the sandbox is in the same subnet. This one then answers ARP requests for its
+    own addresses only (arp_ignore 1), asks with its own as sender (arp_announce 2), and accepts packets whose reverse
+    path is the other (rp_filter 2).
+    """
+    body = _INFO.pack(0, 0, end.ifindex, _UP, _UP) + (_ANNOUNCING_OWN if shares_subnet else _ANNOUNCING)
     return Request(_RTM_SETLINK, 0, body, f"{end.name}: set up")
 
 

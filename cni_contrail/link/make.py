@@ -6,8 +6,8 @@ All interfaces go through each step together, since a step costs one kernel exch
    indexes have the same order.
 2. Host: sets sysctls, then alias and up. The host end is up first, so that the sandbox end has a carrier, and can send,
    as soon as it is up itself.
-3. Sandbox: sets sysctls; then sets links up and adds addresses, and behind all addresses the routes. Then waits until
-   both ends and all addresses are usable.
+3. Sandbox: sets sysctls; then sets links up and adds addresses, and behind all addresses the routes, and rules where
+   subnets overlap. Then waits until both ends and all addresses are usable.
 4. Sandbox: installs default routes, the only step that may change what other plugins created. It is the last one, so
    that no later failure can leave their routes replaced.
 
@@ -133,8 +133,20 @@ def _finish_sandbox_ends(host: RouteSocket, netns_fd: int, plans: Sequence[Inter
         ends = [(_end(sandbox, plan), plan) for plan in plans]
         readiness = _Readiness(sandbox, plans)
         sandbox.execute_all([*_links_and_addresses(ends), *_routes(ends)])
-        readiness.wait(host)
-        install_defaults(sandbox, ends)
+        if not any(plan.source_routing for plan in plans):
+            _complete(host, sandbox, readiness, ends)
+            return
+        from cni_contrail.link.source_routing import AddedRules  # few pods need it
+
+        with AddedRules(sandbox, plans):
+            _complete(host, sandbox, readiness, ends)
+
+
+def _complete(
+    host: RouteSocket, sandbox: RouteSocket, readiness: _Readiness, ends: Sequence[tuple[LinkRef, InterfacePlan]]
+) -> None:
+    readiness.wait(host)
+    install_defaults(sandbox, ends)
 
 
 def _end(sandbox: RouteSocket, plan: InterfacePlan) -> LinkRef:
@@ -146,7 +158,7 @@ def _end(sandbox: RouteSocket, plan: InterfacePlan) -> LinkRef:
 
 def _links_and_addresses(ends: Sequence[tuple[LinkRef, InterfacePlan]]) -> Iterator[Request]:
     for end, plan in ends:
-        yield links.set_sandbox_end(end)
+        yield links.set_sandbox_end(end, shares_subnet=bool(plan.source_routing))
         for address in plan.addresses:
             yield add_address(end, address)
 
@@ -155,6 +167,10 @@ def _routes(ends: Sequence[tuple[LinkRef, InterfacePlan]]) -> Iterator[Request]:
     for end, plan in ends:
         for route in plan.routes:
             yield add_route(end, route, plan.addresses)
+        if plan.source_routing:
+            from cni_contrail.link.source_routing import add_table_routes  # few pods need it
+
+            yield from add_table_routes(end, plan)
 
 
 class _Readiness:

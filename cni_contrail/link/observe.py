@@ -17,12 +17,13 @@ from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns_ids import netns_id_of
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.routes import RouteInfo, dump_routes, parse_routes
+from cni_contrail.link.source_routing import RuleInfo, dump_rules, parse_rule
 
 _BATCH = 256  # objects that are parsed between two checkpoints
 
 
 class Observed(NamedTuple):
-    """Links by name, those that exist; addresses and routes of the whole sandbox.
+    """Links by name, those that exist; addresses, routes and rules of the whole sandbox.
 
     `sandbox_id` is the namespace ID of the sandbox in the host's namespace, negative if it has none.
     """
@@ -32,6 +33,7 @@ class Observed(NamedTuple):
     sandbox_id: int
     addresses: tuple[AddressInfo, ...]
     routes: tuple[RouteInfo, ...]
+    rules: frozenset[RuleInfo]
 
 
 def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[[], None]) -> Observed:
@@ -51,13 +53,19 @@ def observe(netns_fd: int, plans: Sequence[InterfacePlan], checkpoint: Callable[
             routes += parse_routes(body)
             if position % _BATCH == 0:
                 checkpoint()
+        rules = _rules(sandbox) if any(plan.source_routing for plan in plans) else frozenset()
     return Observed(
         host_ends,
         sandbox_ends,
         netns_id_of(netns_fd),
         tuple(parse_address(body) for body in addresses),
         tuple(routes),
+        rules,
     )
+
+
+def _rules(sandbox: RouteSocket) -> frozenset[RuleInfo]:
+    return frozenset(rule for body in sandbox.dump(dump_rules()) if (rule := parse_rule(body)))
 
 
 def _links(kernel: RouteSocket, names: Sequence[str]) -> dict[str, LinkInfo]:

@@ -38,8 +38,23 @@ class DefaultRoute(NamedTuple):
     asked: bool
 
 
+class SourceRouting(NamedTuple):
+    """Traffic from `address` uses the routing table `table` of the interface, with a default route via `gateway`.
+
+    `gateway` is None if the table has no default route.
+    """
+
+    address: str
+    prefix_length: int
+    gateway: str | None
+    table: int
+
+
 class InterfacePlan(NamedTuple):
-    """One interface: the sandbox end `name` and the host end `host_name`, both with `mtu` (bytes)."""
+    """One interface: the sandbox end `name` and the host end `host_name`, both with `mtu` (bytes).
+
+    `source_routing` has its addresses in subnets that overlap those of other interfaces of the pod.
+    """
 
     name: str
     host_name: str
@@ -49,6 +64,7 @@ class InterfacePlan(NamedTuple):
     addresses: tuple[Address, ...]
     routes: tuple[Route, ...]
     defaults: tuple[DefaultRoute, ...]
+    source_routing: tuple[SourceRouting, ...] = ()
 
 
 class ReplacedRoute(NamedTuple):

@@ -1,4 +1,4 @@
-"""rtnetlink requests about routes of the main table.
+"""rtnetlink requests about routes.
 
 Sources: rtnetlink(7), linux/rtnetlink.h.
 
@@ -46,7 +46,7 @@ _HEADER = struct.Struct("=BBBBBBBBI")
 _HOP = struct.Struct("=HBBi")  # struct rtnexthop: length, flags, weight, link index
 _VIA = struct.Struct("=H")  # struct rtvia: family; then the address
 
-_MAIN_TABLE = 254  # RT_TABLE_MAIN
+MAIN_TABLE = 254  # RT_TABLE_MAIN
 _STATIC = 4  # RTPROT_STATIC
 _UNIVERSE, _LINK, _ANY_SCOPE = 0, 253, 255  # RT_SCOPE_...; 255 (NOWHERE) matches every scope in a deletion
 UNICAST = 1  # RTNUNICAST
@@ -109,13 +109,16 @@ def packed_destination(destination: str) -> tuple[int, bytes, int]:
     return family, packed_network, int(length)
 
 
-def add_route(end: LinkRef, route: Route, addresses: tuple[Address, ...]) -> Request:
+def add_route(end: LinkRef, route: Route, addresses: tuple[Address, ...], table: int = MAIN_TABLE) -> Request:
     """Requests to add a route through the link, behind an equal one; `addresses` are those of the link."""
     family, network, length = packed_destination(route.destination)
     hop = _Hop(end.ifindex, route.gateway, _outside_subnets(route.gateway, addresses))
     metric = _IPV6_METRIC + end.ifindex if family == socket.AF_INET6 else 0
     body = _header(family, length, hop) + attribute(_RTA_DST, network) + _next_hop(family, hop, metric)
     what = f"{end.name}: add route {route.destination}" + (f" via {route.gateway}" if route.gateway else "")
+    if table != MAIN_TABLE:
+        body += number(_RTA_TABLE, table)  # takes precedence over the table of the header, which has 8 bits
+        what += f" to table {table}"
     return Request(_RTM_NEWROUTE, CREATE | APPEND, body, what)
 
 
@@ -140,7 +143,7 @@ def restore_default_route(route: DefaultRouteEntry) -> Request:
 def delete_default_route(route: DefaultRouteEntry) -> Request:
     """Requests to delete a default route."""
     hop = _Hop(route.ifindex, route.gateway, route.onlink)
-    header = _HEADER.pack(route.family, 0, 0, 0, _MAIN_TABLE, 0, _ANY_SCOPE, UNICAST, 0)
+    header = _HEADER.pack(route.family, 0, 0, 0, MAIN_TABLE, 0, _ANY_SCOPE, UNICAST, 0)
     what = f"delete default route via {route.gateway or 'its link'}"
     return Request(_RTM_DELROUTE, 0, header + _next_hop(route.family, hop, route.metric), what)
 
@@ -169,7 +172,7 @@ def parse_default_routes(body: bytes) -> Iterator[DefaultRouteEntry]:
     if family not in _ADDRESS_BYTES or (length, source_length, tos, kind) != (0, 0, 0, UNICAST):
         return
     found = attributes(body[_HEADER.size :])
-    if _number(found, _RTA_TABLE, table) != _MAIN_TABLE:
+    if _number(found, _RTA_TABLE, table) != MAIN_TABLE:
         return
     metric = _number(found, _RTA_PRIORITY, 0)
     for hop in _hops(found, flags):
@@ -189,7 +192,7 @@ def _header(family: int, length: int, hop: _Hop) -> bytes:
     # As ip-route(8) does: only an IPv4 route without a gateway has link scope; IPv6 has no route scopes.
     scope = _LINK if hop.gateway is None and family == socket.AF_INET else _UNIVERSE
     flags = _ONLINK if hop.onlink else 0
-    return _HEADER.pack(family, length, 0, 0, _MAIN_TABLE, _STATIC, scope, UNICAST, flags)
+    return _HEADER.pack(family, length, 0, 0, MAIN_TABLE, _STATIC, scope, UNICAST, flags)
 
 
 def _next_hop(family: int, hop: _Hop, metric: int) -> bytes:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 
 from cni_contrail.link.named_tuple import NamedTuple
-from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route
+from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route, SourceRouting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,12 @@ _VERSION = 2  # of the file format; no other version is read
 _KEYS = {"vm_uuid": "machine", "vm_name": "machine_name", "vrouter_agent": "stock"}
 _FIELDS = {key: field for field, key in _KEYS.items()}
 
-_PLAN_LISTS = {"addresses": Address, "routes": Route, "defaults": DefaultRoute}  # types of their elements
+_PLAN_LISTS = {
+    "addresses": Address,
+    "routes": Route,
+    "defaults": DefaultRoute,
+    "source_routing": SourceRouting,
+}  # types of their elements
 
 _ATTEMPT = re.compile(r"[0-9a-f]{16}")
 
@@ -114,7 +119,7 @@ def _record(document: dict[str, Any]) -> Record:
 def _interface(document: Mapping[str, Any]) -> AttachedInterface:
     plan = dict(document["plan"])
     for key, kind in _PLAN_LISTS.items():
-        plan[key] = tuple(kind(**each) for each in plan[key])
+        plan[key] = tuple(kind(**each) for each in plan.get(key, ()))  # earlier versions wrote fewer lists
     return AttachedInterface(document["uuid"], document["position"], InterfacePlan(**plan))
 
 
@@ -131,7 +136,17 @@ def _check_shape(value: Any, shape: Any, where: str) -> None:
             _check_shape(each, shape[0], where)
 
 
-_PLAN = InterfacePlan("", "", "", "", 0, (Address("", 0),), (Route("", None),), (DefaultRoute("", asked=False),))
+_PLAN = InterfacePlan(
+    "",
+    "",
+    "",
+    "",
+    0,
+    (Address("", 0),),
+    (Route("", None),),
+    (DefaultRoute("", asked=False),),
+    (SourceRouting("", 0, None, 0),),
+)
 # Derived from the types themselves, so that it cannot differ from them.
 _SHAPE = json.loads(
     encode_record(
