@@ -6,9 +6,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from contrail_config.embedded.store import SqliteStore
 from tests.support.netns import Netns
+
+# Hosts are shared and tests run in parallel, so how long an example takes says nothing.
+settings.register_profile("no deadline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no deadline")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

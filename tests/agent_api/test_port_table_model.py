@@ -162,4 +162,4 @@ def with_link_state_of(old: Port | None, port: Port) -> Port:
 
 
 TestModelOfPorts = ModelOfPorts.TestCase
-TestModelOfPorts.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+TestModelOfPorts.settings = settings(max_examples=60, stateful_step_count=25)

@@ -51,6 +51,4 @@ class StoreMachine(RuleBasedStateMachine):
 def check(machine: type[StoreMachine], factory: StoreFactory, *, examples: int, steps: int) -> None:
     """Runs a state machine on the stores that the factory opens."""
     on_these_stores = type(machine.__name__, (machine,), {"factory": staticmethod(factory)})
-    run_state_machine_as_test(
-        on_these_stores, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
-    )
+    run_state_machine_as_test(on_these_stores, settings=settings(max_examples=examples, stateful_step_count=steps))

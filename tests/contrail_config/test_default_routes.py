@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from contrail_config.default_routes import DefaultRoute, default_routes
 from contrail_config.objects import DefaultGateway, InterfaceAddress, VirtualMachineInterface, interface_name
-from tests.support.hypothesis_settings import NO_DEADLINE
 
 V4 = InterfaceAddress("10.0.0.2", 24, "10.0.0.1")
 V6 = InterfaceAddress("fd00::2", 64, "fd00::1")
@@ -105,7 +104,6 @@ def carrier(pod: list[VirtualMachineInterface], family: int) -> int | None:
     return next((route.index for route in default_routes(pod) if route.family == family), None)
 
 
-@NO_DEADLINE
 @given(any_pod)
 def test_a_default_route_uses_the_gateway_of_the_interface_that_carries_it(pod: list[VirtualMachineInterface]) -> None:
     routes = default_routes(pod)
@@ -113,7 +111,6 @@ def test_a_default_route_uses_the_gateway_of_the_interface_that_carries_it(pod: 
     assert all(gateways(pod, route.family)[route.index] == route.gateway for route in routes)
 
 
-@NO_DEADLINE
 @given(any_pod, any_family)
 def test_the_first_interface_that_requests_the_route_and_has_a_gateway_carries_it(
     pod: list[VirtualMachineInterface], family: int
@@ -122,7 +119,6 @@ def test_the_first_interface_that_requests_the_route_and_has_a_gateway_carries_i
         assert carrier(pod, family) == requests[0]
 
 
-@NO_DEADLINE
 @given(any_pod, any_family)
 def test_without_a_request_the_lowest_index_with_a_gateway_carries_it_unless_index_0_says_none(
     pod: list[VirtualMachineInterface], family: int
@@ -132,7 +128,6 @@ def test_without_a_request_the_lowest_index_with_a_gateway_carries_it_unless_ind
         assert carrier(pod, family) == (None if refused else min(gateways(pod, family), default=None))
 
 
-@NO_DEADLINE
 @given(any_pod, any_family, any_interface)
 def test_an_interface_added_at_the_end_takes_a_route_only_by_request_or_if_there_was_none(
     pod: list[VirtualMachineInterface], family: int, added: VirtualMachineInterface
@@ -143,7 +138,6 @@ def test_an_interface_added_at_the_end_takes_a_route_only_by_request_or_if_there
         assert requesting(numbered([*pod, added]), family)[-1] == len(pod)
 
 
-@NO_DEADLINE
 @given(any_pod, any_family)
 def test_a_request_without_a_gateway_is_ignored(pod: list[VirtualMachineInterface], family: int) -> None:
     able = gateways(pod, family)

@@ -28,7 +28,6 @@ COMMANDS = ["ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION"]
 
 few = settings(
     max_examples=30,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 texts = st.text(max_size=12)

@@ -83,7 +83,7 @@ def plans(draw: some.DrawFn) -> list[InterfacePlan]:
     return made
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plans())
 def test_any_plan_is_created_exactly_and_removed_completely(
     node: Netns, sandbox: Netns, netns_fd: int, wanted: list[InterfacePlan]

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from cni_contrail.runtime.attachment import Attachment, AttachmentKey, parse_args, parse_key
 from cni_contrail.runtime.calls import attachment_variables
 from cni_contrail.runtime.errors import AttachmentError
-from tests.support.hypothesis_settings import NO_DEADLINE
 
 
 @pytest.mark.parametrize("container_id", ["a", "A9", "cnitool-0f", "default-c1", "a.b_c-d", "c" * 64])
@@ -59,7 +58,6 @@ class TestArguments:
 
     PLAIN = st.text(st.characters(exclude_characters="=;", codec="utf-8"), min_size=1)
 
-    @NO_DEADLINE
     @given(st.lists(st.tuples(PLAIN, PLAIN)))
     def test_arguments_round_trip_through_cni_args(self, pairs: list[tuple[str, str]]) -> None:
         attachment = Attachment("c", "/run/netns/x", "eth0", args=tuple(pairs))

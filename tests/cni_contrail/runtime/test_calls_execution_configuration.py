@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from cni_contrail.runtime.attachment import Attachment
 from cni_contrail.runtime.calls import execution_configuration
 from cni_contrail.runtime.chain import Runtime
-from tests.support.hypothesis_settings import NO_DEADLINE
 from tests.support.scripted_plugins import POD, Plugins, added, network, result
 
 WORDS = st.text(max_size=8)
@@ -36,7 +35,6 @@ def test_name_and_version_come_from_the_list() -> None:
     assert derived == {"type": "bridge", "name": "net", "cniVersion": "0.4.0"}
 
 
-@NO_DEADLINE
 @given(st.dictionaries(WORDS, JSON, max_size=5))
 def test_keys_of_the_plugin_are_passed_unchanged(keys: dict[str, Any]) -> None:
     mine = {key: value for key, value in keys.items() if key not in ("type", "name", "cniVersion", "capabilities")}

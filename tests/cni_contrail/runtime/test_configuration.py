@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from cni_contrail.runtime.configuration import load_file, parse_list, parse_single
 from cni_contrail.runtime.errors import NetworkConfigurationError
 from cni_contrail.runtime.versions import SUPPORTED
-from tests.support.hypothesis_settings import NO_DEADLINE
 
 GOOD: dict[str, Any] = {"cniVersion": "1.0.0", "name": "net", "plugins": [{"type": "bridge"}]}
 
@@ -118,7 +117,6 @@ def test_json_that_is_no_object_is_reported(document: Any) -> None:
     assert error_of(document) == "10-net.conflist: must hold a JSON object"
 
 
-@NO_DEADLINE
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)

@@ -11,13 +11,11 @@ from cni_contrail.runtime.errors import ResultError
 from cni_contrail.runtime.result_validation import result_problem
 from cni_contrail.runtime.versions import SUPPORTED
 from tests.support.cni_results import results
-from tests.support.hypothesis_settings import NO_DEADLINE
 from tests.support.scripted_plugins import POD, Plugins, added, network, result
 
 ADDRESS = "must be an address with its prefix length"
 
 
-@NO_DEADLINE
 @given(st.sampled_from(SUPPORTED).flatmap(results))
 def test_a_valid_result_has_no_problem(result: dict[str, Any]) -> None:
     assert result_problem(result, result["cniVersion"]) is None

@@ -14,7 +14,6 @@ from cni_contrail.runtime.errors import ResultError
 from cni_contrail.runtime.results import convert_result
 from cni_contrail.runtime.versions import SUPPORTED
 from tests.support.cni_results import INTERFACE_EXTRAS, ROUTE_EXTRAS, results
-from tests.support.hypothesis_settings import NO_DEADLINE
 
 FLAT = ("0.1.0", "0.2.0")
 LISTED = ("0.3.0", "0.3.1", "0.4.0")
@@ -141,19 +140,16 @@ def stripped(result: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 
 class TestInvariants:
-    @NO_DEADLINE
     @given(st.sampled_from(SUPPORTED).flatmap(results), st.sampled_from(SUPPORTED))
     def test_versions_of_the_same_form_differ_only_in_the_version(self, result: dict[str, Any], version: str) -> None:
         forms = (FLAT, LISTED, NEWEST)
         if any({result["cniVersion"], version} <= set(form) for form in forms):
             assert convert_result(result, version) == result | {"cniVersion": version}
 
-    @NO_DEADLINE
     @given(any_of(*LISTED), st.lists(st.sampled_from((*LISTED, *NEWEST))))
     def test_an_upgrade_and_downgrade_lose_nothing(self, result: dict[str, Any], way: list[str]) -> None:
         assert along(result, [*way, result["cniVersion"]]) == result
 
-    @NO_DEADLINE
     @given(any_of(*FLAT), st.sampled_from((*LISTED, *NEWEST)))
     def test_an_upgrade_from_0_2_0_and_downgrade_lose_only_extras_of_routes(
         self, result: dict[str, Any], version: str
@@ -165,7 +161,6 @@ class TestInvariants:
                     route.pop(key, None)
         assert came_back == result
 
-    @NO_DEADLINE
     @given(any_of(*NEWEST), st.lists(st.sampled_from((*LISTED, *NEWEST))))
     def test_a_downgrade_to_0_4_0_and_upgrade_lose_only_extras_of_interfaces(
         self, result: dict[str, Any], way: list[str]
@@ -173,7 +168,6 @@ class TestInvariants:
         lost = INTERFACE_EXTRAS if set(way) & set(LISTED) else ()
         assert along(result, [*way, result["cniVersion"]]) == stripped(result, *lost)
 
-    @NO_DEADLINE
     @given(any_of(*LISTED, *NEWEST).filter(lambda result: "ips" in result), st.sampled_from(FLAT))
     def test_a_downgrade_to_0_2_0_and_upgrade_keep_one_address_per_family(
         self, result: dict[str, Any], version: str
@@ -196,7 +190,6 @@ class TestInvariants:
         assert left.get("dns") == result.get("dns")
         assert left.keys() <= {"cniVersion", "ips", "routes", "dns"}
 
-    @NO_DEADLINE
     @given(st.sampled_from(SUPPORTED).flatmap(results), st.data())
     def test_conversion_in_steps_equals_conversion_at_once(self, result: dict[str, Any], data: st.DataObject) -> None:
         start = SUPPORTED.index(result["cniVersion"])
@@ -205,7 +198,6 @@ class TestInvariants:
         middle = data.draw(st.sampled_from(between))
         assert along(result, [SUPPORTED[middle], SUPPORTED[end]]) == convert_result(result, SUPPORTED[end])
 
-    @NO_DEADLINE
     @given(any_of(*SUPPORTED), st.sampled_from(SUPPORTED))
     def test_the_given_result_is_not_modified(self, result: dict[str, Any], version: str) -> None:
         if version in FLAT and result["cniVersion"] not in FLAT and "ips" not in result:

@@ -20,7 +20,6 @@ from tests.support.shim import ADD, ANSWER, ScriptedDaemon, Shim, as_file
 SECONDS = int(os.environ.get("FUZZ_SECONDS", "2"))
 THOROUGHLY = settings(
     max_examples=SECONDS * 50,  # about as many fit into a second
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 OUTPUT_LIMIT, INPUT_LIMIT, ENVIRONMENT_LIMIT = 1024 * 1024, 1024 * 1024, 64 * 1024

@@ -51,7 +51,7 @@ async def test_a_create_of_unknown_outcome_is_not_retried(server: FakeApiServer,
 
 async def test_a_request_fails_after_the_last_attempt(server: FakeApiServer, config_maps: ConfigMaps) -> None:
     server.faults.reject(500, times=100)
-    with pytest.raises(KubeUnavailableError, match="500 InternalError: refused on purpose"):
+    with pytest.raises(KubeUnavailableError, match="500 InternalError: rejected on purpose"):
         await config_maps.get("a")
     assert server.faults.rejected == ATTEMPTS
 

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrail_config.kube.watch import split_lines
-from tests.support.hypothesis_settings import NO_DEADLINE
 
 
 async def pieces(*chunks: bytes) -> AsyncIterator[bytes]:
@@ -28,7 +27,6 @@ async def test_empty_lines_are_skipped() -> None:
     assert await lines(b"\n\none\n", b"\n", b"", b"two\n") == [b"one", b"two"]
 
 
-@NO_DEADLINE
 @given(st.lists(st.binary(max_size=8).map(lambda line: line.replace(b"\n", b"")), max_size=6), st.data())
 async def test_any_cut_gives_the_same_lines(written: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(line + b"\n" for line in written)

@@ -19,7 +19,6 @@ from tests.contrail_config.kubernetes.managers import LostResponses, SlowContent
 from tests.support.fake_apiserver.faults import Faults
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.fake_clock import FakeClock
-from tests.support.hypothesis_settings import NO_DEADLINE
 from tests.support.stored_objects import allocated_addresses
 from tests.support.virtual_networks import make_network, new_owner
 
@@ -123,13 +122,13 @@ def check(faults: Faults, scripts: list[list[Step]], owner: type[Owner] = Owner)
     asyncio.run(run())
 
 
-@settings(NO_DEADLINE, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32), scripts=SCRIPTS)
 def test_each_owner_has_what_it_was_told(seed: int, scripts: list[list[Step]]) -> None:
     check(SlowContention(random.Random(seed)), scripts)
 
 
-@settings(NO_DEADLINE, max_examples=15)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32), scripts=SCRIPTS)
 def test_an_owner_without_a_response_that_leaves_has_no_address(seed: int, scripts: list[list[Step]]) -> None:
     check(LostResponses(random.Random(seed)), scripts, Leaver)

@@ -19,7 +19,6 @@ from contrail_config.objects import (
     interface_uuid,
 )
 from manager.kubernetes.network_status import network_status
-from tests.support.hypothesis_settings import NO_DEADLINE
 
 NETWORK = ("default-domain", "k8s-default", "k8s-default-pod-network")
 UID = "0e5f1bb4-7a41-4d8e-b0d5-9c1c3f2a6d94"
@@ -110,7 +109,6 @@ interfaces = st.builds(
 )
 
 
-@NO_DEADLINE
 @given(st.lists(interfaces, min_size=1, max_size=5))
 def test_any_status_is_valid_for_its_readers(given_interfaces: list[VirtualMachineInterface]) -> None:
     found = status(*given_interfaces)

@@ -37,6 +37,4 @@ class WithEmbeddedStore(ClusterHistory):
 
 
 def test_any_history_converges() -> None:
-    run_state_machine_as_test(
-        WithEmbeddedStore, settings=settings(max_examples=25, stateful_step_count=25, deadline=None)
-    )
+    run_state_machine_as_test(WithEmbeddedStore, settings=settings(max_examples=25, stateful_step_count=25))

@@ -116,6 +116,4 @@ class WithKubernetesStore(ClusterHistory):
 
 
 def test_any_history_converges() -> None:
-    run_state_machine_as_test(
-        WithKubernetesStore, settings=settings(max_examples=30, stateful_step_count=25, deadline=None)
-    )
+    run_state_machine_as_test(WithKubernetesStore, settings=settings(max_examples=30, stateful_step_count=25))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from manager.manifests.documents import MAX_DEPTH, parse_documents
@@ -104,7 +104,6 @@ json_values = st.recursive(
 )
 
 
-@settings(deadline=None)  # the host may be busy
 @given(st.lists(json_values, max_size=3))
 def test_documents_round_trip(documents: list[Any]) -> None:
     assert parse_yaml(yaml.safe_dump_all(documents, allow_unicode=True)) == documents
@@ -112,7 +111,6 @@ def test_documents_round_trip(documents: list[Any]) -> None:
         assert parse_documents(json.dumps(document).encode(), is_json=True) == [document]
 
 
-@settings(deadline=None)  # the host may be busy
 @given(
     st.binary(max_size=200) | st.text(alphabet="a1:-[]{}&*!|>'\"\n\t #,?%<~", max_size=80).map(str.encode),
     st.booleans(),

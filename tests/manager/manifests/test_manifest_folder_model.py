@@ -81,4 +81,4 @@ class FolderMachine(RuleBasedStateMachine):
 
 
 TestFolder = FolderMachine.TestCase
-TestFolder.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+TestFolder.settings = settings(max_examples=60, stateful_step_count=20)

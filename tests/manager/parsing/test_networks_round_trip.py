@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from manager.parsing.errors import AnnotationError
@@ -64,14 +64,12 @@ def as_object(selection: NetworkSelection) -> dict[str, Any]:
     return {key: value for key, value in keys.items() if value is not None}
 
 
-@settings(deadline=None)  # the host may be busy
 @given(st.lists(short, max_size=5).filter(is_valid_combination))
 def test_the_short_form_round_trips(selections: list[NetworkSelection]) -> None:
     text = ", ".join(as_short_form(selection) for selection in selections)
     assert parse_networks(text, namespace="shop") == tuple(selections)
 
 
-@settings(deadline=None)  # the host may be busy
 @given(st.lists(full, max_size=5).filter(is_valid_combination), st.sampled_from([None, 2]))
 def test_the_json_form_round_trips(selections: list[NetworkSelection], indent: int | None) -> None:
     text = json.dumps([as_object(selection) for selection in selections], indent=indent)
@@ -83,13 +81,11 @@ def parse_or_reject(text: str) -> None:
         assert is_valid_combination(parse_networks(text, namespace="shop"))
 
 
-@settings(deadline=None)  # the host may be busy
 @given(st.text())
 def test_any_text_is_parsed_or_rejected(text: str) -> None:
     parse_or_reject(text)
 
 
-@settings(deadline=None)  # the host may be busy
 @given(st.text(alphabet='[]{}",:/@ \n“”.-_neta019%\\u', max_size=60))
 def test_any_text_that_resembles_an_annotation_is_parsed_or_rejected(text: str) -> None:
     parse_or_reject(text)
@@ -98,7 +94,6 @@ def test_any_text_that_resembles_an_annotation_is_parsed_or_rejected(text: str) 
 KEYS = ("name", "namespace", "interface", "mac", "ips", "default-route", "cni-args", "bandwidth", "x.y/z")
 
 
-@settings(deadline=None)  # the host may be busy
 @given(st.lists(st.dictionaries(st.sampled_from(KEYS), json_values | labels, max_size=5) | json_values, max_size=3))
 def test_any_json_is_parsed_or_rejected(elements: list[Any]) -> None:
     parse_or_reject(json.dumps(elements))

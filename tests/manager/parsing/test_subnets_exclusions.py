@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address, IPv6Address, ip_network
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from manager.parsing.subnets import parse_subnets
@@ -62,7 +62,6 @@ offsets = st.integers(0, 1023)
 ranges = st.lists(st.tuples(offsets, offsets).map(lambda both: (min(both), max(both))), max_size=6)
 
 
-@settings(deadline=None)  # the host may be busy
 @given(ranges)
 def test_exactly_the_listed_addresses_are_excluded(stated: list[tuple[int, int]]) -> None:
     texts = [f"{IPv4Address(FIRST + low)}-{IPv4Address(FIRST + high)}" for low, high in stated]
@@ -87,7 +86,6 @@ cidrs = st.builds(
 )
 
 
-@settings(deadline=None)  # the host may be busy
 @given(st.lists(cidrs, max_size=6))
 def test_subnets_are_rejected_if_and_only_if_two_of_them_overlap(texts: list[str]) -> None:
     errors = ValidationErrors()

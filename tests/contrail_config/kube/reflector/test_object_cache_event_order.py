@@ -10,7 +10,6 @@ from contrail_config.kube.object_cache import ObjectCache
 from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kube.watch import WatchEvent, WatchType
 from tests.support.config_maps import ConfigMap, LabelledMetadata
-from tests.support.hypothesis_settings import NO_DEADLINE
 from tests.support.recorded_reflector import RecordedChanges
 
 Event = WatchEvent[ConfigMap]
@@ -33,7 +32,6 @@ def lives(draw: st.DrawFn) -> list[Event]:
     return events[: -1 if draw(st.booleans()) else None]
 
 
-@NO_DEADLINE
 @given(lives(), st.data())
 def test_the_newest_state_wins(life: list[Event], data: st.DataObject) -> None:
     delivered = data.draw(st.permutations(life + data.draw(st.lists(st.sampled_from(life)))))

@@ -181,4 +181,4 @@ class Server(RuleBasedStateMachine):
 
 
 def test_the_cache_converges_to_the_server() -> None:
-    run_state_machine_as_test(Server, settings=settings(max_examples=40, stateful_step_count=30, deadline=None))
+    run_state_machine_as_test(Server, settings=settings(max_examples=40, stateful_step_count=30))
