@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from manager.manifests.errors import InvalidManifestError
-from manager.manifests.objects import Identity, convert, make_nad, make_namespace, make_pod
+from manager.manifests.objects import ObjectName, convert, make_nad, make_namespace, make_pod
 from manager.manifests.problems import ManifestLocation, ManifestReason, ObjectKey, file_problem, object_problem
 from manager.manifests.wire import NamedMetadata, NamedObject
 from manager.parsing.errors import BadValueError
@@ -35,7 +35,7 @@ class _Kind(NamedTuple):
 
     group: str
     validate_name: Callable[[Any], str]
-    decode: Callable[[Identity, Any], Pod | Nad | Namespace]
+    decode: Callable[[ObjectName, Any], Pod | Nad | Namespace]
     namespaced: bool = True
 
 
@@ -67,7 +67,7 @@ def _decode_object(document: Any, location: ManifestLocation, node: str) -> Iter
         return
     key = (kind_name, namespace, name)
     try:
-        yield ManifestObject(key, location, kind.decode(Identity(namespace, name, node), document))
+        yield ManifestObject(key, location, kind.decode(ObjectName(namespace, name, node), document))
     except (InvalidManifestError, BadValueError) as error:
         yield object_problem(key, ManifestReason.INVALID, f"{location}: {error}", path=location.path)
 

@@ -22,8 +22,8 @@ from manager.source import Nad, Namespace, Pod
 T = TypeVar("T")
 
 
-class Identity(NamedTuple):
-    """Name of the object; `node` is the node of a pod that names none."""
+class ObjectName(NamedTuple):
+    """Namespace and name of an object; `node` is the node of a pod that names none."""
 
     namespace: str
     name: str
@@ -31,7 +31,7 @@ class Identity(NamedTuple):
 
 
 def convert(document: Any, wire: type[T]) -> T:
-    """The document as `wire`. Raises InvalidManifestError with the key's path first."""
+    """Returns the document as `wire`. Raises InvalidManifestError with the key's path first."""
     try:
         return msgspec.convert(document, wire)
     except msgspec.ValidationError as error:
@@ -40,30 +40,30 @@ def convert(document: Any, wire: type[T]) -> T:
         raise InvalidManifestError(f"{path.rstrip('`')}: {problem}" if path else problem) from error
 
 
-def make_pod(identity: Identity, document: Any) -> Pod:
+def make_pod(object_name: ObjectName, document: Any) -> Pod:
     """Returns the pod. Raises InvalidManifestError, BadValueError."""
     pod = convert(document, PodObject)
-    metadata = _resolve(identity, pod.metadata)
+    metadata = _resolve(object_name, pod.metadata)
     config_hash = metadata.annotations.get(CONFIG_HASH_KEY)
-    return decoding.make_pod(metadata, pod.spec, pod.status, config_hash=config_hash, default_node=identity.node)
+    return decoding.make_pod(metadata, pod.spec, pod.status, config_hash=config_hash, default_node=object_name.node)
 
 
-def make_nad(identity: Identity, document: Any) -> Nad:
+def make_nad(object_name: ObjectName, document: Any) -> Nad:
     """Returns the NAD. Raises InvalidManifestError, BadValueError."""
     nad = convert(document, NadObject)
-    return decoding.make_nad(_resolve(identity, nad.metadata), None if nad.spec is None else nad.spec.config)
+    return decoding.make_nad(_resolve(object_name, nad.metadata), None if nad.spec is None else nad.spec.config)
 
 
-def make_namespace(identity: Identity, document: Any) -> Namespace:
+def make_namespace(object_name: ObjectName, document: Any) -> Namespace:
     """Returns the namespace. Raises InvalidManifestError, BadValueError."""
-    return decoding.make_namespace(_resolve(identity, convert(document, NamespaceObject).metadata))
+    return decoding.make_namespace(_resolve(object_name, convert(document, NamespaceObject).metadata))
 
 
-def _resolve(identity: Identity, metadata: ManifestMetadata) -> ObjectMetadata:
+def _resolve(object_name: ObjectName, metadata: ManifestMetadata) -> ObjectMetadata:
     """Raises BadValueError."""
     # Values are checked one by one, so that the error names the annotation.
     annotations = annotation_texts(metadata.annotations)
-    return ObjectMetadata(identity.namespace, identity.name, metadata.uid or "", annotations)
+    return ObjectMetadata(object_name.namespace, object_name.name, metadata.uid or "", annotations)
 
 
 def annotation_texts(annotations: Mapping[str, Any] | None) -> dict[str, str]:
