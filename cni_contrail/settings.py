@@ -7,6 +7,7 @@ environment variable CONTRAIL_CNI_CONFIG does, which the owner of the runtime se
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SECTION = "section contrail of the network configuration"
+# kubelet never cancels a sandbox, so a waiting pod cannot be deleted. Without a meta plugin the wait may be short: the
+# manager's patch of the pod wakes kubelet when the list exists. Multus' pods are retried only with kubelet's back-off.
+_THICK_TIMEOUT = 8.0  # seconds
+_DELEGATED_TIMEOUT = 60.0
 _TENANT_MAY_CHANGE = ("mtu", "nad")
 
 
@@ -30,7 +35,7 @@ class Settings(NamedTuple):
     """All settings, one field per key (`agent-socket` is `agent_socket`).
 
     `mode` is `thick`, `delegated` or `auto`; `poll_timeout` is in seconds, and its product with `poll_retries` limits
-    the whole wait for the agent; `mtu` is in bytes. An empty string means not set.
+    the whole wait for the agent; `mtu` is in bytes. An empty string, and 0 as `poll_retries`, mean not set.
     """
 
     mode: str = "auto"
@@ -41,7 +46,7 @@ class Settings(NamedTuple):
     vrouter_ip: str = "127.0.0.1"
     vrouter_port: int = 9091
     poll_timeout: float = 3
-    poll_retries: int = 20
+    poll_retries: int = 0
     config_dir: str = "/var/lib/contrail/ports/vm"
     state_dir: str = "/run/contrail/cni"
     sysctl_dir: str = "/proc/sys"
@@ -52,10 +57,11 @@ class Settings(NamedTuple):
     log_level: str = "info"
     meta_plugin: str = ""  # upstream's key; accepted and ignored: the name of a meta plugin says nothing reliable
 
-    @property
-    def agent_timeout(self) -> float:
+    def agent_timeout(self, *, is_thick: bool) -> float:
         """Seconds to wait for the agent in total."""
-        return self.poll_timeout * self.poll_retries
+        if self.poll_retries:
+            return self.poll_timeout * self.poll_retries
+        return _THICK_TIMEOUT if is_thick else _DELEGATED_TIMEOUT
 
     def is_thick(self, network: str) -> bool:
         """Whether the network of that name attaches all interfaces of the pod at once."""
@@ -77,7 +83,8 @@ def load_settings(config: NetworkConfig, environment: Mapping[str, str], overrid
                 Code.INVALID_CONFIG,
                 f"{_SECTION}: {key} is set node-wide to {quoted(node[key])} and must not be changed to {quoted(value)}",
             )
-    return _within_node_timeout(settings_of({**node, **own}), settings_of(node))
+    settings = settings_of({**node, **own})
+    return _within_node_timeout(settings, settings_of(node), is_thick=settings.is_thick(config.name))
 
 
 def load_settings_for_removal(
@@ -111,16 +118,16 @@ def settings_of(values: Mapping[str, Any]) -> Settings:
     return Settings(**{key.replace("-", "_"): value for key, value in values.items()})
 
 
-def _within_node_timeout(settings: Settings, node: Settings) -> Settings:
+def _within_node_timeout(settings: Settings, node: Settings, *, is_thick: bool) -> Settings:
     """Shortens the wait for the agent to that of the node: a tenant must not occupy the node's calls for longer.
 
     Not an error, since upstream's configurations bring values of their own.
     """
-    limit = node.agent_timeout
-    if settings.agent_timeout <= limit:
+    limit = node.agent_timeout(is_thick=is_thick)
+    if settings.agent_timeout(is_thick=is_thick) <= limit:
         return settings
-    pause = min(settings.poll_timeout, limit)
-    return settings._replace(poll_timeout=pause, poll_retries=max(1, int(limit / pause)))
+    retries = math.ceil(limit / settings.poll_timeout)
+    return settings._replace(poll_timeout=limit / retries, poll_retries=retries)
 
 
 def read_section(section: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from cni_contrail.agent.polling import InterfaceListRequest, PollBudget
 from cni_contrail.commands.attach import attach_interfaces
 from cni_contrail.commands.attempt import Attempt, StartedAttempt, undo_on_error
 from cni_contrail.commands.interface_selection import select_interfaces
-from cni_contrail.commands.node import Node
 from cni_contrail.commands.request import Request, open_sandbox
 from cni_contrail.commands.sweep import sweep
 from cni_contrail.errors import PluginError
@@ -36,7 +35,7 @@ def add(request: Request) -> str:
     node = request.node
     reject_unsupported_fields(request.config)
     reject_unsupported_settings(node.settings)
-    budget = _budget(node)
+    budget = _budget(request)
     with (
         open_sandbox(request) as netns,
         # Sent before the first lock and file: the agent works while they are taken and written.
@@ -81,9 +80,10 @@ def _attach_served(
     return attach_interfaces(request, netns, served, selected, started.record, budget)
 
 
-def _budget(node: Node) -> PollBudget:
-    settings = node.settings
-    return PollBudget(settings.agent_timeout, settings.poll_timeout, node.log, node.context.interruption)
+def _budget(request: Request) -> PollBudget:
+    node, settings = request.node, request.node.settings
+    timeout = settings.agent_timeout(is_thick=request.is_thick)
+    return PollBudget(timeout, settings.poll_timeout, node.log, node.context.interruption)
 
 
 def _announce(request: Request, netns: int, attempt: Attempt) -> None:

@@ -49,6 +49,9 @@ UPSTREAMS_FILE = {
 }
 
 
+NETWORK = "net"
+
+
 @pytest.fixture
 def node_file(tmp_path: Path) -> Path:
     return tmp_path / "cni.json"
@@ -56,7 +59,7 @@ def node_file(tmp_path: Path) -> Path:
 
 def load(node_file: Path, section: Any = None, **kwargs: Any) -> Settings:
     document = {} if section is None else {"contrail": section}
-    config = NetworkConfig(name="net", version="1.0.0", document=document)
+    config = NetworkConfig(name=NETWORK, version="1.0.0", document=document)
     return load_settings(config, {NODE_FILE_VARIABLE: str(node_file)}, {})
 
 
@@ -67,10 +70,13 @@ def refused(node_file: Path, section: Any) -> str:
     return caught.value.message
 
 
+def agent_timeout(settings: Settings) -> float:
+    return settings.agent_timeout(is_thick=settings.is_thick(NETWORK))
+
+
 class TestSources:
     def test_settings_default_without_a_source(self, node_file: Path) -> None:
         assert load(node_file) == Settings() == load(node_file, {})
-        assert Settings().agent_timeout == 60
 
     def test_the_network_configuration_overrides_the_defaults(self, node_file: Path) -> None:
         settings = load(node_file, OTHER_VALUES)
@@ -83,7 +89,7 @@ class TestSources:
 
     def test_upstreams_configuration_is_accepted(self, node_file: Path) -> None:
         settings = load(node_file, UPSTREAMS_FILE)
-        assert settings.agent_timeout == Settings().agent_timeout  # theirs is longer
+        assert agent_timeout(settings) == agent_timeout(Settings())  # theirs is longer
         assert (settings.mode, settings.log_level) == ("auto", "debug")
 
     def test_upstreams_log_levels_are_verbosities(self, node_file: Path) -> None:
@@ -134,7 +140,16 @@ class TestFixedByTheNode:
 
 
 class TestAgentTimeout:
-    """The wait for the agent that a network configuration may choose."""
+    """How long ADD waits for the agent, and what a network configuration may choose."""
+
+    def test_it_is_short_unless_a_meta_plugin_calls(self, node_file: Path) -> None:
+        """kubelet deletes no pod while its ADD waits."""
+        assert load(node_file).agent_timeout(is_thick=True) == 8
+        assert load(node_file).agent_timeout(is_thick=False) == 60
+
+    def test_poll_retries_set_it_in_both_modes(self, node_file: Path) -> None:
+        node_file.write_text('{"poll-timeout": 2, "poll-retries": 15}')
+        assert {load(node_file).agent_timeout(is_thick=is_thick) for is_thick in (True, False)} == {30}
 
     @pytest.mark.parametrize(
         ("node", "own"),
@@ -148,17 +163,25 @@ class TestAgentTimeout:
     )
     def test_it_never_exceeds_that_of_the_node(self, node_file: Path, node: Any, own: Any) -> None:
         node_file.write_text(json.dumps(node))
-        assert 0 < load(node_file, own).agent_timeout <= load(node_file).agent_timeout
+        assert 0 < agent_timeout(load(node_file, own)) <= agent_timeout(load(node_file))
 
-    def test_a_longer_one_is_shortened_and_keeps_its_longest_pause(self, node_file: Path) -> None:
-        node_file.write_text('{"poll-timeout": 5}')
-        limit = load(node_file).agent_timeout
-        assert load(node_file, {"poll-retries": 10000}) == load(node_file)
-        node_file.write_text('{"poll-retries": 12}')
-        assert load(node_file, {"poll-timeout": limit}).agent_timeout == load(node_file).agent_timeout
+    @pytest.mark.parametrize(
+        ("node", "own"),
+        [({"poll-timeout": 5}, {"poll-retries": 10000}), ({"poll-retries": 12}, {"poll-timeout": 60})],
+    )
+    def test_a_longer_one_is_shortened_to_that_of_the_node(self, node_file: Path, node: Any, own: Any) -> None:
+        node_file.write_text(json.dumps(node))
+        shortened = load(node_file, own)
+        assert agent_timeout(shortened) == pytest.approx(agent_timeout(load(node_file)))
+        assert shortened.poll_timeout <= agent_timeout(shortened)
+
+    @pytest.mark.parametrize(("mode", "seconds"), [("thick", 8), ("delegated", 60)])
+    def test_a_longer_one_is_shortened_to_that_of_the_mode(self, node_file: Path, mode: str, seconds: int) -> None:
+        own = {"mode": mode, "poll-timeout": 5, "poll-retries": 15}
+        assert agent_timeout(load(node_file, own)) == pytest.approx(seconds)
 
     def test_it_may_be_shorter(self, node_file: Path) -> None:
-        assert load(node_file, {"poll-timeout": 0.5, "poll-retries": 4}).agent_timeout == 2
+        assert agent_timeout(load(node_file, {"poll-timeout": 0.5, "poll-retries": 4})) == 2
 
 
 class TestModes:
