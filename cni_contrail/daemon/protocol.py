@@ -23,7 +23,8 @@ import os
 import select
 import socket
 import struct
-from collections.abc import Mapping
+from array import array
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from cni_contrail.daemon.errors import NoRequestError, ProtocolError
@@ -44,6 +45,7 @@ _ACKNOWLEDGEMENT = b"\1"
 _RECEIPT = b"\1"
 _NO_WAIT = int(socket.MSG_DONTWAIT)  # integers: combining members of an enumeration takes longer than the system call
 _NO_WAIT_CLOEXEC = int(socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC)
+_ONE_DESCRIPTOR = socket.CMSG_LEN(struct.calcsize("i"))
 _READ_SIZE = 64 * 1024  # bytes; most requests have less than 1 KiB
 _REQUEST_TIMEOUT = 2.0  # seconds for a whole request
 _RECEIPT_TIMEOUT = 2.0
@@ -150,7 +152,7 @@ class ShimConnection:
 
     def _read_opening(self, deadline: Deadline) -> bytes:
         """Reads magic and version, and the descriptor that comes with the first byte."""
-        self._unread, descriptors, _, _ = deadline.read_when_readable(self.fileno(), self._receive_with_descriptor)
+        self._unread, descriptors = deadline.read_when_readable(self.fileno(), self._receive_with_descriptor)
         if not self._unread:
             raise NoRequestError("connection closed before a request")
         # Further ones do not fit into the control buffer: the kernel closes them.
@@ -165,8 +167,10 @@ class ShimConnection:
             raise PluginError(Code.DAEMON_PROTOCOL, message)
         return opening
 
-    def _receive_with_descriptor(self) -> tuple[bytes, list[int], int, object]:
-        return socket.recv_fds(self._connection, _READ_SIZE, 1, _NO_WAIT_CLOEXEC)
+    def _receive_with_descriptor(self) -> tuple[bytes, Sequence[int]]:
+        # Not `socket.recv_fds`: it ignores its flags, so a silent connection would block this thread for ever.
+        data, ancillary, _, _ = self._connection.recvmsg(_READ_SIZE, _ONE_DESCRIPTOR, _NO_WAIT_CLOEXEC)
+        return data, [each for _, _, content in ancillary for each in array("i", content)]
 
     def _receive_available(self) -> bytes:
         return self._connection.recv(_READ_SIZE, _NO_WAIT)

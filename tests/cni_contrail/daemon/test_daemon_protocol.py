@@ -111,6 +111,11 @@ def test_silent_connections_do_not_block_others(path: str) -> None:
         each.hang_up()
 
 
+def test_a_silent_connection_is_closed(path: str) -> None:
+    with DaemonClient(path) as client:
+        assert client.is_closed()
+
+
 def test_the_peer_must_be_root(path: str, tmp_path: Path) -> None:
     """Even if the permissions of the socket allow others to connect."""
     os.chmod(path, 0o666)
