@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from agent_api.fast_path import FastPath
 from agent_api.handlers.gateway import GatewayHandlers
@@ -15,7 +16,7 @@ from agent_api.handlers.operation import Operation, json_bytes_response
 from agent_api.handlers.port import PortHandlers
 from agent_api.handlers.vm import VmHandlers
 from agent_api.handlers.vm_cfg import VmCfgHandlers
-from agent_api.middlewares import add_json_charset, reject_writes, translate_errors
+from agent_api.middlewares import add_json_charset, reject_foreign_peers, reject_writes, translate_errors
 from agent_api.node_agent import NodeAgent
 from agent_api.openapi import openapi_document, status_operations
 from agent_api.request_bodies import RequestBodyReader
@@ -31,26 +32,34 @@ def agent_application(
     agent: NodeAgent,
     *,
     accept_writes: bool,
+    root_peers_only: bool = False,
     routes: Sequence[web.RouteDef] = (),
     body_reader: RequestBodyReader | None = None,
     max_waiting: int = MAX_WAITING_REQUESTS,
 ) -> web.Application:
     """Returns an application with the agent's endpoints and further routes.
 
-    Unless `accept_writes`, requests that write are answered with 403. `max_waiting` limits the waiting requests.
+    Unless `accept_writes`, requests that write are answered with 403; with `root_peers_only`, for listeners on TCP, so
+    are those of local processes of other users. `max_waiting` limits the waiting requests.
     """
     # Outermost first: metrics see every status, including those that the error middlewares produce.
-    policy = [] if accept_writes else [reject_writes]
+    policy = _write_policy(accept_writes=accept_writes, root_peers_only=root_peers_only)
     application = web.Application(middlewares=[agent.metrics.middleware(), errors_as_json, translate_errors, *policy])
     operations = agent_operations(agent, body_reader or RequestBodyReader(), WaitSlots(max_waiting))
     operations.append(_openapi_operation([*operations, *status_operations(routes)]))
     application.add_routes([operation.route() for operation in operations])
     application.add_routes(routes)
-    application[_FAST_PATH] = FastPath(agent, accept_writes=accept_writes)
+    application[_FAST_PATH] = FastPath(agent, accept_writes=accept_writes and not root_peers_only)
     application.on_response_prepare.append(add_json_charset)
     # Waiting requests would otherwise delay the shutdown of a listener by up to their wait time.
     application.on_shutdown.append(lambda _application: _stop_waiters(agent))
     return application
+
+
+def _write_policy(*, accept_writes: bool, root_peers_only: bool) -> list[Middleware]:
+    if not accept_writes:
+        return [reject_writes]
+    return [reject_foreign_peers] if root_peers_only else []
 
 
 def agent_operations(agent: NodeAgent, body_reader: RequestBodyReader, wait_slots: WaitSlots) -> list[Operation]:

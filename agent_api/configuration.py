@@ -4,7 +4,7 @@
 node: worker-1                        # default: NODE_NAME of the environment, else the hostname
 listen: 127.0.0.1:9091
 socket: /run/contrail/agent.sock      # for our own plugin; always accepts writes
-tcp-writes: true                      # whether `listen` accepts writes too; Contrail's clients need it
+tcp-writes: false                     # whether `listen` accepts writes of root too; Contrail's clients need it
 ports-dir: /var/lib/contrail/ports
 store: {kind: kubernetes, kubeconfig: FILE}    # default: KUBECONFIG, in-cluster or ~/.kube/config
 metrics-listen: null                  # only /healthz, /readyz and /metrics, for scrapers
@@ -58,7 +58,7 @@ class AgentConfiguration(_Section, frozen=True):
     node: str = msgspec.field(default_factory=_node_name)
     listen: str = "127.0.0.1:9091"
     socket: str = "/run/contrail/agent.sock"
-    tcp_writes: bool = True
+    tcp_writes: bool = False
     ports_dir: str = "/var/lib/contrail/ports"
     store: EmbeddedStoreSettings | KubernetesStoreSettings | VncStoreSettings | None = None
     metrics_listen: str | None = None

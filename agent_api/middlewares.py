@@ -1,11 +1,13 @@
 """Middlewares of a listener: errors in the Contrail vrouter agent's form, and the rejection of writes."""
 
+import asyncio
 import logging
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from agent_api.errors import AgentError, BadRequestError, NotReadyError, OverloadedError, UnservableVirtualMachineError
+from agent_api.tcp_peer import is_foreign_user
 from contrail_service.pages import JSON_CONTENT_TYPE, json_response
 
 log = logging.getLogger(__name__)
@@ -33,6 +35,16 @@ async def reject_writes(request: web.Request, handler: Handler) -> web.StreamRes
     """Rejects requests that write, for a listener that untrusted clients can reach."""
     if request.method in _WRITE_METHODS:
         raise web.HTTPForbidden(text="tcp-writes is off: POST, PUT and DELETE are accepted only on the Unix socket")
+    return await handler(request)
+
+
+@web.middleware
+async def reject_foreign_peers(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Rejects requests that write if their peer is a process of this host that does not run as root."""
+    if request.method in _WRITE_METHODS and request.transport is not None:
+        peer, own = (request.transport.get_extra_info(name) for name in ("peername", "sockname"))
+        if await asyncio.to_thread(is_foreign_user, peer, own):
+            raise web.HTTPForbidden(text="POST, PUT and DELETE over TCP are accepted only from processes of root")
     return await handler(request)
 
 

@@ -75,7 +75,7 @@ async def _connect(stack: AsyncExitStack, settings: KubernetesStoreSettings) -> 
 async def _serve(stack: AsyncExitStack, configuration: AgentConfiguration, agent: NodeAgent, status: Routes) -> None:
     # Two applications, because only the Unix socket accepts writes regardless of the configuration.
     await serve_socket(stack, agent, configuration.socket, routes=status)
-    application = agent_application(agent, accept_writes=configuration.tcp_writes, routes=status)
+    application = agent_application(agent, accept_writes=configuration.tcp_writes, root_peers_only=True, routes=status)
     await serve_api(stack, agent_runner(application), parse_listen(configuration.listen, key="listen"))
     await serve_metrics(stack, status, parse_optional_listen(configuration.metrics_listen, key="metrics-listen"))
 

@@ -50,7 +50,11 @@ def _service(options: argparse.Namespace) -> Callable[[], Coroutine[None, None, 
 def _check_standalone(options: argparse.Namespace) -> None:
     if options.config is None:
         raise ConfigurationError("--config FILE or --embedded is required")
-    given = [name for name in ("manifests", "data_dir", "listen") if getattr(options, name) is not None]
+    given = [
+        name
+        for name in ("manifests", "data_dir", "listen", "tcp_writes")
+        if getattr(options, name) not in (None, False)
+    ]
     if given:
         raise ConfigurationError(f"--{given[0].replace('_', '-')} requires --embedded")
 
@@ -64,6 +68,7 @@ def _node(
         manifests=options.manifests,
         data_dir=options.data_dir,
         listen=options.listen,
+        tcp_writes=options.tcp_writes,
     )
     return partial(run_node, settings)
 
@@ -75,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--manifests", metavar="DIR", help="directory of pod and network manifests")
     parser.add_argument("--data-dir", metavar="DIR", help="directory of the store, the ports and the agent's socket")
     parser.add_argument("--listen", metavar="HOST:PORT", help="address of the manager's and the agent's API")
+    parser.add_argument("--tcp-writes", action="store_true", help="accept writes of root at --listen too")
     parser.add_argument("--log-format", choices=["text", "json"], default="text", help="format of the log lines")
     parser.add_argument("--log-level", choices=["debug", "info", "warning", "error"], default="info")
     version = importlib.metadata.version("contrail-multinet")

@@ -102,7 +102,9 @@ async def _serve(
     # With an agent, its application also serves the manager's routes: both APIs share one address.
     if agent and settings.agent:
         await serve_socket(stack, agent, settings.agent.socket, routes=status)
-        runner = agent_runner(agent_application(agent, accept_writes=True, routes=routes))
+        runner = agent_runner(
+            agent_application(agent, accept_writes=settings.agent.tcp_writes, root_peers_only=True, routes=routes)
+        )
     else:
         runner = pages_runner(routes)
     await serve_api(stack, runner, settings.listen)

@@ -9,11 +9,12 @@ from contrail_service.listen import ListenAddress, parse_listen, parse_optional_
 from manager.configuration import EmbeddedStoreSettings, ManagerConfiguration, ManifestSourceSettings
 
 
-class AgentPaths(msgspec.Struct, frozen=True):
-    """Port directory of the agent, and the Unix socket for the plugin."""
+class AgentSettings(msgspec.Struct, frozen=True):
+    """Port directory of the agent, the Unix socket for the plugin, and whether TCP accepts writes too."""
 
     ports_dir: str
     socket: str
+    tcp_writes: bool = False
 
 
 class NodeSettings(msgspec.Struct, frozen=True):
@@ -24,7 +25,7 @@ class NodeSettings(msgspec.Struct, frozen=True):
     store: str
     listen: ListenAddress
     metrics_listen: ListenAddress | None
-    agent: AgentPaths | None
+    agent: AgentSettings | None
 
 
 def node_settings(
@@ -34,6 +35,7 @@ def node_settings(
     manifests: str | None = None,
     data_dir: str | None = None,
     listen: str | None = None,
+    tcp_writes: bool = False,
 ) -> NodeSettings:
     """Returns the settings; command-line values override the configuration. Raises ConfigurationError."""
     if embedded and data_dir is None:
@@ -45,7 +47,9 @@ def node_settings(
         store=_store(configuration, data),
         listen=parse_listen(listen or configuration.listen, key="--listen" if listen else "listen"),
         metrics_listen=parse_optional_listen(configuration.metrics_listen, key="metrics-listen"),
-        agent=None if data is None else AgentPaths(os.path.join(data, "ports"), os.path.join(data, "agent.sock")),
+        agent=None
+        if data is None
+        else AgentSettings(os.path.join(data, "ports"), os.path.join(data, "agent.sock"), tcp_writes),
     )
 
 

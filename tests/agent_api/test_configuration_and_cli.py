@@ -15,7 +15,7 @@ WHOLE = """
 node: worker-1
 listen: "[::1]:9092"
 socket: /run/test/agent.sock
-tcp-writes: false
+tcp-writes: true
 ports-dir: /var/test/ports
 store: {kind: embedded, path: /var/test/config.db}
 metrics-listen: 0.0.0.0:9093
@@ -34,7 +34,7 @@ def test_an_empty_file_yields_the_defaults(file: Path) -> None:
         node=socket.gethostname(),
         listen="127.0.0.1:9091",
         socket="/run/contrail/agent.sock",
-        tcp_writes=True,
+        tcp_writes=False,
         ports_dir="/var/lib/contrail/ports",
         store=None,
         metrics_listen=None,
@@ -48,7 +48,7 @@ def test_every_key_is_read(file: Path) -> None:
         node="worker-1",
         listen="[::1]:9092",
         socket="/run/test/agent.sock",
-        tcp_writes=False,
+        tcp_writes=True,
         ports_dir="/var/test/ports",
         store=EmbeddedStoreSettings(path="/var/test/config.db"),
         metrics_listen="0.0.0.0:9093",

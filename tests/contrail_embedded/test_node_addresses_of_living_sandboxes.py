@@ -35,6 +35,7 @@ def _send(node: EmbeddedProcess, method: str, path: str, body: bytes | None = No
 def test_the_next_pod_waits_for_the_sandbox_not_for_the_manifest(node: EmbeddedProcess) -> None:
     write(node.manifests / "nads.yaml", nad("tiny", cidr="10.9.0.0/30"))
     write(node.manifests / "old.yaml", pod("old", networks="tiny"))
+    node.command = [*node.command, "--tcp-writes"]
     node.start()
     vm_uuid = _plug(node, "old", container="c1")
     write(node.manifests / "new.yaml", pod("new", networks="tiny"))

@@ -28,6 +28,16 @@ def test_both_apis_share_an_address_and_the_agent_has_its_socket(node: EmbeddedP
     assert node.socket.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize(("options", "status"), [([], 403), (["--tcp-writes"], 200)])
+def test_writes_over_tcp_are_off_by_default(node: EmbeddedProcess, options: list[str], status: int) -> None:
+    node.command = [*node.command, *options]
+    node.start()
+    connection = http.client.HTTPConnection(node.listen, timeout=10)
+    connection.request("DELETE", "/vm/aaaaaaaa-0000-4000-8000-000000000001")
+    assert connection.getresponse().status == status
+    connection.close()
+
+
 def test_status_endpoints_are_served_on_metrics_listen(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     config = tmp_path / "manager.yaml"

@@ -26,7 +26,8 @@ class Node(EmbeddedProcess):
     """Serves networks `default/blue` (dual stack: 10.10.0.0/24, fd00:10::/64) and `default/green` (fd00:20::/64)."""
 
     def __init__(self, host: Host, work: Path, installation: PluginInstallation) -> None:
-        super().__init__(work, listen="127.0.0.1:9091")  # the plugin's default address of the agent
+        # The plugin's default address of the agent, which it writes to as long as no agent-socket is set.
+        super().__init__(work, listen="127.0.0.1:9091", options=["--tcp-writes"])
         self.host = host
         installation.install(host)
         host.run("install", "-m", "0600", str(CONFLIST), "/etc/cni/net.d/")

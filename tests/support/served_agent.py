@@ -41,6 +41,7 @@ async def serve_agent(
     folder: Path,
     *,
     tcp_writes: bool = True,
+    root_peers_only: bool = False,
     body_reader: RequestBodyReader | None = None,
     limits: Mapping[str, Any] | None = None,
     max_waiting: int = MAX_WAITING_REQUESTS,
@@ -58,11 +59,16 @@ async def serve_agent(
     runners = [
         agent_runner(
             agent_application(
-                agent, accept_writes=writes, routes=pages, body_reader=body_reader, max_waiting=max_waiting
+                agent,
+                accept_writes=writes,
+                root_peers_only=checked,
+                routes=pages,
+                body_reader=body_reader,
+                max_waiting=max_waiting,
             ),
             **limits or {},
         )
-        for writes in (tcp_writes, True)
+        for writes, checked in ((tcp_writes, root_peers_only), (True, False))
     ]
     async with contextlib.AsyncExitStack() as stack:
         for runner in runners:
