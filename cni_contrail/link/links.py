@@ -38,6 +38,7 @@ _IFLA_BROADCAST = 2
 _IFLA_IFNAME = 3
 _IFLA_MTU = 4
 _IFLA_LINK = 5
+_IFLA_OPERSTATE = 16
 _IFLA_LINKINFO = 18
 _IFLA_IFALIAS = 20
 _IFLA_AF_SPEC = 26
@@ -58,6 +59,7 @@ _SKIP_STATISTICS = 8  # RTEXT_FILTER_SKIP_STATS: the statistics are most of the 
 _INET, _INET6 = 2, 10
 
 _MAC_BYTES = 6
+_OPERATIONAL = b"\x06"  # IF_OPER_UP
 _BROADCAST = b"\xff" * _MAC_BYTES
 _NO_INDEX = _INFO.pack(0, 0, 0, 0, 0)  # the link is identified by its name, or is new
 _ONE_QUEUE_PER_DIRECTION = number(_IFLA_NUM_TX_QUEUES, 1) + number(_IFLA_NUM_RX_QUEUES, 1)
@@ -197,6 +199,11 @@ def parse_link(body: bytes) -> LinkInfo:
         peer_index=unpack_number(values[_IFLA_LINK]) if _IFLA_LINK in values else 0,
         peer_netns_id=_signed(values[_IFLA_LINK_NETNSID]) if _IFLA_LINK_NETNSID in values else -1,
     )
+
+
+def is_operational(body: bytes) -> bool:
+    """Returns from an answer to `get` whether the operational state (RFC 2863) is up."""
+    return attributes(body[_INFO.size :]).get(_IFLA_OPERSTATE) == _OPERATIONAL
 
 
 def set_group(end: LinkRef, group: int) -> Request:
