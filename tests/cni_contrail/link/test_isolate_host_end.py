@@ -92,11 +92,16 @@ class Pod:
             yield receiver
 
     def _dropped(self) -> int:
-        """Datagrams that the node has dropped: by the reverse path, for lack of forwarding, or without IPv6."""
-        files = self._node.run("cat", "/proc/net/netstat", "/proc/net/snmp6").stdout.splitlines()
-        names, values = (line.split() for line in files if line.startswith("TcpExt:"))
-        reverse_path = int(values[names.index("IPReversePathFilter")])
-        return reverse_path + sum(int(line.split()[1]) for line in files if line.startswith("Ip6InDiscards"))
+        """Datagrams that the node has dropped: by the reverse path, for lack of forwarding, or without IPv6.
+
+        Linux 6.12 and earlier count those that they do not forward as address errors.
+        """
+        files = self._node.run("cat", "/proc/net/netstat", "/proc/net/snmp", "/proc/net/snmp6").stdout.splitlines()
+        counters = dict(line.split() for line in files if line.startswith("Ip6"))
+        for group in ("TcpExt:", "Ip:"):
+            names, values = (line.split() for line in files if line.startswith(group))
+            counters.update(zip(names, values, strict=True))
+        return sum(int(counters[name]) for name in ("IPReversePathFilter", "InAddrErrors", "Ip6InDiscards"))
 
 
 def received(receiver: socket.socket) -> bool:
