@@ -101,7 +101,7 @@ text = st.binary(max_size=40).map(lambda some: some.replace(b"\0", b""))
 long_text = text | st.integers(0, ENVIRONMENT_LIMIT + 1000).map(lambda size: b"v" * size)
 names = text.map(lambda some: some.replace(b"=", b"") or b"X")
 variables = st.dictionaries(names.map(lambda name: b"CNI_" + name) | names, long_text, max_size=8)
-paths = text.map(lambda some: b"/dev/null/" + some)
+paths = text.map(lambda some: b"/none/" + some)
 inputs = st.binary(max_size=2000) | st.integers(INPUT_LIMIT - 2, INPUT_LIMIT + 2).map(lambda size: b"i" * size)
 
 
