@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from cni_contrail.commands.node import Node
+from cni_contrail.commands.node import NodeServices
 from cni_contrail.commands.request import Request
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.execution_context import ExecutionContext
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.log import Log
-from cni_contrail.pod import Pod, pod_of
+from cni_contrail.pod import PodIdentity, pod_of
 from cni_contrail.protocol.environment import Call, read_call, reject_malformed_args
 from cni_contrail.protocol.netconf import LARGEST_CONFIG, NetworkConfig, read_config
 from cni_contrail.protocol.results import error_document
@@ -114,10 +114,10 @@ def _read_request(
         pod = pod_of(call)
     log = context.make_log(settings.log_file, settings.log_level)
     log = log.bind(container=call.container_id, ifname=call.ifname, pod=str(pod) if pod.name else "")
-    return Request(call, config, pod, Node(settings, log, context))
+    return Request(call, config, pod, NodeServices(settings, log, context))
 
 
-def _pod_if_any(call: Call) -> Pod:
+def _pod_if_any(call: Call) -> PodIdentity:
     try:
         return pod_of(call)
     except PluginError:

@@ -12,7 +12,7 @@ from cni_contrail.protocol.environment import IDENTIFIER, Call
 from cni_contrail.quoting import cut
 
 
-class Pod(NamedTuple):
+class PodIdentity(NamedTuple):
     """`uid` is empty if the runtime does not pass it."""
 
     namespace: str
@@ -23,7 +23,7 @@ class Pod(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-def pod_of(call: Call) -> Pod:
+def pod_of(call: Call) -> PodIdentity:
     """Reads the pod's identity; raises `PluginError` with code 4 for invalid characters in a name or UID."""
     args = {
         "K8S_POD_NAMESPACE": call.args.get("K8S_POD_NAMESPACE") or "default",
@@ -35,9 +35,9 @@ def pod_of(call: Call) -> Pod:
             raise PluginError(
                 Code.INVALID_ENVIRONMENT, f"invalid characters in CNI_ARGS {key}", f"{key} is {cut(value)}"
             )
-    return Pod(*args.values())
+    return PodIdentity(*args.values())
 
 
-def virtual_machine_name(cluster: str, pod: Pod) -> str:
+def virtual_machine_name(cluster: str, pod: PodIdentity) -> str:
     """Name of the pod's VirtualMachine, by which the agent looks up its interfaces."""
     return f"{cluster}__{pod.namespace}__{pod.name}"

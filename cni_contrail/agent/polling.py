@@ -16,7 +16,7 @@ from cni_contrail.deadline import NEVER, Deadline, Interruption
 from cni_contrail.errors import PluginError, TryAgainError, UnreachableError
 from cni_contrail.interfaces.served import ServedList, read_list
 from cni_contrail.log import Log
-from cni_contrail.pod import Pod
+from cni_contrail.pod import PodIdentity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class PollBudget:
 class InterfaceListRequest:
     """Request for a pod's complete list of interfaces, sent at construction; the caller closes it."""
 
-    def __init__(self, agent: AgentClient, virtual_machine: str, pod: Pod, budget: PollBudget) -> None:
+    def __init__(self, agent: AgentClient, virtual_machine: str, pod: PodIdentity, budget: PollBudget) -> None:
         self._agent = agent
         self._virtual_machine = virtual_machine
         self._pod = pod

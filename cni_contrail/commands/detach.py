@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 
 from cni_contrail.agent.notifications import Notification
-from cni_contrail.commands.node import Node
+from cni_contrail.commands.node import NodeServices
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.defaults import restore_defaults
 from cni_contrail.link.errors import LinkError, NetnsError
@@ -19,7 +19,9 @@ from cni_contrail.state.records import Record
 _UNKNOWN = -1  # sandbox_id of an ADD that did not finish
 
 
-def detach(node: Node, record: Record, *, sandbox: Sandbox | None, notify: Callable[[Notification], None]) -> None:
+def detach(
+    node: NodeServices, record: Record, *, sandbox: Sandbox | None, notify: Callable[[Notification], None]
+) -> None:
     """Removes the links, cleans the sandbox, notifies the agent and removes the record.
 
     `sandbox` is None if the caller does not know it: the path in the record may name another sandbox by now. That of
@@ -34,14 +36,14 @@ def detach(node: Node, record: Record, *, sandbox: Sandbox | None, notify: Calla
     remove_record(node, record, notify=notify)
 
 
-def remove_record(node: Node, record: Record, *, notify: Callable[[Notification], None]) -> None:
+def remove_record(node: NodeServices, record: Record, *, notify: Callable[[Notification], None]) -> None:
     """Notifies the agent and removes the record; touches no link."""
     if record.interfaces:
         _release_ports(node, record, notify)
     node.attachments.remove(record)
 
 
-def remove_host_links(node: Node, links: list[HostLink]) -> None:
+def remove_host_links(node: NodeServices, links: list[HostLink]) -> None:
     """Removes those that exist and have our alias; raises `PluginError` with code 104."""
     try:
         with node.phase("remove"):
@@ -52,7 +54,7 @@ def remove_host_links(node: Node, links: list[HostLink]) -> None:
         node.log.warning(f"link {name}: kept, its alias is not that of this attachment")
 
 
-def _mark_unfinished(node: Node, record: Record) -> None:
+def _mark_unfinished(node: NodeServices, record: Record) -> None:
     """If this call dies, the next ADD detaches the rest. Best effort: a full disk must not block the removal."""
     if record.finished:
         try:
@@ -61,7 +63,7 @@ def _mark_unfinished(node: Node, record: Record) -> None:
             node.log.debug(error.message)
 
 
-def _clean_sandbox(node: Node, record: Record, sandbox: Sandbox | None) -> None:
+def _clean_sandbox(node: NodeServices, record: Record, sandbox: Sandbox | None) -> None:
     """Deletes rules, which outlive the links, and restores replaced default routes. Best effort."""
     plans = [each.plan for each in record.interfaces if each.plan.source_routing]
     if not (record.replaced or plans) or not sandbox or not sandbox.path:
@@ -87,7 +89,7 @@ def _clean_sandbox(node: Node, record: Record, sandbox: Sandbox | None) -> None:
         os.close(netns)
 
 
-def _release_ports(node: Node, record: Record, notify: Callable[[Notification], None]) -> None:
+def _release_ports(node: NodeServices, record: Record, notify: Callable[[Notification], None]) -> None:
     if record.vrouter_agent:
         files = node.port_files(record.vm_name)
         own = {each.uuid for each in record.interfaces}

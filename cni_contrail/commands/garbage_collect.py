@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cni_contrail.commands.detach import detach
-from cni_contrail.commands.node import Node
+from cni_contrail.commands.node import NodeServices
 from cni_contrail.errors import PluginError, TryAgainError
 from cni_contrail.link.netns import own_netns_identity
 from cni_contrail.protocol.netconf import NetworkConfig, valid_attachments
 from cni_contrail.state.files import file_name
 
 
-def collect(config: NetworkConfig, node: Node) -> None:
+def collect(config: NetworkConfig, node: NodeServices) -> None:
     """Runs GC; tries every attachment, then raises one `PluginError` with all failures."""
     # Containers are compared by directory name: long IDs are hashed there.
     valid = {(file_name(container), ifname) for container, ifname in valid_attachments(config)}
@@ -37,14 +37,14 @@ def collect(config: NetworkConfig, node: Node) -> None:
         raise PluginError(failures[0].code, "; ".join(error.message for error in failures))
 
 
-def _all_attachments(node: Node) -> Iterator[tuple[str, str]]:
+def _all_attachments(node: NodeServices) -> Iterator[tuple[str, str]]:
     for container in node.attachments.containers():
         node.attachments.remove_leftovers(container)
         for ifname in node.attachments.ifnames(container):
             yield container, ifname
 
 
-def _collect_attachment(node: Node, network: str, container: str, ifname: str) -> None:
+def _collect_attachment(node: NodeServices, network: str, container: str, ifname: str) -> None:
     try:
         # No waiting: a container whose lock is held is in use.
         with node.attachments.lock(container, timeout=0):

@@ -16,7 +16,7 @@ from cni_contrail.state.port_files import PortFiles
 NOTIFY_TIMEOUT = 2.0  # seconds that DEL waits for the agent to take a notification
 
 
-class Node(NamedTuple):
+class NodeServices(NamedTuple):
     """Settings, log and execution context; the properties are the parts that commands work with."""
 
     settings: Settings

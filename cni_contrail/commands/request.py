@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
-from cni_contrail.commands.node import Node
+from cni_contrail.commands.node import NodeServices
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.link.errors import NetnsError
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.netns import is_own_netns
-from cni_contrail.pod import Pod, virtual_machine_name
+from cni_contrail.pod import PodIdentity, virtual_machine_name
 from cni_contrail.protocol.environment import Call
 from cni_contrail.protocol.netconf import NetworkConfig
 from cni_contrail.sandbox import Sandbox
@@ -26,8 +26,8 @@ class Request(NamedTuple):
 
     call: Call
     config: NetworkConfig
-    pod: Pod
-    node: Node
+    pod: PodIdentity
+    node: NodeServices
 
     @property
     def is_thick(self) -> bool:

@@ -8,7 +8,7 @@ A configuration that ADD rejects gets the same error as from ADD.
 
 from __future__ import annotations
 
-from cni_contrail.commands.node import Node
+from cni_contrail.commands.node import NodeServices
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.protocol.netconf import NetworkConfig, reject_unsupported_fields
@@ -19,13 +19,13 @@ _AGENT_TIMEOUT = 0.25  # seconds: runtimes call STATUS every 500 ms
 _PORTS_REASON = "ports"  # a word that the agent's reasons contain while its ports are not restored
 
 
-def status(config: NetworkConfig, node: Node) -> None:
+def status(config: NetworkConfig, node: NodeServices) -> None:
     """Runs STATUS; raises `PluginError` with code 50 or 51 and the reasons."""
     reject_unsupported_fields(config)
     ensure_ready(node)
 
 
-def ensure_ready(node: Node) -> None:
+def ensure_ready(node: NodeServices) -> None:
     """Raises `PluginError` if the node could serve no ADD of any network: 50, 51, or 2 for its settings."""
     reject_unsupported_settings(node.settings)
     if problem := unwritable_reason(node.settings.state_dir):
@@ -35,7 +35,7 @@ def ensure_ready(node: Node) -> None:
         raise PluginError(code, f"agent at {node.agent.endpoint}: not ready: {'; '.join(reasons)}")
 
 
-def _reasons(node: Node) -> list[str]:
+def _reasons(node: NodeServices) -> list[str]:
     try:
         return node.agent.not_ready_reasons(Deadline(_AGENT_TIMEOUT))
     except PluginError as error:

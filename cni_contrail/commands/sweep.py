@@ -12,7 +12,7 @@ until that one ends, or until DEL or GC.
 from __future__ import annotations
 
 from cni_contrail.commands.detach import detach
-from cni_contrail.commands.node import Node
+from cni_contrail.commands.node import NodeServices
 from cni_contrail.errors import PluginError
 from cni_contrail.link.errors import LinkError
 from cni_contrail.link.lookup import any_exists
@@ -24,7 +24,7 @@ from cni_contrail.state.records import Record
 _CONTAINERS_PER_CALL = 4  # a quarter of a millisecond
 
 
-def sweep(node: Node, container: str) -> None:
+def sweep(node: NodeServices, container: str) -> None:
     """Detaches orphans of the next containers after this one, and queues the notifications; never fails."""
     names = _containers(node)
     # Names are sorted; the list continues at its start.
@@ -33,12 +33,12 @@ def sweep(node: Node, container: str) -> None:
         _try_container(node, name)
 
 
-def sweep_all(node: Node) -> int:
+def sweep_all(node: NodeServices) -> int:
     """Detaches orphans of all containers and returns their number; queues the notifications; never fails."""
     return sum(_try_container(node, name) for name in _containers(node))
 
 
-def _containers(node: Node) -> list[str]:
+def _containers(node: NodeServices) -> list[str]:
     try:
         return node.attachments.containers()
     except PluginError as error:
@@ -46,7 +46,7 @@ def _containers(node: Node) -> list[str]:
         return []
 
 
-def _try_container(node: Node, name: str) -> int:
+def _try_container(node: NodeServices, name: str) -> int:
     try:
         return _sweep_container(node, name)
     except (PluginError, LinkError, OSError) as error:
@@ -54,7 +54,7 @@ def _try_container(node: Node, name: str) -> int:
         return 0
 
 
-def _sweep_container(node: Node, container: str) -> int:
+def _sweep_container(node: NodeServices, container: str) -> int:
     node.attachments.remove_leftovers(container)
     if not any(_is_orphaned(node, record) for record in node.attachments.of_container(container)):
         return 0
@@ -69,7 +69,7 @@ def _sweep_container(node: Node, container: str) -> int:
     return len(orphaned)
 
 
-def _is_orphaned(node: Node, record: Record) -> bool:
+def _is_orphaned(node: NodeServices, record: Record) -> bool:
     return (
         record.host_netns == own_netns_identity()
         and not _has_links(record)
@@ -82,14 +82,14 @@ def _has_links(record: Record) -> bool:
     return any_exists(each.plan.host_name for each in record.interfaces)
 
 
-def _has_sandbox(node: Node, record: Record) -> bool:
+def _has_sandbox(node: NodeServices, record: Record) -> bool:
     """Judged by the netns ID if known: the path may be invisible from here, or name another sandbox by now."""
     if record.sandbox_id < 0:
         return is_netns(record.netns)
     return netns_exists(record.sandbox_id) and not _id_is_reused(node, record)
 
 
-def _id_is_reused(node: Node, record: Record) -> bool:
+def _id_is_reused(node: NodeServices, record: Record) -> bool:
     """Whether the netns ID now belongs to the sandbox of another container's attachment that has links."""
     others = (name for name in node.attachments.containers() if name != file_name(record.container_id))
     return any(

@@ -12,7 +12,7 @@ import random
 import threading
 from collections.abc import Callable
 
-from cni_contrail.commands.node import Node
+from cni_contrail.commands.node import NodeServices
 from cni_contrail.commands.sweep import sweep_all
 from cni_contrail.errors import PluginError
 from cni_contrail.log import Log
@@ -28,7 +28,7 @@ class Maintenance:
     `log` is used when there is no node: its settings may be invalid for a while.
     """
 
-    def __init__(self, node: Callable[[], Node], log: Log, *, freed: Callable[[int], None]) -> None:
+    def __init__(self, node: Callable[[], NodeServices], log: Log, *, freed: Callable[[int], None]) -> None:
         self._node = node
         self._log = log
         self._freed = freed

@@ -9,7 +9,7 @@ import os
 import signal
 
 from cni_contrail.commands import add, check, delete, garbage_collect, unrecorded, vrouter_agent  # noqa: F401 - loaded before the first call needs them
-from cni_contrail.commands.node import Node
+from cni_contrail.commands.node import NodeServices
 from cni_contrail.commands.status import ensure_ready
 from cni_contrail.daemon.configuration import DaemonConfiguration, ensure_supported
 from cni_contrail.daemon.connection_handler import ConnectionHandler
@@ -69,10 +69,10 @@ class Daemon:
             self._maintenance.stop(_DRAIN_TIMEOUT / 8)
         log.info("contrail-cnid has stopped")
 
-    def _node(self) -> Node:
+    def _node(self) -> NodeServices:
         settings = node_settings(os.environ, self._context.node_settings)
         log = self._context.make_log(settings.log_file, settings.log_level)
-        return Node(settings, log, self._context)
+        return NodeServices(settings, log, self._context)
 
     def _count_pending(self) -> float:
         try:

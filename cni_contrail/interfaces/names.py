@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.served import ServedInterface
-from cni_contrail.pod import Pod
+from cni_contrail.pod import PodIdentity
 from cni_contrail.protocol.environment import link_name_problem
 
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
@@ -40,6 +40,6 @@ def host_name(container_id: str, ifname: str) -> str:
     return "tap" + "".join(_BASE32[number >> shift & 31] for shift in range(55, -1, -5))
 
 
-def alias(container_id: str, pod: Pod, interface_uuid: str) -> str:
+def alias(container_id: str, pod: PodIdentity, interface_uuid: str) -> str:
     """Returns the link's alias, which tells operators whose link it is, and DEL that it is ours."""
     return f"contrail {container_id[:12]} {pod} {interface_uuid}"[:_MAX_ALIAS]

@@ -7,7 +7,7 @@ from cni_contrail.interfaces.names import alias, host_name
 from cni_contrail.interfaces.served import ServedAddress, ServedInterface
 from cni_contrail.link.addresses import SubnetKey, subnet_of
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, SourceRouting
-from cni_contrail.pod import Pod
+from cni_contrail.pod import PodIdentity
 
 _FIRST_TABLE = 1000  # of routing tables for source addresses; `sbr` takes the first free one from 100
 _SUBNET_METRIC = {4: 0, 6: 256}  # of the routes that the kernel adds for the subnets of addresses
@@ -19,7 +19,7 @@ def plan_interfaces(
     interfaces: Sequence[ServedInterface],
     *,
     container_id: str,
-    pod: Pod,
+    pod: PodIdentity,
     mtu: int,
     primary_is_ours: bool,
 ) -> list[InterfacePlan]:

@@ -10,7 +10,7 @@ import socket
 import struct
 
 from cni_contrail.link.links import LinkRef
-from cni_contrail.link.message import CREATE, DUMP, EXCLUSIVE, Message, Request, attribute, attributes, number
+from cni_contrail.link.message import CREATE, DUMP, EXCLUSIVE, Message, NetlinkRequest, attribute, attributes, number
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
 
@@ -65,7 +65,7 @@ def check_length(length: int, address: bytes) -> None:
         raise ValueError(f"{length} is not a prefix length of an address of {bits} bits")
 
 
-def add_address(end: LinkRef, address: Address) -> Request:
+def add_address(end: LinkRef, address: Address) -> NetlinkRequest:
     """Requests to add the address to the link, with a broadcast address if the subnet has one.
 
     An IPv6 address is usable at once, without duplicate address detection.
@@ -80,7 +80,7 @@ def add_address(end: LinkRef, address: Address) -> Request:
         parts.append(number(_IFA_RT_PRIORITY, address.metric))
     flags = _NO_DAD if family == socket.AF_INET6 else 0
     body = _HEADER.pack(family, length, flags, 0, end.ifindex) + b"".join(parts)
-    return Request(_RTM_NEWADDR, CREATE | EXCLUSIVE, body, f"{end.name}: add address {address.address}/{length}")
+    return NetlinkRequest(_RTM_NEWADDR, CREATE | EXCLUSIVE, body, f"{end.name}: add address {address.address}/{length}")
 
 
 def parse_ready_address(notification: Message) -> bytes | None:
@@ -90,9 +90,9 @@ def parse_ready_address(notification: Message) -> bytes | None:
     return attributes(notification.body[_HEADER.size :]).get(_IFA_ADDRESS)
 
 
-def dump_addresses() -> Request:
+def dump_addresses() -> NetlinkRequest:
     """Requests all addresses of both families; `parse_address` reads the answers."""
-    return Request(_RTM_GETADDR, DUMP, _HEADER.pack(socket.AF_UNSPEC, 0, 0, 0, 0), "read addresses")
+    return NetlinkRequest(_RTM_GETADDR, DUMP, _HEADER.pack(socket.AF_UNSPEC, 0, 0, 0, 0), "read addresses")
 
 
 def parse_address(body: bytes) -> AddressInfo:

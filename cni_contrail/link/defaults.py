@@ -20,7 +20,7 @@ from cni_contrail.link.errors import KernelError, LinkError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.lookup import index_of, name_of
-from cni_contrail.link.message import Request
+from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.plan import DefaultRoute, InterfacePlan, ReplacedRoute
 from cni_contrail.link.routes import DefaultRouteEntry
 
@@ -93,7 +93,7 @@ def _delete(sandbox: RouteSocket, unwanted: Sequence[DefaultRouteEntry]) -> None
             raise error
 
 
-def _add(sandbox: RouteSocket, adding: Sequence[tuple[bool, Request]]) -> None:
+def _add(sandbox: RouteSocket, adding: Sequence[tuple[bool, NetlinkRequest]]) -> None:
     """Adds default routes; one that was not requested yields to one that another plugin has just added."""
     errors = sandbox.execute([request for _, request in adding])
     for position, error in errors.items():

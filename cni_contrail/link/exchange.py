@@ -17,7 +17,7 @@ from types import TracebackType
 
 from cni_contrail.link import message
 from cni_contrail.link.errors import KernelError
-from cni_contrail.link.message import Message, Request
+from cni_contrail.link.message import Message, NetlinkRequest
 from cni_contrail.link.netns import InNetns
 
 TYPE_CHECKING = False
@@ -72,7 +72,7 @@ class RouteSocket:
     ) -> None:
         self._socket.close()
 
-    def execute(self, requests: Sequence[Request]) -> dict[int, KernelError]:
+    def execute(self, requests: Sequence[NetlinkRequest]) -> dict[int, KernelError]:
         """Executes all requests in order and returns the errors by position.
 
         An error does not stop the requests behind it. Raises KernelError if the kernel does not answer: it is then
@@ -80,25 +80,25 @@ class RouteSocket:
         """
         return self._exchange(requests)[1]
 
-    def execute_all(self, requests: Sequence[Request]) -> None:
+    def execute_all(self, requests: Sequence[NetlinkRequest]) -> None:
         """Executes all requests; raises the first error as KernelError, after all of them were tried."""
         errors = self._exchange(requests)[1]
         if errors:
             raise errors[min(errors)]
 
-    def execute_all_and_get(self, requests: Sequence[Request], query: Request) -> bytes:
+    def execute_all_and_get(self, requests: Sequence[NetlinkRequest], query: NetlinkRequest) -> bytes:
         """As `execute_all`, then executes `query` in the same datagram and returns the body of its answer."""
         answers, errors = self._exchange([*requests, query])
         if errors:
             raise errors[min(errors)]
         return answers[len(requests)]
 
-    def get(self, requests: Sequence[Request]) -> list[bytes | KernelError]:
+    def get(self, requests: Sequence[NetlinkRequest]) -> list[bytes | KernelError]:
         """Reads one object per request; returns the body of each answer, or its error."""
         answers, errors = self._exchange(requests)
         return [errors[position] if position in errors else answers[position] for position in range(len(requests))]
 
-    def dump(self, request: Request) -> list[bytes]:
+    def dump(self, request: NetlinkRequest) -> list[bytes]:
         """Lists all objects of a kind and returns the bodies of the answers; retries if they change meanwhile."""
         for _ in range(_DUMP_ATTEMPTS):
             bodies = self._dump_once(request)
@@ -122,7 +122,7 @@ class RouteSocket:
         """Returns the socket's descriptor."""
         return self._socket.fileno()
 
-    def _exchange(self, requests: Sequence[Request]) -> tuple[dict[int, bytes], dict[int, KernelError]]:
+    def _exchange(self, requests: Sequence[NetlinkRequest]) -> tuple[dict[int, bytes], dict[int, KernelError]]:
         answers: dict[int, bytes] = {}
         errors: dict[int, KernelError] = {}
         for start in range(0, len(requests), _REQUESTS_AT_ONCE):
@@ -139,7 +139,7 @@ class RouteSocket:
                     errors[start + position] = error
         return answers, errors
 
-    def _dump_once(self, request: Request) -> list[bytes] | None:
+    def _dump_once(self, request: NetlinkRequest) -> list[bytes] | None:
         sequence = self._send([request])
         bodies = []
         interrupted = False
@@ -154,7 +154,7 @@ class RouteSocket:
                 raise error
         return None if interrupted else bodies
 
-    def _send(self, requests: Sequence[Request]) -> int:
+    def _send(self, requests: Sequence[NetlinkRequest]) -> int:
         first = self._sequence
         self._sequence += len(requests)
         try:

@@ -15,7 +15,7 @@ from cni_contrail.link.message import (
     CREATE,
     DUMP,
     EXCLUSIVE,
-    Request,
+    NetlinkRequest,
     attribute,
     attributes,
     nested,
@@ -109,7 +109,7 @@ class LinkInfo(NamedTuple):
     peer_netns_id: int
 
 
-def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
+def create_pair(plan: InterfacePlan, netns_fd: int) -> NetlinkRequest:
     """Requests the veth pair of the plan, created in its final form: the host end here, the other end in `netns_fd`.
 
     One message sets names, MACs and MTU, so that no observer sees an intermediate state. (udev renames links, and
@@ -125,10 +125,10 @@ def create_pair(plan: InterfacePlan, netns_fd: int) -> Request:
     host = packed_name(plan.host_name) + attribute(_IFLA_ADDRESS, _random_mac()) + sizes
     body = _NO_INDEX + host + pair
     what = f"{plan.name}: create the link with MAC {plan.mac} and MTU {plan.mtu}"
-    return Request(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, what)
+    return NetlinkRequest(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, what)
 
 
-def set_host_end(plan: InterfacePlan, *, ipv6: bool) -> Request:
+def set_host_end(plan: InterfacePlan, *, ipv6: bool) -> NetlinkRequest:
     """Requests the host end to be up, isolated, and to have its alias; `ipv6`: the link has IPv6 settings.
 
     Isolated: a pod cannot reach the node, or what the node forwards to, around the network that a datapath provides.
@@ -141,16 +141,16 @@ def set_host_end(plan: InterfacePlan, *, ipv6: bool) -> Request:
     """
     isolated = _ISOLATED_WITH_IPV6 if ipv6 else _ISOLATED
     body = _INFO.pack(0, 0, 0, _UP, _UP) + packed_name(plan.host_name) + packed_alias(plan.alias) + isolated
-    return Request(_RTM_SETLINK, 0, body, f"{plan.name}: set host link {plan.host_name} up")
+    return NetlinkRequest(_RTM_SETLINK, 0, body, f"{plan.name}: set host link {plan.host_name} up")
 
 
-def isolate_host_end(plan: InterfacePlan) -> Request:
+def isolate_host_end(plan: InterfacePlan) -> NetlinkRequest:
     """Requests the IPv4 settings of `set_host_end` and changes nothing else."""
     body = _NO_INDEX + packed_name(plan.host_name) + _ISOLATED
-    return Request(_RTM_SETLINK, 0, body, f"{plan.name}: isolate host link {plan.host_name}")
+    return NetlinkRequest(_RTM_SETLINK, 0, body, f"{plan.name}: isolate host link {plan.host_name}")
 
 
-def set_sandbox_end(end: LinkRef, *, shares_subnet: bool = False) -> Request:
+def set_sandbox_end(end: LinkRef, *, shares_subnet: bool = False) -> NetlinkRequest:
     """Requests a sandbox end to be up, and the kernel to announce its IPv4 addresses on `set_broadcast_address`.
 
     `shares_subnet`: another interface of the sandbox is in the same subnet. This one then answers ARP requests for its
@@ -158,29 +158,29 @@ def set_sandbox_end(end: LinkRef, *, shares_subnet: bool = False) -> Request:
     path is the other (rp_filter 2).
     """
     body = _INFO.pack(0, 0, end.ifindex, _UP, _UP) + (_ANNOUNCING_OWN if shares_subnet else _ANNOUNCING)
-    return Request(_RTM_SETLINK, 0, body, f"{end.name}: set up")
+    return NetlinkRequest(_RTM_SETLINK, 0, body, f"{end.name}: set up")
 
 
-def set_broadcast_address(plan: InterfacePlan) -> Request:
+def set_broadcast_address(plan: InterfacePlan) -> NetlinkRequest:
     """Requests the sandbox end to have the broadcast MAC that it has: the kernel then announces its addresses.
 
     The kernel reports it to its protocols as a change of the link's addresses, like a change of the MAC itself, which
     stays as a later plugin of the chain may have set it.
     """
     body = _NO_INDEX + packed_name(plan.name) + attribute(_IFLA_BROADCAST, _BROADCAST)
-    return Request(_RTM_SETLINK, 0, body, f"{plan.name}: announce")
+    return NetlinkRequest(_RTM_SETLINK, 0, body, f"{plan.name}: announce")
 
 
-def get(name: str) -> Request:
+def get(name: str) -> NetlinkRequest:
     """Requests the link of this name; `parse_link` reads the answer."""
     body = _NO_INDEX + packed_name(name) + number(_IFLA_EXT_MASK, _SKIP_STATISTICS)
-    return Request(_RTM_GETLINK, 0, body, f"find link {name}")
+    return NetlinkRequest(_RTM_GETLINK, 0, body, f"find link {name}")
 
 
-def dump() -> Request:
+def dump() -> NetlinkRequest:
     """Requests all links; `parse_link` reads the answers."""
     body = _NO_INDEX + number(_IFLA_EXT_MASK, _SKIP_STATISTICS)
-    return Request(_RTM_GETLINK, DUMP, body, "read links")
+    return NetlinkRequest(_RTM_GETLINK, DUMP, body, "read links")
 
 
 def parse_link(body: bytes) -> LinkInfo:
@@ -206,21 +206,21 @@ def is_operational(body: bytes) -> bool:
     return attributes(body[_INFO.size :]).get(_IFLA_OPERSTATE) == _OPERATIONAL
 
 
-def set_group(end: LinkRef, group: int) -> Request:
+def set_group(end: LinkRef, group: int) -> NetlinkRequest:
     """Requests to move a link to a link group."""
     body = _INFO.pack(0, 0, end.ifindex, 0, 0) + packed_group(group)
-    return Request(_RTM_SETLINK, 0, body, f"group link {end.name}")
+    return NetlinkRequest(_RTM_SETLINK, 0, body, f"group link {end.name}")
 
 
-def delete_group(group: int) -> Request:
+def delete_group(group: int) -> NetlinkRequest:
     """Requests to delete all links of a group, whoever created them, with one RCU wait for all instead of one each."""
     body = _NO_INDEX + packed_group(group)
-    return Request(_RTM_DELLINK, 0, body, f"delete link group {group}")
+    return NetlinkRequest(_RTM_DELLINK, 0, body, f"delete link group {group}")
 
 
-def delete(end: LinkRef) -> Request:
+def delete(end: LinkRef) -> NetlinkRequest:
     """Requests to delete a link by its index: a link that has taken over the name since is safe."""
-    return Request(_RTM_DELLINK, 0, _INFO.pack(0, 0, end.ifindex, 0, 0), f"delete link {end.name}")
+    return NetlinkRequest(_RTM_DELLINK, 0, _INFO.pack(0, 0, end.ifindex, 0, 0), f"delete link {end.name}")
 
 
 def packed_group(group: int) -> bytes:

@@ -27,7 +27,7 @@ from cni_contrail.link.errors import KernelError, LinkError, LinkExistsError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.lookup import index_of, refresh_carrier
-from cni_contrail.link.message import Request
+from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.netns import InNetns
 from cni_contrail.link.netns_ids import get_netns_id, parse_netns_id
 from cni_contrail.link.plan import InterfacePlan
@@ -156,14 +156,14 @@ def _end(sandbox: RouteSocket, plan: InterfacePlan) -> LinkRef:
     return LinkRef(plan.name, index)
 
 
-def _links_and_addresses(ends: Sequence[tuple[LinkRef, InterfacePlan]]) -> Iterator[Request]:
+def _links_and_addresses(ends: Sequence[tuple[LinkRef, InterfacePlan]]) -> Iterator[NetlinkRequest]:
     for end, plan in ends:
         yield links.set_sandbox_end(end, shares_subnet=bool(plan.source_routing))
         for address in plan.addresses:
             yield add_address(end, address)
 
 
-def _routes(ends: Sequence[tuple[LinkRef, InterfacePlan]]) -> Iterator[Request]:
+def _routes(ends: Sequence[tuple[LinkRef, InterfacePlan]]) -> Iterator[NetlinkRequest]:
     for end, plan in ends:
         for route in plan.routes:
             yield add_route(end, route, plan.addresses)

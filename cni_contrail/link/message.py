@@ -30,7 +30,7 @@ _U32 = struct.Struct("=I")
 _NUMBER = struct.Struct("=HHI")  # a whole attribute with a 32-bit value: packed at once, as there are many
 
 
-class Request(NamedTuple):
+class NetlinkRequest(NamedTuple):
     """One message to the kernel, not yet numbered; `what` names it in error messages."""
 
     kind: int
@@ -87,7 +87,7 @@ def unpack_number(value: bytes) -> int:
     return int(_U32.unpack(value)[0])
 
 
-def datagram(requests: Sequence[Request], first: int) -> bytes:
+def datagram(requests: Sequence[NetlinkRequest], first: int) -> bytes:
     """Returns the requests as one datagram, numbered from `first`; only the last requests an acknowledgement.
 
     The kernel processes all messages of a datagram in order, even if one fails, and reports errors whether or not an

@@ -13,7 +13,7 @@ import struct
 from cni_contrail.link import message
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.message import Request
+from cni_contrail.link.message import NetlinkRequest
 
 _RTM_GETNSID = 90
 _HEADER = bytes(4)  # struct rtgenmsg, padded: no family
@@ -22,9 +22,9 @@ _FD = 3  # NETNSA_FD
 _SIGNED = struct.Struct("=i")
 
 
-def get_netns_id(netns_fd: int) -> Request:
+def get_netns_id(netns_fd: int) -> NetlinkRequest:
     """Requests the namespace's ID; `parse_netns_id` reads the answer."""
-    return Request(_RTM_GETNSID, 0, _HEADER + message.number(_FD, netns_fd), "read the sandbox's namespace ID")
+    return NetlinkRequest(_RTM_GETNSID, 0, _HEADER + message.number(_FD, netns_fd), "read the sandbox's namespace ID")
 
 
 def parse_netns_id(body: bytes) -> int:
@@ -45,7 +45,7 @@ def netns_exists(netns_id: int) -> bool:
     """Returns whether the calling thread's namespace knows a namespace of this ID; raises KernelError."""
     body = _HEADER + message.attribute(_NSID, _SIGNED.pack(netns_id))
     with RouteSocket() as host:
-        (answer,) = host.get([Request(_RTM_GETNSID, 0, body, f"look up namespace ID {netns_id}")])
+        (answer,) = host.get([NetlinkRequest(_RTM_GETNSID, 0, body, f"look up namespace ID {netns_id}")])
     if not isinstance(answer, KernelError):
         return True
     if answer.errno != errno.ENOENT:

@@ -27,7 +27,7 @@ from cni_contrail.link.message import (
     CREATE,
     DUMP,
     EXCLUSIVE,
-    Request,
+    NetlinkRequest,
     attribute,
     attributes,
     number,
@@ -109,7 +109,7 @@ def packed_destination(destination: str) -> tuple[int, bytes, int]:
     return family, packed_network, int(length)
 
 
-def add_route(end: LinkRef, route: Route, addresses: tuple[Address, ...], table: int = MAIN_TABLE) -> Request:
+def add_route(end: LinkRef, route: Route, addresses: tuple[Address, ...], table: int = MAIN_TABLE) -> NetlinkRequest:
     """Requests to add a route through the link, behind an equal one; `addresses` are those of the link."""
     family, network, length = packed_destination(route.destination)
     hop = _Hop(end.ifindex, route.gateway, _outside_subnets(route.gateway, addresses))
@@ -119,38 +119,42 @@ def add_route(end: LinkRef, route: Route, addresses: tuple[Address, ...], table:
     if table != MAIN_TABLE:
         body += number(_RTA_TABLE, table)  # takes precedence over the table of the header, which has 8 bits
         what += f" to table {table}"
-    return Request(_RTM_NEWROUTE, CREATE | APPEND, body, what)
+    return NetlinkRequest(_RTM_NEWROUTE, CREATE | APPEND, body, what)
 
 
-def add_default_route(end: LinkRef, default: DefaultRoute, addresses: tuple[Address, ...]) -> Request:
+def add_default_route(end: LinkRef, default: DefaultRoute, addresses: tuple[Address, ...]) -> NetlinkRequest:
     """Requests to add a default route through the link; the kernel rejects it if one of its metric exists (EEXIST)."""
     family, _ = packed(default.gateway)
     hop = _Hop(end.ifindex, default.gateway, _outside_subnets(default.gateway, addresses))
     body = _header(family, 0, hop) + _next_hop(family, hop, default_route_metric(family))
-    return Request(_RTM_NEWROUTE, CREATE | EXCLUSIVE, body, f"{end.name}: add default route via {default.gateway}")
+    return NetlinkRequest(
+        _RTM_NEWROUTE, CREATE | EXCLUSIVE, body, f"{end.name}: add default route via {default.gateway}"
+    )
 
 
-def restore_default_route(route: DefaultRouteEntry) -> Request:
+def restore_default_route(route: DefaultRouteEntry) -> NetlinkRequest:
     """Requests to add a default route that existed before.
 
     Several of one metric are restored in the given order: IPv4 one behind the other, IPv6 as one multipath route.
     """
     hop = _Hop(route.ifindex, route.gateway, route.onlink)
     body = _header(route.family, 0, hop) + _next_hop(route.family, hop, route.metric)
-    return Request(_RTM_NEWROUTE, CREATE | APPEND, body, f"restore default route via {route.gateway or 'its link'}")
+    return NetlinkRequest(
+        _RTM_NEWROUTE, CREATE | APPEND, body, f"restore default route via {route.gateway or 'its link'}"
+    )
 
 
-def delete_default_route(route: DefaultRouteEntry) -> Request:
+def delete_default_route(route: DefaultRouteEntry) -> NetlinkRequest:
     """Requests to delete a default route."""
     hop = _Hop(route.ifindex, route.gateway, route.onlink)
     header = _HEADER.pack(route.family, 0, 0, 0, MAIN_TABLE, 0, _ANY_SCOPE, UNICAST, 0)
     what = f"delete default route via {route.gateway or 'its link'}"
-    return Request(_RTM_DELROUTE, 0, header + _next_hop(route.family, hop, route.metric), what)
+    return NetlinkRequest(_RTM_DELROUTE, 0, header + _next_hop(route.family, hop, route.metric), what)
 
 
-def dump_routes(family: int = socket.AF_UNSPEC) -> Request:
+def dump_routes(family: int = socket.AF_UNSPEC) -> NetlinkRequest:
     """Requests all routes of a family, or of both; `parse_default_routes` reads the answers."""
-    return Request(_RTM_GETROUTE, DUMP, _HEADER.pack(family, 0, 0, 0, 0, 0, 0, 0, 0), "read routes")
+    return NetlinkRequest(_RTM_GETROUTE, DUMP, _HEADER.pack(family, 0, 0, 0, 0, 0, 0, 0, 0), "read routes")
 
 
 def parse_routes(body: bytes) -> Iterator[RouteInfo]:

@@ -19,7 +19,16 @@ from cni_contrail.link.addresses import network_of, packed
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
 from cni_contrail.link.links import LinkRef
-from cni_contrail.link.message import CREATE, DUMP, EXCLUSIVE, Request, attribute, attributes, number, unpack_number
+from cni_contrail.link.message import (
+    CREATE,
+    DUMP,
+    EXCLUSIVE,
+    NetlinkRequest,
+    attribute,
+    attributes,
+    number,
+    unpack_number,
+)
 from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address, InterfacePlan, Route, SourceRouting
 from cni_contrail.link.routes import add_route
@@ -58,7 +67,7 @@ def table_routes(plan: InterfacePlan, source: SourceRouting) -> list[Route]:
     return list(dict.fromkeys(routes))
 
 
-def add_table_routes(end: LinkRef, plan: InterfacePlan) -> Iterator[Request]:
+def add_table_routes(end: LinkRef, plan: InterfacePlan) -> Iterator[NetlinkRequest]:
     """Requests to add the routes of the plan's tables; the addresses exist already."""
     for source in plan.source_routing:
         for route in table_routes(plan, source):
@@ -97,9 +106,9 @@ def remove_rules(netns_fd: int, plans: Sequence[InterfacePlan]) -> None:
         _delete(sandbox, plans)
 
 
-def dump_rules() -> Request:
+def dump_rules() -> NetlinkRequest:
     """Requests all rules of both families; `parse_rule` reads the answers."""
-    return Request(_RTM_GETRULE, DUMP, _HEADER.pack(socket.AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0, 0), "read rules")
+    return NetlinkRequest(_RTM_GETRULE, DUMP, _HEADER.pack(socket.AF_UNSPEC, 0, 0, 0, 0, 0, 0, 0, 0), "read rules")
 
 
 def parse_rule(body: bytes) -> RuleInfo | None:
@@ -128,10 +137,10 @@ def _execute(sandbox: RouteSocket, kind: int, flags: int, plans: Sequence[Interf
             raise error
 
 
-def _request(kind: int, flags: int, name: str, source: SourceRouting) -> Request:
+def _request(kind: int, flags: int, name: str, source: SourceRouting) -> NetlinkRequest:
     rule = wanted_rule(source)
     header = _HEADER.pack(rule.family, 0, rule.length, 0, 0, 0, 0, _LOOK_UP_TABLE, 0)
     # The priority is the number of the table: before the main table (32766), and the same on each attempt.
     numbers = number(_FRA_PRIORITY, source.table) + number(_FRA_TABLE, source.table)
     what = f"{name}: {'add' if kind == _RTM_NEWRULE else 'delete'} rule from {source.address} to table {source.table}"
-    return Request(kind, flags, header + attribute(_FRA_SRC, rule.source) + numbers, what)
+    return NetlinkRequest(kind, flags, header + attribute(_FRA_SRC, rule.source) + numbers, what)

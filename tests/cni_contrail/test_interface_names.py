@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cni_contrail.errors import Code, PluginError
 from cni_contrail.interfaces.names import alias, host_name, sandbox_names
-from cni_contrail.pod import Pod
+from cni_contrail.pod import PodIdentity
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, ServePod, make_vmis
@@ -64,7 +64,7 @@ def test_host_names_are_unique_per_container_and_attachment() -> None:
 
 
 def test_an_alias_fits_into_the_kernels_255_bytes() -> None:
-    text = alias("c" * 64, Pod("n" * 63, "p" * 253, ""), "5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10")
+    text = alias("c" * 64, PodIdentity("n" * 63, "p" * 253, ""), "5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10")
     assert len(text) == 255
     assert text.startswith("contrail cccccccccccc nnn")
 

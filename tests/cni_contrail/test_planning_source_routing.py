@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cni_contrail.interfaces.planning import plan_interfaces
-from cni_contrail.pod import Pod
+from cni_contrail.pod import PodIdentity
 from tests.support.netns import Netns
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, Subnet, Vmi, make_vmis
@@ -33,7 +33,7 @@ def planned(*subnets: Subnet) -> list[list[str]]:
     interfaces = node_agent_list(vmis([[each] for each in subnets])).interfaces
     names = [f"eth{each.position}" for each in interfaces]
     plans = plan_interfaces(
-        interfaces, names, interfaces, container_id="c", pod=Pod("", "p", ""), mtu=1500, primary_is_ours=True
+        interfaces, names, interfaces, container_id="c", pod=PodIdentity("", "p", ""), mtu=1500, primary_is_ours=True
     )
     return [[f"{each.address} {each.gateway} {each.table}" for each in plan.source_routing] for plan in plans]
 

@@ -23,7 +23,7 @@ from cni_contrail.link.addresses import add_address
 from cni_contrail.link.exchange import RouteSocket, open_route_socket
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.lookup import index_of
-from cni_contrail.link.message import Request, datagram
+from cni_contrail.link.message import NetlinkRequest, datagram
 from cni_contrail.link.netns import open_netns
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.remove import HostLink, remove_links
@@ -156,7 +156,7 @@ def _kernel_alone(plan: InterfacePlan) -> float:
     return seconds
 
 
-def _exchange(kernel: RouteSocket, requests: list[Request]) -> float:
+def _exchange(kernel: RouteSocket, requests: list[NetlinkRequest]) -> float:
     data = datagram(requests, 1)
     started = time.perf_counter()
     os.write(kernel.fileno(), data)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cni_contrail.commands.node import Node
+from cni_contrail.commands.node import NodeServices
 from cni_contrail.commands.sweep import sweep, sweep_all
 from cni_contrail.daemon import maintenance
 from cni_contrail.daemon.maintenance import Maintenance
@@ -27,13 +27,13 @@ def test_maintenance_resumes_when_the_settings_are_valid_again(tmp_path: Path) -
     both = threading.Event()
     log = tmp_path / "log"
 
-    def node() -> Node:
+    def node() -> NodeServices:
         tries[threading.current_thread().name] += 1
         if tries[threading.current_thread().name] < 3:
             raise PluginError(Code.INVALID_CONFIG, "cni.json: cannot be read")
         if len(tries) == 2 and min(tries.values()) >= 3:
             both.set()
-        return Node(Settings(state_dir=str(tmp_path / "state")), Log(), ExecutionContext())
+        return NodeServices(Settings(state_dir=str(tmp_path / "state")), Log(), ExecutionContext())
 
     running = Maintenance(node, Log(str(log)), freed=lambda _: None)
     running.start()
@@ -46,7 +46,7 @@ def test_maintenance_resumes_when_the_settings_are_valid_again(tmp_path: Path) -
 
 def test_an_unreadable_state_directory_is_logged_and_skipped(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    node = Node(Settings(state_dir="/" + "x" * 300), Log(str(log)), ExecutionContext())
+    node = NodeServices(Settings(state_dir="/" + "x" * 300), Log(str(log)), ExecutionContext())
     assert sweep_all(node) == 0
     sweep(node, "another")
     lines = log.read_text().splitlines()

@@ -8,7 +8,7 @@ import pytest
 from cni_contrail.link import routes
 from cni_contrail.link.defaults import read_default_routes, restore_defaults
 from cni_contrail.link.errors import KernelError
-from cni_contrail.link.message import Request
+from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.plan import Address, DefaultRoute, InterfacePlan, ReplacedRoute, Route
 from cni_contrail.link.remove import HostLink, remove_links
 from cni_contrail.link.routes import DefaultRouteEntry
@@ -276,8 +276,8 @@ def test_a_default_route_that_cannot_be_deleted_is_an_error_and_ours_is_not_adde
     other_default(4)
     before = defaults(sandbox, version=4)
 
-    def delete_nonsense(route: DefaultRouteEntry) -> Request:
-        return Request(kind=0x7FE, flags=0, body=bytes(12), what="delete default route")
+    def delete_nonsense(route: DefaultRouteEntry) -> NetlinkRequest:
+        return NetlinkRequest(kind=0x7FE, flags=0, body=bytes(12), what="delete default route")
 
     monkeypatch.setattr(routes, "delete_default_route", delete_nonsense)
     with pytest.raises(KernelError, match=r"^delete default route: Operation not supported"):

@@ -14,7 +14,7 @@ from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkRef
 from cni_contrail.link.lookup import index_of
-from cni_contrail.link.message import Request
+from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.plan import Address, Route
 from tests.support.kernel_state import address_texts
 from tests.support.netns import Netns
@@ -92,7 +92,7 @@ def test_a_dump_over_several_datagrams_is_complete(kernel: RouteSocket, left: Li
 
 
 def test_a_rejected_dump_is_an_error(kernel: RouteSocket) -> None:
-    unknown = Request(kind=0x7FE, flags=message.DUMP, body=bytes(4), what="read an unknown kind")
+    unknown = NetlinkRequest(kind=0x7FE, flags=message.DUMP, body=bytes(4), what="read an unknown kind")
     with pytest.raises(KernelError, match=r"^read an unknown kind: Operation not supported"):
         kernel.dump(unknown)
 
@@ -130,7 +130,7 @@ def test_a_dump_that_is_always_interrupted_is_an_error(kernel: RouteSocket, monk
 
 
 def test_a_missing_answer_times_out(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
-    def say_nothing(requests: Sequence[Request], first: int) -> bytes:
+    def say_nothing(requests: Sequence[NetlinkRequest], first: int) -> bytes:
         return struct.pack("=IHHII", 16, NLMSG_NOOP, 1, first, 0)
 
     monkeypatch.setattr(exchange, "_TIMEOUT_S", 1)

@@ -13,7 +13,7 @@ from pyroute2.netlink.rtnl.rtmsg import rtmsg
 from cni_contrail.link import links, message, routes
 from cni_contrail.link.addresses import add_address
 from cni_contrail.link.links import LinkRef
-from cni_contrail.link.message import Request
+from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.plan import Address, DefaultRoute, Route
 from cni_contrail.link.routes import DefaultRouteEntry
 from tests.support.interface_plans import interface_plan
@@ -46,7 +46,7 @@ def networks(draw: some.DrawFn) -> Any:
     return ipaddress.ip_network((ip, draw(some.integers(0, ip.max_prefixlen))), strict=False)
 
 
-def decoded(request: Request, kind: type) -> tuple[dict[str, Any], dict[str, Any]]:
+def decoded(request: NetlinkRequest, kind: type) -> tuple[dict[str, Any], dict[str, Any]]:
     """Decodes by pyroute2: the fixed fields, including the header's, and the attributes."""
     read = kind(message.datagram([request], 77))
     read.decode()

@@ -9,7 +9,7 @@ from cni_contrail.link import remove
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.link.links import LinkRef
-from cni_contrail.link.message import Request
+from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.remove import HostLink, remove_links
 from tests.cni_contrail.link.conftest import Make
@@ -116,7 +116,7 @@ def test_a_link_that_the_kernel_does_not_delete_is_an_error(node: Netns) -> None
 def test_a_link_that_cannot_be_read_is_an_error(node: Netns, monkeypatch: pytest.MonkeyPatch) -> None:
     error = KernelError("find link tapplan0", errno.EPERM, "Operation not permitted")
 
-    def reject(self: RouteSocket, requests: Sequence[Request]) -> list[bytes | KernelError]:
+    def reject(self: RouteSocket, requests: Sequence[NetlinkRequest]) -> list[bytes | KernelError]:
         return [error for _ in requests]
 
     monkeypatch.setattr(RouteSocket, "get", reject)

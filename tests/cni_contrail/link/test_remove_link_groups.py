@@ -9,7 +9,7 @@ import pytest
 from cni_contrail.link import links
 from cni_contrail.link.errors import KernelError
 from cni_contrail.link.exchange import RouteSocket
-from cni_contrail.link.message import Request
+from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.plan import InterfacePlan
 from cni_contrail.link.remove import HostLink, remove_links
 from tests.cni_contrail.link.conftest import Make
@@ -24,12 +24,12 @@ PLANS = [bare_plan(position) for position in range(4)]
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[NetlinkRequest]:
     """All requests to the kernel."""
-    requests: list[Request] = []
+    requests: list[NetlinkRequest] = []
     execute = RouteSocket.execute
 
-    def note(self: RouteSocket, these: Sequence[Request]) -> dict[int, KernelError]:
+    def note(self: RouteSocket, these: Sequence[NetlinkRequest]) -> dict[int, KernelError]:
         requests.extend(these)
         return execute(self, these)
 
@@ -42,7 +42,7 @@ def remove_in(node: Netns, plans: Sequence[InterfacePlan] = PLANS) -> list[str]:
         return remove_links([HostLink(plan.host_name, plan.alias) for plan in plans])
 
 
-def deletions(asked: Sequence[Request]) -> list[str]:
+def deletions(asked: Sequence[NetlinkRequest]) -> list[str]:
     return [request.what for request in asked if request.kind == DELETE]
 
 
@@ -57,7 +57,7 @@ def add_foreign(node: Netns, group: int) -> None:
 
 
 @pytest.mark.parametrize("number", [2, 4])
-def test_one_deletion_removes_all_links(make: Make, node: Netns, asked: list[Request], number: int) -> None:
+def test_one_deletion_removes_all_links(make: Make, node: Netns, asked: list[NetlinkRequest], number: int) -> None:
     make(*PLANS)
     group = their_group(node)
     remove_in(node, PLANS[:number])
@@ -65,7 +65,7 @@ def test_one_deletion_removes_all_links(make: Make, node: Netns, asked: list[Req
     assert node.links() == [plan.host_name for plan in PLANS[number:]]
 
 
-def test_a_single_link_is_deleted_without_a_group(make: Make, node: Netns, asked: list[Request]) -> None:
+def test_a_single_link_is_deleted_without_a_group(make: Make, node: Netns, asked: list[NetlinkRequest]) -> None:
     make(*PLANS)
     asked.clear()
     remove_in(node, PLANS[:1])
@@ -81,7 +81,7 @@ def test_links_of_other_groups_are_kept(make: Make, node: Netns, group: int) -> 
 
 
 def test_a_foreign_link_of_the_same_group_is_kept_and_ours_are_deleted_one_by_one(
-    make: Make, node: Netns, asked: list[Request]
+    make: Make, node: Netns, asked: list[NetlinkRequest]
 ) -> None:
     make(*PLANS)
     add_foreign(node, their_group(node))
@@ -98,7 +98,7 @@ def test_a_foreign_link_that_joins_the_group_later_is_kept(
     group = their_group(node)
     set_group = links.set_group
 
-    def too(end: links.LinkRef, number: int) -> Request:
+    def too(end: links.LinkRef, number: int) -> NetlinkRequest:
         if end.name == PLANS[-1].host_name:
             add_foreign(node, group)
         return set_group(end, number)
@@ -120,7 +120,7 @@ def test_a_link_deleted_meanwhile_is_no_error(make: Make, node: Netns, monkeypat
     make(*PLANS)
     set_group = links.set_group
 
-    def without_the_first(end: links.LinkRef, number: int) -> Request:
+    def without_the_first(end: links.LinkRef, number: int) -> NetlinkRequest:
         if end.name == PLANS[0].host_name:
             node.ip("link", "delete", end.name)
         return set_group(end, number)
@@ -130,11 +130,11 @@ def test_a_link_deleted_meanwhile_is_no_error(make: Make, node: Netns, monkeypat
     assert node.links() == []
 
 
-def reject_dump(self: RouteSocket, request: Request) -> list[bytes]:
+def reject_dump(self: RouteSocket, request: NetlinkRequest) -> list[bytes]:
     raise KernelError(request.what, errno.EINTR, "changed during each of 10 attempts to read them")
 
 
-def nothing_found(self: RouteSocket, request: Request) -> list[bytes]:
+def nothing_found(self: RouteSocket, request: NetlinkRequest) -> list[bytes]:
     return []
 
 
@@ -142,9 +142,9 @@ def nothing_found(self: RouteSocket, request: Request) -> list[bytes]:
 def test_links_are_deleted_one_by_one_if_they_cannot_be_listed(
     make: Make,
     node: Netns,
-    asked: list[Request],
+    asked: list[NetlinkRequest],
     monkeypatch: pytest.MonkeyPatch,
-    dump: Callable[[RouteSocket, Request], list[bytes]],
+    dump: Callable[[RouteSocket, NetlinkRequest], list[bytes]],
 ) -> None:
     make(*PLANS)
     asked.clear()
