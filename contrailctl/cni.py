@@ -159,7 +159,7 @@ def _as_added(runtime: Runtime, network: NetworkList, attachment: Attachment) ->
 
 
 def _view(cached: CachedAttachment) -> AttachmentView:
-    """Returns the view, without addresses if the cached result is invalid: the attachment is listed all the same."""
+    """Returns the view, without addresses if the cached result is invalid: the attachment is still listed."""
     try:
         # Cached results have the version of their network list.
         addresses = convert_result(cached.entry.result, versions.CURRENT).get("ips", ())

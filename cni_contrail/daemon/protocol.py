@@ -168,7 +168,7 @@ class ShimConnection:
         return opening
 
     def _receive_with_descriptor(self) -> tuple[bytes, Sequence[int]]:
-        # Not `socket.recv_fds`: it ignores its flags, so a silent connection would block this thread for ever.
+        # Not `socket.recv_fds`: it ignores its flags, so a silent connection would block this thread forever.
         data, ancillary, _, _ = self._connection.recvmsg(_READ_SIZE, _ONE_DESCRIPTOR, _NO_WAIT_CLOEXEC)
         return data, [each for _, _, content in ancillary for each in array("i", content)]
 

@@ -124,7 +124,7 @@ def check(faults: Faults, scripts: list[list[Step]], owner: type[Owner] = Owner)
 
 @settings(max_examples=30)
 @given(seed=st.integers(0, 2**32), scripts=SCRIPTS)
-def test_each_owner_has_what_it_was_told(seed: int, scripts: list[list[Step]]) -> None:
+def test_each_owner_has_what_it_was_assigned(seed: int, scripts: list[list[Step]]) -> None:
     check(SlowContention(random.Random(seed)), scripts)
 
 

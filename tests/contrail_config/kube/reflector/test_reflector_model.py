@@ -115,7 +115,7 @@ class Server(RuleBasedStateMachine):
     @precondition(lambda self: self.server.storage.revision > LONG_HISTORY)
     @rule()
     def empty(self) -> None:
-        """A history that started over cannot be told from the old one once it is as long."""
+        """A history that started over cannot be distinguished from the old one once it is as long."""
         self.server.empty_storage()
         self.server.cut_watches()
 
