@@ -25,8 +25,6 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10) as cl
     sys.stdout.buffer.write(client.recv(65536))
 """
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for clients of other users")
-
 
 def _exchanged_as(user: int, address: tuple[str, int], data: bytes) -> bytes:
     """Sends bytes from a process of the user and returns the response."""
