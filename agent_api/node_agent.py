@@ -54,7 +54,7 @@ class NodeAgent:
         Until then writes are answered with 503 and `is_plugged` returns False for every VirtualMachine, so call this
         before `is_plugged` is used. Raises StorageError.
         """
-        if not self.ports.loaded:  # set last, so it stands for the gateways too
+        if not self.ports.loaded:  # gateways are loaded before ports
             await self.gateways.load()
             await self.ports.load()
 

@@ -68,7 +68,7 @@ def _hexadecimal(packed: bytes) -> str:
 
 
 def _is_local(text: str) -> bool:
-    """Returns whether this host has the address: only those can be bound."""
+    """Returns whether this host has the address; a socket can be bound only to such an address."""
     ip = _ip(text)
     if ip.is_link_local:
         return True  # binding would need the interface, so a neighbour is treated as this host

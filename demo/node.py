@@ -1,6 +1,6 @@
 """Runs the embedded node (manager, store and agent) as a process on a folder of manifests.
 
-It runs in the network namespace of the caller, which stands for the node; its API is reachable only there.
+It runs in the network namespace of the caller, which is the simulated node; its API is reachable only there.
 """
 
 import contextlib

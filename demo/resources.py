@@ -64,7 +64,7 @@ class DemoResources(NamedTuple):
 
     @property
     def node_namespace(self) -> str:
-        """Network namespace that stands for the node; it holds the host ends of the interfaces."""
+        """Network namespace of the simulated node; it holds the host ends of the interfaces."""
         return f"{self.name}-node"
 
     def pod_namespace(self, namespace: str, pod: str) -> str:

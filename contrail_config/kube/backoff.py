@@ -30,9 +30,9 @@ class Backoff:
     def next_pause(self, *, retry_after: float = 0.0) -> float:
         """Counts a failure and returns the delay before the next attempt, in seconds.
 
-        The delay is no shorter than `retry_after`, which the server asked for, up to MAX_RETRY_AFTER.
+        The delay is no shorter than `retry_after`, which the server requests, up to MAX_RETRY_AFTER.
         """
         bound = min(self._longest, self._first * 2.0 ** min(self._failures, 32))
         self._failures += 1
-        asked = min(retry_after, MAX_RETRY_AFTER) * random.uniform(1.0, 1.1)  # noqa: S311 - jitter needs no secrecy
-        return max(random.uniform(bound / 2, bound), asked)  # noqa: S311
+        requested = min(retry_after, MAX_RETRY_AFTER) * random.uniform(1.0, 1.1)  # noqa: S311 - jitter needs no secrecy
+        return max(random.uniform(bound / 2, bound), requested)  # noqa: S311 - jitter needs no secrecy

@@ -54,7 +54,7 @@ def is_clean(resources: DemoResources) -> bool:
 
 
 def on_node(resources: DemoResources, *words: str) -> str:
-    """Runs a command in the namespace that stands for the node."""
+    """Runs a command in the network namespace of the simulated node."""
     run = ["ip", "netns", "exec", resources.node_namespace, *words]
     return subprocess.run(run, check=True, capture_output=True, text=True, timeout=TIMEOUT).stdout
 
