@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import sys
+from pathlib import Path
 from typing import Any
 
 from tests.bench.agent_vm_cfg import main as measure_agent
@@ -29,7 +30,7 @@ def main() -> int:
     if options.only in (None, "attach"):
         if os.geteuid() != 0:
             sys.exit("bench: permission denied: creating interfaces needs root")
-        report["attach"] = measure_attach(options.runs, pairs=options.pairs)
+        report["attach"] = measure_attach(options.runs, pairs=options.pairs, against=options.against)
     if options.only in (None, "manager"):
         report["manager"] = measure_manager()
     if options.only in (None, "agent"):
@@ -52,6 +53,12 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--only", choices=names, help="one benchmark instead of all")
     parser.add_argument("--runs", type=int, default=50, help="calls of each kind (default 50)")
     parser.add_argument("--pairs", type=int, default=0, help="ADDs and DELs over which the daemon's memory is measured")
+    parser.add_argument(
+        "--against",
+        metavar="CHECKOUT",
+        type=Path,
+        help="another checkout (scripts/setup and scripts/build-shim were run there) whose ADD and DEL are compared",
+    )
     parser.add_argument(
         "--quick", action="store_true", help="Kubernetes benchmarks with a small load, only to check that they run"
     )

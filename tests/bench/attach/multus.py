@@ -31,13 +31,13 @@ def measure_beside_multus(node: BenchNode, runs: int, *, binaries: Path) -> dict
 
 
 def _measure(node: BenchNode, runs: int, binaries: Path, bridges: Mapping[str, Any], **bounds: float) -> dict[str, Any]:
-    ours = Case(SHIM_4, node.shim(), node.pods("four"))
+    ours = Case(SHIM_4, node, node.shim(), node.pods("four"))
     with multus_cluster(node, bridges) as cluster, thick(cluster, binaries) as shim:
         programs = {"Multus thin": thin(cluster, binaries), "Multus thick": shim}
-        existing = {name: Case(name, program, _existing(cluster, runs)) for name, program in programs.items()}
-        new = {f"{name}, new pod": Case(name, program, _new(cluster)) for name, program in programs.items()}
+        existing = {name: Case(name, node, program, _existing(cluster, runs)) for name, program in programs.items()}
+        new = {f"{name}, new pod": Case(name, node, program, _new(cluster)) for name, program in programs.items()}
         theirs = {**existing, **new}
-        measure(node, [*theirs.values(), ours], runs)
+        measure([*theirs.values(), ours], runs)
     leases = list((node.folder / "host-local").glob("br-*/10.*"))
     return {
         "ADD": _table({name: case.add for name, case in theirs.items()}, ours.add, **bounds),

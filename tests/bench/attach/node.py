@@ -1,5 +1,7 @@
 """Node for attach benchmarks: a temporary network namespace, an embedded manager with its agent, and the node daemon.
 
+Another checkout of the project can run next to this one, in the same namespace, so that both are measured in one run.
+
 The interfaces of all pods are served before the first measurement, so that attachment is measured and not the manager.
 State is on a tmpfs, like /run; files that are on disk on real nodes (the agent's ports, leases of `host-local`) are on
 disk here, too.
@@ -14,7 +16,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,9 +26,8 @@ import yaml
 from tests.bench.process_timing import Program
 from tests.support.free_port import free_port
 from tests.support.netns import Netns
-from tests.support.shim import build_shim
+from tests.support.shim import ROOT, build_shim
 
-BIN = Path(sys.executable).parent
 PEERS = Path("/usr/lib/cni")
 PODS = 100  # of each kind; further calls attach the same pods again in new sandboxes
 NETWORKS = {"one": "", "three": "net-a,net-b", "four": "net-a,net-b,net-c", "never": "net-a,comes-never"}
@@ -44,9 +45,10 @@ class Pod(NamedTuple):
 
 @dataclass(frozen=True)
 class BenchNode:
-    """The node: its folders, and the programs of its plugins."""
+    """The node: its folders, and the programs of its plugins, which are those of one checkout."""
 
     namespace: Netns
+    checkout: Path
     folder: Path
     state: Path
     daemon: int  # its process ID
@@ -59,11 +61,11 @@ class BenchNode:
 
     def entry_point(self) -> Program:
         """The plugin's Python entry point."""
-        return self._program("entry-point", _OURS, str(BIN / "contrail-k8s-cni"))
+        return self._program("entry-point", _OURS, _executable(self.checkout, "contrail-k8s-cni"))
 
     def shim(self, name: str = "shim") -> Program:
         """The plugin's shim with the daemon; concurrent calls need different names."""
-        return self._program(name, _OURS, build_shim())
+        return self._program(name, _OURS, _shim(self.checkout))
 
     def environment(self, command: str, sandbox: str, container: str, pod: str, uid: str = "") -> Mapping[str, str]:
         """Environment variables of a call; with a UID only that pod is attached."""
@@ -95,17 +97,15 @@ class BenchNode:
 
 
 @contextmanager
-def bench_node() -> Iterator[BenchNode]:
-    """Runs a node; the calling thread is in its network namespace."""
-    with (
-        tempfile.TemporaryDirectory(prefix="contrail-bench-") as folder,
-        tempfile.TemporaryDirectory(prefix="contrail-bench-", dir="/dev/shm") as state,
-        _namespace() as namespace,
-        _embedded_manager(Path(folder)),
-        namespace.inside(),
-        _daemon(Path(folder), Path(state)) as daemon,
-    ):
-        yield BenchNode(namespace, Path(folder), Path(state), daemon)
+def bench_nodes(against: Path | None = None) -> Iterator[list[BenchNode]]:
+    """Runs the node, and one of the checkout `against`; the calling thread is in their network namespace."""
+    with ExitStack() as stack:
+        namespace = stack.enter_context(_namespace())
+        managed = [
+            (checkout, stack.enter_context(_managed_folder(checkout))) for checkout in (ROOT, against) if checkout
+        ]
+        stack.enter_context(namespace.inside())
+        yield [stack.enter_context(_daemon(namespace, checkout, folder)) for checkout, folder in managed]
 
 
 def wait_until(holds: Callable[[], bool], *, what: str) -> None:
@@ -127,35 +127,47 @@ def _namespace() -> Iterator[Netns]:
 
 
 @contextmanager
-def _daemon(folder: Path, state: Path) -> Iterator[int]:
-    settings = {"agent-socket": str(folder / "data/agent.sock"), "state-dir": str(state)}
-    (folder / "node.json").write_text(json.dumps(settings))
-    (folder / "cnid.yaml").write_text(f"socket: {folder}/run/cni.sock\n")
-    command = [str(BIN / "contrail-cnid"), "--config", str(folder / "cnid.yaml")]
-    environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(folder / "node.json")}
-    with (folder / "cnid.log").open("w") as log, subprocess.Popen(command, env=environment, stderr=log) as process:
-        try:
-            wait_until((folder / "run/cni.sock").exists, what="the daemon")
-            yield process.pid
-        finally:
-            process.terminate()
+def _daemon(namespace: Netns, checkout: Path, folder: Path) -> Iterator[BenchNode]:
+    with tempfile.TemporaryDirectory(prefix="contrail-bench-", dir="/dev/shm") as state:
+        settings = {"agent-socket": str(folder / "data/agent.sock"), "state-dir": state}
+        (folder / "node.json").write_text(json.dumps(settings))
+        (folder / "cnid.yaml").write_text(f"socket: {folder}/run/cni.sock\n")
+        command = [_executable(checkout, "contrail-cnid"), "--config", str(folder / "cnid.yaml")]
+        environment = {**os.environ, "CONTRAIL_CNI_CONFIG": str(folder / "node.json")}
+        with (folder / "cnid.log").open("w") as log, subprocess.Popen(command, env=environment, stderr=log) as process:
+            try:
+                wait_until((folder / "run/cni.sock").exists, what="the daemon")
+                yield BenchNode(namespace, checkout, folder, Path(state), process.pid)
+            finally:
+                process.terminate()
 
 
 @contextmanager
-def _embedded_manager(folder: Path) -> Iterator[None]:
-    manifests = folder / "manifests"
-    manifests.mkdir()
-    (manifests / "all.yaml").write_text(yaml.safe_dump_all(_manifests()))
-    listen = f"127.0.0.1:{free_port()}"
-    command = [str(BIN / "contrail-manager"), "--embedded", "--listen", listen]
-    command += ["--manifests", str(manifests), "--data-dir", str(folder / "data")]
-    with (folder / "manager.log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
-        try:
-            ready = (len(NETWORKS) - 1) * PODS
-            wait_until(lambda: _states(listen).count("Ready") == ready, what="the pods' lists")
-            yield
-        finally:
-            process.terminate()
+def _managed_folder(checkout: Path) -> Iterator[Path]:
+    """Runs an embedded manager in the current network namespace, and yields its folder."""
+    with tempfile.TemporaryDirectory(prefix="contrail-bench-") as name:
+        folder = Path(name)
+        manifests = folder / "manifests"
+        manifests.mkdir()
+        (manifests / "all.yaml").write_text(yaml.safe_dump_all(_manifests()))
+        listen = f"127.0.0.1:{free_port()}"
+        command = [_executable(checkout, "contrail-manager"), "--embedded", "--listen", listen]
+        command += ["--manifests", str(manifests), "--data-dir", str(folder / "data")]
+        with (folder / "manager.log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
+            try:
+                ready = (len(NETWORKS) - 1) * PODS
+                wait_until(lambda: _states(listen).count("Ready") == ready, what="the pods' lists")
+                yield folder
+            finally:
+                process.terminate()
+
+
+def _executable(checkout: Path, name: str) -> str:
+    return str(checkout / ".venv/bin" / name)
+
+
+def _shim(checkout: Path) -> str:
+    return build_shim() if checkout == ROOT else str(checkout / "build/contrail-k8s-cni")
 
 
 def _states(listen: str) -> list[str]:
