@@ -82,7 +82,10 @@ class Leadership:
 
 
 class LeaderElection:
-    """One candidate. Its `identity` must be unique, also across restarts of the same process."""
+    """One candidate. No two living processes may have the same `identity`: see `candidate_identity`.
+
+    A lease in its own name is taken back at once, since the process that wrote it is dead.
+    """
 
     def __init__(
         self, client: KubeClient, *, namespace: str, name: str, identity: str, timings: LeaseTimings | None = None

@@ -5,12 +5,13 @@ writes through `client` are fenced: once the lease is lost or expired, no write 
 manager that lost its lease does not become a standby, since its caches are outdated: its process ends and is restarted.
 """
 
+import asyncio
 import logging
 import socket
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from contrail_config.kube.candidate_identity import candidate_identity
 from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.configuration.load import load_client_config
@@ -28,6 +29,9 @@ log = logging.getLogger(__name__)
 
 LEASE = COMPONENT
 """Name of the lease."""
+
+_CLEAN_UP = 2.0
+"""Seconds for the work in progress to end before the lease is released; the process is ended after 4.5 s."""
 
 
 class ClusterMember:
@@ -79,10 +83,30 @@ class ClusterMember:
         log.info("standing by until lease %s is free", LEASE)
         async with self._election.lead():
             self.is_leader = True
-            try:
-                await manager()
-            finally:
-                await self._statuses.close()
+            async with _clean_up_in_time(asyncio.create_task(self._work(manager))) as work:
+                await work
+
+    async def _work(self, manager: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await manager()
+        finally:
+            await self._statuses.close()
+
+
+@asynccontextmanager
+async def _clean_up_in_time(work: asyncio.Task[None]) -> AsyncIterator[asyncio.Future[None]]:
+    """Yields a future of the task that may be cancelled; on exit, cancels the task and waits for its end, not for long.
+
+    A write without a response would otherwise keep the lease until the process is killed, and the next manager waiting
+    until it expires. What is still in progress then writes no more, since the lease is given up.
+    """
+    try:
+        yield asyncio.shield(work)
+    finally:
+        work.cancel()
+        _, unfinished = await asyncio.wait([work], timeout=_CLEAN_UP)
+        if unfinished:
+            log.warning("releasing the lease although writes are in progress for more than %g s", _CLEAN_UP)
 
 
 @asynccontextmanager
@@ -98,10 +122,12 @@ async def join_cluster(
     Raises KubeConfigurationError if no API server is configured.
     """
     access = access or await load_client_config(kubeconfig=settings.kubeconfig or "")
-    identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     # The election has a connection of its own: its writes must not be fenced by the lease that they acquire, nor queue
     # behind others.
-    async with connect(access) as election_client:
+    async with (
+        candidate_identity(f"{access.server} {settings.lease_namespace}/{LEASE}") as identity,
+        connect(access) as election_client,
+    ):
         election = LeaderElection(
             election_client, namespace=settings.lease_namespace, name=LEASE, identity=identity, timings=lease_times
         )

@@ -18,8 +18,10 @@ from manager.kubernetes.cluster import ClusterMember, join_cluster
 from manager.kubernetes.wire import PODS
 from manager.manager import Manager
 from tests.support.cluster_objects import ClusterObjects
-from tests.support.fake_apiserver.kinds import BUILT_IN
+from tests.support.fake_apiserver.faults import Faults
+from tests.support.fake_apiserver.kinds import BUILT_IN, Kind
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_apiserver.storage import Object
 from tests.support.fake_apiserver.writes import merge
 from tests.support.recorded_reflector import DEADLINE, eventually
 
@@ -61,12 +63,16 @@ class Member:
 
 @contextlib.asynccontextmanager
 async def member(
-    server: FakeApiServer, folder: Path, *, configuration: ManagerConfiguration | None = None
+    server: FakeApiServer,
+    folder: Path,
+    *,
+    configuration: ManagerConfiguration | None = None,
+    times: LeaseTimings = TIMES,
 ) -> AsyncIterator[Member]:
     configuration = configuration or ManagerConfiguration()
     store = await SqliteStore.open(folder / "config.db")
     access = ClientConfig(server.url)
-    async with join_cluster(configuration, Settings(), access=access, lease_times=TIMES) as cluster:
+    async with join_cluster(configuration, Settings(), access=access, lease_times=times) as cluster:
         joined = Member(cluster, store, configuration)
         try:
             yield joined
@@ -162,6 +168,27 @@ async def test_a_standby_takes_over_at_once_when_the_leader_stops(
             assert (await standby.store.virtual_machine(uid)).pod == "web-0"
 
 
+class HungPods(Faults):
+    """Changes of pods get no response, until the connection is closed."""
+
+    async def delay(self, verb: str, kind: Kind, name: str) -> None:
+        if (verb, kind.plural) == ("patch", "pods"):
+            await asyncio.Event().wait()
+
+
+async def test_a_leader_that_stops_releases_the_lease_although_a_write_hangs(
+    server: FakeApiServer, objects: ClusterObjects, tmp_path: Path
+) -> None:
+    server.faults = HungPods()
+    objects.add_pod("web-0")
+    async with member(server, tmp_path, times=LeaseTimings()) as leader:
+        await leader.wait_until_ready()
+        await eventually(lambda: objects.requests("patch pods"))
+        leader.task.cancel()
+        await eventually(lambda: "holderIdentity" not in lease(server)["spec"])
+        await eventually(leader.task.done)
+
+
 async def test_a_leader_that_lost_the_lease_writes_nothing_more_and_ends(
     server: FakeApiServer, objects: ClusterObjects, tmp_path: Path
 ) -> None:
@@ -202,6 +229,10 @@ async def test_a_missing_kubeconfig_is_reported(tmp_path: Path) -> None:
             pytest.fail("it joined")
 
 
+def lease(server: FakeApiServer) -> Object:
+    (found,) = server.storage.objects(LEASES).values()
+    return found
+
+
 def steal_lease(server: FakeApiServer) -> None:
-    (lease,) = server.storage.objects(LEASES).values()
-    server.storage.put(LEASES, merge(lease, {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 60}}))
+    server.storage.put(LEASES, merge(lease(server), {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 60}}))

@@ -102,3 +102,11 @@ async def test_fields_that_others_wrote_to_the_lease_stay(setup: Setup) -> None:
     await candidate.stop()
     spec = setup.lease["spec"]
     assert (spec["strategy"], spec["leaseDurationSeconds"], setup.holder) == ("theirs", 1, None)
+
+
+@with_setup
+async def test_a_killed_leader_that_restarts_with_its_identity_leads_at_once(setup: Setup) -> None:
+    setup.write(holderIdentity="a", leaseDurationSeconds=15, leaseTransitions=7)
+    restarted = await setup.candidate("a")
+    assert await within(5, lambda: restarted.may_write) < RETRY
+    assert (setup.holder, setup.lease["spec"]["leaseTransitions"]) == ("a", 7)
