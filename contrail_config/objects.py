@@ -24,10 +24,11 @@ _STATIC_NAMESPACE = uuid.UUID("b7c05d4e-63f4-4a0b-9d2c-2f7e8a51c9d3")
 _NETWORK_NAMESPACE = uuid.UUID("a1f4d3f6-2b77-4c0e-9f0e-64d1d3c58b21")
 
 
-class ConfigObject(
-    msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True, forbid_unknown_fields=True
-):
-    """Base of all config objects: frozen, camelCase keys, defaults omitted, unknown fields rejected."""
+class ConfigObject(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Base of all config objects: frozen, camelCase keys, defaults omitted, unknown fields ignored.
+
+    The first field identifies an item of a list. Writers preserve unknown fields: see `unknown_fields`.
+    """
 
     # gc=False: immutable objects form no reference cycles, and there may be hundreds of thousands of them.
 

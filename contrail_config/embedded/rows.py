@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from contrail_config.objects import VirtualMachine, VirtualNetwork
+from contrail_config.objects import ConfigObject, VirtualMachine, VirtualNetwork
+from contrail_config.unknown_fields import with_unknown_fields
 
 encode = msgspec.json.Encoder().encode
 decode_network = msgspec.json.Decoder(VirtualNetwork).decode
@@ -37,6 +38,16 @@ class RowChange(NamedTuple):
     uuid: str
     old: Row | None
     new: Row | None
+
+
+def encode_over(wanted: ConfigObject, old: Row | None) -> bytes:
+    """Encodes the object that replaces a row, with the row's unknown fields. An equal object gives equal bytes."""
+    body: bytes = encode(wanted)
+    if old is None or old.body == body:
+        return body
+    stored = msgspec.json.decode(old.body)
+    merged = with_unknown_fields(wanted, stored)
+    return old.body if merged == stored else encode(merged)
 
 
 def json_list(values: Iterable[object]) -> str:

@@ -3,7 +3,7 @@
 import sqlite3
 
 from contrail_config.embedded.address_table import AddressTable
-from contrail_config.embedded.rows import Row, RowChange, Table, decode_virtual_machine, encode
+from contrail_config.embedded.rows import Row, RowChange, Table, decode_virtual_machine, encode_over
 from contrail_config.errors import ConflictError, NotFoundError
 from contrail_config.objects import VirtualMachine
 
@@ -42,8 +42,8 @@ class VirtualMachineTable:
     def put(self, virtual_machine: VirtualMachine) -> None:
         """Creates or replaces the virtual machine. Raises ConflictError if another one has the name."""
         old = self._find_for(virtual_machine)
-        new = Row(encode(virtual_machine), virtual_machine.node)
-        if new != old:  # encoding is deterministic, so equal objects have equal bytes
+        new = Row(encode_over(virtual_machine, old), virtual_machine.node)
+        if new != old:
             self._db.execute(_UPSERT, (virtual_machine.uuid, virtual_machine.name, virtual_machine.node, new.body))
             self._changes.append(RowChange(Table.VIRTUAL_MACHINES, virtual_machine.uuid, old=old, new=new))
 

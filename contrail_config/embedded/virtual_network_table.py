@@ -7,7 +7,7 @@ import msgspec
 
 from contrail_config.addressing.notation import parse_address
 from contrail_config.addressing.pool import AddressPool
-from contrail_config.embedded.rows import Row, RowChange, Table, decode_network, encode, json_list
+from contrail_config.embedded.rows import Row, RowChange, Table, decode_network, encode_over, json_list
 from contrail_config.errors import ConflictError, InUseError, NotFoundError, StoreError
 from contrail_config.objects import VirtualNetwork
 
@@ -54,14 +54,15 @@ class VirtualNetworkTable:
         Raises ConflictError if another network has the fq_name or the vni, if an allocated address would be in no
         subnet or equal a gateway, and StoreError if a subnet is malformed or overlaps another one.
         """
-        old = self._find(network.uuid)
+        row = self._find_row(network.uuid)
+        old = None if row is None else decode_network(row.body)
         self._check_name(network)
         if old is None or old.subnets != network.subnets:
             self._check_subnets(network)
         # An existing network keeps its vni, whatever is requested.
         new = msgspec.structs.replace(network, vni=old.vni if old else self._assign_vni(network))
         if new != old:
-            self._write(old, new)
+            self._write(row, new)
         return new
 
     def delete(self, uuid: str) -> None:
@@ -94,15 +95,18 @@ class VirtualNetworkTable:
         return [uuid for uuid, _ in rows]
 
     def _find(self, uuid: str) -> VirtualNetwork | None:
-        row = self._db.execute("SELECT body FROM networks WHERE uuid = ?", (uuid,)).fetchone()
-        return None if row is None else decode_network(row[0])
+        row = self._find_row(uuid)
+        return None if row is None else decode_network(row.body)
 
-    def _write(self, old: VirtualNetwork | None, new: VirtualNetwork) -> None:
-        body = encode(new)
+    def _find_row(self, uuid: str) -> Row | None:
+        row = self._db.execute("SELECT body FROM networks WHERE uuid = ?", (uuid,)).fetchone()
+        return None if row is None else Row(*row)
+
+    def _write(self, old: Row | None, new: VirtualNetwork) -> None:
+        body = encode_over(new, old)
         self._db.execute(_UPSERT, (new.uuid, new.name, new.vni, new.retired, body))
         self._cache.pop(new.uuid, None)
-        before = None if old is None else Row(encode(old))
-        self._changes.append(RowChange(Table.NETWORKS, new.uuid, old=before, new=Row(body)))
+        self._changes.append(RowChange(Table.NETWORKS, new.uuid, old=old, new=Row(body)))
 
     def _check_name(self, network: VirtualNetwork) -> None:
         row = self._db.execute(

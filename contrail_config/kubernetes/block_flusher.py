@@ -19,7 +19,7 @@ from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.allocation_request import Failures
 from contrail_config.kubernetes.blocks import Block, BlockKey, decode_block
 from contrail_config.kubernetes.errors import as_store_error, store_error
-from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS
+from contrail_config.kubernetes.kinds import ADDRESS_BLOCK_DOCUMENTS, ADDRESS_BLOCKS
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ class BlockFlusher:
 
     async def _read(self, key: BlockKey) -> Block:
         try:
-            return decode_block(await self._client.get(ADDRESS_BLOCKS, key.name), now=self._clock())
+            return decode_block(await self._client.get(ADDRESS_BLOCK_DOCUMENTS, key.name), now=self._clock())
         except KubeNotFoundError:
             return Block(key)
 

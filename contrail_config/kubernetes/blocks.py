@@ -20,9 +20,11 @@ from contrail_config.kubernetes.kinds import (
     AddressBlockObject,
     BlockSpec,
     BlockSummary,
+    Document,
     LastAllocation,
     UntrackedMetadata,
 )
+from contrail_config.unknown_fields import with_unknown_fields
 
 _SIZE: Final = 64
 _ALLOCATED: Final = 2  # fields in the line of an allocated address: address, owner; a held one has two times as well
@@ -85,21 +87,27 @@ class AddressEntry(NamedTuple):
 class Block(msgspec.Struct, frozen=True):
     """A block: its addresses that are not free, its resource version, and the last allocated address with its time.
 
-    `version` is None if the server has no such object. Immutable; `entries` must not be modified.
+    `version` is None if the server has no such object. `found` is what was read of it if that has more than this
+    release knows, such as fields of a newer one. Immutable; `entries` must not be modified.
     """
 
     key: BlockKey
     version: str | None = None
     entries: Mapping[int, AddressEntry] = msgspec.field(default_factory=dict)
     last_allocated: tuple[int, float] | None = None
+    found: Document | None = None
 
     @property
     def is_deletable(self) -> bool:
         """Whether the server has an object for it although it is empty."""
         return self.version is not None and not self.entries
 
-    def to_object(self) -> AddressBlockObject:
+    def to_object(self) -> AddressBlockObject | Document:
         """Returns the object for the server."""
+        item = self._known()
+        return item if self.found is None else _with_unknown(item, self.found)
+
+    def _known(self) -> AddressBlockObject:
         family = self.key.pool.family
         spec = BlockSpec(
             network=self.key.pool.network_uuid,
@@ -121,26 +129,49 @@ class Block(msgspec.Struct, frozen=True):
         return AddressBlockObject(metadata, spec, BlockSummary(given=len(self.entries) - held, held=held))
 
 
-def decode_block(item: AddressBlockObject, *, now: float) -> Block:
+def decode_block(item: Document, *, now: float) -> Block:
     """Returns the block in an object. Raises ValueError for invalid content.
 
     A hold that starts in the future (clocks differ between managers) is moved to start `now`.
     """
-    family = family_of(item.spec.first)
-    key = BlockKey(PoolKey(item.spec.network, family), parse_address(item.spec.first, family=family))
-    last = item.spec.last_given
-    lines = [_decode_line(line, now=now) for line in item.spec.addresses.splitlines()]
+    spec = msgspec.convert(item.spec, BlockSpec)
+    family = family_of(spec.first)
+    key = BlockKey(PoolKey(spec.network, family), parse_address(spec.first, family=family))
+    last = spec.last_given
+    lines = [_decode_line(line, now=now) for line in spec.addresses.splitlines()]
     return Block(
         key,
         item.metadata.resource_version,
         {parse_address(text, family=family): entry for text, entry in lines},
         None if last is None else (parse_address(last.address, family=family), last.at),
+        item if _has_unknown(item, spec) else None,
     )
 
 
 def has_allocations(item: AddressBlockObject) -> bool:
     """Returns whether the block in an object has an allocated address. Tolerates otherwise invalid content."""
     return any(len(line.split()) == _ALLOCATED for line in item.spec.addresses.splitlines())
+
+
+def _has_unknown(item: Document, spec: BlockSpec) -> bool:
+    metadata = item.metadata
+    if metadata.labels.keys() - {NETWORK_LABEL} or metadata.annotations or metadata.finalizers:
+        return True
+    if item.status.keys() - set(BlockSummary.__struct_encode_fields__):
+        return True
+    return bool(with_unknown_fields(spec, item.spec) != msgspec.to_builtins(spec))
+
+
+def _with_unknown(item: AddressBlockObject, found: Document) -> Document:
+    metadata = msgspec.structs.replace(
+        item.metadata,
+        labels={**found.metadata.labels, **item.metadata.labels},
+        annotations=found.metadata.annotations,
+        owner_references=found.metadata.owner_references,
+        finalizers=found.metadata.finalizers,
+    )
+    status = {} if item.status is None else with_unknown_fields(item.status, found.status)
+    return Document(metadata, with_unknown_fields(item.spec, found.spec), status)
 
 
 def _encode_line(address: str, entry: AddressEntry) -> str:

@@ -3,18 +3,20 @@
 `spec` of each object is a config object. `status` is written together with it and has no further information: it
 provides the columns of `kubectl get`, which cannot be computed from a list in the spec.
 
-Metadata that other clients may set is preserved, since objects are replaced as a whole.
+Objects are replaced as a whole, so metadata that other clients may set, and fields of newer releases, are preserved.
 
 Docstrings of these classes are published: they become the descriptions in the CustomResourceDefinitions.
 """
 
+import dataclasses
 import hashlib
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.objects import ConfigObject, VirtualMachine, VirtualNetwork
+from contrail_config.unknown_fields import with_unknown_fields
 
 GROUP: Final = "opencontrail.org"
 VERSION: Final = "v1alpha1"
@@ -62,6 +64,17 @@ UNTRACKED: Final[tuple[dict[str, str], ...]] = ({},)
 """The only value that clears managedFields: a list with one empty entry. An empty list leaves them unchanged."""
 
 
+class Document(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An object with every field that the server has of it, also those that this release does not know.
+
+    Read before an object is replaced, so that fields of a newer release are preserved.
+    """
+
+    metadata: FullMetadata
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
 class VirtualMachineSummary(ConfigObject, frozen=True):
     """Columns of a virtual machine in `kubectl get`."""
 
@@ -70,7 +83,7 @@ class VirtualMachineSummary(ConfigObject, frozen=True):
     networks: str
 
 
-class VirtualMachineObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+class VirtualMachineObject(ConfigObject, frozen=True):
     """A virtual machine, named after its pod, in its namespace."""
 
     metadata: FullMetadata
@@ -85,7 +98,7 @@ class NetworkSummary(ConfigObject, frozen=True):
     subnets: str
 
 
-class VirtualNetworkObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+class VirtualNetworkObject(ConfigObject, frozen=True):
     """A network. The object's name is its uuid."""
 
     metadata: FullMetadata
@@ -125,7 +138,7 @@ class BlockSummary(ConfigObject, frozen=True):
     held: int
 
 
-class AddressBlockObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+class AddressBlockObject(ConfigObject, frozen=True):
     """A block of addresses. Only managers read it."""
 
     metadata: FullMetadata
@@ -133,7 +146,7 @@ class AddressBlockObject(ConfigObject, frozen=True, forbid_unknown_fields=False)
     status: BlockSummary | None = None
 
 
-class NodeReport(ConfigObject, frozen=True, forbid_unknown_fields=False):
+class NodeReport(ConfigObject, frozen=True):
     """Report of an agent on its node, at most every 10 s; the newest items of each list come first.
 
     `reported_at` is the node's time (RFC 3339), `instance` the reporting process, `versions` maps components to
@@ -151,7 +164,7 @@ class NodeReport(ConfigObject, frozen=True, forbid_unknown_fields=False):
     last_errors: tuple[str, ...] = ()
 
 
-class ContrailNodeObject(ConfigObject, frozen=True, forbid_unknown_fields=False):
+class ContrailNodeObject(ConfigObject, frozen=True):
     """Report of a node, named after the node."""
 
     metadata: FullMetadata
@@ -165,7 +178,16 @@ VIRTUAL_NETWORKS: Final = Resource(
 ADDRESS_BLOCKS: Final = Resource(GROUP, VERSION, "AddressBlock", "addressblocks", AddressBlockObject, namespaced=False)
 CONTRAIL_NODES: Final = Resource(GROUP, VERSION, "ContrailNode", "contrailnodes", ContrailNodeObject, namespaced=False)
 
-ObjectT = TypeVar("ObjectT", VirtualMachineObject, VirtualNetworkObject)
+
+def documents(resource: Resource[Any]) -> Resource[Document]:
+    """Returns the resource of the same objects as documents."""
+    return dataclasses.replace(resource, type=Document)
+
+
+VIRTUAL_MACHINE_DOCUMENTS: Final = documents(VIRTUAL_MACHINES)
+VIRTUAL_NETWORK_DOCUMENTS: Final = documents(VIRTUAL_NETWORKS)
+ADDRESS_BLOCK_DOCUMENTS: Final = documents(ADDRESS_BLOCKS)
+CONTRAIL_NODE_DOCUMENTS: Final = documents(CONTRAIL_NODES)
 
 KINDS: Final[tuple[Resource[Any], ...]] = (VIRTUAL_MACHINES, VIRTUAL_NETWORKS, ADDRESS_BLOCKS, CONTRAIL_NODES)
 
@@ -198,7 +220,11 @@ def virtual_network_object(network: VirtualNetwork) -> VirtualNetworkObject:
     return VirtualNetworkObject(FullMetadata(name=network.uuid), network, summary)
 
 
-def replacement(found: ObjectT, wanted: ObjectT) -> ObjectT:
-    """Returns the wanted object with the existing metadata, which others may have set, and the wanted labels."""
+def replacement(found: Document, wanted: VirtualMachineObject | VirtualNetworkObject) -> Document:
+    """Returns the wanted object with the existing metadata, the wanted labels, and all unknown fields."""
     labels = {**found.metadata.labels, **wanted.metadata.labels}
-    return msgspec.structs.replace(wanted, metadata=msgspec.structs.replace(found.metadata, labels=labels))
+    return Document(
+        msgspec.structs.replace(found.metadata, labels=labels),
+        with_unknown_fields(wanted.spec, found.spec),
+        {} if wanted.status is None else with_unknown_fields(wanted.status, found.status),
+    )

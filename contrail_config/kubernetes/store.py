@@ -27,10 +27,10 @@ from contrail_config.kubernetes.committer import FLUSH_INTERVAL, Committer
 from contrail_config.kubernetes.errors import as_store_error
 from contrail_config.kubernetes.informer import Informer
 from contrail_config.kubernetes.kinds import (
-    ADDRESS_BLOCKS,
+    ADDRESS_BLOCK_DOCUMENTS,
     VIRTUAL_MACHINES,
     VIRTUAL_NETWORKS,
-    AddressBlockObject,
+    Document,
     VirtualMachineObject,
     VirtualNetworkObject,
 )
@@ -74,7 +74,7 @@ class KubernetesStore:
         self._committer = Committer(client, self._allocations, clock=self._clock, flush_interval=flush_interval)
         self._virtual_machines = VirtualMachineClient(client)
         self._networks = VirtualNetworkClient(client, self._allocations, self._committer)
-        self._block_informer = Informer(client, ADDRESS_BLOCKS, self._apply_block)
+        self._block_informer = Informer(client, ADDRESS_BLOCK_DOCUMENTS, self._apply_block)
         self._network_informer = Informer(client, VIRTUAL_NETWORKS, self._networks.apply)
         self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork]] = set()
         self._closed = False
@@ -206,7 +206,7 @@ class KubernetesStore:
         await self._network_informer.wait_until_synced()
         await self._block_informer.wait_until_synced()
 
-    def _apply_block(self, change: KubeChange[AddressBlockObject]) -> None:
+    def _apply_block(self, change: KubeChange[Document]) -> None:
         now = self._clock()
         if isinstance(change, Listed | UndecodableObject):
             return

@@ -20,6 +20,8 @@ and up to about two hundred nodes the label is cheaper anyway.
 import contextlib
 from typing import NamedTuple
 
+import msgspec
+
 from contrail_config.errors import ConflictError, NotFoundError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
@@ -27,6 +29,7 @@ from contrail_config.kube.selector import EVERYTHING, Selector
 from contrail_config.kubernetes.kinds import (
     NODE_LABEL,
     UUID_LABEL,
+    VIRTUAL_MACHINE_DOCUMENTS,
     VIRTUAL_MACHINES,
     VirtualMachineObject,
     node_label,
@@ -136,9 +139,10 @@ class VirtualMachineClient:
         """Replaces the existing virtual machine. Raises KubeConflictError also if it has been deleted."""
         name, namespace = virtual_machine.pod, virtual_machine.namespace
         try:
-            found = await self._client.get(VIRTUAL_MACHINES, name, namespace=namespace)
-            self._check_existing(virtual_machine, found.spec)
-            if found.spec != virtual_machine:
+            found = await self._client.get(VIRTUAL_MACHINE_DOCUMENTS, name, namespace=namespace)
+            existing = msgspec.convert(found.spec, VirtualMachine)
+            self._check_existing(virtual_machine, existing)
+            if existing != virtual_machine:
                 await self._client.replace(VIRTUAL_MACHINES, name, replacement(found, wanted), namespace=namespace)
         except KubeNotFoundError as error:  # deleted since `create` failed: the next attempt creates it
             raise KubeConflictError(str(error)) from error

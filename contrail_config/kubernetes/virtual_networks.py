@@ -28,7 +28,9 @@ from contrail_config.kubernetes.kinds import (
     ADDRESS_BLOCKS,
     NETWORK_LABEL,
     PROPOSED,
+    VIRTUAL_NETWORK_DOCUMENTS,
     VIRTUAL_NETWORKS,
+    Document,
     VirtualNetworkObject,
     replacement,
     virtual_network_object,
@@ -123,8 +125,9 @@ class VirtualNetworkClient:
             self._has_written = True
 
     async def _put(self, network: VirtualNetwork) -> VirtualNetworkObject:
-        found = await self._read(network.uuid)
-        if found is None or not found.is_confirmed:
+        document = await self._read_document(network.uuid)
+        found = None if document is None else _decoded(document)
+        if document is None or found is None or not found.is_confirmed:
             self._check_subnets(network)
             return await self._create(network, found)
         if found.spec.fq_name != network.fq_name:
@@ -135,7 +138,7 @@ class VirtualNetworkClient:
         if found.spec == wanted:
             return found
         return await self._client.replace(
-            VIRTUAL_NETWORKS, network.uuid, replacement(found, virtual_network_object(wanted))
+            VIRTUAL_NETWORKS, network.uuid, replacement(document, virtual_network_object(wanted))
         )
 
     async def _create(self, network: VirtualNetwork, unfinished: VirtualNetworkObject | None) -> VirtualNetworkObject:
@@ -179,6 +182,12 @@ class VirtualNetworkClient:
         except KubeNotFoundError:
             return None
 
+    async def _read_document(self, uuid: str) -> Document | None:
+        try:
+            return await self._client.get(VIRTUAL_NETWORK_DOCUMENTS, uuid)
+        except KubeNotFoundError:
+            return None
+
     async def _delete(self, found: VirtualNetworkObject) -> bool:
         """Deletes the network at the version found; returns False if it has been changed."""
         try:
@@ -211,6 +220,10 @@ class VirtualNetworkClient:
             if bounds.gateway == key.text:
                 problem = f"gateway {key.text} is already allocated to an interface"
                 raise ConflictError(f"network {network.name}: {problem}")
+
+
+def _decoded(document: Document) -> VirtualNetworkObject:
+    return VirtualNetworkObject(document.metadata, msgspec.convert(document.spec, VirtualNetwork))
 
 
 def _select_vni(network: VirtualNetwork, others: list[VirtualNetworkObject]) -> int:

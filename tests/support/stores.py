@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from contrail_config.embedded.store import SqliteStore
-from contrail_config.kube.client import connect
+from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kubernetes.crds import ensure_crds
@@ -30,8 +30,9 @@ async def open_embedded(folder: Path, clock: FakeClock) -> SqliteStore:
 
 
 class ServedStore(KubernetesStore):
-    """A Kubernetes store that closes its client and further `resources` with itself."""
+    """A Kubernetes store that closes its `client` and further `resources` with itself."""
 
+    client: KubeClient
     resources: AsyncExitStack
 
     async def close(self) -> None:
@@ -44,7 +45,7 @@ async def open_served(access: ClientConfig, clock: FakeClock, resources: AsyncEx
     client = await resources.enter_async_context(connect(access))
     await ensure_crds(client)
     store = ServedStore(client, clock=clock, flush_interval=0.0)
-    store.resources = resources
+    store.client, store.resources = client, resources
     return store
 
 

@@ -19,6 +19,7 @@ from contrail_config.kubernetes.kinds import CONTRAIL_NODES, FullMetadata, NodeR
 from contrail_config.kubernetes.node_reports import NodeReports
 from tests.support.apiservers import API_SERVERS
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.next_release import WRITTEN, next_definitions
 
 REPORT = NodeReport("2026-11-21T12:00:00Z", "worker_1", {"agent": "1.0"}, unplugged=("a", "b"), pending_deletes=1)
 LATER = msgspec.structs.replace(REPORT, reported_at="2026-11-21T12:00:10Z", unplugged=(), last_errors=("disk full",))
@@ -98,6 +99,17 @@ class TestOnEachServer:
         assert await reports.write(LATER) is None
         stored = await client.get(CONTRAIL_NODES, node)
         assert (stored.metadata.labels, stored.status) == ({"checked": "yes"}, LATER)
+
+    async def test_fields_of_a_newer_agent_survive_a_rollback(self, client: KubeClient, node: str) -> None:
+        async with next_definitions(client):
+            await NodeReports(client, node).write(REPORT)
+            await client.patch(CONTRAIL_NODES, node, {"status": {"added": WRITTEN}})
+            reports = NodeReports(client, node)
+            for report in (REPORT, LATER):
+                await reports.write(report)
+                written = await client.get(AS_WRITTEN, node)
+                assert written.status["added"] == WRITTEN
+                assert msgspec.convert(written.status, NodeReport) == report
 
     async def test_a_deleted_report_is_recreated(self, client: KubeClient, node: str) -> None:
         reports = NodeReports(client, node)
