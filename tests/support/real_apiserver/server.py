@@ -73,9 +73,11 @@ class ApiServer(ServerProcess):
         file.write_text(json.dumps(document))
         return file
 
-    def service_account_token(self, namespace: str, name: str, *, seconds: int = 3600) -> str:
-        """Returns a token of an existing service account, as kubelet mounts it into pods."""
-        asked = {"spec": {"expirationSeconds": seconds}}
+    def service_account_token(self, namespace: str, name: str, *, pod: str | None = None, seconds: int = 3600) -> str:
+        """Returns a token of an existing service account; with `pod` bound to that pod, as kubelet mounts it there."""
+        asked: dict[str, Any] = {"spec": {"expirationSeconds": seconds}}
+        if pod is not None:
+            asked["spec"]["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", "name": pod}
         answer = self.ask("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", asked)
         token: str = answer["status"]["token"]
         return token
@@ -84,9 +86,10 @@ class ApiServer(ServerProcess):
         """Audit events of all requests by service accounts of the namespace `contrail`, oldest first."""
         return [json.loads(line) for line in self._audit_log.read_text().splitlines()]
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """Sends one request as the administrator and returns the JSON response."""
-        return json.loads(self._ask(method, path, json.dumps(body).encode() if body is not None else None))
+    def ask(self, method: str, path: str, body: Any = None, *, token: str = _ADMIN) -> Any:
+        """Sends one request, as the administrator unless a token is given, and returns the JSON response."""
+        encoded = json.dumps(body).encode() if body is not None else None
+        return json.loads(self._ask(method, path, encoded, token=token))
 
     def table(self, path: str) -> list[dict[str, Any]]:
         """The table that `kubectl get -o wide` shows: each row's cells by column name."""
@@ -104,8 +107,9 @@ class ApiServer(ServerProcess):
         except (urllib.error.URLError, ConnectionError, FileNotFoundError):
             return False
 
-    def _ask(self, method: str, path: str, body: bytes | None, *, accept: str = "*/*") -> bytes:
-        headers = {"Authorization": f"Bearer {_ADMIN}", "Content-Type": "application/json", "Accept": accept}
+    def _ask(self, method: str, path: str, body: bytes | None, *, accept: str = "*/*", token: str = _ADMIN) -> bytes:
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": kind, "Accept": accept}
         request = urllib.request.Request(self.url + path, method=method, data=body, headers=headers)
         trusted = ssl.create_default_context(cafile=str(self.authority))
         with urllib.request.urlopen(request, timeout=_TIMEOUT, context=trusted) as answer:

@@ -35,6 +35,18 @@ class Cluster:
         """Kubeconfig of a service account of the manifests."""
         return self.server.kubeconfig(token=self.server.service_account_token(NAMESPACE, account))
 
+    def agent_token(self, node: str, *, account: str = "contrail-agent") -> str:
+        """Token of the agent's service account, bound to the agent's pod on the node, which is created if missing."""
+        pod, container = f"{account}-{node}", {"name": "agent", "image": "none.example/none"}
+        spec = {"nodeName": node, "hostNetwork": True, "serviceAccountName": account, "containers": [container]}
+        metadata = {"name": pod, "namespace": NAMESPACE}
+        apply(self.server, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        return self.server.service_account_token(NAMESPACE, account, pod=pod)
+
+    def agent_kubeconfig(self, node: str) -> Path:
+        """Kubeconfig of the agent of a node."""
+        return self.server.kubeconfig(token=self.agent_token(node))
+
     def definitions(self) -> set[str]:
         """Names of all CustomResourceDefinitions."""
         return {item["metadata"]["name"] for item in self.items(DEFINITIONS)}

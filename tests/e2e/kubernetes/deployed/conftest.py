@@ -33,9 +33,9 @@ def agents(
     manager: ManagerProcess, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[AgentProcess, AgentProcess]]:
     """Agents of `node-1` and `node-2`, started after the manager."""
-    kubeconfig = cluster.kubeconfig("contrail-agent")
     first, second = (
-        AgentProcess(tmp_path_factory.mktemp(node), kubeconfig, node=node) for node in ("node-1", "node-2")
+        AgentProcess(tmp_path_factory.mktemp(node), cluster.agent_kubeconfig(node), node=node)
+        for node in ("node-1", "node-2")
     )
     with running(first, second):
         yield first, second

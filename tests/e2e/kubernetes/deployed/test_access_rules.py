@@ -3,13 +3,15 @@
 The other tests of this folder show that the rights suffice, since their processes use these accounts.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.e2e.kubernetes.deployed.cluster import NAMESPACE, Cluster, Tenant, wait_until
-from tests.support.applied_manifests import MANIFESTS, apply, documents
+from tests.support.applied_manifests import MANIFESTS, collection, documents
 from tests.support.cluster_processes import AgentProcess, ManagerProcess, running
 from tests.support.served_process import ServedProcess
 
@@ -19,6 +21,15 @@ RBAC = "rbac.authorization.k8s.io"
 CRD = "apiextensions.k8s.io"
 LEASES = "coordination.k8s.io"
 FILES = {"contrail-manager": "10-manager-access.yaml", "contrail-agent": "11-agent-access.yaml"}
+GROUP_OF = {
+    "pods": "",
+    "namespaces": "",
+    "network-attachment-definitions": CNI,
+    "leases": LEASES,
+    "virtualmachines": OURS,
+    "customresourcedefinitions": CRD,
+}
+NAMED = {"leases": (NAMESPACE, "contrail-manager"), "customresourcedefinitions": ("", f"virtualmachines.{OURS}")}
 ALL_VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 
 
@@ -102,20 +113,25 @@ def may(cluster: Cluster, account: str, verb: str, target: Target) -> bool:
     return bool(answer["status"]["allowed"])
 
 
-def account_without(cluster: Cluster, account: str, verb: str, resource: str) -> str:
-    """Creates an account with the rights of this one except for one, and returns its name."""
-    name = f"{account}-without-{verb}-{resource}"
-    for item in documents(MANIFESTS / FILES[account]):
-        item["metadata"]["name"] = name
-        for reference in (item.get("roleRef"), *item.get("subjects", ())):
-            if reference is not None:
-                reference["name"] = name
-        if "rules" in item:
-            item["rules"] = [left for rule in item["rules"] for left in _narrowed(rule, verb, resource)]
-        apply(cluster.server, item)
-    witness = Target(OURS, "virtualmachines")
-    wait_until(lambda: may(cluster, name, "watch", witness), what="the rules are in force")
-    return name
+@contextmanager
+def without(cluster: Cluster, account: str, verb: str, resource: str) -> Iterator[None]:
+    """Takes one right from the account until the context is left."""
+    roles = [item for item in documents(MANIFESTS / FILES[account]) if "rules" in item]
+    for role in roles:
+        put_rules(cluster, role, [left for rule in role["rules"] for left in _narrowed(rule, verb, resource)])
+    target = Target(GROUP_OF[resource], resource, *NAMED.get(resource, ()))
+    wait_until(lambda: not may(cluster, account, verb, target), what="the right is taken")
+    try:
+        yield
+    finally:
+        for role in roles:
+            put_rules(cluster, role, role["rules"])
+        wait_until(lambda: may(cluster, account, verb, target), what="the right is granted again")
+
+
+def put_rules(cluster: Cluster, role: dict[str, Any], rules: list[dict[str, Any]]) -> None:
+    path = f"{collection(cluster.server, role)}/{role['metadata']['name']}"
+    cluster.server.ask("PATCH", path, {"rules": rules})
 
 
 def _narrowed(rule: dict[str, Any], verb: str, resource: str) -> list[dict[str, Any]]:
@@ -125,6 +141,16 @@ def _narrowed(rule: dict[str, Any], verb: str, resource: str) -> list[dict[str, 
     others = {**rule, "resources": [each for each in rule["resources"] if each != resource]}
     left = {**rule, "resources": [resource], "verbs": [each for each in rule["verbs"] if each != verb]}
     return [each for each in (others, left) if each["resources"] and each["verbs"]]
+
+
+@contextmanager
+def launched(process: ServedProcess) -> Iterator[None]:
+    """Starts the process without waiting, and kills it when the context is left."""
+    process.launch()
+    try:
+        yield
+    finally:
+        process.kill()
 
 
 def reports_missing_right(process: ServedProcess, verb: str, resource: str) -> bool:
@@ -139,22 +165,17 @@ def reports_missing_right(process: ServedProcess, verb: str, resource: str) -> b
 def test_a_manager_without_a_right_is_not_ready_and_names_it(
     cluster: Cluster, tmp_path: Path, verb: str, resource: str
 ) -> None:
-    account = account_without(cluster, "contrail-manager", verb, resource)
-    manager = ManagerProcess(tmp_path, cluster.kubeconfig(account), lease_namespace=NAMESPACE)
-    manager.launch()
-    try:
+    manager = ManagerProcess(tmp_path, cluster.kubeconfig("contrail-manager"), lease_namespace=NAMESPACE)
+    with without(cluster, "contrail-manager", verb, resource), launched(manager):
         manager.wait_until(lambda: reports_missing_right(manager, verb, resource), what="reporting the missing right")
         assert manager.stop() == 0
-    finally:
-        manager.kill()
 
 
 def test_a_leader_whose_writes_stay_forbidden_becomes_unready_and_names_the_right(
     cluster: Cluster, tenant: Tenant, tmp_path: Path
 ) -> None:
-    account = account_without(cluster, "contrail-manager", "create", "virtualmachines")
-    manager = ManagerProcess(tmp_path, cluster.kubeconfig(account), lease_namespace=NAMESPACE)
-    with running(manager):
+    manager = ManagerProcess(tmp_path, cluster.kubeconfig("contrail-manager"), lease_namespace=NAMESPACE)
+    with without(cluster, "contrail-manager", "create", "virtualmachines"), running(manager):
         manager.wait_until_it_leads()
         tenant.add_pod("web-0", node="node-1")
         manager.wait_until(
@@ -165,23 +186,18 @@ def test_a_leader_whose_writes_stay_forbidden_becomes_unready_and_names_the_righ
 
 
 def test_a_manager_that_may_not_read_crds_exits_with_one_line(cluster: Cluster, tmp_path: Path) -> None:
-    account = account_without(cluster, "contrail-manager", "get", "customresourcedefinitions")
-    manager = ManagerProcess(tmp_path, cluster.kubeconfig(account), lease_namespace=NAMESPACE)
-    manager.launch()
-    assert manager.ended() == 1
+    manager = ManagerProcess(tmp_path, cluster.kubeconfig("contrail-manager"), lease_namespace=NAMESPACE)
+    with without(cluster, "contrail-manager", "get", "customresourcedefinitions"), launched(manager):
+        assert manager.ended() == 1
     last = manager.log.read_text().splitlines()[-1]
     assert last.startswith("contrail-manager: CustomResourceDefinition ")
     assert 'cannot get resource "customresourcedefinitions"' in last
 
 
 def test_an_agent_without_a_right_is_not_ready_and_names_it(cluster: Cluster, tmp_path: Path) -> None:
-    account = account_without(cluster, "contrail-agent", "list", "virtualmachines")
-    agent = AgentProcess(tmp_path, cluster.kubeconfig(account), node="node-1")
-    agent.launch()
-    try:
+    agent = AgentProcess(tmp_path, cluster.agent_kubeconfig("node-1"), node="node-1")
+    with without(cluster, "contrail-agent", "list", "virtualmachines"), launched(agent):
         agent.wait_until(
             lambda: reports_missing_right(agent, "list", "virtualmachines"), what="reporting the missing right"
         )
         assert agent.stop() == 0
-    finally:
-        agent.kill()

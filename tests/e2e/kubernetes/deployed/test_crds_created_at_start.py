@@ -11,7 +11,7 @@ OURS = {f"{kind}.opencontrail.org" for kind in ("virtualmachines", "virtualnetwo
 
 def test_the_first_manager_creates_the_crds_and_waiting_agents_proceed(cluster: Cluster, tmp_path: Path) -> None:
     cluster.delete_definitions()
-    agent = AgentProcess(tmp_path / "agent", cluster.kubeconfig("contrail-agent"), node="node-1")
+    agent = AgentProcess(tmp_path / "agent", cluster.agent_kubeconfig("node-1"), node="node-1")
     manager = ManagerProcess(tmp_path / "manager", cluster.kubeconfig("contrail-manager"), lease_namespace=NAMESPACE)
     agent.launch()
     try:

@@ -34,6 +34,8 @@ def managers(cluster: Cluster, tmp_path: Path) -> Iterator[Managers]:
 
 
 @pytest.fixture
-async def pod_load(client: KubeClient, namespace: str) -> PodLoad:
+async def pod_load(cluster: Cluster, client: KubeClient, namespace: str) -> AsyncIterator[PodLoad]:
     """A load without pods and networks at first."""
-    return PodLoad(client, namespace)
+    access = await load_client_config(kubeconfig=str(cluster.kubeconfig("contrail-manager")))
+    async with connect(access) as system:
+        yield PodLoad(client, namespace, system=system)

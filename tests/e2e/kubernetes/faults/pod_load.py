@@ -25,11 +25,15 @@ _DEADLINE = 60.0
 
 
 class PodLoad:
-    """The pods of a namespace. A virtual machine, once seen, must not change while its pod lives."""
+    """The pods of a namespace. A virtual machine, once seen, must not change while its pod lives.
 
-    def __init__(self, client: KubeClient, namespace: str) -> None:
+    `system` may delete virtual machines.
+    """
+
+    def __init__(self, client: KubeClient, namespace: str, *, system: KubeClient) -> None:
         self._users = NamespaceObjects(client, namespace)
         self._client = client
+        self._system = system
         self._namespace = namespace
         self._seen: dict[str, VirtualMachine] = {}
         self._concurrency = asyncio.Semaphore(_AT_ONCE)
@@ -138,7 +142,7 @@ class PodLoad:
     async def _delete_virtual_machine(self, name: str) -> None:
         async with self._concurrency:
             with contextlib.suppress(KubeNotFoundError):  # its pod was deleted first
-                await self._client.delete(VIRTUAL_MACHINES, name, namespace=self._namespace)
+                await self._system.delete(VIRTUAL_MACHINES, name, namespace=self._namespace)
 
     async def _remove(self, name: str) -> None:
         async with self._concurrency:
