@@ -93,6 +93,9 @@ class Store(Protocol):
     async def virtual_machines(self, *, node: str | None = None) -> list[VirtualMachine]:
         """All virtual machines (of one node), sorted by name."""
 
+    async def recover_virtual_machines(self) -> list[VirtualMachine]:
+        """The same, after finishing what a killed writer left unfinished: for a writer that starts."""
+
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
         """Allocates one address for each request and returns them in the same order: all or none.
 

@@ -5,7 +5,8 @@ decides. Only a store that others can write to reports deletions.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import msgspec
@@ -14,17 +15,16 @@ from contrail_config.objects import VirtualMachine
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """A virtual machine was deleted. `pod` is `namespace/name`; `last` is its last state, None if it is undecodable."""
+    """A virtual machine was deleted. `last` is its last state, None if it is undecodable."""
 
-    pod: str
     uuid: str
     last: VirtualMachine | None
 
 
 class Remaining(msgspec.Struct, frozen=True):
-    """Uuids of all virtual machines that exist, by pod: sent after a gap in which deletions may have been missed."""
+    """Uuids of all virtual machines that exist: sent after a gap in which deletions may have been missed."""
 
-    uuids: Mapping[str, str]
+    uuids: AbstractSet[str]
 
 
 Deletion = Removed | Remaining

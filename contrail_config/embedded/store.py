@@ -84,6 +84,10 @@ class SqliteStore:
         """All virtual machines (of one node), sorted by name."""
         return await self._read(self._engine.virtual_machines.all, node=node)
 
+    async def recover_virtual_machines(self) -> list[VirtualMachine]:
+        """All virtual machines, sorted by name: a transaction leaves nothing unfinished."""
+        return await self.virtual_machines()
+
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
         """Allocates one address for each request and returns them in the same order: all or none.
 

@@ -46,12 +46,13 @@ _KINDS: Final = (
         VIRTUAL_MACHINES,
         "cvm",
         (
+            _Column("Pod Namespace", ".spec.namespace"),
+            _Column("Pod", ".spec.pod"),
             _Column("Node", ".spec.node"),
             _Column("Interfaces", ".status.interfaces", "integer"),
             _Column("Addresses", ".status.addresses"),
             _AGE,
             _Column("Networks", ".status.networks", priority=1),
-            _Column("UID", ".spec.uuid", priority=1),
         ),
     ),
     _KindView(

@@ -15,20 +15,22 @@ from typing import Any, Final
 import msgspec
 
 from contrail_config.kube.resource import Metadata, Resource
+from contrail_config.kubernetes.node_buckets import is_node_bucket, node_bucket
 from contrail_config.objects import ConfigObject, VirtualMachine, VirtualNetwork
 from contrail_config.unknown_fields import with_unknown_fields
 
 GROUP: Final = "opencontrail.org"
 VERSION: Final = "v1alpha1"
 
-UUID_LABEL: Final = f"{GROUP}/uuid"
 NODE_LABEL: Final = f"{GROUP}/node"
+NAMESPACE_LABEL: Final = f"{GROUP}/namespace"
+POD_LABEL: Final = f"{GROUP}/pod"
 NETWORK_LABEL: Final = f"{GROUP}/network"
 
 PROPOSED: Final = f"{GROUP}/proposed"
 """Annotation of a network that is not confirmed yet: only writers take notice of it (see `virtual_networks`)."""
 
-_LONGEST_LABEL: Final = 63  # of Kubernetes label values; node names may have 253 characters
+_LONGEST_LABEL: Final = 63  # of Kubernetes label values; names of nodes and pods may have 253 characters
 
 
 class OwnerReference(ConfigObject, frozen=True):
@@ -84,11 +86,21 @@ class VirtualMachineSummary(ConfigObject, frozen=True):
 
 
 class VirtualMachineObject(ConfigObject, frozen=True):
-    """A virtual machine, named after its pod, in its namespace."""
+    """A virtual machine. The object's name is its uuid, its namespace the bucket of its node."""
 
     metadata: FullMetadata
     spec: VirtualMachine
     status: VirtualMachineSummary | None = None
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether it is in a namespace where only managers write, and under its own uuid."""
+        return is_node_bucket(self.metadata.namespace) and self.metadata.name == self.spec.uuid
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether it is in the bucket of its node; a virtual machine that changes its node is not for a moment."""
+        return self.metadata.namespace == node_bucket(self.spec.node)
 
 
 class NetworkSummary(ConfigObject, frozen=True):
@@ -192,22 +204,22 @@ CONTRAIL_NODE_DOCUMENTS: Final = documents(CONTRAIL_NODES)
 KINDS: Final[tuple[Resource[Any], ...]] = (VIRTUAL_MACHINES, VIRTUAL_NETWORKS, ADDRESS_BLOCKS, CONTRAIL_NODES)
 
 
-def node_label(node: str) -> str:
-    """Returns the value of the node label. A name that is too long for a label is cut and gets a digest."""
-    if len(node) <= _LONGEST_LABEL:
-        return node
-    digest = hashlib.sha256(node.encode()).hexdigest()[:12]
-    return f"{node[: _LONGEST_LABEL - 13]}-{digest}"
+def label_value(name: str) -> str:
+    """Returns the value of a label for a name. A name that is too long for a label is cut and gets a digest."""
+    if len(name) <= _LONGEST_LABEL:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return f"{name[: _LONGEST_LABEL - 13]}-{digest}"
 
 
 def virtual_machine_object(virtual_machine: VirtualMachine) -> VirtualMachineObject:
-    """Returns the object of a virtual machine. Its pod owns it, except a mirror pod, which may be deleted before it."""
-    owner = OwnerReference("v1", "Pod", virtual_machine.pod, virtual_machine.uuid)
-    owners = () if virtual_machine.has_mirror_pod else (owner,)
-    labels = {UUID_LABEL: virtual_machine.uuid, NODE_LABEL: node_label(virtual_machine.node)}
-    metadata = FullMetadata(
-        name=virtual_machine.pod, namespace=virtual_machine.namespace, labels=labels, owner_references=owners
-    )
+    """Returns the object of a virtual machine."""
+    labels = {
+        NODE_LABEL: label_value(virtual_machine.node),
+        NAMESPACE_LABEL: label_value(virtual_machine.namespace),
+        POD_LABEL: label_value(virtual_machine.pod),
+    }
+    metadata = FullMetadata(name=virtual_machine.uuid, namespace=node_bucket(virtual_machine.node), labels=labels)
     addresses = [address.address for interface in virtual_machine.interfaces for address in interface.addresses]
     networks = [interface.network[2] for interface in virtual_machine.interfaces]
     summary = VirtualMachineSummary(len(virtual_machine.interfaces), ",".join(addresses), ",".join(networks))

@@ -102,8 +102,8 @@ class KubernetesStore:
     async def put_virtual_machine(self, virtual_machine: VirtualMachine) -> None:
         """Creates or replaces the virtual machine of this uuid.
 
-        Raises ConflictError if another one has the name, or another manager wrote this one with other addresses; it is
-        then cached here, and a new attempt with its addresses succeeds. Raises NotFoundError if its namespace is gone.
+        Raises ConflictError if another one that this process wrote or read has the name, or another manager wrote this
+        one with other addresses; it is then cached here, and a new attempt with its addresses succeeds.
         """
         with self._mapping_errors(f"virtual machine {virtual_machine.name}"):
             await self._virtual_machines.put(virtual_machine)
@@ -128,6 +128,11 @@ class KubernetesStore:
         """All virtual machines (of one node), sorted by name."""
         with self._mapping_errors("virtual machines"):
             return await self._virtual_machines.all(node=node)
+
+    async def recover_virtual_machines(self) -> list[VirtualMachine]:
+        """All virtual machines, sorted by name, after their interrupted moves between nodes were finished."""
+        with self._mapping_errors("virtual machines"):
+            return await self._virtual_machines.recover()
 
     async def allocate(self, requests: Sequence[AddressRequest]) -> list[InterfaceAddress]:
         """Allocates one address for each request and returns them in the same order: all or none.
@@ -240,8 +245,8 @@ class KubernetesStore:
             await watcher.abort()
 
 
-def _virtual_machine(item: VirtualMachineObject) -> VirtualMachine:
-    return item.spec
+def _virtual_machine(item: VirtualMachineObject) -> VirtualMachine | None:
+    return item.spec if item.is_trusted else None
 
 
 def _confirmed_network(item: VirtualNetworkObject) -> VirtualNetwork | None:

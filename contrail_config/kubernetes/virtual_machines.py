@@ -1,50 +1,61 @@
-"""Virtual machines as objects, each in its pod's namespace with its pod's name.
+"""Virtual machines as objects, each named by its uuid, in the bucket of its node (see `node_buckets`).
 
-A virtual machine is created by one write, and its name is the lock. If two managers create the one of the same pod, one
+A virtual machine is created by one write, and its uuid is the lock. If two managers create the one of the same pod, one
 of them gets an error; it then adopts what the other one wrote instead of overwriting what it has never seen.
 
 The location of each object and the uuids of its interfaces are cached for all virtual machines that this process wrote
-or read; others are looked up. So addresses can still be released after the garbage collector deleted the object with
-its pod, and an object whose write got no response is found. An entry stays until the virtual machine is deleted, or, if
-it could not be written, until its addresses are released.
+or read; others are looked up. So addresses can still be released after somebody else deleted the object, and an object
+whose write got no response is found. An entry stays until the virtual machine is deleted, or, if it could not be
+written, until its addresses are released.
 
-An agent watches the virtual machines with its node's label. The server has no index for labels (nor for
-`selectableFields`, which only filter), and matches each change against each agent's watch, which takes 3 to 4 us as
-measured by `scripts/bench --only watches`. With 100 pods created and deleted each second that is 0.4 cores for 500
-nodes and 4 for 5,000, spread over the API servers. A watch of the node's pods, which has an index, and one request for
-each virtual machine would take 0.1 to 0.2 cores for any number of nodes. But then every node would need permission to
-read every pod of the cluster. Avoiding that permission is worth the cores: clusters reach such a rate only for moments,
-and up to about two hundred nodes the label is cheaper anyway.
+The name of a pod is unique among the cached virtual machines. Not guaranteed: that no other process stored one of the
+same pod name and another uuid. `recover` returns both, and the manager deletes the one whose pod does not exist.
+
+A virtual machine that changes its node may change its bucket. Its object is first rewritten where it is: from then on
+the agent of the former node no longer serves it. Then it is created in the bucket of the new node, and deleted in the
+former one. So it is never lost and never served twice; a move that was interrupted is finished by `recover`.
 """
 
 import contextlib
-from typing import NamedTuple
+import logging
+from collections import defaultdict
+from typing import Final, NamedTuple
 
 import msgspec
 
 from contrail_config.errors import ConflictError, NotFoundError
 from contrail_config.kube.client import KubeClient
+from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
 from contrail_config.kube.selector import EVERYTHING, Selector
 from contrail_config.kubernetes.kinds import (
     NODE_LABEL,
-    UUID_LABEL,
     VIRTUAL_MACHINE_DOCUMENTS,
     VIRTUAL_MACHINES,
+    Document,
     VirtualMachineObject,
-    node_label,
+    label_value,
     replacement,
     virtual_machine_object,
 )
+from contrail_config.kubernetes.node_buckets import NAMESPACES, bucket_namespace, node_bucket
 from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
 from contrail_config.objects import VirtualMachine, virtual_machine_name
 
+log = logging.getLogger(__name__)
+
+_MAX_NAMED: Final = 5
+"""Objects that are named in a log line."""
+
 
 class _Location(NamedTuple):
-    """Where the object is, and the uuids of its interfaces. `confirmed`: it was read, or its write got a response."""
+    """Buckets that may have the object, name and interfaces of the virtual machine.
 
-    namespace: str
-    pod: str
+    More than one bucket while it moves, the new one first. `confirmed`: it was read, or its write got a response.
+    """
+
+    buckets: tuple[str, ...]
+    name: str
     interfaces: tuple[str, ...]
     confirmed: bool
 
@@ -55,21 +66,27 @@ class VirtualMachineClient:
     def __init__(self, client: KubeClient) -> None:
         self._client = client
         self._locations: dict[str, _Location] = {}
+        self._uuids: dict[str, str] = {}  # by name
         self._owner_of: dict[str, str] = {}  # interface to virtual machine
+        self._ignored = set[str]()  # names of objects in the last list
 
     async def put(self, virtual_machine: VirtualMachine) -> None:
-        """Creates or replaces the virtual machine.
+        """Creates or replaces the virtual machine, and creates its bucket if that is missing.
 
-        Raises ConflictError if another one has its location or its name, KubeNotFoundError if its namespace is gone.
+        Raises ConflictError if another one has its name, or if it has another name.
         """
-        self._check_location(virtual_machine)
+        await self._check_name(virtual_machine)
+        location = self._locations.get(virtual_machine.uuid)
+        bucket = node_bucket(virtual_machine.node)
         # Before the write: if its response is lost, `addresses_in_use` must find the object.
-        if virtual_machine.uuid not in self._locations:
-            self._remember(virtual_machine, confirmed=False)
+        if location is None:
+            self._remember(virtual_machine, bucket, confirmed=False)
+        elif bucket not in location.buckets:
+            self._locations[virtual_machine.uuid] = location._replace(buckets=(bucket, *location.buckets))
         async for attempt in retry_on_conflict(f"virtual machine {virtual_machine.name}"):
             with attempt:
                 await self._write(virtual_machine)
-        self._remember(virtual_machine)
+        self._remember(virtual_machine, bucket)
 
     async def get(self, uuid: str) -> VirtualMachine:
         """Returns the virtual machine. Raises NotFoundError."""
@@ -80,26 +97,42 @@ class VirtualMachineClient:
 
     async def all(self, *, node: str | None) -> list[VirtualMachine]:
         """Returns all virtual machines (of one node), sorted by name."""
-        selector = EVERYTHING if node is None else node_selector(node)
-        virtual_machines = [item.spec for item in await self._client.list_all(VIRTUAL_MACHINES, selector)]
+        copies = defaultdict[str, list[VirtualMachineObject]](list)
+        for item in await self._list(EVERYTHING if node is None else node_selector(node)):
+            copies[item.spec.uuid].append(item)
+        for found in copies.values():
+            found.sort(key=lambda item: not item.is_in_place)
+            self._remember(found[0].spec, *(item.metadata.namespace for item in found))
+        return sorted((found[0].spec for found in copies.values()), key=lambda each: each.name)
+
+    async def recover(self) -> list[VirtualMachine]:
+        """Returns all virtual machines, sorted by name, after it has finished interrupted moves between buckets."""
+        virtual_machines = await self.all(node=None)
         for virtual_machine in virtual_machines:
-            self._remember(virtual_machine)
-        return sorted(virtual_machines, key=lambda virtual_machine: virtual_machine.name)
+            if self._locations[virtual_machine.uuid].buckets != (node_bucket(virtual_machine.node),):
+                log.warning("virtual machine %s: finishing its move to %s", virtual_machine.name, virtual_machine.node)
+                await self.put(virtual_machine)
+        return virtual_machines
 
     async def delete(self, uuid: str) -> tuple[str, ...]:
         """Deletes the virtual machine and returns the uuids of its interfaces. Idempotent until `forget`."""
+        if uuid not in self._locations:
+            await self._find(uuid)
+        location = self._locations.get(uuid)
         async for attempt in retry_on_conflict(f"virtual machine {uuid}"):
             with attempt:
-                found = await self._find(uuid)
-                if found is not None:
-                    await self._delete(found)
-        location = self._locations.get(uuid)
+                for bucket in location.buckets if location else ():
+                    await self._delete_from(bucket, uuid)
         return location.interfaces if location else ()
 
     def forget(self, uuid: str) -> None:
         """Removes the virtual machine from the cache, after its addresses were released."""
         location = self._locations.pop(uuid, None)
-        for interface in location.interfaces if location else ():
+        if location is None:
+            return
+        if self._uuids.get(location.name) == uuid:
+            del self._uuids[location.name]
+        for interface in location.interfaces:
             self._owner_of.pop(interface, None)
 
     async def addresses_in_use(self, owner: str) -> frozenset[str]:
@@ -121,67 +154,131 @@ class VirtualMachineClient:
         if location is not None and not location.confirmed:
             self.forget(uuid)
 
-    def _check_location(self, wanted: VirtualMachine) -> None:
+    async def _check_name(self, wanted: VirtualMachine) -> None:
         location, pod = self._locations.get(wanted.uuid), f"{wanted.namespace}/{wanted.pod}"
-        if location is not None and (location.namespace, location.pod) != (wanted.namespace, wanted.pod):
-            raise ConflictError(f"virtual machine {wanted.uuid}: already exists as {location.namespace}/{location.pod}")
         if wanted.name != virtual_machine_name(wanted.cluster, wanted.namespace, wanted.pod):
             raise ConflictError(f"virtual machine {pod}: name {wanted.name} belongs to another pod")
+        if location is not None and location.name != wanted.name:
+            raise ConflictError(f"virtual machine {wanted.uuid}: already exists as {location.name}")
+        holder = self._uuids.get(wanted.name, wanted.uuid)
+        if holder != wanted.uuid and await self._find(holder) is not None:
+            raise ConflictError(f"virtual machine {wanted.name}: already exists with uuid {holder}")
 
     async def _write(self, virtual_machine: VirtualMachine) -> None:
-        wanted = virtual_machine_object(virtual_machine)
+        created: VirtualMachineObject | Document
+        created = wanted = virtual_machine_object(virtual_machine)
+        bucket = wanted.metadata.namespace
+        former = [each for each in self._locations[virtual_machine.uuid].buckets if each != bucket]
+        for each in former:
+            rewritten = await self._rewrite(wanted, each)
+            if rewritten is not None:
+                created = msgspec.structs.replace(rewritten, metadata=wanted.metadata)
         try:
-            await self._client.create(VIRTUAL_MACHINES, wanted, namespace=virtual_machine.namespace)
+            await self._create(created, bucket)
         except KubeExistsError:
-            await self._replace(virtual_machine, wanted)
+            await self._replace(wanted)
+        for each in former:
+            await self._delete_from(each, virtual_machine.uuid)
 
-    async def _replace(self, virtual_machine: VirtualMachine, wanted: VirtualMachineObject) -> None:
-        """Replaces the existing virtual machine. Raises KubeConflictError also if it has been deleted."""
-        name, namespace = virtual_machine.pod, virtual_machine.namespace
+    async def _create(self, wanted: VirtualMachineObject | Document, bucket: str) -> None:
         try:
-            found = await self._client.get(VIRTUAL_MACHINE_DOCUMENTS, name, namespace=namespace)
-            existing = msgspec.convert(found.spec, VirtualMachine)
-            self._check_existing(virtual_machine, existing)
-            if existing != virtual_machine:
-                await self._client.replace(VIRTUAL_MACHINES, name, replacement(found, wanted), namespace=namespace)
+            await self._client.create(VIRTUAL_MACHINE_DOCUMENTS, wanted, namespace=bucket)
+        except KubeNotFoundError:
+            with contextlib.suppress(KubeExistsError):
+                await self._client.create(NAMESPACES, bucket_namespace(bucket))
+                log.info("namespace %s: created", bucket)
+            await self._client.create(VIRTUAL_MACHINE_DOCUMENTS, wanted, namespace=bucket)
+
+    async def _replace(self, wanted: VirtualMachineObject) -> None:
+        """Replaces the existing virtual machine. Raises KubeConflictError also if it has been deleted."""
+        bucket = wanted.metadata.namespace
+        try:
+            found = await self._read(wanted.spec.uuid, bucket)
+            existing = _decoded(found)
+            if existing is not None:  # else its content is of no value
+                self._check_existing(wanted.spec, existing, bucket)
+            await self._update(found, existing, wanted)
         except KubeNotFoundError as error:  # deleted since `create` failed: the next attempt creates it
             raise KubeConflictError(str(error)) from error
 
-    def _check_existing(self, wanted: VirtualMachine, found: VirtualMachine) -> None:
-        if found.uuid != wanted.uuid:
-            raise ConflictError(f"virtual machine {found.name}: already exists with uuid {found.uuid}")
+    async def _rewrite(self, wanted: VirtualMachineObject, bucket: str) -> Document | None:
+        """Rewrites the copy in the former bucket as one of the new node, so that nobody serves it; returns it."""
+        with contextlib.suppress(KubeNotFoundError):
+            found = await self._read(wanted.spec.uuid, bucket)
+            return await self._update(found, _decoded(found), wanted)
+        return None
+
+    async def _update(self, found: Document, existing: VirtualMachine | None, wanted: VirtualMachineObject) -> Document:
+        """Replaces the object unless it is as wanted, and returns it as stored."""
+        if existing == wanted.spec:
+            return found
+        name, bucket = found.metadata.name, found.metadata.namespace
+        return await self._client.replace(VIRTUAL_MACHINE_DOCUMENTS, name, replacement(found, wanted), namespace=bucket)
+
+    async def _read(self, uuid: str, bucket: str) -> Document:
+        return await self._client.get(VIRTUAL_MACHINE_DOCUMENTS, uuid, namespace=bucket)
+
+    def _check_existing(self, wanted: VirtualMachine, found: VirtualMachine, bucket: str) -> None:
         location = self._locations.get(found.uuid)  # None if it was deleted meanwhile
         if (location is None or not location.confirmed) and found.interfaces != wanted.interfaces:
-            self._remember(found)
+            self._remember(found, bucket)
             raise ConflictError(f"virtual machine {found.name}: already written by another manager")
 
-    async def _delete(self, found: VirtualMachineObject) -> None:
-        """Deletes the object if it still exists. Raises KubeConflictError if another one has its name by now."""
-        spec = found.spec
+    async def _delete_from(self, bucket: str, uuid: str) -> None:
+        # No precondition: the object's name is the uuid, so no other virtual machine can have taken its place.
         with contextlib.suppress(KubeNotFoundError):
-            await self._client.delete(VIRTUAL_MACHINES, spec.pod, namespace=spec.namespace, uid=found.metadata.uid)
+            await self._client.delete(VIRTUAL_MACHINES, uuid, namespace=bucket)
 
     async def _find(self, uuid: str) -> VirtualMachineObject | None:
         location = self._locations.get(uuid)
         if location is None:
-            found = await self._client.list_all(VIRTUAL_MACHINES, Selector(labels=f"{UUID_LABEL}={uuid}"))
+            found = await self._list(Selector(fields=f"metadata.name={uuid}"))
             for item in found:
-                self._remember(item.spec)
+                self._remember(item.spec, *(each.metadata.namespace for each in found))
             return found[0] if found else None
-        try:
-            item = await self._client.get(VIRTUAL_MACHINES, location.pod, namespace=location.namespace)
-        except KubeNotFoundError:
-            return None
-        return item if item.spec.uuid == uuid else None  # a recreated pod has the same name
+        for bucket in location.buckets:
+            with contextlib.suppress(KubeNotFoundError):
+                item = await self._client.get(VIRTUAL_MACHINES, uuid, namespace=bucket)
+                if item.is_trusted:
+                    return item
+        return None
 
-    def _remember(self, virtual_machine: VirtualMachine, *, confirmed: bool = True) -> None:
+    async def _list(self, selector: Selector) -> list[VirtualMachineObject]:
+        """Returns the virtual machines that managers wrote."""
+        trusted, ignored = list[VirtualMachineObject](), set[str]()
+        for item in await self._client.list_each(VIRTUAL_MACHINES, selector):
+            if isinstance(item, UndecodableObject) or not item.is_trusted:
+                ignored.add(f"{item.metadata.namespace}/{item.metadata.name}")
+            else:
+                trusted.append(item)
+        if selector is EVERYTHING:
+            self._log_ignored(ignored)
+        return trusted
+
+    def _log_ignored(self, ignored: set[str]) -> None:
+        """Logs a change of the virtual machines that are ignored, and not each list."""
+        if ignored and ignored != self._ignored:
+            some = ", ".join(sorted(ignored)[:_MAX_NAMED])
+            log.warning("ignoring %d virtual machines: not written by a manager, or invalid: %s", len(ignored), some)
+        self._ignored = ignored
+
+    def _remember(self, virtual_machine: VirtualMachine, *buckets: str, confirmed: bool = True) -> None:
         interfaces = tuple(interface.uuid for interface in virtual_machine.interfaces)
-        location = _Location(virtual_machine.namespace, virtual_machine.pod, interfaces, confirmed)
-        self._locations[virtual_machine.uuid] = location
+        self._locations[virtual_machine.uuid] = _Location(buckets, virtual_machine.name, interfaces, confirmed)
+        self._uuids[virtual_machine.name] = virtual_machine.uuid
         for interface in interfaces:
             self._owner_of[interface] = virtual_machine.uuid
 
 
 def node_selector(node: str) -> Selector:
     """Returns the selector of the virtual machines of one node."""
-    return Selector(labels=f"{NODE_LABEL}={node_label(node)}")
+    return Selector(namespace=node_bucket(node), labels=f"{NODE_LABEL}={label_value(node)}")
+
+
+def _decoded(document: Document) -> VirtualMachine | None:
+    """Returns the virtual machine of an object; None if it is invalid, or not of the object's name."""
+    try:
+        virtual_machine = msgspec.convert(document.spec, VirtualMachine)
+    except msgspec.ValidationError:
+        return None
+    return virtual_machine if virtual_machine.uuid == document.metadata.name else None

@@ -4,7 +4,8 @@ A task of its own queues the changes of the reflector, so a consumer can be canc
 while many changes are queued, which slows down only this connection. If the server closes the watch for that, the
 objects are listed again; the differences are then reported, but not every intermediate state.
 
-Only differences of the config object are reported: a changed label is no change.
+Only differences of the config object are reported: a changed label is no change. An object's name is its uuid, and what
+moves from one namespace to another has two objects of that name for a moment: they count as one.
 """
 
 import asyncio
@@ -56,7 +57,7 @@ class Watcher(Generic[T_co]):
         self._reflector = Reflector(client, resource, selector)
         self._skipping_list = start is WatchStart.NOW
         self._listed = asyncio.Event()
-        self._reported: dict[Key, T_co] = {}
+        self._copies: dict[str, dict[Key, T_co]] = {}
         self._queue: deque[Change[T_co]] = deque()
         self._changed = asyncio.Event()
         self._has_space = asyncio.Event()
@@ -151,8 +152,9 @@ class Watcher(Generic[T_co]):
             self._report(_key(change.object.metadata), current)
 
     def _apply_list(self, objects: list[Any]) -> None:
-        listed = {_key(item.metadata): self._config_object_of(item) for item in objects}
-        for key in self._reported.keys() | listed.keys():
+        listed: dict[Key, T_co | None] = {_key(item.metadata): self._config_object_of(item) for item in objects}
+        missing: list[Key] = [key for copies in self._copies.values() for key in copies if key not in listed]
+        for key in [*listed, *missing]:
             self._report(key, listed.get(key))
         self._synced()
 
@@ -164,17 +166,22 @@ class Watcher(Generic[T_co]):
         self._listed.set()
 
     def _report(self, key: Key, current: T_co | None) -> None:
-        before = self._reported.pop(key, None)
+        """Reports the change that the new state of one object makes: none if it is a copy of another one."""
+        _, name = key
+        copies = self._copies.pop(name, {})
+        before = next(reversed(copies.values()), None)
+        copies.pop(key, None)
         if current is not None:
-            self._reported[key] = current
-        if self._skipping_list or current == before:
+            copies[key] = current
+        if copies:
+            self._copies[name] = copies
+        after = next(reversed(copies.values()), None)
+        if self._skipping_list or after == before:
             return
-        if before is not None and (current is None or current.uuid != before.uuid):
-            # Same name, other uuid: a recreated object, reported as two changes.
+        if after is None:
             self._enqueue(ChangeType.DELETED, before)
-            before = None
-        if current is not None:
-            self._enqueue(ChangeType.ADDED if before is None else ChangeType.MODIFIED, current)
+        else:
+            self._enqueue(ChangeType.ADDED if before is None else ChangeType.MODIFIED, after)
 
     def _enqueue(self, kind: ChangeType, item: T_co | None) -> None:
         self._queue.append(Change(kind, item))

@@ -6,7 +6,8 @@ machine is written atomically.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 
 from contrail_config.errors import StoreError
 from contrail_config.objects import VirtualMachine
@@ -20,7 +21,7 @@ from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
 from manager.controller.pending_index import PendingIndex
 from manager.controller.pod_reconciler import OnAssigned, PodReconciler
-from manager.controller.pod_record import UNTRIED, PodRecord, requested_macs
+from manager.controller.pod_record import UNTRIED, PodRecord, assignment_of, requested_macs
 from manager.controller.pod_writer import IsPlugged, PodWriter
 from manager.controller.static_pods import StaticPods
 from manager.deletions import Removed
@@ -101,17 +102,13 @@ class PodController:
 
     async def load(self) -> None:
         """Reads the virtual machines of this cluster from the store; those of other clusters are left alone."""
-        vms = await self._store.virtual_machines()
+        vms = await self._store.recover_virtual_machines()
         own = [vm for vm in vms if vm.cluster == self._cluster]
         self._foreign = {vm.uuid: vm.cluster for vm in vms if vm.cluster != self._cluster}
         if self._foreign:
             log.warning("ignoring %d virtual machines of other clusters", len(self._foreign))
         for vm in own:
-            key = f"{vm.namespace}/{vm.pod}"
-            record = self.records[key] = PodRecord(None, first_seen=self._clock())
-            record.set_assignment(vm)
-            record.unverified = vm
-            self.claims.claim(key, [uid_dependency(vm.uuid), *requested_macs(vm)])
+            self._load(vm)
         # Before any pod is reconciled: otherwise a new pod could get an address that a running pod uses.
         await recover_addresses(self._store, own)
         await self._load_held_ports()
@@ -148,14 +145,15 @@ class PodController:
 
     def removed(self, deletion: Removed) -> None:
         """Restores a deleted virtual machine if somebody else deleted it and its pod exists."""
-        record = self.records.get(deletion.pod)
-        if record is not None and record.assignment is not None and record.assignment.uuid == deletion.uuid:
-            self._restore(deletion.pod, record, deletion.last)
+        key = self._key_of(deletion)
+        record = None if key is None else self.records.get(key)
+        if key and record and record.assignment is not None and record.assignment.uuid == deletion.uuid:
+            self._restore(key, record, deletion.last)
 
-    def remaining(self, uuids: Mapping[str, str]) -> None:
-        """Restores all virtual machines that are not among these, uuids by pod: deleted, or not written yet."""
+    def remaining(self, uuids: AbstractSet[str]) -> None:
+        """Restores all virtual machines that are not among these: deleted, or not written yet."""
         for key, record in self.records.items():
-            if record.assignment is not None and uuids.get(key) != record.assignment.uuid:
+            if record.assignment is not None and record.assignment.uuid not in uuids:
                 self._restore(key, record)
 
     def sweep(self) -> None:
@@ -196,12 +194,33 @@ class PodController:
     async def _load_held_ports(self) -> None:
         self.held_ports.add((await self._store.held_owners()).items())
 
+    def _load(self, vm: VirtualMachine) -> None:
+        """Adds a virtual machine to the record of its pod's name, which may have one of another pod already."""
+        key = f"{vm.namespace}/{vm.pod}"
+        record = self.records.setdefault(key, PodRecord(None, first_seen=self._clock()))
+        claims = [uid_dependency(vm.uuid), *requested_macs(vm)]
+        if record.assignment is None:
+            record.set_assignment(vm)
+            record.unverified = vm
+            self.claims.claim(key, claims)
+        else:
+            other = assignment_of(vm)
+            record.others = (*record.others, other)
+            self.claims.claim(other.holder, claims)
+
     def _sandbox_ended(self, key: str) -> None:
         """Records that the sandbox of the last pod of this name is removed."""
         record = self.records[key]
         if record.pod is None and record.assignment is not None:
             record.ended_uid = record.assignment.uuid
             self.queue.add(key)
+
+    def _key_of(self, deletion: Removed) -> str | None:
+        """Returns the key of the pod; searched if the last state of its virtual machine is undecodable."""
+        if deletion.last is not None:
+            return f"{deletion.last.namespace}/{deletion.last.pod}"
+        assigned = ((key, record.assignment) for key, record in self.records.items())
+        return next((key for key, found in assigned if found is not None and found.uuid == deletion.uuid), None)
 
     def _restore(self, key: str, record: PodRecord, last: VirtualMachine | None = None) -> None:
         """Restores the virtual machine, in its last state if known, now or when its pod is applied."""

@@ -74,8 +74,11 @@ class PodReconciler:
         """Reconciles the pod of this name; returns whether it is gone and nothing is held for it."""
         # First, since everything below depends on whether the store holds something for the pod.
         await self._writer.adopt_unconfirmed(record)
+        if record.others and record.pod is not None:
+            record.prefer(record.pod.uid)
         if self._static_pods.awaits_mirror(key, record):
             return False
+        await self._writer.release_others(record)
         if record.assignment is not None and not self._is_assigned_to(record.pod, record):
             await self._writer.release(key, record)
         pod = record.pod

@@ -27,6 +27,11 @@ class Assignment(NamedTuple):
         """Uuids of the interfaces."""
         return [interface_uuid(self.uuid, index) for index in range(len(self.networks))]
 
+    @property
+    def holder(self) -> str:
+        """Name under which its claims are held while another virtual machine has the pod's name."""
+        return f"{self.name} {self.uuid}"
+
 
 class Outcome(NamedTuple):
     """Result of the last reconciliation: state of the pod, reason and message if it is not ready, and dependencies."""
@@ -61,18 +66,31 @@ HOST_NETWORK = Outcome(PodState.HOST_NETWORK)
 class PodRecord:
     """State of one pod key (`namespace/name`): the pod of that name, and what the store holds for it or a predecessor.
 
+    `others`: further virtual machines of this name in the store, if a former leader wrote one too late or a backup was
+    restored; the pod's own is kept.
     `unverified`: a virtual machine that this manager did not write, or whose write was not confirmed, until it was
     compared with its pod. `deleted`: last state of a virtual machine that somebody else deleted, until it is restored.
     `unconfirmed`: an assignment in progress that the store did not confirm. `ended_uid`: uid of a pod whose sandbox is
     known to be removed. `first_seen`: monotonic seconds.
     """
 
-    __slots__ = ("assignment", "deleted", "ended_uid", "first_seen", "outcome", "pod", "unconfirmed", "unverified")
+    __slots__ = (
+        "assignment",
+        "deleted",
+        "ended_uid",
+        "first_seen",
+        "others",
+        "outcome",
+        "pod",
+        "unconfirmed",
+        "unverified",
+    )
 
     def __init__(self, pod: Pod | None, *, first_seen: float) -> None:
         self.pod = pod
         self.first_seen = first_seen
         self.assignment: Assignment | None = None
+        self.others: tuple[Assignment, ...] = ()
         self.unverified: VirtualMachine | None = None
         self.deleted: VirtualMachine | None = None
         self.unconfirmed: UnconfirmedAssignment | None = None
@@ -97,13 +115,25 @@ class PodRecord:
     def set_assignment(self, vm: VirtualMachine) -> None:
         """Records that the store holds this virtual machine."""
         self.deleted = None
-        self.assignment = Assignment(
-            uuid=vm.uuid,
-            name=vm.name,
-            networks=tuple(interface.network_uuid for interface in vm.interfaces),
-            addresses=sum(len(interface.addresses) for interface in vm.interfaces),
-            has_mirror_pod=vm.has_mirror_pod,
-        )
+        self.assignment = assignment_of(vm)
+
+    def prefer(self, uuid: str) -> None:
+        """Makes the other virtual machine of this uuid, if there is one, the assignment."""
+        preferred = next((other for other in self.others if other.uuid == uuid), None)
+        if preferred is not None and self.assignment is not None:
+            self.others = (*(other for other in self.others if other is not preferred), self.assignment)
+            self.assignment, self.unverified, self.deleted = preferred, None, None
+
+
+def assignment_of(vm: VirtualMachine) -> Assignment:
+    """Returns the assignment that a virtual machine is."""
+    return Assignment(
+        uuid=vm.uuid,
+        name=vm.name,
+        networks=tuple(interface.network_uuid for interface in vm.interfaces),
+        addresses=sum(len(interface.addresses) for interface in vm.interfaces),
+        has_mirror_pod=vm.has_mirror_pod,
+    )
 
 
 def requested_macs(vm: VirtualMachine) -> list[Dependency]:

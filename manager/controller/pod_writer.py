@@ -112,6 +112,14 @@ class PodWriter:
         await self.release_unconfirmed(record)
         self._claims.release(key)
 
+    async def release_others(self, record: PodRecord) -> None:
+        """Releases the virtual machines of the pod's name that are not the pod's. Idempotent."""
+        for other in record.others:
+            log.warning("virtual machine %s: deleting the one of uuid %s: not its pod", other.name, other.uuid)
+            await self._delete(other, sandbox_ended=False)
+            record.others = tuple(left for left in record.others if left is not other)
+            self._claims.release(other.holder)
+
     async def release_unconfirmed(self, record: PodRecord) -> None:
         """Releases the addresses of a virtual machine that was not written: never used, so without a hold."""
         if record.unconfirmed is not None:

@@ -2,14 +2,15 @@
 
 Nothing is cached here, since a hundred thousand virtual machines are large and the manager knows which should exist. So
 nothing is listed at start: the watch begins at the cluster's version before the manager read its virtual machines. Only
-if the server no longer knows that version are all listed, by pod and uuid, in pages.
+if the server no longer knows that version are all listed, by uuid, in pages.
 
-Skipped: virtual machines of pods that are known to be gone, and those of a namespace that is being deleted: its
-controller deletes its objects in any order, and the server rejects new ones.
+Skipped: virtual machines of pods that are known to be gone, objects that no manager wrote, and the former copy of a
+virtual machine that moved to another bucket.
 """
 
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing, asynccontextmanager
 
 import msgspec
@@ -21,38 +22,31 @@ from contrail_config.kube.object_cache import Deleted, Key, Listed, ObjectChange
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.watch import WatchEvent, WatchType
-from contrail_config.kubernetes.kinds import UUID_LABEL, VIRTUAL_MACHINES
+from contrail_config.kubernetes.kinds import VIRTUAL_MACHINES
+from contrail_config.kubernetes.node_buckets import is_node_bucket, node_bucket
 from contrail_config.objects import VirtualMachine
 from manager.deletions import Deletion, Remaining, Removed
 
 log = logging.getLogger(__name__)
 
 
-class _Labels(msgspec.Struct, frozen=True, gc=False):
-    uuid: str = msgspec.field(name=UUID_LABEL, default="")
-
-
-class _Metadata(Metadata, frozen=True):
-    labels: _Labels = _Labels()
-
-
 class _VirtualMachineObject(msgspec.Struct, frozen=True, gc=False):
     """Most objects are skipped, so the spec is decoded only when needed."""
 
-    metadata: _Metadata
+    metadata: Metadata
     spec: msgspec.Raw = msgspec.Raw(b"null")
 
     @property
-    def pod(self) -> str:
-        """`namespace/name`."""
-        return f"{self.metadata.namespace}/{self.metadata.name}"
+    def uuid(self) -> str:
+        """The uuid of the virtual machine is the object's name."""
+        return self.metadata.name
 
     def decode(self) -> VirtualMachine | None:
         """Returns the virtual machine, None if it is undecodable."""
         try:
             return msgspec.json.decode(self.spec, type=VirtualMachine)
         except msgspec.ValidationError as error:
-            log.warning("virtual machine %s: last state is undecodable: %s", self.pod, error)
+            log.warning("virtual machine %s: last state is undecodable: %s", self.uuid, error)
             return None
 
 
@@ -66,20 +60,20 @@ _RESOURCE = Resource(
 
 
 class _ListBuffer:
-    """A reflector's cache that keeps only uuids by pod of the newest list, until they are taken."""
+    """A reflector's cache that keeps only the uuids in the newest list, until they are taken."""
 
     def __init__(self) -> None:
         self.objects: Mapping[Key, _VirtualMachineObject] = {}
-        self._listed: dict[str, str] = {}
+        self._listed = set[str]()
 
     def begin_list(self) -> None:
-        self._listed = {}
+        self._listed = set()
 
     def add_listed(
         self, item: _VirtualMachineObject | UndecodableObject
     ) -> Iterable[ObjectChange[_VirtualMachineObject]]:
-        if isinstance(item, _VirtualMachineObject):
-            self._listed[item.pod] = item.metadata.labels.uuid
+        if isinstance(item, _VirtualMachineObject) and is_node_bucket(item.metadata.namespace):
+            self._listed.add(item.uuid)
         return ()
 
     def end_list(self) -> Iterable[ObjectChange[_VirtualMachineObject]]:
@@ -90,14 +84,14 @@ class _ListBuffer:
             return (Deleted(event.object),)
         return ()
 
-    def take_list(self) -> Mapping[str, str]:
-        """Returns uuids by pod, and drops them."""
-        listed, self._listed = self._listed, {}
+    def take_list(self) -> AbstractSet[str]:
+        """Returns the uuids, and drops them."""
+        listed, self._listed = self._listed, set()
         return listed
 
 
 class DeletedVirtualMachines:
-    """Watches the virtual machines of all namespaces. Needs the verbs list and watch.
+    """Watches the virtual machines of all nodes. Needs the verbs list and watch.
 
     `is_gone` says whether the pod of a virtual machine is known to be gone.
     """
@@ -141,7 +135,9 @@ class DeletedVirtualMachines:
                     yield deletion
 
     def _deletion(self, item: _VirtualMachineObject) -> Deletion | None:
-        last = item.decode()
-        if last is not None and self._is_gone(last):
+        if not is_node_bucket(item.metadata.namespace):
             return None
-        return Removed(item.pod, item.metadata.labels.uuid if last is None else last.uuid, last)
+        last = item.decode()
+        if last is not None and (node_bucket(last.node) != item.metadata.namespace or self._is_gone(last)):
+            return None
+        return Removed(item.uuid, last)

@@ -67,7 +67,7 @@ def make_manager(
         event_log=cluster.event_log,
         registry=registry,
         is_plugged=may_be_plugged,
-        orphan_hold=UNPLUGGED_HOLD,  # the garbage collector deletes virtual machines after their pods
+        orphan_hold=UNPLUGGED_HOLD,  # somebody may have deleted virtual machines of running pods
         on_assigned=cluster.on_assigned,
         watch_deletions=cluster.deletions.watch,
     )

@@ -90,10 +90,7 @@ class KubernetesSource:
         return None if pod is None or identity(pod) != vm.uuid else pod
 
     def is_gone(self, vm: VirtualMachine) -> bool:
-        """Whether the virtual machine's pod is known to be gone, or is being deleted with its namespace."""
-        namespace = self._namespaces.objects.get(("", vm.namespace))
-        if namespace is not None and namespace.metadata.deletion_timestamp is not None:
-            return True
+        """Whether the virtual machine's pod is known to be gone."""
         return self._all_pods_seen and self.pod_of(vm) is None
 
     @asynccontextmanager

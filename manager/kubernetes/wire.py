@@ -95,10 +95,9 @@ class NamespaceAnnotations(_Wire, frozen=True):
 
 
 class NamespaceMetadata(Metadata, frozen=True):
-    """A namespace's metadata; `deletion_timestamp` is set while it is being deleted with all its objects."""
+    """A namespace's metadata."""
 
     annotations: NamespaceAnnotations | None = None
-    deletion_timestamp: Presence | None = None
 
 
 class NamespaceObject(_Wire, frozen=True):

@@ -8,7 +8,6 @@ from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
 from tests.support.fake_apiserver.writes import create, delete, find, merge
 from tests.support.pods import OWN_CONFIG
-from tests.support.stored_objects import VIRTUAL_MACHINE_KIND
 
 NADS = Kind(
     "k8s.cni.cncf.io",
@@ -94,13 +93,6 @@ class ClusterObjects:
     def definition(self) -> Object | None:
         """The CRD of NADs."""
         return self._storage.objects(CRDS).get(("", NAD_DEFINITION))
-
-    def collect_garbage(self) -> None:
-        """Deletes virtual machines whose pods are gone, as the cluster's garbage collector eventually does."""
-        uids = {pod["metadata"]["uid"] for pod in self._storage.objects(PODS).values()}
-        for vm in list(self._storage.objects(VIRTUAL_MACHINE_KIND).values()):
-            if vm["metadata"]["ownerReferences"][0]["uid"] not in uids:
-                self._storage.remove(VIRTUAL_MACHINE_KIND, vm)
 
     def requests(self, request: str) -> int:
         """Number of such requests, as `verb plural`."""

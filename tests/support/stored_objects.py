@@ -3,11 +3,13 @@
 import msgspec
 
 from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, GROUP, VERSION, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
+from contrail_config.kubernetes.node_buckets import NODE_BUCKETS, bucket_namespace, is_node_bucket
 from contrail_config.objects import VirtualMachine, VirtualNetwork
 from tests.support.address_blocks import block_entries
-from tests.support.fake_apiserver.kinds import Kind
+from tests.support.fake_apiserver.kinds import NAMESPACES, Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_apiserver.storage import Object
+from tests.support.fake_apiserver.writes import create
 
 VIRTUAL_MACHINE_KIND = Kind(
     GROUP, VERSION, VIRTUAL_MACHINES.kind, VIRTUAL_MACHINES.plural, custom=True, blind_updates=False
@@ -20,9 +22,28 @@ BLOCK_KIND = Kind(
 )
 
 
+def add_node_buckets(server: FakeApiServer) -> None:
+    """Creates the namespaces of virtual machines, as an earlier manager has done. Idempotent."""
+    for name in NODE_BUCKETS:
+        if ("", name) not in server.storage.objects(NAMESPACES):
+            create(server.storage, NAMESPACES, "", bucket_namespace(name))
+
+
+def virtual_machine_item(server: FakeApiServer, pod: str, *, namespace: str = "blue") -> Object:
+    """The object of a pod's virtual machine."""
+    (item,) = _items_of(server, pod, namespace)
+    return item
+
+
+def remove_virtual_machine(server: FakeApiServer, pod: str, *, namespace: str = "blue") -> None:
+    """Deletes the object of a pod's virtual machine, as somebody else might do."""
+    server.storage.remove(VIRTUAL_MACHINE_KIND, virtual_machine_item(server, pod, namespace=namespace))
+
+
 def stored_virtual_machines(server: FakeApiServer) -> dict[str, VirtualMachine]:
-    """All virtual machines by uuid."""
-    machines = [_virtual_machine(item) for item in server.storage.objects(VIRTUAL_MACHINE_KIND).values()]
+    """The virtual machines in the namespaces of managers, by uuid."""
+    items = server.storage.objects(VIRTUAL_MACHINE_KIND).items()
+    machines = [_virtual_machine(item) for (namespace, _), item in items if is_node_bucket(namespace)]
     return {machine.uuid: machine for machine in machines}
 
 
@@ -48,3 +69,8 @@ def allocated_addresses(server: FakeApiServer) -> dict[tuple[str, str], str]:
 
 def _virtual_machine(item: Object) -> VirtualMachine:
     return msgspec.convert(item["spec"], VirtualMachine)
+
+
+def _items_of(server: FakeApiServer, pod: str, namespace: str) -> list[Object]:
+    items = server.storage.objects(VIRTUAL_MACHINE_KIND).values()
+    return [item for item in items if (item["spec"]["namespace"], item["spec"]["pod"]) == (namespace, pod)]

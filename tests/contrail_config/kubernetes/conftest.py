@@ -9,13 +9,16 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.contrail_config.kubernetes.managers import OpenManager
+from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_clock import FakeClock
+from tests.support.stored_objects import add_node_buckets
 
 
 @pytest.fixture
-async def open_manager(client: KubeClient, clock: FakeClock) -> AsyncIterator[OpenManager]:
+async def open_manager(client: KubeClient, server: FakeApiServer, clock: FakeClock) -> AsyncIterator[OpenManager]:
     """Opens stores, each like the one of a separate manager, and closes them after the test."""
     await ensure_crds(client)
+    add_node_buckets(server)
     async with AsyncExitStack() as opened:
 
         async def open_one(*, flush_interval: float = 0.0) -> KubernetesStore:

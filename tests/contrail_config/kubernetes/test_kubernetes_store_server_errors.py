@@ -7,6 +7,7 @@ from contrail_config.errors import NotFoundError, StoreRejectedError, StoreUnava
 from contrail_config.kube.errors import KubeError, KubeForbiddenError, KubeThrottledError, KubeUnavailableError
 from contrail_config.kubernetes.store import KubernetesStore
 from tests.contrail_config.kubernetes.managers import OpenManager
+from tests.support.fake_apiserver.kinds import CRDS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.stored_objects import allocated_addresses, stored_virtual_machines
 from tests.support.virtual_machines import make_virtual_machine
@@ -75,12 +76,13 @@ async def test_an_unreachable_server_is_a_temporary_error(manager: KubernetesSto
     assert await manager.virtual_machine(virtual_machine.uuid) == virtual_machine
 
 
-async def test_a_deleted_namespace_is_not_found(manager: KubernetesStore, server: FakeApiServer) -> None:
-    """The error is raised at once, without a retry: the namespace does not come back by itself."""
-    virtual_machine = msgspec.structs.replace(make_virtual_machine(), namespace="gone", name="k8s__gone__p1")
-    with pytest.raises(NotFoundError, match=f'{virtual_machine.name}: POST .*namespaces "gone" not found'):
+async def test_a_deleted_kind_is_not_found(manager: KubernetesStore, server: FakeApiServer) -> None:
+    """The error is raised at once, without a retry: the kind does not come back by itself."""
+    virtual_machine = make_virtual_machine()
+    server.remove(CRDS, "virtualmachines.opencontrail.org", namespace="")
+    with pytest.raises(NotFoundError, match=f"{virtual_machine.name}: POST "):
         await manager.put_virtual_machine(virtual_machine)
-    assert server.requests.count("create virtualmachines") == 1
+    assert server.requests.count("create namespaces") == 1
 
 
 async def test_repeated_conflicts_are_reported_with_the_last_error(

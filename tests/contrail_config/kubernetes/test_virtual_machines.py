@@ -1,16 +1,22 @@
-"""Virtual machines as objects: metadata, garbage collection, the cache of locations, and watches."""
+"""Virtual machines as objects: metadata, the cache of locations, and watches."""
 
 import msgspec
 import pytest
 
 from contrail_config.errors import ConflictError, NotFoundError, StoreUnavailableError
-from contrail_config.kubernetes.kinds import NODE_LABEL, node_label
+from contrail_config.kubernetes.kinds import label_value
+from contrail_config.kubernetes.node_buckets import node_bucket
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import interface_uuid, virtual_machine_name
 from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.kubernetes.managers import OpenManager
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.stored_objects import VIRTUAL_MACHINE_KIND, allocated_addresses
+from tests.support.stored_objects import (
+    VIRTUAL_MACHINE_KIND,
+    allocated_addresses,
+    remove_virtual_machine,
+    virtual_machine_item,
+)
 from tests.support.virtual_machines import make_virtual_machine
 from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
 
@@ -24,19 +30,18 @@ async def caches(manager: KubernetesStore, server: FakeApiServer, uuid: str, int
     return [request for request in server.requests if "virtualmachines" in request] != ["list virtualmachines"]
 
 
-async def test_a_virtual_machine_has_name_labels_and_owner_of_its_pod(
+async def test_a_virtual_machine_is_named_by_its_uuid_and_labelled_by_node_and_pod(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
     virtual_machine = make_virtual_machine("web", node="worker-7")
     await manager.put_virtual_machine(virtual_machine)
-    item = server.storage.objects(VIRTUAL_MACHINE_KIND)["default", "web"]
+    item = server.storage.objects(VIRTUAL_MACHINE_KIND)[node_bucket("worker-7"), virtual_machine.uuid]
     assert item["metadata"]["labels"] == {
-        "opencontrail.org/uuid": virtual_machine.uuid,
         "opencontrail.org/node": "worker-7",
+        "opencontrail.org/namespace": "default",
+        "opencontrail.org/pod": "web",
     }
-    assert item["metadata"]["ownerReferences"] == [
-        {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": virtual_machine.uuid}
-    ]
+    assert "ownerReferences" not in item["metadata"]
     (interface,) = virtual_machine.interfaces
     assert item["status"] == {
         "interfaces": 1,
@@ -45,19 +50,19 @@ async def test_a_virtual_machine_has_name_labels_and_owner_of_its_pod(
     }
 
 
-def test_a_long_node_name_has_a_unique_label() -> None:
+def test_a_long_name_has_a_unique_label() -> None:
     long = "a" * 80
-    assert len(node_label(long)) <= 63
-    assert node_label(long) != node_label(long + "b")
-    assert node_label("worker-1") == "worker-1"
+    assert len(label_value(long)) <= 63
+    assert label_value(long) != label_value(long + "b")
+    assert label_value("worker-1") == "worker-1"
 
 
-async def test_a_garbage_collected_virtual_machine_still_releases_its_addresses(
+async def test_a_virtual_machine_deleted_by_others_still_releases_its_addresses(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
     network = await manager.put_network(make_network())
     virtual_machine = await start_pod(manager, [network, network])
-    server.storage.remove(VIRTUAL_MACHINE_KIND, server.storage.objects(VIRTUAL_MACHINE_KIND)["default", "p1"])
+    remove_virtual_machine(server, "p1", namespace="default")
     await manager.delete_virtual_machine(virtual_machine.uuid)
     assert allocated_addresses(server) == {}
 
@@ -98,12 +103,12 @@ async def test_an_unwritten_virtual_machine_is_cached_until_its_addresses_are_re
     assert not await caches(manager, server, uid, owners)
 
 
-async def test_a_garbage_collected_virtual_machine_is_cached_until_it_is_deleted(
+async def test_a_virtual_machine_deleted_by_others_is_cached_until_it_is_deleted_here(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
     network = await manager.put_network(make_network())
     virtual_machine = await start_pod(manager, [network, network])
-    server.storage.remove(VIRTUAL_MACHINE_KIND, server.storage.objects(VIRTUAL_MACHINE_KIND)["default", "p1"])
+    remove_virtual_machine(server, "p1", namespace="default")
     await manager.release([virtual_machine.interfaces[0].uuid], hold=0.0)
     await manager.delete_virtual_machine(virtual_machine.uuid)
     assert allocated_addresses(server) == {}
@@ -126,11 +131,11 @@ async def test_a_virtual_machine_written_without_response_keeps_its_addresses_un
     assert not await caches(manager, server, uid, [interface_uuid(uid, 0)])
 
 
-async def test_a_uuid_has_one_location(manager: KubernetesStore) -> None:
+async def test_a_uuid_has_one_name(manager: KubernetesStore) -> None:
     virtual_machine = make_virtual_machine("one")
     await manager.put_virtual_machine(virtual_machine)
     moved = msgspec.structs.replace(virtual_machine, pod="two", name=virtual_machine_name("k8s", "default", "two"))
-    with pytest.raises(ConflictError, match="already exists as default/one"):
+    with pytest.raises(ConflictError, match="already exists as k8s__default__one"):
         await manager.put_virtual_machine(moved)
 
 
@@ -140,15 +145,14 @@ async def test_labels_of_others_are_preserved_and_are_no_change(
     virtual_machine = make_virtual_machine("web")
     await manager.put_virtual_machine(virtual_machine)
     async with manager.watch_virtual_machines(start=WatchStart.NOW) as changes:
-        item = server.storage.objects(VIRTUAL_MACHINE_KIND)["default", "web"]
+        item = virtual_machine_item(server, "web", namespace="default")
         labels = {**item["metadata"]["labels"], "team": "blue"}
         server.storage.put(VIRTUAL_MACHINE_KIND, {**item, "metadata": {**item["metadata"], "labels": labels}})
-        moved = msgspec.structs.replace(virtual_machine, node="worker-9")
-        await manager.put_virtual_machine(moved)
+        changed = msgspec.structs.replace(virtual_machine, config_hash="cafe")
+        await manager.put_virtual_machine(changed)
         change = await anext(changes)
-        assert (change.type, change.object) == (ChangeType.MODIFIED, moved)
-    stored = server.storage.objects(VIRTUAL_MACHINE_KIND)["default", "web"]["metadata"]["labels"]
-    assert stored == {**labels, NODE_LABEL: "worker-9"}
+        assert (change.type, change.object) == (ChangeType.MODIFIED, changed)
+    assert virtual_machine_item(server, "web", namespace="default")["metadata"]["labels"] == labels
 
 
 async def test_an_agent_reads_only_the_virtual_machines_of_its_node(
@@ -169,10 +173,10 @@ async def test_an_agent_reads_only_the_virtual_machines_of_its_node(
 async def test_an_invalid_virtual_machine_does_not_block_others(
     manager: KubernetesStore, server: FakeApiServer
 ) -> None:
-    metadata = {"name": "bad", "namespace": "default", "uid": "u"}
-    server.storage.put(VIRTUAL_MACHINE_KIND, {"metadata": metadata, "spec": {}})
+    server.put(VIRTUAL_MACHINE_KIND, new_owner(), namespace=node_bucket("worker-1"), spec={})
     virtual_machine = make_virtual_machine("good")
     await manager.put_virtual_machine(virtual_machine)
     async with manager.watch_virtual_machines() as changes:
         assert (await anext(changes)).object == virtual_machine
         assert (await anext(changes)).type is ChangeType.SYNCED
+    assert await manager.virtual_machines() == [virtual_machine]

@@ -12,6 +12,7 @@ import msgspec
 import yaml
 
 from contrail_config.kubernetes.kinds import VirtualMachineObject, VirtualNetworkObject
+from contrail_config.kubernetes.node_buckets import node_bucket
 from contrail_config.objects import VirtualMachineInterface
 from manager.kubernetes.wire import STATUS_KEY
 from manager.parsing.nad_network import CIDR_KEY
@@ -37,6 +38,7 @@ class Pod:
     name: str
     namespace: str
     uid: str
+    node: str
 
     @property
     def path(self) -> str:
@@ -46,7 +48,7 @@ class Pod:
     @property
     def vm_path(self) -> str:
         """Path of its virtual machine."""
-        return f"{_OURS}/namespaces/{self.namespace}/virtualmachines/{self.name}"
+        return f"{_OURS}/namespaces/{node_bucket(self.node)}/virtualmachines/{self.uid}"
 
 
 class Cluster:
@@ -91,7 +93,7 @@ class Cluster:
         `networks` is the annotation, as text or as an object to encode as JSON; `annotations` are further ones.
         """
         text = networks if isinstance(networks, str) else json.dumps(networks)
-        pod = self._create_pod(namespace, {NETWORKS_KEY: text, **annotations} if text else dict(annotations))
+        pod = self._create_pod(node, namespace, {NETWORKS_KEY: text, **annotations} if text else dict(annotations))
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.name}, "target": target}
         self.server.ask("POST", f"{pod.path}/binding", body)
@@ -135,12 +137,12 @@ class Cluster:
         settings["meta-plugin"] |= meta_plugin
         return ManagerProcess(self._work, self.server.kubeconfig(), pod_network=_POD_NETWORK, **settings)
 
-    def _create_pod(self, namespace: str, annotations: Mapping[str, str]) -> Pod:
+    def _create_pod(self, node: str, namespace: str, annotations: Mapping[str, str]) -> Pod:
         metadata = {"name": f"web-{uuid.uuid4().hex[:8]}", "annotations": annotations}
         container = {"name": "main", "image": "none.example/none"}
         body = {"metadata": metadata, "spec": {"containers": [container]}}
         made = self.server.ask("POST", f"/api/v1/namespaces/{namespace}/pods", body)
-        return Pod(made["metadata"]["name"], namespace, made["metadata"]["uid"])
+        return Pod(made["metadata"]["name"], namespace, made["metadata"]["uid"], node)
 
     def _networks(self) -> set[str | None]:
         return {each.spec.nad for each in self._list("virtualnetworks", VirtualNetworkObject)}

@@ -19,6 +19,7 @@ from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer, serve_fake_apiserver
 from tests.support.recorded_reflector import DEADLINE, eventually
 from tests.support.recorded_source import RecordedSource, record_source
+from tests.support.stored_objects import add_node_buckets
 
 Follow = Callable[..., Awaitable[RecordedSource]]
 Managed = Callable[[], AbstractAsyncContextManager[None]]
@@ -55,6 +56,7 @@ async def follow(client: KubeClient, objects: ClusterObjects) -> AsyncIterator[F
 @pytest.fixture
 def managed(server: FakeApiServer, objects: ClusterObjects) -> Managed:
     """Runs a manager as its process composes it; on entry it has tried every pod."""
+    add_node_buckets(server)
 
     @contextlib.asynccontextmanager
     async def manage() -> AsyncIterator[None]:

@@ -13,16 +13,21 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeGoneError
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.kinds import VIRTUAL_MACHINES, virtual_machine_object
+from contrail_config.kubernetes.node_buckets import node_bucket
 from contrail_config.objects import VirtualMachine, virtual_machine_name
 from manager.deletions import Deletion, Remaining, Removed
 from manager.kubernetes.deleted_virtual_machines import DeletedVirtualMachines
 from tests.manager.kubernetes.conftest import Follow, Managed
 from tests.support.cluster_objects import ClusterObjects
-from tests.support.fake_apiserver.kinds import NAMESPACES
 from tests.support.fake_apiserver.server import FakeApiServer
-from tests.support.fake_apiserver.writes import find
 from tests.support.recorded_reflector import DEADLINE, QUICK, eventually
-from tests.support.stored_objects import VIRTUAL_MACHINE_KIND, stored_virtual_machines
+from tests.support.stored_objects import (
+    VIRTUAL_MACHINE_KIND,
+    add_node_buckets,
+    remove_virtual_machine,
+    stored_virtual_machines,
+    virtual_machine_item,
+)
 from tests.support.virtual_machines import make_virtual_machine
 
 QUIET = ("leases", "customresourcedefinitions", "events", "addressblocks", "pods")
@@ -39,7 +44,7 @@ async def served(objects: ClusterObjects, server: FakeApiServer, name: str) -> V
 async def wait_until_processed(objects: ClusterObjects, server: FakeApiServer) -> None:
     """Returns when all deletions until now are processed: another one after them has been."""
     vm = await served(objects, server, "mark")
-    server.remove(VIRTUAL_MACHINE_KIND, "mark", namespace="blue")
+    remove_virtual_machine(server, "mark")
     await eventually(lambda: vm.uuid in stored_virtual_machines(server))
 
 
@@ -63,8 +68,13 @@ async def written(client: KubeClient, name: str) -> VirtualMachine:
     """A virtual machine that is in the cluster."""
     await ensure_crds(client)
     vm = a_machine(name)
-    await client.create(VIRTUAL_MACHINES, virtual_machine_object(vm), namespace="blue")
+    await create(client, vm)
     return vm
+
+
+async def create(client: KubeClient, vm: VirtualMachine) -> None:
+    """Writes a virtual machine to the bucket of its node."""
+    await client.create(VIRTUAL_MACHINES, virtual_machine_object(vm), namespace=node_bucket(vm.node))
 
 
 @contextlib.asynccontextmanager
@@ -77,6 +87,11 @@ async def deletions_of(client: KubeClient, *gone: VirtualMachine) -> AsyncIterat
         yield deletions
 
 
+@pytest.fixture
+def buckets(objects: ClusterObjects, server: FakeApiServer) -> None:
+    add_node_buckets(server)
+
+
 class TestNoRequest:
     """The watch for deletions adds no requests."""
 
@@ -87,7 +102,7 @@ class TestNoRequest:
             objects.remove_pod("web-0")
             await eventually(lambda: vm.uuid not in stored_virtual_machines(server))
             await wait_until_processed(objects, server)
-            life = Counter(f"{verb} virtualmachines" for verb in ("create", "get", "delete"))
+            life = Counter(f"{verb} virtualmachines" for verb in ("create", "delete"))
             assert requests_since(server, before) == life + MARK
 
     async def test_for_a_recreated_pod(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
@@ -97,7 +112,7 @@ class TestNoRequest:
             objects.remove_pod("web-0")
             vm = await served(objects, server, "web-0")
             await wait_until_processed(objects, server)
-            succession = Counter(f"{verb} virtualmachines" for verb in ("get", "delete", "create"))
+            succession = Counter(f"{verb} virtualmachines" for verb in ("delete", "create"))
             assert requests_since(server, before) == succession + MARK
             assert vm.uuid in stored_virtual_machines(server)
 
@@ -106,15 +121,15 @@ class TestNoRequest:
     ) -> None:
         await ensure_crds(client)
         vm = a_machine("theirs", cluster="other")
-        await client.create(VIRTUAL_MACHINES, virtual_machine_object(vm), namespace="blue")
+        await create(client, vm)
         async with managed():
             before = len(server.requests)
-            server.remove(VIRTUAL_MACHINE_KIND, "theirs", namespace="blue")
+            remove_virtual_machine(server, "theirs")
             await wait_until_processed(objects, server)
             assert requests_since(server, before) == MARK
 
 
-async def test_virtual_machines_deleted_by_the_garbage_collector_are_not_restored(
+async def test_virtual_machines_that_others_delete_after_their_pods_are_not_restored(
     managed: Managed, objects: ClusterObjects, server: FakeApiServer
 ) -> None:
     """Whichever deletion is delivered first."""
@@ -122,7 +137,7 @@ async def test_virtual_machines_deleted_by_the_garbage_collector_are_not_restore
         for number in range(20):
             await served(objects, server, f"web-{number}")
             objects.remove_pod(f"web-{number}")
-            objects.collect_garbage()
+            remove_virtual_machine(server, f"web-{number}")
         await wait_until_processed(objects, server)
         await eventually(lambda: [vm.pod for vm in stored_virtual_machines(server).values()] == ["mark"])
 
@@ -145,54 +160,43 @@ class TestPodsThatAreGone:
         await recorded.until(lambda: "-pod web-0" in recorded.lines())
         assert recorded.source.is_gone(vm)
 
-    async def test_a_pod_is_gone_while_its_namespace_is_being_deleted(
-        self, follow: Follow, objects: ClusterObjects, server: FakeApiServer
-    ) -> None:
-        vm = a_machine("web-0", uuid=objects.add_pod("web-0"))
-        recorded = await follow()
-        await recorded.until_listed()
-        namespace = find(server.storage, NAMESPACES, "", "blue")
-        metadata = {**namespace["metadata"], "deletionTimestamp": "2026-11-21T12:00:00Z"}
-        server.storage.put(NAMESPACES, {**namespace, "metadata": metadata})
-        await eventually(recorded.source.is_gone, vm)
 
-
-@pytest.mark.usefixtures("objects")
+@pytest.mark.usefixtures("buckets")
 class TestDeletions:
     """Deletions that the watch delivers."""
 
     async def test_a_deletion_has_the_last_state(self, client: KubeClient, server: FakeApiServer) -> None:
         vm = await written(client, "web-0")
         async with deletions_of(client) as deletions:
-            server.remove(VIRTUAL_MACHINE_KIND, "web-0", namespace="blue")
-            assert await anext(deletions) == Removed("blue/web-0", vm.uuid, vm)
+            remove_virtual_machine(server, "web-0")
+            assert await anext(deletions) == Removed(vm.uuid, vm)
 
     async def test_virtual_machines_of_gone_pods_are_skipped(self, client: KubeClient, server: FakeApiServer) -> None:
         gone, there = await written(client, "web-0"), await written(client, "web-1")
         async with deletions_of(client, gone) as deletions:
             for name in ("web-0", "web-1"):
-                server.remove(VIRTUAL_MACHINE_KIND, name, namespace="blue")
-            assert await anext(deletions) == Removed("blue/web-1", there.uuid, there)
+                remove_virtual_machine(server, name)
+            assert await anext(deletions) == Removed(there.uuid, there)
 
     async def test_an_undecodable_virtual_machine_is_sent_without_its_state(
         self, client: KubeClient, server: FakeApiServer, caplog: pytest.LogCaptureFixture
     ) -> None:
         vm = await written(client, "web-0")
-        kept = server.storage.objects(VIRTUAL_MACHINE_KIND)["blue", "web-0"]
+        kept = virtual_machine_item(server, "web-0")
         server.storage.put(VIRTUAL_MACHINE_KIND, {**kept, "spec": {"uuid": 1}})
         async with deletions_of(client) as deletions:
-            server.remove(VIRTUAL_MACHINE_KIND, "web-0", namespace="blue")
-            assert await anext(deletions) == Removed("blue/web-0", vm.uuid, None)
-        assert "virtual machine blue/web-0: last state is undecodable" in caplog.text
+            server.remove(VIRTUAL_MACHINE_KIND, vm.uuid, namespace=node_bucket(vm.node))
+            assert await anext(deletions) == Removed(vm.uuid, None)
+        assert f"virtual machine {vm.uuid}: last state is undecodable" in caplog.text
 
     async def test_remaining_ones_are_sent_if_the_server_lost_its_history(
         self, client: KubeClient, server: FakeApiServer
     ) -> None:
         vms = [await written(client, f"web-{number}") for number in range(3)]
         async with deletions_of(client) as deletions:
-            server.remove(VIRTUAL_MACHINE_KIND, "web-0", namespace="blue")
+            remove_virtual_machine(server, "web-0")
             server.storage.compact()
-            assert await anext(deletions) == Remaining({f"blue/{one.pod}": one.uuid for one in vms[1:]})
+            assert await anext(deletions) == Remaining({one.uuid for one in vms[1:]})
 
     async def test_remaining_ones_are_sent_if_the_current_version_is_unknown(
         self, client: KubeClient, server: FakeApiServer, caplog: pytest.LogCaptureFixture
@@ -200,7 +204,7 @@ class TestDeletions:
         vm = await written(client, "web-0")
         server.faults.reject(500, verb="list")
         async with deletions_of(client) as deletions:
-            assert await anext(deletions) == Remaining({"blue/web-0": vm.uuid})
+            assert await anext(deletions) == Remaining({vm.uuid})
         assert "listing all virtual machines" in caplog.text
 
     async def test_an_aborted_list_is_discarded(
@@ -212,21 +216,21 @@ class TestDeletions:
         async def pages_that_end(*args: Any, length: int) -> AsyncGenerator[Any, None]:
             yield await anext(pages(*args, length=1))
             monkeypatch.setattr(client, "pages", pages)
-            server.remove(VIRTUAL_MACHINE_KIND, "web-0", namespace="blue")
+            remove_virtual_machine(server, "web-0")
             raise KubeGoneError("the list took too long")
 
         async with deletions_of(client) as deletions:
-            server.remove(VIRTUAL_MACHINE_KIND, "web-1", namespace="blue")
+            remove_virtual_machine(server, "web-1")
             server.storage.compact()
             monkeypatch.setattr(client, "pages", pages_that_end)
-            assert await anext(deletions) == Remaining({"blue/web-2": vms[2].uuid})
+            assert await anext(deletions) == Remaining({vms[2].uuid})
 
     async def test_nothing_is_listed_otherwise(self, client: KubeClient, server: FakeApiServer) -> None:
         vms = [await written(client, f"web-{number}") for number in range(3)]
         server.requests.clear()
         async with deletions_of(client) as deletions:
             for vm in vms:
-                server.remove(VIRTUAL_MACHINE_KIND, vm.pod, namespace="blue")
-                assert await anext(deletions) == Removed(f"blue/{vm.pod}", vm.uuid, vm)
+                remove_virtual_machine(server, vm.pod)
+                assert await anext(deletions) == Removed(vm.uuid, vm)
                 server.cut_watches()
         assert requests_since(server, 0) == {"list virtualmachines": 1, "watch virtualmachines": 3}

@@ -15,9 +15,11 @@ from tests.support.stored_objects import (
     BLOCK_KIND,
     VIRTUAL_MACHINE_KIND,
     allocated_addresses,
+    remove_virtual_machine,
     stored_networks,
     stored_virtual_machines,
     virtual_machine_history,
+    virtual_machine_item,
 )
 
 WITH_MTU = {"config": '{"cniVersion": "1.0.0", "type": "contrail-k8s-cni", "mtu": 9000}'}
@@ -36,20 +38,16 @@ async def wait_until_processed(objects: ClusterObjects, server: FakeApiServer) -
     """Returns when the manager has processed all earlier changes."""
     uid = objects.add_pod("mark")
     await eventually(lambda: objects.status("mark") is not None)
-    remove(server, "mark")
+    remove_virtual_machine(server, "mark")
     await eventually(lambda: uid in stored_virtual_machines(server))
-
-
-def remove(server: FakeApiServer, name: str = "web-0") -> None:
-    """Deletes the virtual machine."""
-    server.remove(VIRTUAL_MACHINE_KIND, name, namespace="blue")
 
 
 def put_another(server: FakeApiServer, **changes: object) -> None:
     """Replaces the virtual machine by another one."""
-    kept = server.storage.objects(VIRTUAL_MACHINE_KIND)["blue", "web-0"]
-    remove(server)
-    create(server.storage, VIRTUAL_MACHINE_KIND, "blue", {**kept, "spec": {**kept["spec"], **changes}})
+    kept = virtual_machine_item(server, "web-0")
+    remove_virtual_machine(server, "web-0")
+    bucket = kept["metadata"]["namespace"]
+    create(server.storage, VIRTUAL_MACHINE_KIND, bucket, {**kept, "spec": {**kept["spec"], **changes}})
 
 
 def is_there(server: FakeApiServer, vm: VirtualMachine) -> bool:
@@ -69,7 +67,7 @@ async def test_a_restore_takes_one_request(managed: Managed, objects: ClusterObj
         vm = await served(objects, server)
         given, before = allocated_addresses(server), len(server.requests)
         for _ in range(3):
-            remove(server)
+            remove_virtual_machine(server, "web-0")
             await eventually(is_there, server, vm)
         await eventually(lambda: requests_since(server, before) == {"create virtualmachines": 3})
         assert allocated_addresses(server) == given
@@ -78,14 +76,14 @@ async def test_a_restore_takes_one_request(managed: Managed, objects: ClusterObj
 async def test_the_restored_object_is_complete(
     managed: Managed, objects: ClusterObjects, server: FakeApiServer
 ) -> None:
-    """Including the labels for agents and the owner references for the garbage collector."""
+    """Including the labels by which agents find it."""
     async with managed():
         vm = await served(objects, server)
-        before = server.storage.objects(VIRTUAL_MACHINE_KIND)["blue", "web-0"]
-        remove(server)
+        before = virtual_machine_item(server, "web-0")
+        remove_virtual_machine(server, "web-0")
         await eventually(is_there, server, vm)
-        after = server.storage.objects(VIRTUAL_MACHINE_KIND)["blue", "web-0"]
-        for key in ("labels", "ownerReferences"):
+        after = virtual_machine_item(server, "web-0")
+        for key in ("namespace", "name", "labels"):
             assert after["metadata"][key] == before["metadata"][key]
         assert after["status"] == before["status"]
 
@@ -100,7 +98,7 @@ async def test_many_deleted_at_once_are_restored(
         await eventually(lambda: len(stored_virtual_machines(server)) == 300)
         vms = list(stored_virtual_machines(server).values())
         for vm in vms:
-            remove(server, vm.pod)
+            remove_virtual_machine(server, vm.pod)
         await eventually(lambda: len(stored_virtual_machines(server)) == 300)
         assert all(is_there(server, vm) for vm in vms)
 
@@ -117,7 +115,7 @@ class TestRestoredUnchanged:
             await eventually(lambda: 9000 in {network.mtu for network in stored_networks(server).values()})
             objects.add_pod("web-1", networks="net-a")
             await eventually(lambda: objects.status("web-1") is not None)
-            remove(server)
+            remove_virtual_machine(server, "web-0")
             await eventually(is_there, server, vm)
             assert {one.interfaces[1].mtu for one in stored_virtual_machines(server).values()} == {1500, 9000}
 
@@ -128,7 +126,7 @@ class TestRestoredUnchanged:
             vm = await served(objects, server)
             objects.remove_nad("net-a")
             await wait_until_processed(objects, server)
-            remove(server)
+            remove_virtual_machine(server, "web-0")
             await eventually(is_there, server, vm)
 
     async def test_after_its_annotation_was_changed(
@@ -138,7 +136,7 @@ class TestRestoredUnchanged:
             vm = await served(objects, server)
             objects.change_pod("web-0", {"metadata": {"annotations": {NETWORKS_KEY: "net-b"}}})
             await wait_until_processed(objects, server)
-            remove(server)
+            remove_virtual_machine(server, "web-0")
             await eventually(is_there, server, vm)
 
     async def test_after_its_addresses_were_deleted_too(
@@ -150,7 +148,7 @@ class TestRestoredUnchanged:
             for _, name in list(server.storage.objects(BLOCK_KIND)):
                 server.remove(BLOCK_KIND, name, namespace="")
             await wait_until_processed(objects, server)
-            remove(server)
+            remove_virtual_machine(server, "web-0")
             await eventually(lambda: vm.uuid in stored_virtual_machines(server))
             made = stored_virtual_machines(server)[vm.uuid]
             assert [one.uuid for one in made.interfaces] == [one.uuid for one in vm.interfaces]
@@ -170,16 +168,13 @@ class TestReplaced:
             put_another(server, node="node-2")
             await eventually(lambda: stored_virtual_machines(server)[vm.uuid] == vm)
 
-    async def test_one_of_another_uuid_blocks_the_name_until_it_is_deleted(
+    async def test_one_of_another_uuid_is_replaced(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
     ) -> None:
         async with managed():
             vm = await served(objects, server)
-            before = len(server.requests)
             put_another(server, uuid="another")
-            await eventually(lambda: requests_since(server, before)["create virtualmachines"] == 2)
-            remove(server)
-            await eventually(is_there, server, vm)
+            await eventually(lambda: "another" not in stored_virtual_machines(server) and is_there(server, vm))
 
 
 class TestRestoredDespiteFaults:
@@ -189,14 +184,14 @@ class TestRestoredDespiteFaults:
         async with managed():
             vm = await served(objects, server)
             server.faults.reject(500, verb="create", times=3)
-            remove(server)
+            remove_virtual_machine(server, "web-0")
             await eventually(is_there, server, vm)
 
     async def test_with_a_lost_answer(self, managed: Managed, objects: ClusterObjects, server: FakeApiServer) -> None:
         async with managed():
             vm = await served(objects, server)
             server.faults.lost_responses_to = ["virtualmachines"]
-            remove(server)
+            remove_virtual_machine(server, "web-0")
             await eventually(is_there, server, vm)
             await wait_until_processed(objects, server)
             assert virtual_machine_history(server, vm.uuid)[-1] == vm
@@ -206,7 +201,7 @@ class TestRestoredDespiteFaults:
     ) -> None:
         async with managed():
             vm = await served(objects, server)
-            remove(server)
+            remove_virtual_machine(server, "web-0")
             server.cut_watches()
             await eventually(is_there, server, vm)
 
@@ -218,7 +213,7 @@ class TestRestoredDespiteFaults:
             vm = await served(objects, server)
             await wait_until_processed(objects, server)
             others = stored_virtual_machines(server).keys() - {vm.uuid}
-            remove(server)
+            remove_virtual_machine(server, "web-0")
             before = len(server.requests)
             server.forget_history()
             await eventually(is_there, server, vm)
@@ -233,7 +228,7 @@ class TestRestoredDespiteFaults:
             server.faults.reject(403, verb="watch", times=8)
             server.end_watches()
             await eventually(lambda: "GET /apis/opencontrail.org/v1alpha1/virtualmachines" in caplog.text)
-            remove(server)
+            remove_virtual_machine(server, "web-0")
             await eventually(is_there, server, vm)
 
     async def test_if_deleted_while_a_manager_loads(
@@ -246,7 +241,7 @@ class TestRestoredDespiteFaults:
 
         async def load_and_delete(self: PodController) -> None:
             await load(self)
-            remove(server)
+            remove_virtual_machine(server, "web-0")
 
         monkeypatch.setattr(PodController, "load", load_and_delete)
         before = len(server.requests)

@@ -15,7 +15,12 @@ from tests.support import address_blocks
 from tests.support.cluster_objects import NO_SANDBOX, ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import eventually
-from tests.support.stored_objects import BLOCK_KIND, VIRTUAL_MACHINE_KIND, allocated_addresses, stored_virtual_machines
+from tests.support.stored_objects import (
+    BLOCK_KIND,
+    allocated_addresses,
+    remove_virtual_machine,
+    stored_virtual_machines,
+)
 
 LONG, SHORT = pytest.approx(UNPLUGGED_HOLD, abs=5), pytest.approx(DEFAULT_HOLD, abs=5)
 
@@ -182,13 +187,13 @@ class TestAnotherManager:
         async with managed():
             assert await held(server, uid) == LONG
 
-    async def test_the_hold_is_long_also_if_the_virtual_machine_was_garbage_collected(
+    async def test_the_hold_is_long_also_if_the_virtual_machine_was_deleted_too(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer, node: NodeReports
     ) -> None:
         async with managed():
             uid = await started(objects, server)
         objects.remove_pod("web-0")
-        server.remove(VIRTUAL_MACHINE_KIND, "web-0", namespace="blue")
+        remove_virtual_machine(server, "web-0")
         async with managed():
             assert await held(server, uid) == LONG
             await unplugged(node, uid)

@@ -9,8 +9,8 @@ from tests.support.crashable_manager import CrashableManager
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import eventually
 from tests.support.stored_objects import (
-    VIRTUAL_MACHINE_KIND,
     allocated_addresses,
+    remove_virtual_machine,
     stored_networks,
     stored_virtual_machines,
     virtual_machine_history,
@@ -89,7 +89,7 @@ async def test_a_deleted_virtual_machine_is_restored_as_it_was(
     uid = objects.add_pod("web-0", networks="net-a")
     await eventually(lambda: objects.status("web-0"))
     before = stored_virtual_machines(server)[uid]
-    server.remove(VIRTUAL_MACHINE_KIND, "web-0", namespace="blue")
+    remove_virtual_machine(server, "web-0")
     objects.change_pod("web-0", {"metadata": {"annotations": {"opencontrail.org/default-gw": "eth1"}}})
     await eventually(lambda: uid in stored_virtual_machines(server))
     after = stored_virtual_machines(server)[uid]

@@ -16,8 +16,8 @@ from tests.support.address_auditor import AddressAuditor
 from tests.support.crashable_manager import CrashableManager
 from tests.support.fast_event_loop import FastLoop
 from tests.support.stored_objects import (
-    VIRTUAL_MACHINE_KIND,
     allocated_addresses,
+    remove_virtual_machine,
     stored_networks,
     stored_virtual_machines,
 )
@@ -78,7 +78,7 @@ class WithKubernetesStore(ClusterHistory):
         """A manager that sees it in time restores it unchanged; otherwise a new one may be created."""
         vm = next((one for one in stored_virtual_machines(self.server).values() if one.pod == name), None)
         if vm is not None:
-            self.server.remove(VIRTUAL_MACHINE_KIND, name, namespace="blue")
+            remove_virtual_machine(self.server, name)
             self.assigned.pop(vm.uuid, None)
             self.auditor.forget(vm)
 
@@ -92,9 +92,8 @@ class WithKubernetesStore(ClusterHistory):
             assert self.auditor.findings == []
 
     async def converge(self) -> None:
-        """After two managers ran in parallel and one crashed, the next start and the garbage collector clean up."""
+        """After two managers ran in parallel and one crashed, the next start cleans up."""
         if self.had_rival and self.rival is None:
-            self.objects.collect_garbage()
             await self.replace_manager()
             self.had_rival = False
         await super().converge()

@@ -13,7 +13,6 @@ from tests.support.cluster_objects import ClusterObjects
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import eventually
 from tests.support.stored_objects import (
-    VIRTUAL_MACHINE_KIND,
     allocated_addresses,
     stored_virtual_machines,
     virtual_machine_history,
@@ -68,17 +67,6 @@ async def test_a_static_pod_is_identified_by_its_hash(
         vm = await served(objects, server)
         assert vm.config_hash == HASH
         assert uid not in stored_virtual_machines(server)
-
-
-async def test_the_virtual_machine_is_not_owned_by_the_mirror(
-    managed: Managed, objects: ClusterObjects, server: FakeApiServer
-) -> None:
-    async with managed():
-        objects.add_nad("net-a")
-        add_mirror(objects)
-        await served(objects, server)
-        (item,) = server.storage.objects(VIRTUAL_MACHINE_KIND).values()
-        assert "ownerReferences" not in item["metadata"]
 
 
 async def test_the_next_manager_waits_for_the_mirror_too(

@@ -5,7 +5,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
 
 from tests.support.applied_manifests import MANIFESTS, apply, documents
 from tests.support.pods import OWN_CONFIG
@@ -105,15 +104,10 @@ class Tenant:
         return pod
 
     def virtual_machine(self, name: str) -> Object | None:
-        """The virtual machine of a pod, None if there is none."""
-        try:
-            virtual_machine: Object = self._ask("GET", f"{GROUP}/namespaces/{self.namespace}/virtualmachines/{name}")
-        except HTTPError as error:
-            error.close()
-            if error.code != 404:
-                raise
-            return None
-        return virtual_machine
+        """The virtual machine of a pod, found by its labels; None if there is none."""
+        labels = f"opencontrail.org/namespace={self.namespace},opencontrail.org/pod={name}"
+        found = self.cluster.items(f"{GROUP}/virtualmachines?labelSelector={labels}")
+        return found[0] if found else None
 
     def assigned(self, name: str) -> Object:
         """Waits until the pod has its interfaces and returns its virtual machine's spec."""

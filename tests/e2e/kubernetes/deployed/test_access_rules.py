@@ -45,7 +45,7 @@ class Target(NamedTuple):
 
 ALLOWED: dict[str, dict[Target, set[str]]] = {
     "contrail-manager": {
-        Target("", "namespaces"): {"list", "watch"},
+        Target("", "namespaces"): {"list", "watch", "create"},
         Target("", "pods"): {"list", "watch"},
         Target("", "pods", subresource="status"): {"patch"},
         Target("", "events"): {"get", "list", "create", "patch"},

@@ -25,18 +25,21 @@ def test_each_kind_has_a_short_name(cluster: Cluster, agents: Agents) -> None:
     }
 
 
-def test_a_virtual_machine_shows_node_addresses_and_networks(cluster: Cluster, tenant: Tenant, agents: Agents) -> None:
+def test_a_virtual_machine_shows_pod_node_addresses_and_networks(
+    cluster: Cluster, tenant: Tenant, agents: Agents
+) -> None:
     tenant.add_nad("blue", cidr="10.1.0.0/24,fd00:1::/64")
     uid = tenant.add_pod("web", networks="blue", node="node-1")
     allocated = addresses(tenant.assigned("web"))
-    (row,) = shown(cluster, f"namespaces/{tenant.namespace}/virtualmachines")
+    (row,) = [row for row in shown(cluster, "virtualmachines") if row["Pod Namespace"] == tenant.namespace]
     assert row == {
-        "Name": "web",
+        "Name": uid,
+        "Pod Namespace": tenant.namespace,
+        "Pod": "web",
         "Node": "node-1",
         "Interfaces": 2,
         "Addresses": ",".join(allocated),
         "Networks": "k8s-default-pod-network,k8s-blue-pod-network",
-        "UID": uid,
     }
 
 

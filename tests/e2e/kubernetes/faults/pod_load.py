@@ -10,7 +10,8 @@ import msgspec
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeExistsError, KubeNotFoundError, KubeUnavailableError
 from contrail_config.kube.selector import Selector
-from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
+from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, NAMESPACE_LABEL, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
+from contrail_config.kubernetes.node_buckets import node_bucket
 from contrail_config.objects import VirtualMachine
 from manager.kubernetes.wire import PODS, PodObject
 from tests.e2e.kubernetes.namespace_objects import NamespaceObjects
@@ -59,7 +60,7 @@ class PodLoad:
 
     async def delete_virtual_machines(self) -> None:
         """Deletes the virtual machines of living pods."""
-        await asyncio.gather(*(self._delete_virtual_machine(name) for name in await self.virtual_machines()))
+        await asyncio.gather(*(self._delete_virtual_machine(vm) for vm in (await self.virtual_machines()).values()))
 
     def forget(self) -> None:
         """Forgets the virtual machines seen so far, which then may change."""
@@ -67,8 +68,10 @@ class PodLoad:
 
     async def virtual_machines(self) -> dict[str, VirtualMachine]:
         """The stored virtual machines by pod name."""
-        found = await self._client.list_all(VIRTUAL_MACHINES, Selector(self._namespace))
-        return {item.metadata.name: item.spec for item in found}
+        found = await self._client.list_all(VIRTUAL_MACHINES, Selector(labels=f"{NAMESPACE_LABEL}={self._namespace}"))
+        machines = {item.spec.pod: item.spec for item in found}
+        assert len(machines) == len(found), "two virtual machines of one pod name"
+        return machines
 
     async def look(self) -> int:
         """Records the current virtual machines and returns their number."""
@@ -139,10 +142,10 @@ class PodLoad:
             with contextlib.suppress(KubeExistsError):  # created, but the response was lost
                 await _until_done(partial(self._users.add_pod, name, networks="left,right", node=NODE))
 
-    async def _delete_virtual_machine(self, name: str) -> None:
+    async def _delete_virtual_machine(self, vm: VirtualMachine) -> None:
         async with self._concurrency:
             with contextlib.suppress(KubeNotFoundError):  # its pod was deleted first
-                await self._system.delete(VIRTUAL_MACHINES, name, namespace=self._namespace)
+                await self._system.delete(VIRTUAL_MACHINES, vm.uuid, namespace=node_bucket(vm.node))
 
     async def _remove(self, name: str) -> None:
         async with self._concurrency:
