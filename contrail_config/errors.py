@@ -7,7 +7,8 @@
      ├─ AddressUnavailableError  the requested address is not available; `reason` says why
      ├─ ExhaustedError           the network has no free address of the family
      └─ StoreUnavailableError    the store itself fails: locked by another process, damaged, closed
-         └─ StoreRejectedError   the store rejects this object or this client: permissions, quota, admission, size
+         ├─ StoreRejectedError   the store rejects this object or this client: permissions, quota, admission, size
+         └─ AddressesLostError   somebody else deleted a record of allocated addresses: the process must start again
 
 Messages name the object; the cause is chained.
 """
@@ -60,3 +61,7 @@ class StoreRejectedError(StoreUnavailableError):
 
     The store itself may be healthy. The same request may succeed once somebody has changed that.
     """
+
+
+class AddressesLostError(StoreUnavailableError):
+    """Somebody else deleted a record of allocated addresses: no address is allocated before a recovery at start."""

@@ -116,6 +116,13 @@ class Store(Protocol):
     async def held_owners(self) -> dict[str, str]:
         """Network uuid by interface uuid, for interfaces that have no address but still a held one."""
 
+    async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:
+        """Allocates the addresses of these virtual machines to their interfaces where the record of that is lost.
+
+        Other addresses of which the record may be lost are held. Returns conflicts, for people: addresses of two
+        virtual machines. To be called before anything else is allocated.
+        """
+
     def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:

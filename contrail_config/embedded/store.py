@@ -111,6 +111,10 @@ class SqliteStore:
         """Network uuid by interface uuid, for interfaces that have no address but still a held one."""
         return await self._read(self._engine.addresses.held_owners)
 
+    async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:  # noqa: ARG002 - protocol
+        """None is lost: a virtual machine and the record of its addresses are rows of one file, in one transaction."""
+        return []
+
     def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:

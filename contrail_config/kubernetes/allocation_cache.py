@@ -5,6 +5,10 @@ rollback. So concurrent requests see each other's edits, and each block is writt
 to a dirty block is not applied: the write then fails with a conflict, and the writer replaces the block with the
 server's state. `uncertain` are blocks whose state on the server is unknown until they are replaced.
 
+Managers delete only blocks that are empty on the server. A block that was in use when it was deleted was deleted by
+somebody else. Only the watch knows a block's last state, so a block that was in use and is found missing, or replaced
+by another object, stays uncertain until the watch has reported its deletion.
+
 Expired holds are removed here without a request; they disappear from a block on the server with its next write.
 """
 
@@ -16,6 +20,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from contrail_config.addressing.pool import AddressPool
+from contrail_config.kube.resource import Metadata
 from contrail_config.kube.resource_versions import is_newer
 from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, Block, BlockKey, PoolKey
 from contrail_config.objects import Subnet, VirtualNetwork
@@ -143,12 +148,28 @@ class AllocationCache:
                 self._restore(block.key)
         return changed
 
-    def mark_written(self, key: BlockKey, version: str | None) -> None:
-        """Cleans a block that was written with this resource version; None: it was deleted."""
+    def mark_written(self, key: BlockKey, written: Metadata | None) -> None:
+        """Cleans a block that was written, with the metadata of the response; None: it was deleted."""
         del self.dirty[key]
-        if version is None:  # the watch may have reported the deletion before the response
+        if written is None:  # the watch may have reported the deletion before the response
             self.uncertain.discard(key)
-        self._set_block(msgspec.structs.replace(self.block(key), version=version), edited=[])
+            version = uid = None
+        else:
+            version, uid = written.resource_version, written.uid
+        self._set_block(msgspec.structs.replace(self.block(key), version=version, uid=uid), edited=[])
+
+    def begin_deletion(self, key: BlockKey) -> Block:
+        """Makes an empty block dirty, and returns it to be deleted."""
+        return self.dirty.setdefault(key, self.block(key))
+
+    def confirmed(self, key: BlockKey) -> Block:
+        """Returns the block without edits that are not written yet."""
+        return self.dirty.get(key) or self.block(key)
+
+    def awaits_deletion_event(self, found: Block, *, now: float) -> bool:
+        """Whether the block was in use here, but the server's state `found` is none, or another object."""
+        known = self.confirmed(found.key)
+        return known.uid is not None and known.uid != found.uid and known.is_in_use(now)
 
     def mark_uncertain(self, key: BlockKey) -> None:
         """Rolls back the edits of a block whose write has an unknown outcome."""
@@ -170,20 +191,25 @@ class AllocationCache:
         if block.key not in self.dirty and (known is None or is_newer(block.version or "", known)):
             self.replace(block, now=now)
 
-    def apply_deletion(self, key: BlockKey, version: str) -> None:
-        """Applies the deletion of a block.
+    def apply_deletion(self, last: Block, *, now: float) -> Block | None:
+        """Applies the deletion of a block whose last state is `last`, or returns its last state if it was in use.
 
-        A dirty block, or one of which the cache has a newer version, becomes uncertain instead. After a new list the
-        reflector reports a deletion with the version that it saw last, which may precede our own writes; and a watch
-        event may be late, when the block has been recreated already.
+        After a new list the reflector reports a deletion with the state that it saw last, which may precede our own
+        writes. A watch event may also be late: this process has deleted the block itself, and perhaps recreated it.
         """
-        known = self.block(key).version
-        if known is None:
-            return
-        if key in self.dirty or is_newer(known, version):
-            self.uncertain.add(key)
+        known = self.confirmed(last.key)
+        if known.uid is None or known.uid != last.uid:
+            return None
+        if is_newer(known.version or "", last.version or ""):
+            last = known
+        if last.is_in_use(now):
+            return last
+        if last.key in self.dirty:  # the write fails, and the block is read
+            self.dirty[last.key] = Block(last.key)
+            self.uncertain.add(last.key)
         else:
-            self._set_block(Block(key))
+            self._set_block(Block(last.key))
+        return None
 
     def _restore(self, key: BlockKey) -> None:
         self._set_block(self.dirty.pop(key))

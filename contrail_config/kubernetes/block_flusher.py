@@ -4,6 +4,9 @@ A failed write may have succeeded on the server: there was no response, or a ser
 a first attempt without a response. Watch events do not help, since they may arrive before the response or not at all.
 So every block whose write failed is uncertain, whatever the reason, and is read again before the next plan.
 
+A block is deleted only once the server has it without addresses. So a watcher that sees the deletion of a block with
+addresses knows that it was no manager.
+
 Not guaranteed: detection of a write that the server performs after that read, having closed the connection before.
 """
 
@@ -12,9 +15,10 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar, cast
 
-from contrail_config.errors import StoreError
+from contrail_config.errors import StoreError, StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeConflictError, KubeError, KubeExistsError, KubeNotFoundError
+from contrail_config.kube.resource import Metadata
 from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.allocation_request import Failures
 from contrail_config.kubernetes.blocks import Block, BlockKey, decode_block
@@ -29,6 +33,10 @@ _DELETION_RETRY: Final = 60.0
 """Seconds between attempts to delete an empty block, which does no harm."""
 
 T = TypeVar("T")
+
+
+class DeletionUnknownError(StoreUnavailableError):
+    """Somebody deleted a block that was in use here; the watch has not reported yet whether it still was then."""
 
 
 class BlockFlusher:
@@ -70,9 +78,15 @@ class BlockFlusher:
         """Writes a block; returns False if another writer changed it, after reading it again."""
         try:
             self._cache.mark_written(block.key, await self._write(block))
+            if self._cache.block(block.key).is_deletable:
+                await self._delete(self._cache.begin_deletion(block.key))
         except (KubeConflictError, KubeExistsError, KubeNotFoundError) as error:
             log.info("%s: conflict, reading it again: %s", _title(block.key), error)
-            self._cache.replace(await self._read(block.key), now=self._clock())
+            found = await self._read(block.key)
+            if self._cache.awaits_deletion_event(found, now=self._clock()):
+                self._cache.mark_uncertain(block.key)
+            else:
+                self._cache.replace(found, now=self._clock())
             return False
         return True
 
@@ -89,19 +103,25 @@ class BlockFlusher:
         except ValueError as error:
             log.warning("%s: invalid content: %s", _title(key), error)
             block = self._cache.block(key)  # keeps what is known; others must not wait for an invalid block
-        if key in self._cache.uncertain:  # else a watch event has delivered a newer version meanwhile
-            self._cache.replace(block, now=self._clock())
+        if key not in self._cache.uncertain:
+            return  # a watch event has delivered a newer version meanwhile
+        if self._cache.awaits_deletion_event(block, now=self._clock()):
+            raise DeletionUnknownError(f"{_title(key)}: deleted, its last content is not known yet")
+        self._cache.replace(block, now=self._clock())
 
-    async def _write(self, block: Block) -> str | None:
-        """Creates, replaces or deletes the block; returns its new resource version, None if it was deleted."""
+    async def _write(self, block: Block) -> Metadata | None:
+        """Creates, replaces or deletes the block; returns its new metadata, None if it was deleted."""
         # Each request fails if the block is not at this version, so no other writer's allocation is overwritten.
-        name = block.key.name
         if block.version is None:
-            return (await self._client.create(ADDRESS_BLOCKS, block.to_object())).metadata.resource_version
-        if block.entries:
-            return (await self._client.replace(ADDRESS_BLOCKS, name, block.to_object())).metadata.resource_version
-        await self._client.delete(ADDRESS_BLOCKS, name, resource_version=block.version)
+            return (await self._client.create(ADDRESS_BLOCKS, block.to_object())).metadata
+        if block.entries or self._cache.confirmed(block.key).entries:
+            return (await self._client.replace(ADDRESS_BLOCKS, block.key.name, block.to_object())).metadata
+        await self._client.delete(ADDRESS_BLOCKS, block.key.name, resource_version=block.version)
         return None
+
+    async def _delete(self, block: Block) -> None:
+        """Deletes a block that the server has without addresses."""
+        self._cache.mark_written(block.key, await self._write(block))
 
     async def _read(self, key: BlockKey) -> Block:
         try:

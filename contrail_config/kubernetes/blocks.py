@@ -69,6 +69,11 @@ class BlockKey(NamedTuple):
             first = "-".join(groups[start : start + 4] for start in range(0, 32, 4))
         return f"{self.pool.network_uuid}-{first.replace('.', '-')}"
 
+    @property
+    def addresses(self) -> list[AddressKey]:
+        """All addresses of the block, whether or not they are in a subnet."""
+        return [AddressKey(self.pool, address) for address in range(self.first, self.first + _SIZE)]
+
 
 class Hold(NamedTuple):
     """Period in which a released address is not allocated again, in seconds since the epoch."""
@@ -87,8 +92,8 @@ class AddressEntry(NamedTuple):
 class Block(msgspec.Struct, frozen=True):
     """A block: its addresses that are not free, its resource version, and the last allocated address with its time.
 
-    `version` is None if the server has no such object. `found` is what was read of it if that has more than this
-    release knows, such as fields of a newer one. Immutable; `entries` must not be modified.
+    `version` and `uid` are None if the server has no such object. `found` is what was read of it if that has more than
+    this release knows, such as fields of a newer one. Immutable; `entries` must not be modified.
     """
 
     key: BlockKey
@@ -96,11 +101,16 @@ class Block(msgspec.Struct, frozen=True):
     entries: Mapping[int, AddressEntry] = msgspec.field(default_factory=dict)
     last_allocated: tuple[int, float] | None = None
     found: Document | None = None
+    uid: str | None = None
 
     @property
     def is_deletable(self) -> bool:
         """Whether the server has an object for it although it is empty."""
         return self.version is not None and not self.entries
+
+    def is_in_use(self, now: float) -> bool:
+        """Whether it has an allocated address, or one whose hold has not expired at `now`."""
+        return any(entry.hold is None or entry.hold.until > now for entry in self.entries.values())
 
     def to_object(self) -> AddressBlockObject | Document:
         """Returns the object for the server."""
@@ -145,6 +155,7 @@ def decode_block(item: Document, *, now: float) -> Block:
         {parse_address(text, family=family): entry for text, entry in lines},
         None if last is None else (parse_address(last.address, family=family), last.at),
         item if _has_unknown(item, spec) else None,
+        item.metadata.uid or None,
     )
 
 

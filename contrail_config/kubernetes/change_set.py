@@ -49,6 +49,10 @@ class ChangeSet:
             until = min(entry.hold.until, until)
         self._put(key, AddressEntry(entry.owner, Hold(self.now, until)) if until > self.now else None)
 
+    def hold(self, key: AddressKey, owner: str, *, seconds: float) -> None:
+        """Holds a free address as if this owner had released it."""
+        self._put(key, AddressEntry(owner, Hold(self.now, self.now + seconds)))
+
     def discard(self, blocks: Collection[BlockKey]) -> None:
         """Drops the edits of blocks that could not be written: they no longer need to be undone."""
         self._edits = [edit for edit in self._edits if edit.key.block not in blocks]

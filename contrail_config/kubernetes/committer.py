@@ -7,7 +7,8 @@ does not wait.
 Each write states the resource version that was read, so a block that another manager has changed is not overwritten: it
 is read again, and the operations that depend on it are planned again. No address is ever allocated twice, however many
 managers run. Blocks that a failed write left uncertain are read before anything is planned. While they cannot be read,
-all operations fail, even one that seems to need no edit: the uncertain block might change that.
+all operations fail, even one that seems to need no edit: the uncertain block might change that. After the loss of a
+block (see `lost_blocks`) all operations fail for good.
 
 A cancelled caller stops waiting; its operation still runs.
 """
@@ -23,8 +24,9 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kubernetes.address_operations import AddressOperation
 from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.allocation_request import AllocationRequest, Failures
-from contrail_config.kubernetes.block_flusher import BlockFlusher
+from contrail_config.kubernetes.block_flusher import BlockFlusher, DeletionUnknownError
 from contrail_config.kubernetes.change_set import ChangeSet
+from contrail_config.kubernetes.lost_blocks import LostBlocks
 
 log = logging.getLogger(__name__)
 
@@ -40,9 +42,16 @@ class Committer:
     """Runs in a task of its own, from the first operation until `close`. Holds `lock` while it edits and writes."""
 
     def __init__(
-        self, client: KubeClient, cache: AllocationCache, *, clock: Callable[[], float], flush_interval: float
+        self,
+        client: KubeClient,
+        cache: AllocationCache,
+        lost: LostBlocks,
+        *,
+        clock: Callable[[], float],
+        flush_interval: float,
     ) -> None:
         self.lock = asyncio.Lock()
+        self._lost = lost
         self._cache = cache
         self._flusher = BlockFlusher(client, cache, clock=clock)
         self._clock = clock
@@ -67,8 +76,10 @@ class Committer:
         return await request.future
 
     async def read_uncertain(self) -> None:
-        """Reads all uncertain blocks. The caller must hold `lock`. Raises StoreError."""
+        """Reads all uncertain blocks. The caller must hold `lock`. Raises StoreError, also after a loss."""
+        self._lost.check()
         await self._flusher.read_uncertain()
+        self._lost.check()  # the watch may have reported a loss meanwhile
 
     async def close(self) -> None:
         """Finishes the pending operations."""
@@ -103,11 +114,16 @@ class Committer:
     async def _commit(self, requests: Sequence[AllocationRequest[Any]]) -> None:
         """Plans and writes the requests until all have finished."""
         backoff = Backoff(first=0.005, longest=0.5)
+        unknown: StoreError | None = None
         for _ in range(_ATTEMPTS):
             if not requests:
                 return
             try:
-                await self._flusher.read_uncertain()
+                await self.read_uncertain()
+            except DeletionUnknownError as error:
+                unknown = error
+                await asyncio.sleep(backoff.next_pause())
+                continue
             except StoreError as error:
                 _fail(requests, error)
                 return
@@ -116,12 +132,13 @@ class Committer:
             for request in requests:
                 request.plan(now)
             failures = _relevant(requests, await self._flusher.flush())
+            unknown = None
             requests = [request for request in requests if not request.finish(failures)]
             if failures and requests:
                 await asyncio.sleep(backoff.next_pause())
         for request in requests:
             problem = f"address blocks: changed by other writers in each of {_ATTEMPTS} attempts"
-            request.give_up(StoreUnavailableError(problem))
+            request.give_up(unknown or StoreUnavailableError(problem))
 
 
 def _relevant(requests: Iterable[AllocationRequest[Any]], failures: Failures) -> Failures:

@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from typing import NoReturn
 
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
@@ -21,6 +22,7 @@ from contrail_config.kube.object_cache import Deleted, Listed
 from contrail_config.kube.object_cache import ObjectChange as KubeChange
 from contrail_config.kube.selector import EVERYTHING
 from contrail_config.kubernetes.address_operations import Allocate, ListHeldOwners, ListOwners, Release, ShortenHolds
+from contrail_config.kubernetes.address_recovery import recovery_operations, unrecorded_addresses
 from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.blocks import decode_block
 from contrail_config.kubernetes.committer import FLUSH_INTERVAL, Committer
@@ -34,6 +36,7 @@ from contrail_config.kubernetes.kinds import (
     VirtualMachineObject,
     VirtualNetworkObject,
 )
+from contrail_config.kubernetes.lost_blocks import LostBlocks
 from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, node_selector
 from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
 from contrail_config.kubernetes.watcher import Watcher
@@ -41,6 +44,9 @@ from contrail_config.objects import InterfaceAddress, VirtualMachine, VirtualNet
 from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, T_co, WatchStart
 
 log = logging.getLogger(__name__)
+
+_RECOVERIES = 8
+"""Recovery operations at a time."""
 
 
 class SteadyClock:
@@ -71,7 +77,10 @@ class KubernetesStore:
         self._client = client
         self._clock = clock or SteadyClock()
         self._allocations = AllocationCache()
-        self._committer = Committer(client, self._allocations, clock=self._clock, flush_interval=flush_interval)
+        self._lost = LostBlocks()
+        self._committer = Committer(
+            client, self._allocations, self._lost, clock=self._clock, flush_interval=flush_interval
+        )
         self._virtual_machines = VirtualMachineClient(client)
         self._networks = VirtualNetworkClient(client, self._allocations, self._committer)
         self._block_informer = Informer(client, ADDRESS_BLOCK_DOCUMENTS, self._apply_block)
@@ -106,6 +115,7 @@ class KubernetesStore:
         one with other addresses; it is then cached here, and a new attempt with its addresses succeeds.
         """
         with self._mapping_errors(f"virtual machine {virtual_machine.name}"):
+            self._lost.check()  # its addresses may be lost, and no other manager knows them yet
             await self._virtual_machines.put(virtual_machine)
 
     async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:
@@ -115,6 +125,7 @@ class KubernetesStore:
         that it is known to have had are released.
         """
         with self._mapping_errors(f"virtual machine {uuid}"):
+            self._lost.check()  # the next leader recovers addresses, and their holds, from the virtual machines
             interfaces = await self._virtual_machines.delete(uuid)
             await self._release(dict.fromkeys(interfaces, ()), hold=hold)
             self._virtual_machines.forget(uuid)  # last: a retry after a failure still needs the interfaces
@@ -173,6 +184,24 @@ class KubernetesStore:
             await self._sync_addresses()
             return await self._committer.execute(ListHeldOwners())
 
+    async def recover_addresses(self, virtual_machines: Sequence[VirtualMachine]) -> list[str]:
+        """Allocates the addresses of these virtual machines to their interfaces where the record of that is lost.
+
+        Other addresses of a lost block are held, since holds are lost too. Returns conflicts, for people: addresses of
+        two virtual machines. To be called before anything else is allocated.
+        """
+        with self._mapping_errors("addresses"):
+            await self._sync_addresses()
+            missing, conflicts = await unrecorded_addresses(self._allocations, virtual_machines)
+            if missing:
+                log.warning("%d addresses in use are not allocated: allocating them again", len(missing))
+            for uuid in {each.key.pool.network_uuid for each in missing}:
+                await self._networks.ensure_cached(uuid)
+            operations = recovery_operations(missing, self._networks.cached)
+            for batch in (operations[first : first + _RECOVERIES] for first in range(0, len(operations), _RECOVERIES)):
+                await asyncio.gather(*(self._committer.execute(operation) for operation in batch))
+            return conflicts
+
     def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:
@@ -193,10 +222,22 @@ class KubernetesStore:
         """Why watchers are not up to date; empty if they are."""
         return [watcher.problem for watcher in self._watchers if watcher.problem is not None]
 
+    async def watch_lost_addresses(self) -> NoReturn:
+        """Waits until somebody else deletes a record of addresses in use. Raises AddressesLostError.
+
+        From then on no address is allocated and no virtual machine is written or deleted: the process must end, and the
+        next leader recovers the addresses from the virtual machines.
+        """
+        await self._lost.wait()
+
     async def close(self) -> None:
-        """Finishes pending operations, and ends all watches after the committed changes. Idempotent."""
+        """Finishes pending operations, and ends all watches after the committed changes. Idempotent.
+
+        Records of addresses that somebody else deleted are written again, as far as possible.
+        """
         self._closed = True
         await self._committer.close()
+        await self._lost.restore(self._client)
         # After the committer: watchers list once more, and report what it has written.
         await asyncio.gather(*(watcher.drain() for watcher in self._watchers))
         await self._block_informer.close()
@@ -219,9 +260,12 @@ class KubernetesStore:
             block = decode_block(change.object, now=now)
         except ValueError as error:
             log.warning("address block %s: invalid content: %s", change.object.metadata.name, error)
+            if isinstance(change, Deleted):
+                self._lost.add(change.object.metadata.name, None)  # it may have had any address
             return
         if isinstance(change, Deleted):
-            self._allocations.apply_deletion(block.key, block.version or "")
+            if (lost := self._allocations.apply_deletion(block, now=now)) is not None:
+                self._lost.add(lost.key.name, lost)
         else:
             self._allocations.apply_update(block, now=now)
 

@@ -16,9 +16,9 @@ from contrail_service.errors import ConfigurationError
 from contrail_service.logs import log_context
 from manager.configuration import ManagerConfiguration
 from manager.controller.address_allocator import AddressAllocator
-from manager.controller.address_recovery import orphaned_interfaces, recover_addresses
 from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
+from manager.controller.orphaned_addresses import orphaned_interfaces
 from manager.controller.pending_index import PendingIndex
 from manager.controller.pod_reconciler import OnAssigned, PodReconciler
 from manager.controller.pod_record import UNTRIED, PodRecord, assignment_of, requested_macs
@@ -110,7 +110,8 @@ class PodController:
         for vm in own:
             self._load(vm)
         # Before any pod is reconciled: otherwise a new pod could get an address that a running pod uses.
-        await recover_addresses(self._store, own)
+        for conflict in await self._store.recover_addresses(vms):
+            log.error("two virtual machines with one address: %s", conflict)
         await self._load_held_ports()
 
     def apply(self, pod: Pod) -> None:

@@ -1,9 +1,9 @@
 """The manager as a process in a cluster: watches the API server, keeps its store there, and leads or stands by.
 
 A standby is healthy and ready, so that a rolling update proceeds, but has no data: its API names the leader. A leader
-that cannot continue (the lease is lost, permissions are missing, the CRDs of the store were deleted or etcd was
-emptied) ends the process, since its caches are outdated. Its supervisor restarts it as a standby, and the next leader
-recreates what is missing.
+that cannot continue (the lease is lost, permissions are missing, the CRDs of the store or a block of addresses in use
+were deleted, or etcd was emptied) ends the process, since its caches are outdated. Its supervisor restarts it as a
+standby, and the next leader recreates what is missing.
 """
 
 from collections.abc import Iterator
@@ -95,6 +95,10 @@ async def lead(cluster: ClusterMember, store: KubernetesStore, manager: Manager)
         uids = await ensure_crds(cluster.client)
         # First: outdated reports on static pods are recognized only if they are delivered before the manager starts.
         async with cluster.node_reports.running():
-            await run_until_first_ends(manager.run(), monitor_crds(cluster.client, uids, interval=_CRD_CHECK_INTERVAL))
+            await run_until_first_ends(
+                manager.run(),
+                monitor_crds(cluster.client, uids, interval=_CRD_CHECK_INTERVAL),
+                store.watch_lost_addresses(),
+            )
     finally:
         await store.close()

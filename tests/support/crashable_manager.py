@@ -21,7 +21,7 @@ from manager.kubernetes.event_log import KubernetesEventLog
 from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.source import KubernetesSource
 from manager.kubernetes.status_writer import StatusWriter
-from manager.manager import Manager
+from manager.manager import Manager, run_until_first_ends
 from tests.support.fake_apiserver.server import FakeApiServer
 
 _PACE = ReflectorTimings(first_pause=0.001, longest_pause=0.01, silence=2.0, short_watch=0.0, page_length=2)
@@ -76,9 +76,11 @@ class CrashableManager:
         self._main = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
-        if self._given_store is None:
-            await ensure_crds(self._client)
-        await self.manager.run()
+        if not isinstance(self.store, KubernetesStore):
+            await self.manager.run()
+            return
+        await ensure_crds(self._client)
+        await run_until_first_ends(self.manager.run(), self.store.watch_lost_addresses())
 
     def check(self) -> None:
         """Raises the manager's error if it failed."""

@@ -9,7 +9,7 @@ from contrail_config.objects import VirtualNetwork
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import eventually
-from tests.support.stored_objects import BLOCK_KIND, VIRTUAL_NETWORK_KIND, allocated_addresses
+from tests.support.stored_objects import BLOCK_KIND, VIRTUAL_NETWORK_KIND
 from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 
@@ -73,19 +73,6 @@ async def test_a_recreated_network_outlives_the_late_deletion_event_of_its_prede
     recreated = await manager.put_network(network)
     await until_reported(server)
     await allocate_one(manager, recreated)
-
-
-async def test_addresses_in_a_deleted_block_have_no_owner(
-    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
-) -> None:
-    await allocate_one(manager, network)
-    ((_, name),) = server.storage.objects(BLOCK_KIND)
-    server.remove(BLOCK_KIND, name, namespace="")
-    await until_listed_again(server, BLOCK_KIND)
-    assert await manager.address_owners() == set()
-    owner = new_owner()
-    await allocate_one(manager, network, owner)
-    assert list(allocated_addresses(server).values()) == [owner]
 
 
 async def test_a_recreated_block_outlives_the_late_deletion_event_of_its_predecessor(

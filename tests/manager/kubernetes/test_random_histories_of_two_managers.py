@@ -16,6 +16,7 @@ from tests.support.address_auditor import AddressAuditor
 from tests.support.crashable_manager import CrashableManager
 from tests.support.fast_event_loop import FastLoop
 from tests.support.stored_objects import (
+    BLOCK_KIND,
     allocated_addresses,
     remove_virtual_machine,
     stored_networks,
@@ -82,6 +83,13 @@ class WithKubernetesStore(ClusterHistory):
             self.assigned.pop(vm.uuid, None)
             self.auditor.forget(vm)
 
+    @rule()
+    def somebody_deletes_the_address_blocks(self) -> None:
+        """Managers end, and the next one recovers the addresses from the virtual machines."""
+        self.auditor.blocks_are_missing = True
+        for _, name in list(self.server.storage.objects(BLOCK_KIND)):
+            self.server.remove(BLOCK_KIND, name, namespace="")
+
     @rule(times=st.integers(1, 3))
     def answers_are_lost(self, times: int) -> None:
         self.server.faults.lost_responses = times
@@ -97,6 +105,7 @@ class WithKubernetesStore(ClusterHistory):
             await self.replace_manager()
             self.had_rival = False
         await super().converge()
+        self.auditor.blocks_are_missing = False
 
     async def supervise(self) -> None:
         """Replaces a manager that gave up."""

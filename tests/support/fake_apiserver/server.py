@@ -70,7 +70,7 @@ class FakeApiServer:
 
     def put(self, kind: Kind, name: str, *, namespace: str = "default", **content: Any) -> Object:
         """Creates an object or replaces its content directly in the storage, without validation."""
-        named = {"name": name, "namespace": namespace, "uid": str(uuid.uuid4())}
+        named = {"name": name, "namespace": namespace, "uid": str(uuid.uuid4()), "generation": 1}
         metadata = self.storage.objects(kind).get((namespace, name), {"metadata": named})["metadata"]
         return self.storage.put(kind, {**content, "metadata": metadata})
 

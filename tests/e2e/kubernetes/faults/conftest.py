@@ -34,8 +34,13 @@ def managers(cluster: Cluster, tmp_path: Path) -> Iterator[Managers]:
 
 
 @pytest.fixture
-async def pod_load(cluster: Cluster, client: KubeClient, namespace: str) -> AsyncIterator[PodLoad]:
+async def system(cluster: Cluster) -> AsyncIterator[KubeClient]:
+    """A client with the manager's account, which the admission policies allow to change custom resources."""
+    async with connect(await load_client_config(kubeconfig=str(cluster.kubeconfig("contrail-manager")))) as client:
+        yield client
+
+
+@pytest.fixture
+def pod_load(system: KubeClient, client: KubeClient, namespace: str) -> PodLoad:
     """A load without pods and networks at first."""
-    access = await load_client_config(kubeconfig=str(cluster.kubeconfig("contrail-manager")))
-    async with connect(access) as system:
-        yield PodLoad(client, namespace, system=system)
+    return PodLoad(client, namespace, system=system)

@@ -1,0 +1,125 @@
+"""Address recovery: allocates what virtual machines have, where the address blocks do not say so.
+
+Address blocks and virtual machines are separate objects, and somebody may delete or replace a block. Virtual machines
+show which addresses are in use, and those are allocated again, also where a block of unknown origin gives them to an
+owner without a virtual machine. Nothing shows which addresses were held for former owners, so the other addresses of
+such a block are held for as long as any hold lasts.
+
+Not covered: a block that has only held addresses, deleted while no manager runs.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from contrail_config.addressing.notation import parse_address
+from contrail_config.errors import NotFoundError
+from contrail_config.kubernetes.address_operations import FindNetwork
+from contrail_config.kubernetes.allocation_cache import AllocationCache
+from contrail_config.kubernetes.blocks import AddressKey, BlockKey, PoolKey
+from contrail_config.kubernetes.change_set import ChangeSet
+from contrail_config.objects import VirtualMachine
+from contrail_config.store import UNPLUGGED_HOLD
+
+_FORMER_OWNERS: Final = uuid.UUID("e0d6f1c2-5a0b-4c55-9d0e-6b8f0f5b1c37")
+"""Namespace of the uuids that stand for the unknown former owners of the addresses in a block."""
+
+_SLICE: Final = 2048
+"""Virtual machines that are compared without a pause for other tasks."""
+
+_BATCH: Final = 32
+"""Blocks in one operation, which is planned without a pause."""
+
+
+class InUse(NamedTuple):
+    """An address, and the interface that has it according to its virtual machine."""
+
+    key: AddressKey
+    owner: str
+
+
+class Recover(msgspec.Struct, frozen=True):
+    """Allocates these addresses to their owners, whatever their blocks say, and holds the others of their blocks."""
+
+    owners: Mapping[AddressKey, str]
+    find_network: FindNetwork
+
+    def apply(self, changes: ChangeSet) -> None:
+        """As `AddressOperation`."""
+        for key, owner in self.owners.items():
+            entry = changes.cache.entry(key)
+            if entry is None or entry.owner != owner or entry.hold is not None:
+                changes.allocate(key, owner)
+        for block in dict.fromkeys(key.block for key in self.owners):
+            self._hold_others(changes, block)
+
+    def _hold_others(self, changes: ChangeSet, block: BlockKey) -> None:
+        try:
+            pool = changes.cache.address_pool(self.find_network(block.pool.network_uuid), block.pool.family)
+        except NotFoundError:
+            return  # nothing can be allocated in a network that does not exist
+        former_owner = str(uuid.uuid5(_FORMER_OWNERS, block.name))
+        for key in block.addresses:
+            if pool.unavailable_reason(key.address) is None:
+                changes.hold(key, former_owner, seconds=UNPLUGGED_HOLD)
+
+
+async def unrecorded_addresses(
+    cache: AllocationCache, virtual_machines: Sequence[VirtualMachine]
+) -> tuple[list[InUse], list[str]]:
+    """Returns the addresses that are not allocated to their interfaces in the cache, and conflicts as text.
+
+    Of two virtual machines with one address, the one to which it is allocated keeps it, else the first.
+    """
+    found: dict[AddressKey, InUse] = {}
+    conflicts = []
+    for first in range(0, len(virtual_machines), _SLICE):
+        for each in _unrecorded(cache, virtual_machines[first : first + _SLICE]):
+            other = found.setdefault(each.key, each)
+            if other is not each:
+                conflicts.append(_conflict(each, other.owner))
+        await asyncio.sleep(0)
+    rightful = {(each.key, each.owner) for each in _addresses(virtual_machines) if each.key in found} if found else ()
+    for key, each in list(found.items()):
+        entry = cache.entry(key)
+        if entry is not None and entry.hold is None and (key, entry.owner) in rightful:
+            conflicts.append(_conflict(each, entry.owner))
+            del found[key]
+    return list(found.values()), conflicts
+
+
+def recovery_operations(missing: Iterable[InUse], find_network: FindNetwork) -> list[Recover]:
+    """Returns the operations that allocate these addresses; each changes a bounded number of blocks."""
+    by_block = itertools.groupby(sorted(missing), key=lambda each: each.key.block)
+    blocks = [{each.key: each.owner for each in group} for _, group in by_block]
+    return [
+        Recover({key: owner for block in blocks[first : first + _BATCH] for key, owner in block.items()}, find_network)
+        for first in range(0, len(blocks), _BATCH)
+    ]
+
+
+def _unrecorded(cache: AllocationCache, virtual_machines: Iterable[VirtualMachine]) -> Iterable[InUse]:
+    for each in _addresses(virtual_machines):
+        entry = cache.entry(each.key)
+        if entry is None or entry.owner != each.owner or entry.hold is not None:
+            yield each
+
+
+def _addresses(virtual_machines: Iterable[VirtualMachine]) -> Iterable[InUse]:
+    for virtual_machine in virtual_machines:
+        for interface in virtual_machine.interfaces:
+            for address in interface.addresses:
+                pool = PoolKey(interface.network_uuid, address.family)
+                # what is no address needs no protection: an agent cannot configure it
+                with contextlib.suppress(ValueError):
+                    yield InUse(AddressKey(pool, parse_address(address.address, family=address.family)), interface.uuid)
+
+
+def _conflict(each: InUse, owner: str) -> str:
+    network, address = each.key.pool.network_uuid, each.key.text
+    return f"network {network}: address {address} of interface {each.owner} belongs to interface {owner}"

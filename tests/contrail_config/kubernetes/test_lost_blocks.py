@@ -1,0 +1,184 @@
+"""Lost blocks: somebody deletes an address block that is in use, and no address is allocated before a recovery."""
+
+import asyncio
+
+import pytest
+
+from contrail_config.errors import AddressesLostError, StoreError
+from contrail_config.kubernetes.store import KubernetesStore
+from contrail_config.objects import VirtualNetwork
+from tests.contrail_config.kubernetes.managers import OpenManager
+from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_clock import FakeClock
+from tests.support.recorded_reflector import DEADLINE, eventually
+from tests.support.stored_objects import BLOCK_KIND, allocated_addresses
+from tests.support.virtual_machines import make_virtual_machine
+from tests.support.virtual_networks import allocate_one, make_network, new_owner, start_pod
+
+
+@pytest.fixture
+async def network(manager: KubernetesStore) -> VirtualNetwork:
+    return await manager.put_network(make_network())
+
+
+def delete_blocks(server: FakeApiServer) -> None:
+    for _, name in list(server.storage.objects(BLOCK_KIND)):
+        server.remove(BLOCK_KIND, name, namespace="")
+
+
+async def until_lost(manager: KubernetesStore) -> None:
+    async with asyncio.timeout(DEADLINE):
+        with pytest.raises(AddressesLostError, match="deleted by somebody else"):
+            await manager.watch_lost_addresses()
+
+
+async def test_no_address_is_allocated_after_a_block_in_use_was_deleted(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    await allocate_one(manager, network)
+    others = await manager.put_network(make_network("other", "10.2.0.0/24"))
+    delete_blocks(server)
+    with pytest.raises(StoreError):
+        await allocate_one(manager, network)
+    await until_lost(manager)
+    for other in (network, others):
+        with pytest.raises(AddressesLostError):
+            await allocate_one(manager, other)
+    assert allocated_addresses(server) == {}
+
+
+async def test_the_first_allocation_after_the_deletion_fails_before_the_watch_reports_it(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    await allocate_one(manager, network)
+    await eventually(lambda: len(server.watches) == 2)
+    server.faults.silent = True
+    delete_blocks(server)
+    with pytest.raises(StoreError, match="last content is not known"):
+        await allocate_one(manager, network)
+    server.faults.silent = False
+    server.storage.notify()
+    await until_lost(manager)
+    assert allocated_addresses(server) == {}
+
+
+async def test_a_block_deleted_while_it_is_written_is_lost(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    owner = new_owner()
+    first = await allocate_one(manager, network, owner)
+    allocations = [asyncio.create_task(allocate_one(manager, network)) for _ in range(40)]
+    await asyncio.sleep(0)
+    delete_blocks(server)
+    outcomes = await asyncio.gather(*allocations, return_exceptions=True)
+    assert first not in outcomes
+    await until_lost(manager)
+
+
+async def test_a_deletion_found_by_a_new_list_is_a_loss(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    await allocate_one(manager, network)
+    await eventually(lambda: len(server.watches) == 2)
+    server.faults.silent = True
+    delete_blocks(server)
+    server.faults.silent = False
+    server.forget_history()
+    await until_lost(manager)
+
+
+async def test_a_deletion_found_by_a_new_list_is_a_loss_although_the_watch_missed_the_allocation(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    await allocate_one(manager, network)
+    await eventually(lambda: len(server.watches) == 2)
+    server.faults.silent = True
+    await allocate_one(manager, network)
+    delete_blocks(server)
+    server.faults.silent = False
+    server.forget_history()
+    await until_lost(manager)
+
+
+async def test_a_deleted_block_that_somebody_creates_again_is_lost(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    await allocate_one(manager, network)
+    ((_, name), before) = next(iter(server.storage.objects(BLOCK_KIND).items()))
+    owner = new_owner()
+    second = await allocate_one(manager, network, owner)
+    delete_blocks(server)
+    server.put(BLOCK_KIND, name, namespace="", spec=before["spec"])
+    with pytest.raises(StoreError):
+        assert await allocate_one(manager, network) != second
+    await until_lost(manager)
+
+
+@pytest.mark.parametrize("hold", [0.0, 10.0])
+async def test_the_end_of_the_last_hold_is_no_loss(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork, clock: FakeClock, hold: float
+) -> None:
+    for _ in range(3):
+        owner = new_owner()
+        await allocate_one(manager, network, owner)
+        await manager.release([owner], hold=hold)
+        clock.advance(11)
+        await manager.address_owners()
+        assert not server.storage.objects(BLOCK_KIND)
+        server.forget_history()
+    await allocate_one(manager, network)
+
+
+async def test_a_block_with_a_hold_is_lost(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    owner = new_owner()
+    await allocate_one(manager, network, owner)
+    await manager.release([owner], hold=300)
+    delete_blocks(server)
+    await until_lost(manager)
+
+
+async def test_a_block_that_another_manager_empties_and_deletes_is_not_lost(
+    open_manager: OpenManager, server: FakeApiServer
+) -> None:
+    one, other = await open_manager(), await open_manager()
+    network = await one.put_network(make_network())
+    for _ in range(20):
+        owner = new_owner()
+        await allocate_one(one, network, owner)
+        await allocate_one(other, network, owner)
+        await asyncio.gather(one.release([owner], hold=0), allocate_one(other, network))
+        await other.release(list(await other.address_owners()), hold=0)
+        await one.release(list(await one.address_owners()), hold=0)
+    assert allocated_addresses(server) == {}
+
+
+async def test_virtual_machines_are_neither_written_nor_deleted_after_a_loss(
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+) -> None:
+    vm = await start_pod(manager, [network])
+    delete_blocks(server)
+    await until_lost(manager)
+    with pytest.raises(AddressesLostError):
+        await manager.put_virtual_machine(make_virtual_machine("other"))
+    with pytest.raises(AddressesLostError):
+        await manager.delete_virtual_machine(vm.uuid)
+    assert await manager.virtual_machine(vm.uuid) == vm
+
+
+async def test_the_closed_store_has_written_the_lost_blocks_again(
+    open_manager: OpenManager, server: FakeApiServer
+) -> None:
+    manager = await open_manager()
+    network = await manager.put_network(make_network("left", "10.1.0.0/24", "fd00::/64"))
+    owners = [new_owner() for _ in range(100)]
+    await asyncio.gather(*(allocate_one(manager, network, owner) for owner in owners))
+    await manager.release(owners[:20], hold=300)
+    before = allocated_addresses(server)
+    delete_blocks(server)
+    await until_lost(manager)
+    await manager.close()
+    assert allocated_addresses(server) == before
+    after = await open_manager()
+    assert await after.held_owners() == dict.fromkeys(owners[:20], network.uuid)
