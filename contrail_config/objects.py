@@ -21,6 +21,7 @@ FqName = tuple[str, str, str]
 _VMI_NAMESPACE = uuid.UUID("5c1e7a52-9d0b-4f5e-8a43-0d6f3c1b7e10")
 _POD_NAMESPACE = uuid.UUID("0e5f1bb4-7a41-4d8e-b0d5-9c1c3f2a6d94")
 _STATIC_NAMESPACE = uuid.UUID("b7c05d4e-63f4-4a0b-9d2c-2f7e8a51c9d3")
+_MAC_NAMESPACE = uuid.UUID("9b2f6d1e-0c7a-4e7d-8f55-3b1c2a6e4d08")
 _NETWORK_NAMESPACE = uuid.UUID("a1f4d3f6-2b77-4c0e-9f0e-64d1d3c58b21")
 
 
@@ -205,9 +206,13 @@ def interface_uuid(pod_uid: str, index: int) -> str:
     return str(uuid.uuid5(_VMI_NAMESPACE, f"{pod_uid}/{index}"))
 
 
-def interface_mac(vmi_uuid: str) -> str:
-    """Default MAC of an interface, derived from its uuid, with the locally administered bit set (0x02)."""
-    octets = uuid.UUID(vmi_uuid).bytes[:5]
+def interface_mac(vmi_uuid: str, attempt: int = 0) -> str:
+    """Default MAC of an interface, derived from its uuid, with the locally administered bit set (0x02).
+
+    `attempt`: number of MACs derived before, which other interfaces of the network have.
+    """
+    source = uuid.UUID(vmi_uuid) if attempt == 0 else uuid.uuid5(_MAC_NAMESPACE, f"{vmi_uuid}/{attempt}")
+    octets = source.bytes[:5]
     return ":".join(f"{octet:02x}" for octet in (0x02, *octets))
 
 

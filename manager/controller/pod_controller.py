@@ -21,11 +21,11 @@ from manager.controller.held_ports import HeldPorts
 from manager.controller.orphaned_addresses import orphaned_interfaces
 from manager.controller.pending_index import PendingIndex
 from manager.controller.pod_reconciler import OnAssigned, PodReconciler
-from manager.controller.pod_record import UNTRIED, PodRecord, assignment_of, requested_macs
-from manager.controller.pod_writer import IsPlugged, PodWriter
+from manager.controller.pod_record import UNTRIED, PodRecord, assignment_of
+from manager.controller.pod_writer import IsPlugged, PodWriter, adopt_claims, describe_conflict
 from manager.controller.static_pods import StaticPods
 from manager.deletions import Removed
-from manager.dependencies import Dependency, address_dependency, uid_dependency
+from manager.dependencies import Dependency, address_dependency
 from manager.events import EventRecorder
 from manager.mapping.annotations import with_network_annotations_only
 from manager.mapping.catalogue import Catalogue
@@ -110,8 +110,8 @@ class PodController:
         for vm in own:
             self._load(vm)
         # Before any pod is reconciled: otherwise a new pod could get an address that a running pod uses.
-        for conflict in await self._store.recover_addresses(vms):
-            log.error("two virtual machines with one address: %s", conflict)
+        for problem in await self._store.recover_addresses(vms):
+            log.error("two virtual machines with one address: %s", problem)
         await self._load_held_ports()
 
     def apply(self, pod: Pod) -> None:
@@ -199,15 +199,16 @@ class PodController:
         """Adds a virtual machine to the record of its pod's name, which may have one of another pod already."""
         key = f"{vm.namespace}/{vm.pod}"
         record = self.records.setdefault(key, PodRecord(None, first_seen=self._clock()))
-        claims = [uid_dependency(vm.uuid), *requested_macs(vm)]
+        holder = key
         if record.assignment is None:
             record.set_assignment(vm)
             record.unverified = vm
-            self.claims.claim(key, claims)
         else:
             other = assignment_of(vm)
             record.others = (*record.others, other)
-            self.claims.claim(other.holder, claims)
+            holder = other.holder
+        for conflict in adopt_claims(self.claims, holder, vm):
+            log.error("virtual machine %s: %s", vm.name, describe_conflict(conflict))
 
     def _sandbox_ended(self, key: str) -> None:
         """Records that the sandbox of the last pod of this name is removed."""

@@ -73,9 +73,9 @@ class PodReconciler:
     async def reconcile(self, key: str, record: PodRecord) -> bool:
         """Reconciles the pod of this name; returns whether it is gone and nothing is held for it."""
         # First, since everything below depends on whether the store holds something for the pod.
-        await self._writer.adopt_unconfirmed(record)
+        await self._writer.adopt_unconfirmed(key, record)
         if record.others and record.pod is not None:
-            record.prefer(record.pod.uid)
+            self._writer.prefer(key, record, record.pod.uid)
         if self._static_pods.awaits_mirror(key, record):
             return False
         await self._writer.release_others(record)

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from contrail_config.objects import VirtualMachine, interface_mac, interface_uuid
+from contrail_config.objects import VirtualMachine, interface_uuid
 from contrail_config.store import AddressRequest
 from manager.api.types import PodState
-from manager.dependencies import Dependency, mac_dependency
+from manager.dependencies import Dependency
 from manager.reasons import Reason
 from manager.source import Pod
 
@@ -134,12 +134,3 @@ def assignment_of(vm: VirtualMachine) -> Assignment:
         addresses=sum(len(interface.addresses) for interface in vm.interfaces),
         has_mirror_pod=vm.has_mirror_pod,
     )
-
-
-def requested_macs(vm: VirtualMachine) -> list[Dependency]:
-    """Returns the requested MACs of a virtual machine; all others are derived from uuids, and so unique."""
-    return [
-        mac_dependency(interface.network_uuid, interface.mac)
-        for interface in vm.interfaces
-        if interface.mac != interface_mac(interface.uuid)
-    ]

@@ -5,20 +5,21 @@ and first checks whether the virtual machine exists: an agent may have served it
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from contrail_config.errors import ExhaustedError, NotFoundError
-from contrail_config.objects import InterfaceAddress, VirtualMachine
+from contrail_config.objects import InterfaceAddress, VirtualMachine, interface_uuid
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, AddressRequest, Store
 from manager.controller.address_allocator import AddressAllocator
-from manager.controller.claims import Claims
+from manager.controller.claims import Claims, Conflict, MacRequest
 from manager.controller.held_ports import HeldPorts
 from manager.controller.pod_record import Assignment, PodRecord, UnconfirmedAssignment
-from manager.dependencies import Dependency, DependencyKind, mac_dependency, uid_dependency
+from manager.dependencies import DependencyKind
 from manager.mapping.errors import PodWaitsError
 from manager.mapping.interface_resolution import ResolvedInterfaces
+from manager.mapping.interface_spec import InterfaceSpec
 from manager.mapping.virtual_machine import address_requests, build_virtual_machine
 from manager.reasons import Reason
 from manager.source import Pod
@@ -53,9 +54,9 @@ class PodWriter:
 
     async def assign(self, key: str, pod: Pod, resolved: ResolvedInterfaces, record: PodRecord) -> VirtualMachine:
         """Writes the pod's virtual machine and returns it. Raises PodRefusedError and PodWaitsError."""
-        self._claim(key, pod, resolved)
+        interfaces = self._claim(key, pod, resolved.interfaces)
         addresses = await self._allocate(key, pod, resolved, record)
-        vm = build_virtual_machine(pod, resolved.interfaces, addresses, cluster=self._cluster)
+        vm = build_virtual_machine(pod, interfaces, addresses, cluster=self._cluster)
         # Before the write: it may take effect even if it fails.
         record.unconfirmed = record.unconfirmed and record.unconfirmed._replace(written=True)
         await self._store.put_virtual_machine(vm)
@@ -63,7 +64,7 @@ class PodWriter:
         record.set_assignment(vm)
         return vm
 
-    async def adopt_unconfirmed(self, record: PodRecord) -> None:
+    async def adopt_unconfirmed(self, key: str, record: PodRecord) -> None:
         """Adopts the written virtual machine if it exists: the answer was lost, or another manager was first."""
         unconfirmed = record.unconfirmed
         if unconfirmed is None or not unconfirmed.written:
@@ -78,6 +79,8 @@ class PodWriter:
         record.unconfirmed = None
         record.set_assignment(vm)
         record.unverified = vm
+        for conflict in adopt_claims(self._claims, key, vm):
+            log.error("virtual machine %s: %s", vm.name, describe_conflict(conflict))
 
     async def read_or_restore(self, record: PodRecord, assignment: Assignment) -> VirtualMachine:
         """Returns the pod's virtual machine, restored if somebody else deleted it.
@@ -111,6 +114,14 @@ class PodWriter:
             record.assignment = record.unverified = record.deleted = None
         await self.release_unconfirmed(record)
         self._claims.release(key)
+
+    def prefer(self, key: str, record: PodRecord, uuid: str) -> None:
+        """Makes the other virtual machine of this uuid, if there is one, the pod's assignment, with its claims."""
+        before = record.assignment
+        record.prefer(uuid)
+        if before is not None and record.assignment is not None and record.assignment is not before:
+            self._claims.move(key, before.holder)
+            self._claims.move(record.assignment.holder, key)
 
     async def release_others(self, record: PodRecord) -> None:
         """Releases the virtual machines of the pod's name that are not the pod's. Idempotent."""
@@ -182,20 +193,33 @@ class PodWriter:
         else:
             await self._store.shorten_holds(assignment.interfaces)
 
-    def _claim(self, key: str, pod: Pod, resolved: ResolvedInterfaces) -> None:
-        """Claims what only one pod may have. Raises PodWaitsError."""
-        macs = [
-            mac_dependency(interface.network.uuid, interface.mac) for interface in resolved.interfaces if interface.mac
+    def _claim(self, key: str, pod: Pod, specs: Sequence[InterfaceSpec]) -> list[InterfaceSpec]:
+        """Claims what only one pod may have, and returns the specifications with their MACs. Raises PodWaitsError."""
+        requests = [
+            MacRequest(spec.network.uuid, interface_uuid(pod.uid, index), spec.mac) for index, spec in enumerate(specs)
         ]
-        conflict = self._claims.claim(key, [uid_dependency(pod.uid), *macs])
-        if conflict is not None:
-            raise _taken(conflict.dependency, conflict.holder, resolved)
+        claimed = self._claims.claim(key, pod.uid, requests)
+        if isinstance(claimed, Conflict):
+            raise _taken(claimed, specs)
+        return [msgspec.structs.replace(spec, mac=mac) for spec, mac in zip(specs, claimed, strict=True)]
 
 
-def _taken(dependency: Dependency, holder: str, resolved: ResolvedInterfaces) -> PodWaitsError:
+def adopt_claims(claims: Claims, key: str, vm: VirtualMachine) -> list[Conflict]:
+    """Claims for the pod what its virtual machine has; returns what others hold."""
+    return claims.adopt(key, vm.uuid, [(interface.network_uuid, interface.mac) for interface in vm.interfaces])
+
+
+def describe_conflict(conflict: Conflict) -> str:
+    """Returns the conflict of an existing virtual machine as text."""
+    kind, name = conflict.dependency
+    return f"{kind} {name} is already used by pod {conflict.holder}"
+
+
+def _taken(conflict: Conflict, specs: Sequence[InterfaceSpec]) -> PodWaitsError:
+    dependency, holder = conflict
     if dependency.kind is DependencyKind.UID:
         return PodWaitsError(Reason.UID_TAKEN, f"uid {dependency.name} is already used by pod {holder}", dependency)
     network_uuid, mac = dependency.name.split()
-    network = next(i.network.name for i in resolved.interfaces if i.network.uuid == network_uuid)
+    network = next(spec.network.name for spec in specs if spec.network.uuid == network_uuid)
     message = f"MAC {mac} in network {network} is already used by pod {holder}"
     return PodWaitsError(Reason.MAC_ADDRESS_TAKEN, message, dependency)

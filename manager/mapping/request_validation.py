@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from contrail_config.objects import VirtualNetwork, interface_mac, interface_uuid
+from contrail_config.objects import VirtualNetwork
 from manager.mapping.errors import PodRefusedError
 from manager.mapping.interface_spec import InterfaceSpec
 from manager.mapping.network_addressing import address_problem, capacity, families
@@ -18,7 +18,7 @@ def validate_requests(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
     The error is PodWaitsError if recreated networks of the same names could satisfy the request, else PodRefusedError.
     """
     _check_addresses(pod, specs)
-    _check_duplicate_macs(pod, specs)
+    _check_duplicate_macs(specs, pod=pod)
     _check_capacity(specs)
 
 
@@ -35,17 +35,16 @@ def _check_addresses(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
                 raise conflicting(Reason.ADDRESS_UNAVAILABLE, message, [other, spec], pod=pod)
 
 
-def _check_duplicate_macs(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
-    if all(spec.mac is None for spec in specs):
-        return
+def _check_duplicate_macs(specs: Sequence[InterfaceSpec], *, pod: Pod) -> None:
     by_mac = defaultdict[tuple[str, str], list[InterfaceSpec]](list)
-    for index, spec in enumerate(specs):
-        # A requested MAC may equal the derived MAC of another interface.
-        mac = spec.mac or interface_mac(interface_uuid(pod.uid, index))
-        by_mac[spec.network.uuid, mac].append(spec)
+    for spec in specs:
+        if spec.mac is not None:  # one that equals a derived MAC of the pod is no conflict: another one is derived
+            by_mac[spec.network.uuid, spec.mac].append(spec)
+    if not by_mac:
+        return
     (_, mac), sharing = max(by_mac.items(), key=_count)
     if len(sharing) > 1:
-        message = f"{sharing[0].nad}: {len(sharing)} interfaces of the pod would have the MAC address {mac}"
+        message = f"{sharing[0].nad}: {len(sharing)} interfaces of the pod request the MAC address {mac}"
         raise conflicting(Reason.MAC_ADDRESS_TAKEN, message, sharing, pod=pod)
 
 

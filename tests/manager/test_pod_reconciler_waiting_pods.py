@@ -5,7 +5,7 @@ import json
 import pytest
 
 from contrail_config.errors import StoreRejectedError, StoreUnavailableError
-from contrail_config.objects import VirtualMachine
+from contrail_config.objects import VirtualMachine, interface_mac, interface_uuid
 from manager.api.types import PodState
 from manager.source import Applied, Gone, Pod
 from tests.support.pods import make_nad, make_namespace, make_pod, reference
@@ -91,3 +91,25 @@ async def test_a_refused_pod_does_not_keep_its_requested_mac(running: RunningMan
     assert await running.reasons(second) == ["MacAddressTaken"]
     await running.apply(make_pod("first", networks="[nonsense"))
     assert await is_ready(running, second)
+
+
+async def test_a_requested_mac_that_a_living_pod_has_by_derivation_is_taken(running: RunningManager) -> None:
+    holder = make_pod("holder", networks="net-a")
+    await running.send_list(NET_A, holder)
+    mac = (await running.wait_for_vm(holder)).interfaces[1].mac
+    newcomer = make_pod("newcomer", networks=json.dumps([{"name": "net-a", "mac": mac}]))
+    await running.apply(newcomer)
+    assert await running.reasons(newcomer) == ["MacAddressTaken"]
+    await running.remove(holder)
+    assert (await running.wait_for_vm(newcomer)).interfaces[1].mac == mac
+
+
+async def test_a_derived_mac_that_a_living_pod_requested_is_derived_again(running: RunningManager) -> None:
+    pod = make_pod("later", networks="net-a")
+    mac = interface_mac(interface_uuid(pod.uid, 1))
+    earlier = make_pod("earlier", networks=json.dumps([{"name": "net-a", "mac": mac}]))
+    await running.send_list(NET_A, earlier, pod)
+    assert (await running.wait_for_vm(earlier)).interfaces[1].mac == mac
+    later = await running.wait_for_vm(pod)
+    assert later.interfaces[1].mac == interface_mac(interface_uuid(pod.uid, 1), 1)
+    assert await running.reasons(pod) == ["InterfacesAssigned"]
