@@ -7,7 +7,7 @@ Spec and status are the same in both and are defined here.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -66,11 +66,26 @@ class PodCondition(_Wire, frozen=True):
     status: ConditionStatus | None = None
 
 
+class ContainerStatus(_Wire, frozen=True):
+    """Status of a container, of which only its presence matters."""
+
+
+_STARTED: Final = (ContainerStatus(),)
+"""Stands for the statuses of any number of containers: no memory per pod."""
+
+
 class PodStatus(_Wire, frozen=True):
-    """Phase and conditions of a pod."""
+    """Phase and conditions of a pod, and whether kubelet reported containers of it."""
 
     phase: Phase | None = None
     conditions: tuple[PodCondition, ...] | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("container_statuses", "init_container_statuses"):
+            if getattr(self, name):
+                msgspec.structs.force_setattr(self, name, _STARTED)
 
 
 class ObjectMetadata(NamedTuple):
@@ -100,6 +115,7 @@ def make_pod(
         annotations=metadata.annotations,
         host_network=bool(spec.host_network),
         gone=status is not None and _holds_nothing(status),
+        rejected=status is not None and _is_rejected(status),
         config_hash=config_hash,
     )
 
@@ -112,6 +128,23 @@ def make_nad(metadata: ObjectMetadata, config: str | None) -> Nad:
 def make_namespace(metadata: ObjectMetadata) -> Namespace:
     """Returns the namespace."""
     return Namespace(metadata.name, metadata.annotations)
+
+
+def _is_rejected(status: PodStatus) -> bool:
+    """Whether kubelet rejected the pod, so that it will not start.
+
+    kubelet's `rejectPod` reports the phase, a reason (`NodeAffinity`, `OutOfcpu`, ...) and nothing else. A pod that was
+    started has container statuses and, since Kubernetes 1.29, the condition of its sandbox; both stay when it ends or
+    is evicted. A restarted kubelet may also reject a pod that it started before (kubernetes/kubernetes#123980),
+    replaces its status, and removes its sandbox later. So this is no proof that there is no sandbox.
+    """
+    conditions = status.conditions or ()
+    return (
+        status.phase is Phase.FAILED
+        and not status.container_statuses
+        and not status.init_container_statuses
+        and all(condition.type is not ConditionType.SANDBOX for condition in conditions)
+    )
 
 
 def _holds_nothing(status: PodStatus) -> bool:

@@ -123,7 +123,7 @@ class PodController:
         if pod.uid in self._foreign:
             problem = f"the virtual machine of pod {pod.key} belongs to cluster {self._foreign[pod.uid]!r}"
             raise ConfigurationError(f"cluster-name: cannot be {self._cluster!r}: {problem}")
-        if pod.gone:
+        if pod.gone or pod.rejected:
             self.gone(pod)
             return
         key, pod = pod.key, with_network_annotations_only(pod)
@@ -136,7 +136,7 @@ class PodController:
             self.queue.add(key)
 
     def gone(self, pod: Pod) -> None:
-        """Removes a pod that was deleted or holds nothing any more. A successor of the same name is left alone."""
+        """Removes a pod that was deleted or rejected, or has ended. A successor of the same name is left alone."""
         record = self.records.get(pod.key)
         if record is not None and (record.pod is None or record.pod.uid == pod.uid):
             record.pod = None

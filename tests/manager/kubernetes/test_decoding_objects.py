@@ -63,6 +63,34 @@ def test_a_pod_is_gone_once_it_ended_and_its_sandbox_is_removed(status: dict[str
     assert make_pod(_pod({"status": status})).gone is gone
 
 
+CONTAINERS = [{"name": "main", "state": {"terminated": {"exitCode": 1}}}]
+SANDBOX = [{"type": "PodReadyToStartContainers", "status": "True"}]
+
+
+@pytest.mark.parametrize(
+    ("status", "rejected"),
+    [
+        ({"phase": "Failed", "reason": "NodeAffinity", "message": "Pod was rejected"}, True),
+        ({"phase": "Failed", "reason": "OutOfcpu", "conditions": [{"type": "PodScheduled", "status": "True"}]}, True),
+        ({"phase": "Failed", "reason": "Evicted", "containerStatuses": CONTAINERS}, False),
+        ({"phase": "Failed", "reason": "Evicted", "initContainerStatuses": CONTAINERS}, False),
+        ({"phase": "Failed", "conditions": SANDBOX}, False),
+        ({"phase": "Failed", "containerStatuses": [], "initContainerStatuses": None}, True),
+        ({"phase": "Pending"}, False),
+        ({"phase": "Succeeded"}, False),
+        ({}, False),
+    ],
+)
+def test_a_pod_is_rejected_if_it_failed_without_a_trace_of_a_start(status: dict[str, object], rejected: bool) -> None:
+    pod = make_pod(_pod({"status": status}))
+    assert (pod.rejected, pod.gone) == (rejected, False)
+
+
+def test_container_statuses_cost_no_memory_per_pod() -> None:
+    one, other = (_pod({"status": {"containerStatuses": CONTAINERS * number}}) for number in (1, 3))
+    assert one.status.container_statuses is other.status.container_statuses
+
+
 def test_a_static_pod_has_the_hash_of_its_manifest() -> None:
     annotations = {
         "kubernetes.io/config.hash": "5d41402abc4b2a76b9719d911017c592",

@@ -73,6 +73,51 @@ async def test_the_hold_is_short_for_an_ended_pod_that_is_not_deleted(
         assert await held(server, uid) == SHORT
 
 
+async def test_a_pod_that_its_node_rejected_releases_its_address_with_a_long_hold(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    """A restarted kubelet may have started it before."""
+    async with managed():
+        uid = await started(objects, server)
+        objects.change_pod("web-0", {"status": {"phase": "Failed", "reason": "NodeAffinity"}})
+        assert await held(server, uid) == LONG
+        assert stored_virtual_machines(server) == {}
+
+
+async def test_the_hold_of_a_rejected_pod_ends_when_its_node_reports_the_port(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer, node: NodeReports
+) -> None:
+    async with managed():
+        uid = await started(objects, server)
+        objects.change_pod("web-0", {"status": {"phase": "Failed", "reason": "OutOfcpu"}})
+        assert await held(server, uid) == LONG
+        await unplugged(node, uid)
+        await eventually(lambda: hold(server, uid) == SHORT)
+
+
+async def test_a_pod_rejected_while_no_manager_runs_releases_its_address(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    async with managed():
+        uid = await started(objects, server)
+    objects.change_pod("web-0", {"status": {"phase": "Failed", "reason": "NodeAffinity"}})
+    async with managed():
+        assert await held(server, uid) == LONG
+
+
+async def test_a_failed_pod_that_was_started_keeps_its_address_until_its_sandbox_is_removed(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer
+) -> None:
+    async with managed():
+        uid = await started(objects, server)
+        status = {"phase": "Failed", "reason": "Evicted", "containerStatuses": [{"name": "main"}]}
+        objects.change_pod("web-0", {"status": status})
+        await started(objects, server, "later")
+        assert uid in stored_virtual_machines(server)
+        objects.change_pod("web-0", {"status": {**status, "conditions": NO_SANDBOX["conditions"]}})
+        assert await held(server, uid) == SHORT
+
+
 async def test_the_hold_is_long_if_the_state_of_the_sandbox_is_unknown(
     managed: Managed, objects: ClusterObjects, server: FakeApiServer
 ) -> None:
