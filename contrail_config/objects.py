@@ -71,6 +71,13 @@ class Subnet(ConfigObject, frozen=True):
     excluded: tuple[str, ...] = ()
 
 
+class ForwardingMode(StrEnum):
+    """How nodes forward packets of a network: by MAC and IP address, or by IP address alone, as in Contrail."""
+
+    L2_L3 = "l2_l3"
+    L3 = "l3"
+
+
 class VirtualNetwork(ConfigObject, frozen=True):
     """A network. `mtu` is in bytes; `nad` is `namespace/name` of the NAD that defines it, None for the pod network."""
 
@@ -85,11 +92,17 @@ class VirtualNetwork(ConfigObject, frozen=True):
     vni: int = 0  # 0: not assigned; the store assigns one when it creates the network
     nad: str | None = None
     retired: bool = False  # its NAD was deleted: accepts no new pods, deleted with its last interface
+    forwarding_mode: ForwardingMode = ForwardingMode.L2_L3
 
     @property
     def name(self) -> str:
         """`fq_name` as one string, `domain:project:name`."""
         return ":".join(self.fq_name)
+
+    @property
+    def has_node_blocks(self) -> bool:
+        """Whether its address blocks belong to nodes, so that other nodes need only one route for each."""
+        return self.forwarding_mode is ForwardingMode.L3
 
 
 class InterfaceAddress(ConfigObject, frozen=True):

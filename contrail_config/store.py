@@ -28,13 +28,15 @@ T_co = TypeVar("T_co", VirtualMachine, VirtualNetwork, covariant=True)
 class AddressRequest(msgspec.Struct, frozen=True):
     """Request for one address. `owner` is the VMI's uuid, `family` 4 or 6; `address` requests a specific address.
 
-    `address` has no prefix length. None takes the next free address.
+    `address` has no prefix length. None takes the next free address. `node` is the one on which the owner runs: an
+    engine that routes by block prefers addresses that belong to it.
     """
 
     network_uuid: str
     family: int
     owner: str
     address: str | None = None
+    node: str | None = None
 
 
 class ChangeType(StrEnum):

@@ -7,13 +7,16 @@ held, since neighbours of its previous owner may still send to it: a held addres
 The pool knows that an address is allocated or held. The store knows by which owner and until when.
 """
 
-import itertools
 from collections.abc import Sequence
+from typing import Final
 
 from contrail_config.addressing.integer_set import IntegerSet
-from contrail_config.addressing.notation import family_of
-from contrail_config.addressing.subnet import SubnetBounds, subnet_bounds
+from contrail_config.addressing.subnet import SubnetBounds
+from contrail_config.addressing.subnet_table import SubnetTable
 from contrail_config.objects import Subnet
+
+ALLOCATED: Final = "it is already allocated to another interface"
+HELD: Final = "it is still held after its release"
 
 
 class AddressPool:
@@ -23,9 +26,7 @@ class AddressPool:
     """
 
     def __init__(self, subnets: Sequence[Subnet], *, family: int) -> None:
-        bounds = [subnet_bounds(subnet) for subnet in subnets if family_of(subnet.cidr) == family]
-        _reject_overlap(bounds)
-        self._subnets = [_SubnetPool(each) for each in bounds]
+        self._subnets = [_SubnetPool(each) for each in SubnetTable(subnets, family=family)]
 
     def next_free(self) -> int | None:
         """Returns the address to allocate next; None if none is free."""
@@ -82,9 +83,9 @@ class _SubnetPool:
         if reason := self.bounds.unavailable_reason(address):
             return reason
         if address in self._held:
-            return "it is still held after its release"
+            return HELD
         if address - self.bounds.first in self._used:
-            return "it is already allocated to another interface"
+            return ALLOCATED
         return None
 
     def mark_allocated(self, address: int) -> None:
@@ -110,9 +111,3 @@ class _SubnetPool:
                 return address
             start = end + 1 - self.bounds.first
         return None
-
-
-def _reject_overlap(bounds: Sequence[SubnetBounds]) -> None:
-    for one, next_one in itertools.pairwise(sorted(bounds, key=lambda each: each.first)):
-        if next_one.first in one:
-            raise ValueError(f"subnets {one.cidr} and {next_one.cidr} overlap")

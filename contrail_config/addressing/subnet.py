@@ -5,8 +5,10 @@ IPv6: the subnet-router anycast address (RFC 4291, section 2.6.1) is reserved, e
 which have none; there is no broadcast address.
 """
 
+import bisect
 import ipaddress
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -49,7 +51,12 @@ class SubnetBounds(msgspec.Struct, frozen=True):
 
     def exclusion_end(self, address: int) -> int | None:
         """Returns the last address of the excluded range that contains the address; None if there is none."""
-        return next((last for first, last in self.excluded if first <= address <= last), None)
+        return next((last for _, last in self.exclusions(address, address)), None)
+
+    def exclusions(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """Yields the excluded ranges that have an address from `first` to `last`, lowest first."""
+        start = bisect.bisect_left(self.excluded, first, key=lambda each: each[1])
+        return itertools.takewhile(lambda each: each[0] <= last, itertools.islice(self.excluded, start, None))
 
 
 def subnet_bounds(subnet: Subnet) -> SubnetBounds:

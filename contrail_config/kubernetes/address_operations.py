@@ -1,20 +1,25 @@
 """Operations on addresses, applied to a change set of the allocation cache: allocate, release, shorten holds, list."""
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 
 from contrail_config.addressing.notation import family_of, parse_address
-from contrail_config.addressing.pool import AddressPool
+from contrail_config.addressing.pool import ALLOCATED, HELD
 from contrail_config.errors import AddressUnavailableError, ExhaustedError
-from contrail_config.kubernetes.blocks import AddressKey, PoolKey
+from contrail_config.kubernetes.block_pool import BlockPool
+from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, PoolKey
 from contrail_config.kubernetes.change_set import ChangeSet
 from contrail_config.objects import InterfaceAddress, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest
 
 FindNetwork = Callable[[str], VirtualNetwork]
 """Returns the network of a uuid. Raises NotFoundError."""
+
+_NODE_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+"""DNS subdomain, as the API server requires it of nodes."""
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -89,15 +94,23 @@ class ListHeldOwners(msgspec.Struct, frozen=True):
         return changes.cache.held_owners(changes.now)
 
 
+def node_of_blocks(network: VirtualNetwork, node: str | None) -> str | None:
+    """Returns the node whose blocks are preferred; None in a network that is not routed by block.
+
+    None also for what is no name of a node: blocks store it in lines of text.
+    """
+    return node if network.has_node_blocks and node is not None and _NODE_NAME.fullmatch(node) else None
+
+
 def _allocate(changes: ChangeSet, request: AddressRequest, network: VirtualNetwork) -> InterfaceAddress:
-    pool = changes.cache.address_pool(network, request.family)
+    pool = changes.cache.block_pool(network, request.family)
     owned = changes.cache.allocated(request.owner, PoolKey(network.uuid, request.family))
     if request.address is not None:
         key = _requested(changes, request, request.address, network, owned)
     else:
         key = owned[0] if owned else _next_free(changes, request, network)
     if key not in owned:
-        changes.allocate(key, request.owner)
+        changes.allocate(key, request.owner, node=node_of_blocks(network, request.node))
     if request.address is not None:
         for other in owned:  # the owner moves to the requested address
             if other != key:
@@ -109,7 +122,7 @@ def _allocate(changes: ChangeSet, request: AddressRequest, network: VirtualNetwo
 
 def _next_free(changes: ChangeSet, request: AddressRequest, network: VirtualNetwork) -> AddressKey:
     pool = PoolKey(network.uuid, request.family)
-    address = changes.cache.address_pool(network, request.family).next_free()
+    address = changes.cache.block_pool(network, request.family).next_free(node_of_blocks(network, request.node))
     if address is None:
         expiry = changes.cache.next_expiry(pool)
         wait = None if expiry is None else max(0.0, expiry - changes.now)
@@ -125,17 +138,22 @@ def _requested(
     except ValueError as error:
         problem = f"it is not an IPv{request.family} address"
         raise AddressUnavailableError(requested, network.name, problem) from error
-    pool = changes.cache.address_pool(network, request.family)
-    reason = None if key in owned else pool.unavailable_reason(key.address)
+    pool, entry = changes.cache.block_pool(network, request.family), changes.cache.entry(key)
+    reason = None if key in owned else pool.unusable_reason(key.address) or _entry_reason(entry)
     if reason is not None:
-        entry = changes.cache.entry(key)
         hold = None if entry is None else entry.hold
         wait = None if hold is None else max(0.0, hold.until - changes.now)
         raise AddressUnavailableError(requested, network.name, reason, free_in=wait)
     return key
 
 
-def _interface_address(key: AddressKey, network: VirtualNetwork, pool: AddressPool) -> InterfaceAddress:
+def _entry_reason(entry: AddressEntry | None) -> str | None:
+    if entry is None:
+        return None
+    return ALLOCATED if entry.hold is None else HELD
+
+
+def _interface_address(key: AddressKey, network: VirtualNetwork, pool: BlockPool) -> InterfaceAddress:
     bounds = pool.bounds(key.address)
     return InterfaceAddress(
         address=key.text,

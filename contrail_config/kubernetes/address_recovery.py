@@ -12,14 +12,14 @@ import asyncio
 import contextlib
 import itertools
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
 from contrail_config.addressing.notation import parse_address
 from contrail_config.errors import NotFoundError
-from contrail_config.kubernetes.address_operations import FindNetwork
+from contrail_config.kubernetes.address_operations import FindNetwork, node_of_blocks
 from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.blocks import AddressKey, BlockKey, PoolKey
 from contrail_config.kubernetes.change_set import ChangeSet
@@ -37,35 +37,41 @@ _BATCH: Final = 32
 
 
 class InUse(NamedTuple):
-    """An address, and the interface that has it according to its virtual machine."""
+    """An address, the interface that has it according to its virtual machine, and the node of both."""
 
     key: AddressKey
     owner: str
+    node: str
 
 
 class Recover(msgspec.Struct, frozen=True):
     """Allocates these addresses to their owners, whatever their blocks say, and holds the others of their blocks."""
 
-    owners: Mapping[AddressKey, str]
+    in_use: Sequence[InUse]
     find_network: FindNetwork
 
     def apply(self, changes: ChangeSet) -> None:
         """As `AddressOperation`."""
-        for key, owner in self.owners.items():
+        for key, owner, node in self.in_use:
             entry = changes.cache.entry(key)
             if entry is None or entry.owner != owner or entry.hold is not None:
-                changes.allocate(key, owner)
-        for block in dict.fromkeys(key.block for key in self.owners):
+                changes.allocate(key, owner, node=self._home(key, node))
+        for block in dict.fromkeys(each.key.block for each in self.in_use):
             self._hold_others(changes, block)
+
+    def _home(self, key: AddressKey, node: str) -> str | None:
+        with contextlib.suppress(NotFoundError):
+            return node_of_blocks(self.find_network(key.pool.network_uuid), node)
+        return None
 
     def _hold_others(self, changes: ChangeSet, block: BlockKey) -> None:
         try:
-            pool = changes.cache.address_pool(self.find_network(block.pool.network_uuid), block.pool.family)
+            pool = changes.cache.block_pool(self.find_network(block.pool.network_uuid), block.pool.family)
         except NotFoundError:
             return  # nothing can be allocated in a network that does not exist
         former_owner = str(uuid.uuid5(_FORMER_OWNERS, block.name))
         for key in block.addresses:
-            if pool.unavailable_reason(key.address) is None:
+            if pool.unusable_reason(key.address) is None and changes.cache.entry(key) is None:
                 changes.hold(key, former_owner, seconds=UNPLUGGED_HOLD)
 
 
@@ -96,9 +102,9 @@ async def unrecorded_addresses(
 def recovery_operations(missing: Iterable[InUse], find_network: FindNetwork) -> list[Recover]:
     """Returns the operations that allocate these addresses; each changes a bounded number of blocks."""
     by_block = itertools.groupby(sorted(missing), key=lambda each: each.key.block)
-    blocks = [{each.key: each.owner for each in group} for _, group in by_block]
+    blocks = [list(group) for _, group in by_block]
     return [
-        Recover({key: owner for block in blocks[first : first + _BATCH] for key, owner in block.items()}, find_network)
+        Recover([each for block in blocks[first : first + _BATCH] for each in block], find_network)
         for first in range(0, len(blocks), _BATCH)
     ]
 
@@ -117,7 +123,8 @@ def _addresses(virtual_machines: Iterable[VirtualMachine]) -> Iterable[InUse]:
                 pool = PoolKey(interface.network_uuid, address.family)
                 # what is no address needs no protection: an agent cannot configure it
                 with contextlib.suppress(ValueError):
-                    yield InUse(AddressKey(pool, parse_address(address.address, family=address.family)), interface.uuid)
+                    key = AddressKey(pool, parse_address(address.address, family=address.family))
+                    yield InUse(key, interface.uuid, virtual_machine.node)
 
 
 def _conflict(each: InUse, owner: str) -> str:

@@ -9,31 +9,37 @@ Managers delete only blocks that are empty on the server. A block that was in us
 somebody else. Only the watch knows a block's last state, so a block that was in use and is found missing, or replaced
 by another object, stays uncertain until the watch has reported its deletion.
 
-Expired holds are removed here without a request; they disappear from a block on the server with its next write.
+Expired holds are removed here without a request. They disappear from the object with the next write of its block, or
+else when the block is cleaned up, as do objects of blocks that remain empty.
 """
 
 import heapq
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 import msgspec
 
-from contrail_config.addressing.pool import AddressPool
 from contrail_config.kube.resource import Metadata
 from contrail_config.kube.resource_versions import is_newer
+from contrail_config.kubernetes.block_pool import BlockPool
 from contrail_config.kubernetes.blocks import AddressEntry, AddressKey, Block, BlockKey, PoolKey
 from contrail_config.objects import Subnet, VirtualNetwork
 
-_MAX_DELETIONS: Final = 16
-"""Empty blocks that are deleted together with one batch of writes."""
+CLEANUP_DELAY: Final = 300.0
+"""Seconds until an object is cleaned up that nobody has written: most are written before, and blocks of nodes and
+networks with few pods are not deleted and created again for each pod."""
+
+_MAX_CLEANUPS: Final = 4
+"""Blocks that are cleaned up together with one batch of writes."""
 
 
 class _NetworkPool(NamedTuple):
-    """An address pool, and the subnets from which it was built."""
+    """A block pool, and the subnets from which it was built."""
 
     subnets: tuple[Subnet, ...]
-    addresses: AddressPool
+    blocks: BlockPool
 
 
 class AllocationCache:
@@ -46,7 +52,8 @@ class AllocationCache:
         self._keys_by_owner: dict[str, tuple[AddressKey, ...]] = {}  # allocated and held
         self._pools: dict[PoolKey, _NetworkPool] = {}
         self._holds: list[tuple[float, AddressKey]] = []  # heap by expiry; entries may be outdated
-        self._empty: dict[BlockKey, float] = {}  # earliest time of deletion
+        # Blocks whose objects have expired holds, or nothing: the earliest time of their clean-up, in ascending order.
+        self._outdated: dict[BlockKey, float] = {}
 
     def block(self, key: BlockKey) -> Block:
         """Returns the block with all edits; one that does not exist is empty."""
@@ -96,32 +103,45 @@ class AllocationCache:
         entries = itertools.chain.from_iterable(block.entries.values() for block in self._blocks.get(pool, {}).values())
         return min((entry.hold.until for entry in entries if entry.hold is not None), default=None)
 
-    def address_pool(self, network: VirtualNetwork, family: int) -> AddressPool:
-        """Returns the network's address pool of a family. Raises ValueError for invalid subnets."""
+    def block_pool(self, network: VirtualNetwork, family: int) -> BlockPool:
+        """Returns the network's block pool of a family. Raises ValueError for invalid subnets."""
         key = PoolKey(network.uuid, family)
         pool = self._pools.get(key)
         if pool is None or pool.subnets != network.subnets:
-            pool = self._pools[key] = _NetworkPool(network.subnets, AddressPool(network.subnets, family=family))
-            self._fill(pool.addresses, key)
-        return pool.addresses
+            pool = self._pools[key] = _NetworkPool(network.subnets, BlockPool(network.subnets, family=family))
+            for block in self._blocks.get(key, {}).values():
+                pool.blocks.update(block)
+        return pool.blocks
 
     def drop_pools(self, network_uuid: str) -> None:
-        """Drops the address pools of a deleted network."""
+        """Drops the block pools of a deleted network."""
         for family in (4, 6):
             self._pools.pop(PoolKey(network_uuid, family), None)
 
-    def put(self, key: AddressKey, entry: AddressEntry | None, *, allocated_at: float | None = None) -> None:
-        """Sets the entry of an address, None to free it. With `allocated_at` it becomes the last allocated one."""
-        block = self.block(key.block)
-        self.dirty.setdefault(block.key, block)  # keeps the state before the first edit
+    def put(self, key: AddressKey, entry: AddressEntry | None) -> None:
+        """Sets the entry of an address, None to free it."""
+        block = self._edit(key.block)
         entries = {address: other for address, other in block.entries.items() if address != key.address}
         if entry is not None:
             entries[key.address] = entry
-        last = block.last_allocated if allocated_at is None else (key.address, allocated_at)
-        self._set_block(msgspec.structs.replace(block, entries=entries, last_allocated=last), edited=[key.address])
+        self._set_block(msgspec.structs.replace(block, entries=entries), edited=[key.address])
+
+    def allocate(self, key: AddressKey, owner: str, *, node: str | None, at: float) -> AddressEntry:
+        """Sets and returns the entry of an allocated address, which is then the block's last allocated one.
+
+        A block without entries now belongs to `node`, which may be None. In the block of another node the address is
+        borrowed.
+        """
+        block = self._edit(key.block)
+        home = block.node if block.entries else node
+        entry = AddressEntry(owner, node=None if node == home else node)
+        entries = {**block.entries, key.address: entry}
+        allocated = msgspec.structs.replace(block, entries=entries, last_allocated=(key.address, at), node=home)
+        self._set_block(allocated, edited=[key.address])
+        return entry
 
     def expire_holds(self, now: float) -> None:
-        """Removes expired holds and schedules some empty blocks for deletion. Call only while no block is dirty."""
+        """Removes expired holds and begins some clean-ups. Call only while no block is dirty."""
         while self._holds and self._holds[0][0] <= now:
             until, key = heapq.heappop(self._holds)
             entry = self.entry(key)
@@ -130,37 +150,44 @@ class AllocationCache:
                 block = self.block(key.block)
                 rest = {address: other for address, other in block.entries.items() if address != key.address}
                 self._set_block(msgspec.structs.replace(block, entries=rest), edited=[key.address])
-        due = (key for key, time in self._empty.items() if time <= now)
-        for empty in itertools.islice(due, _MAX_DELETIONS):
-            self.dirty[empty] = self.block(empty)
+                self._outdated.setdefault(block.key, now + CLEANUP_DELAY)
+        due = itertools.takewhile(lambda item: item[1] <= now, self._outdated.items())
+        self.dirty.update({key: self.block(key) for key, _ in itertools.islice(due, _MAX_CLEANUPS)})
 
-    def postpone_deletion(self, key: BlockKey, *, until: float) -> None:
-        """Protects an empty block from deletion before `until`."""
-        self._empty[key] = until
+    def needs_cleanup(self, now: float) -> bool:
+        """Returns whether `expire_holds` would remove a hold or begin a clean-up."""
+        expired = bool(self._holds) and self._holds[0][0] <= now
+        return expired or next(iter(self._outdated.values()), math.inf) <= now
+
+    def postpone_cleanup(self, key: BlockKey, now: float) -> bool:
+        """Postpones the clean-up of a block by CLEANUP_DELAY; returns whether it needs one."""
+        is_outdated = self._outdated.pop(key, None) is not None
+        if is_outdated:
+            self._outdated[key] = now + CLEANUP_DELAY
+        return is_outdated
 
     def blocks_to_write(self) -> list[Block]:
         """Returns the dirty blocks that differ from their previous state, and cleans the others."""
-        blocks = [self.block(key) for key in self.dirty]
-        # A changed `last_allocated` alone is not worth a write.
-        changed = [block for block in blocks if block.is_deletable or block.entries != self._before(block).entries]
-        for block in blocks:
-            if block not in changed:
+        changed = []
+        for block in [self.block(key) for key in self.dirty]:
+            if self._needs_write(block):
+                changed.append(block)
+            else:
                 self._restore(block.key)
         return changed
 
-    def mark_written(self, key: BlockKey, written: Metadata | None) -> None:
+    def mark_written(self, key: BlockKey, written: Metadata | None, *, now: float) -> None:
         """Cleans a block that was written, with the metadata of the response; None: it was deleted."""
         del self.dirty[key]
+        self._outdated.pop(key, None)
         if written is None:  # the watch may have reported the deletion before the response
             self.uncertain.discard(key)
             version = uid = None
         else:
             version, uid = written.resource_version, written.uid
+            if not self.block(key).entries:
+                self._outdated[key] = now + CLEANUP_DELAY
         self._set_block(msgspec.structs.replace(self.block(key), version=version, uid=uid), edited=[])
-
-    def begin_deletion(self, key: BlockKey) -> Block:
-        """Makes an empty block dirty, and returns it to be deleted."""
-        return self.dirty.setdefault(key, self.block(key))
 
     def confirmed(self, key: BlockKey) -> Block:
         """Returns the block without edits that are not written yet."""
@@ -184,6 +211,10 @@ class AllocationCache:
             address: entry for address, entry in block.entries.items() if entry.hold is None or entry.hold.until > now
         }
         self._set_block(msgspec.structs.replace(block, entries=current))
+        if block.version is not None and (len(current) < len(block.entries) or not current):
+            self._outdated.setdefault(block.key, now + CLEANUP_DELAY)
+        else:
+            self._outdated.pop(block.key, None)
 
     def apply_update(self, block: Block, *, now: float) -> None:
         """Applies a watch event of a block, unless the block is dirty or the cache has a newer version."""
@@ -209,13 +240,23 @@ class AllocationCache:
             self.uncertain.add(last.key)
         else:
             self._set_block(Block(last.key))
+            self._outdated.pop(last.key, None)
         return None
 
     def _restore(self, key: BlockKey) -> None:
         self._set_block(self.dirty.pop(key))
 
-    def _before(self, block: Block) -> Block:
-        return self.dirty[block.key]
+    def _edit(self, key: BlockKey) -> Block:
+        """Returns the block, and keeps its state before the first edit."""
+        block = self.block(key)
+        self.dirty.setdefault(key, block)
+        return block
+
+    def _needs_write(self, block: Block) -> bool:
+        if block.version is None and not block.entries:
+            return False
+        # A changed `last_allocated` alone is not worth a write.
+        return block.key in self._outdated or block.entries != self.dirty[block.key].entries
 
     def _set_block(self, block: Block, *, edited: Iterable[int] | None = None) -> None:
         """Replaces the cached block and updates indexes and pools. `edited` limits the addresses that may differ."""
@@ -225,8 +266,8 @@ class AllocationCache:
             old, new = before.entries.get(address), block.entries.get(address)
             if old != new:
                 self._index(AddressKey(block.key.pool, address), old, new)
-        if block.last_allocated != before.last_allocated:
-            self._resume_after_last(block)
+        if pool := self._pools.get(block.key.pool):
+            pool.blocks.update(block)
 
     def _store(self, block: Block) -> None:
         blocks = self._blocks.setdefault(block.key.pool, {})
@@ -236,10 +277,6 @@ class AllocationCache:
             blocks.pop(block.key.first, None)
             if not blocks:
                 del self._blocks[block.key.pool]
-        if block.is_deletable:
-            self._empty.setdefault(block.key, 0.0)
-        else:
-            self._empty.pop(block.key, None)
 
     def _index(self, key: AddressKey, old: AddressEntry | None, new: AddressEntry | None) -> None:
         if old is not None:
@@ -252,30 +289,3 @@ class AllocationCache:
             self._keys_by_owner[new.owner] = (*self.keys_of(new.owner), key)
             if new.hold is not None:
                 heapq.heappush(self._holds, (new.hold.until, key))
-        if pool := self._pools.get(key.pool):
-            _mark(pool.addresses, key.address, new)
-
-    def _fill(self, addresses: AddressPool, key: PoolKey) -> None:
-        blocks = self._blocks.get(key, {}).values()
-        for block in blocks:
-            for address, entry in block.entries.items():
-                _mark(addresses, address, entry)
-        for block in sorted(blocks, key=lambda block: block.last_allocated[1] if block.last_allocated else 0.0):
-            self._resume_after_last(block)
-
-    def _resume_after_last(self, block: Block) -> None:
-        """Makes the search continue after the last allocated address, whether or not it is still allocated."""
-        pool = self._pools.get(block.key.pool)
-        if pool is not None and block.last_allocated is not None:
-            address, _ = block.last_allocated
-            pool.addresses.mark_allocated(address)  # moves the start of the search; the state is corrected next
-            _mark(pool.addresses, address, block.entries.get(address))
-
-
-def _mark(addresses: AddressPool, address: int, entry: AddressEntry | None) -> None:
-    if entry is None:
-        addresses.mark_free(address)
-    elif entry.hold is None:
-        addresses.mark_allocated(address)
-    else:
-        addresses.mark_held(address)

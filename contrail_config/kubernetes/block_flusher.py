@@ -19,7 +19,7 @@ from contrail_config.errors import StoreError, StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.errors import KubeConflictError, KubeError, KubeExistsError, KubeNotFoundError
 from contrail_config.kube.resource import Metadata
-from contrail_config.kubernetes.allocation_cache import AllocationCache
+from contrail_config.kubernetes.allocation_cache import CLEANUP_DELAY, AllocationCache
 from contrail_config.kubernetes.allocation_request import Failures
 from contrail_config.kubernetes.blocks import Block, BlockKey, decode_block
 from contrail_config.kubernetes.errors import as_store_error, store_error
@@ -28,9 +28,6 @@ from contrail_config.kubernetes.kinds import ADDRESS_BLOCK_DOCUMENTS, ADDRESS_BL
 log = logging.getLogger(__name__)
 
 _MAX_REQUESTS: Final = 64
-
-_DELETION_RETRY: Final = 60.0
-"""Seconds between attempts to delete an empty block, which does no harm."""
 
 T = TypeVar("T")
 
@@ -54,8 +51,8 @@ class BlockFlusher:
         outcomes = await _gather(self._flush_block(block) for block in blocks)
         failures = {key: error for key, written, error in outcomes if not written}
         for key, error in failures.items():
-            if self._cache.block(key).is_deletable:
-                self._postpone_deletion(key, error)
+            if self._cache.postpone_cleanup(key, self._clock()) and error is not None:
+                log.warning("%s (clean-up, next attempt in %d s)", error, CLEANUP_DELAY)
         return failures
 
     async def read_uncertain(self) -> None:
@@ -77,9 +74,7 @@ class BlockFlusher:
     async def _write_or_read(self, block: Block) -> bool:
         """Writes a block; returns False if another writer changed it, after reading it again."""
         try:
-            self._cache.mark_written(block.key, await self._write(block))
-            if self._cache.block(block.key).is_deletable:
-                await self._delete(self._cache.begin_deletion(block.key))
+            self._cache.mark_written(block.key, await self._write(block), now=self._clock())
         except (KubeConflictError, KubeExistsError, KubeNotFoundError) as error:
             log.info("%s: conflict, reading it again: %s", _title(block.key), error)
             found = await self._read(block.key)
@@ -89,11 +84,6 @@ class BlockFlusher:
                 self._cache.replace(found, now=self._clock())
             return False
         return True
-
-    def _postpone_deletion(self, key: BlockKey, error: StoreError | None) -> None:
-        self._cache.postpone_deletion(key, until=self._clock() + _DELETION_RETRY)
-        if error is not None:
-            log.warning("%s (deletion of an empty block, next attempt in %d s)", error, _DELETION_RETRY)
 
     async def _read_uncertain(self, key: BlockKey) -> None:
         try:
@@ -118,10 +108,6 @@ class BlockFlusher:
             return (await self._client.replace(ADDRESS_BLOCKS, block.key.name, block.to_object())).metadata
         await self._client.delete(ADDRESS_BLOCKS, block.key.name, resource_version=block.version)
         return None
-
-    async def _delete(self, block: Block) -> None:
-        """Deletes a block that the server has without addresses."""
-        self._cache.mark_written(block.key, await self._write(block))
 
     async def _read(self, key: BlockKey) -> Block:
         try:

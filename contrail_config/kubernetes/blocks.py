@@ -26,8 +26,11 @@ from contrail_config.kubernetes.kinds import (
 )
 from contrail_config.unknown_fields import with_unknown_fields
 
-_SIZE: Final = 64
-_ALLOCATED: Final = 2  # fields in the line of an allocated address: address, owner; a held one has two times as well
+SIZE: Final = 64
+"""Addresses of a block."""
+
+_HELD: Final = 4  # fields in the line of a held address: address, owner, start and end of the hold
+_AT: Final = "@"  # before the node of a borrowed address, the third field of its line
 
 
 class PoolKey(NamedTuple):
@@ -51,7 +54,7 @@ class AddressKey(NamedTuple):
     @property
     def block(self) -> "BlockKey":
         """The block that contains the address."""
-        return BlockKey(self.pool, self.address - self.address % _SIZE)
+        return BlockKey(self.pool, self.address - self.address % SIZE)
 
 
 class BlockKey(NamedTuple):
@@ -72,7 +75,7 @@ class BlockKey(NamedTuple):
     @property
     def addresses(self) -> list[AddressKey]:
         """All addresses of the block, whether or not they are in a subnet."""
-        return [AddressKey(self.pool, address) for address in range(self.first, self.first + _SIZE)]
+        return [AddressKey(self.pool, address) for address in range(self.first, self.first + SIZE)]
 
 
 class Hold(NamedTuple):
@@ -83,30 +86,31 @@ class Hold(NamedTuple):
 
 
 class AddressEntry(NamedTuple):
-    """Owner of an address. `hold` is set after its release: then this is the previous owner."""
+    """Owner of an address. `hold` is set after its release: then this is the previous owner.
+
+    `node` is set for a borrowed address: the node of its owner, to which its block does not belong.
+    """
 
     owner: str
     hold: Hold | None = None
+    node: str | None = None
 
 
 class Block(msgspec.Struct, frozen=True):
     """A block: its addresses that are not free, its resource version, and the last allocated address with its time.
 
-    `version` and `uid` are None if the server has no such object. `found` is what was read of it if that has more than
-    this release knows, such as fields of a newer one. Immutable; `entries` must not be modified.
+    `version` and `uid` are None if the server has no such object. `node` is None in a network that is not routed by
+    block. `found` is what was read of the object if that has more than this release knows, such as fields of a newer
+    one. Immutable; `entries` must not be modified.
     """
 
     key: BlockKey
     version: str | None = None
     entries: Mapping[int, AddressEntry] = msgspec.field(default_factory=dict)
     last_allocated: tuple[int, float] | None = None
+    node: str | None = None
     found: Document | None = None
     uid: str | None = None
-
-    @property
-    def is_deletable(self) -> bool:
-        """Whether the server has an object for it although it is empty."""
-        return self.version is not None and not self.entries
 
     def is_in_use(self, now: float) -> bool:
         """Whether it has an allocated address, or one whose hold has not expired at `now`."""
@@ -128,15 +132,17 @@ class Block(msgspec.Struct, frozen=True):
             ),
             last_given=self.last_allocated
             and LastAllocation(format_address(self.last_allocated[0], family=family), self.last_allocated[1]),
+            node=self.node,
         )
         held = sum(entry.hold is not None for entry in self.entries.values())
+        borrowed = sum(entry.node is not None for entry in self.entries.values())
         metadata = UntrackedMetadata(
             name=self.key.name,
             resource_version=self.version or "",
             labels={NETWORK_LABEL: self.key.pool.network_uuid},
             managed_fields=UNTRACKED,
         )
-        return AddressBlockObject(metadata, spec, BlockSummary(given=len(self.entries) - held, held=held))
+        return AddressBlockObject(metadata, spec, BlockSummary(len(self.entries) - held, held, borrowed))
 
 
 def decode_block(item: Document, *, now: float) -> Block:
@@ -154,6 +160,7 @@ def decode_block(item: Document, *, now: float) -> Block:
         item.metadata.resource_version,
         {parse_address(text, family=family): entry for text, entry in lines},
         None if last is None else (parse_address(last.address, family=family), last.at),
+        spec.node,
         item if _has_unknown(item, spec) else None,
         item.metadata.uid or None,
     )
@@ -161,7 +168,7 @@ def decode_block(item: Document, *, now: float) -> Block:
 
 def has_allocations(item: AddressBlockObject) -> bool:
     """Returns whether the block in an object has an allocated address. Tolerates otherwise invalid content."""
-    return any(len(line.split()) == _ALLOCATED for line in item.spec.addresses.splitlines())
+    return any(len(line.split()) < _HELD for line in item.spec.addresses.splitlines())
 
 
 def _has_unknown(item: Document, spec: BlockSpec) -> bool:
@@ -186,14 +193,18 @@ def _with_unknown(item: AddressBlockObject, found: Document) -> Document:
 
 
 def _encode_line(address: str, entry: AddressEntry) -> str:
+    node = () if entry.node is None else (_AT + entry.node,)
     # repr of a float survives the round trip exactly.
-    return " ".join((address, entry.owner, *map(repr, entry.hold or ()))) + "\n"
+    return " ".join((address, entry.owner, *node, *map(repr, entry.hold or ()))) + "\n"
 
 
 def _decode_line(line: str, *, now: float) -> tuple[str, AddressEntry]:
-    address, owner, *times = line.split()
-    if not times:
+    address, owner, *rest = line.split()
+    if not rest:
         return address, AddressEntry(owner)
-    since, until = map(float, times)
+    if rest[0].startswith(_AT):
+        (at_node,) = rest
+        return address, AddressEntry(owner, node=at_node.removeprefix(_AT))
+    since, until = map(float, rest)
     ahead = max(0.0, since - now)  # of another manager's clock; without this an address could stay held for years
     return address, AddressEntry(owner, Hold(since - ahead, until - ahead))

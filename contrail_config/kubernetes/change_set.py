@@ -35,9 +35,14 @@ class ChangeSet:
         """Requires that the block of the address is written, whoever edited it."""
         self.blocks.add(key.block)
 
-    def allocate(self, key: AddressKey, owner: str) -> None:
-        """Allocates the address to the owner."""
-        self._put(key, AddressEntry(owner), allocated_at=self.now)
+    def allocate(self, key: AddressKey, owner: str, *, node: str | None) -> None:
+        """Allocates the address to the owner. `node` is that of the owner if blocks of the network belong to nodes.
+
+        A block that has no entries belongs to the node from then on. In the block of another node, the address is
+        marked as borrowed.
+        """
+        before = self.cache.entry(key)
+        self._record(key, before, self.cache.allocate(key, owner, node=node, at=self.now))
 
     def release(self, key: AddressKey, *, hold: float) -> None:
         """Releases the address and holds it for `hold` seconds, or for less if it is held already. Idempotent."""
@@ -65,7 +70,11 @@ class ChangeSet:
                 self.require(key)
         self._edits.clear()
 
-    def _put(self, key: AddressKey, entry: AddressEntry | None, *, allocated_at: float | None = None) -> None:
-        self._edits.append(_Edit(key, self.cache.entry(key), entry))
-        self.cache.put(key, entry, allocated_at=allocated_at)
+    def _put(self, key: AddressKey, entry: AddressEntry | None) -> None:
+        before = self.cache.entry(key)
+        self.cache.put(key, entry)
+        self._record(key, before, entry)
+
+    def _record(self, key: AddressKey, before: AddressEntry | None, after: AddressEntry | None) -> None:
+        self._edits.append(_Edit(key, before, after))
         self.require(key)

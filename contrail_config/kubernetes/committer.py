@@ -14,6 +14,7 @@ A cancelled caller stops waiting; its operation still runs.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar
@@ -34,6 +35,9 @@ FLUSH_INTERVAL: Final = 0.05
 """Seconds: less than one block write for each pod, at 100 pods/s with four addresses in three networks each."""
 
 _ATTEMPTS: Final = 12
+
+_CLEANUP_INTERVAL: Final = 1.0
+"""Seconds between clean-ups of blocks while there are no operations."""
 
 T = TypeVar("T")
 
@@ -93,7 +97,9 @@ class Committer:
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await self._requested.wait()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_CLEANUP_INTERVAL):
+                    await self._requested.wait()
             self._requested.clear()
             started = loop.time()
             await self._commit_round()
@@ -112,12 +118,12 @@ class Committer:
                 _fail(requests, StoreUnavailableError(f"addresses: commit failed: {error}"))
 
     async def _commit(self, requests: Sequence[AllocationRequest[Any]]) -> None:
-        """Plans and writes the requests until all have finished."""
+        """Plans and writes the requests until all have finished, together with a few clean-ups."""
+        if not requests and not self._cache.needs_cleanup(self._clock()):
+            return
         backoff = Backoff(first=0.005, longest=0.5)
         unknown: StoreError | None = None
         for _ in range(_ATTEMPTS):
-            if not requests:
-                return
             try:
                 await self.read_uncertain()
             except DeletionUnknownError as error:
@@ -134,7 +140,9 @@ class Committer:
             failures = _relevant(requests, await self._flusher.flush())
             unknown = None
             requests = [request for request in requests if not request.finish(failures)]
-            if failures and requests:
+            if not requests:
+                return
+            if failures:
                 await asyncio.sleep(backoff.next_pause())
         for request in requests:
             problem = f"address blocks: changed by other writers in each of {_ATTEMPTS} attempts"
@@ -142,7 +150,7 @@ class Committer:
 
 
 def _relevant(requests: Iterable[AllocationRequest[Any]], failures: Failures) -> Failures:
-    """Drops the failures of blocks that no request needs: empty ones that could not be deleted."""
+    """Drops the failures of blocks that no request needs: those that could not be cleaned up."""
     needed = {key for request in requests for key in request.blocks}
     return {key: error for key, error in failures.items() if error is None or key in needed}
 

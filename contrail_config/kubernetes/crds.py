@@ -73,9 +73,11 @@ _KINDS: Final = (
         (
             _Column("Network", ".spec.network"),
             _Column("First", ".spec.first"),
+            _Column("Node", ".spec.node"),
             _Column("Given", ".status.given", "integer"),
             _Column("Held", ".status.held", "integer"),
             _AGE,
+            _Column("Borrowed", ".status.borrowed", "integer", priority=1),
         ),
     ),
     _KindView(

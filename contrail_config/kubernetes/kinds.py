@@ -133,14 +133,16 @@ class LastAllocation(ConfigObject, frozen=True):
 class BlockSpec(ConfigObject, frozen=True):
     """64 addresses of a network from `first` on; `addresses` has one line for each address that is not free.
 
-    A line has the address and its owner. For a held address, the start and the end of the hold follow, in seconds since
-    the epoch.
+    `node` is set if the network is routed by block: the node to which the block belongs. A line has the address and its
+    owner. For a borrowed address, whose owner is on another node, `@` and that node follow; for a held address, the
+    start and the end of the hold, in seconds since the epoch.
     """
 
     network: str
     first: str
     addresses: str = ""
     last_given: LastAllocation | None = None
+    node: str | None = None
 
 
 class BlockSummary(ConfigObject, frozen=True):
@@ -148,6 +150,7 @@ class BlockSummary(ConfigObject, frozen=True):
 
     given: int
     held: int
+    borrowed: int = msgspec.field(default_factory=int)  # a factory, so that 0 is written too: `kubectl` shows it
 
 
 class AddressBlockObject(ConfigObject, frozen=True):

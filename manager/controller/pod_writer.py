@@ -148,7 +148,7 @@ class PodWriter:
         """
         former = [(interface, address) for interface in vm.interfaces for address in interface.addresses]
         # Without a wanted address: the store returns to each owner the one that it still has.
-        requests = [AddressRequest(one.network_uuid, address.family, one.uuid) for one, address in former]
+        requests = [AddressRequest(one.network_uuid, address.family, one.uuid, node=vm.node) for one, address in former]
         allocated = await self._store.allocate(requests)
         if [each.address for each in allocated] != [address.address for _, address in former]:
             raise NotFoundError("its addresses now belong to another")
@@ -158,7 +158,7 @@ class PodWriter:
         self, key: str, pod: Pod, resolved: ResolvedInterfaces, record: PodRecord
     ) -> list[tuple[str, InterfaceAddress]]:
         """Allocates the addresses, the same ones where they may have been allocated before. Raises PodWaitsError."""
-        requests = tuple(address_requests(pod.uid, resolved.interfaces))
+        requests = tuple(address_requests(pod, resolved.interfaces))
         before = record.unconfirmed
         if before is not None:
             # The annotations changed since: addresses that are no longer requested must not be kept.

@@ -12,7 +12,7 @@ import msgspec
 from contrail_config.kube.resource import Metadata, Resource
 from manager.decoding import CONFIG_HASH_KEY, PodSpec, PodStatus
 from manager.mapping.annotations import DEFAULT_GATEWAY_KEY, DEFAULT_NETWORK_KEY
-from manager.parsing.nad import FORWARDING_KEY, SNAT_KEY
+from manager.parsing.nad import FORWARDING_KEY, FORWARDING_MODE_KEY, SNAT_KEY
 from manager.parsing.nad_network import CIDR_KEY, EXCLUDE_KEY, GATEWAY_KEY
 from manager.parsing.network_reference import NETWORK_KEY
 from manager.parsing.networks import NETWORKS_KEY
@@ -73,6 +73,7 @@ class NadAnnotations(_Wire, frozen=True):
     network: str | None = msgspec.field(name=NETWORK_KEY, default=None)
     snat: str | None = msgspec.field(name=SNAT_KEY, default=None)
     forwarding: str | None = msgspec.field(name=FORWARDING_KEY, default=None)
+    forwarding_mode: str | None = msgspec.field(name=FORWARDING_MODE_KEY, default=None)
 
 
 class NadMetadata(Metadata, frozen=True):

@@ -24,13 +24,19 @@ from manager.reasons import Reason
 from manager.source import Pod
 
 
-def address_requests(pod_uid: str, specs: Sequence[InterfaceSpec]) -> list[AddressRequest]:
+def address_requests(pod: Pod, specs: Sequence[InterfaceSpec]) -> list[AddressRequest]:
     """Returns one request per interface and address family of its network.
 
     Requests for a specific address come first; otherwise an interface without one could be allocated that address.
     """
     requests = [
-        AddressRequest(spec.network.uuid, family, interface_uuid(pod_uid, index), _requested_address(spec, family))
+        AddressRequest(
+            spec.network.uuid,
+            family,
+            interface_uuid(pod.uid, index),
+            _requested_address(spec, family),
+            pod.node,
+        )
         for index, spec in enumerate(specs)
         for family in families(spec.network)
     ]

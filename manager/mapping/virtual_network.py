@@ -1,6 +1,6 @@
 """Builds virtual networks from the configuration and from NADs."""
 
-from contrail_config.objects import VirtualNetwork, network_uuid
+from contrail_config.objects import ForwardingMode, VirtualNetwork, network_uuid
 from contrail_service.errors import ConfigurationError
 from manager.configuration import ManagerConfiguration, read_pod_network
 from manager.mapping.fq_names import nad_network_name, pod_network_name
@@ -23,6 +23,7 @@ def pod_network(configuration: ManagerConfiguration) -> VirtualNetwork:
         dns=values.dns,
         mtu=configuration.pod_network.mtu,
         routes=values.routes,
+        forwarding_mode=ForwardingMode.L3,
     )
 
 
@@ -39,4 +40,5 @@ def nad_network(nad: Nad, definition: NetworkDefinition, configuration: ManagerC
         ip_fabric_snat=definition.ip_fabric_snat,
         ip_fabric_forwarding=definition.ip_fabric_forwarding,
         nad=nad.key,
+        forwarding_mode=definition.forwarding_mode,
     )

@@ -6,6 +6,7 @@
 
 from collections.abc import Mapping
 
+from contrail_config.objects import ForwardingMode
 from manager.parsing.errors import BadValueError, NadError
 from manager.parsing.nad_network import parse_nad_network
 from manager.parsing.nad_settings import parse_nad_settings
@@ -17,6 +18,7 @@ from manager.source import Nad
 
 SNAT_KEY = "opencontrail.org/ip_fabric_snat"
 FORWARDING_KEY = "opencontrail.org/ip_fabric_forwarding"
+FORWARDING_MODE_KEY = "opencontrail.org/forwarding-mode"
 
 _FLAGS = {"true": True, "false": False}
 
@@ -52,10 +54,20 @@ def _parse_own(nad: Nad, config_name: str, own: Mapping[str, object], default_mt
         routes=settings.routes,
         ip_fabric_snat=_parse_flag(errors, nad.annotations, SNAT_KEY),
         ip_fabric_forwarding=_parse_flag(errors, nad.annotations, FORWARDING_KEY),
+        forwarding_mode=_parse_forwarding_mode(errors, nad.annotations),
     )
     if errors.problems:
         raise NadError(*errors.problems)
     return definition
+
+
+def _parse_forwarding_mode(errors: ValidationErrors, annotations: Mapping[str, str]) -> ForwardingMode:
+    text = annotations.get(FORWARDING_MODE_KEY, ForwardingMode.L2_L3)
+    try:
+        return ForwardingMode(text.strip().lower())
+    except ValueError:
+        errors.add(FORWARDING_MODE_KEY, f"{quoted(text)} is neither {' nor '.join(ForwardingMode)}")
+        return ForwardingMode.L2_L3
 
 
 def _parse_flag(errors: ValidationErrors, annotations: Mapping[str, str], key: str) -> bool:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from contrail_config.objects import FqName, Route, Subnet
+from contrail_config.objects import ForwardingMode, FqName, Route, Subnet
 
 
 class NetworkDefinition(msgspec.Struct, frozen=True):
@@ -19,6 +19,7 @@ class NetworkDefinition(msgspec.Struct, frozen=True):
     routes: tuple[Route, ...]
     ip_fabric_snat: bool
     ip_fabric_forwarding: bool
+    forwarding_mode: ForwardingMode
 
 
 class ForeignDefinition(msgspec.Struct, frozen=True):

@@ -5,12 +5,16 @@ from typing import Any, NamedTuple
 
 
 class BlockEntry(NamedTuple):
-    """An address that is not free. `held`: seconds from its release to its reuse, None while it is allocated."""
+    """An address that is not free. `held`: seconds from its release to its reuse, None while it is allocated.
+
+    `borrower` is the node of a borrowed address.
+    """
 
     network: str
     address: str
     owner: str
     held: float | None
+    borrower: str | None = None
 
 
 def block_entries(blocks: Iterable[Any]) -> list[BlockEntry]:
@@ -29,8 +33,12 @@ def _lines(block: Any) -> list[str]:
 
 
 def _read(network: str, line: str) -> BlockEntry:
-    address, owner, *times = line.split(" ")
-    if not times:
-        return BlockEntry(network, address, owner, None)
-    since, until = map(float, times)
+    address, owner, *rest = line.split(" ")
+    match rest:
+        case []:
+            return BlockEntry(network, address, owner, None)
+        case [node]:
+            assert node.startswith("@")
+            return BlockEntry(network, address, owner, None, node[1:])
+    since, until = map(float, rest)
     return BlockEntry(network, address, owner, until - since)

@@ -40,10 +40,15 @@ def new_owner() -> str:
 
 
 def request(
-    network: VirtualNetwork, owner: str | None = None, *, family: int = 4, address: str | None = None
+    network: VirtualNetwork,
+    owner: str | None = None,
+    *,
+    family: int = 4,
+    address: str | None = None,
+    node: str | None = None,
 ) -> AddressRequest:
     """An address request, by default for a new owner."""
-    return AddressRequest(network_uuid=network.uuid, family=family, owner=owner or new_owner(), address=address)
+    return AddressRequest(network.uuid, family, owner or new_owner(), address, node)
 
 
 async def allocate_one(store: Store, network: VirtualNetwork, owner: str | None = None, **fields: Any) -> str:
@@ -59,7 +64,7 @@ async def start_pod(
     uid = uid or str(uuid.uuid4())
     owners = [interface_uuid(uid, index) for index in range(len(networks))]
     pairs = list(zip(networks, owners, strict=True))
-    addresses = await store.allocate([request(network, owner) for network, owner in pairs])
+    addresses = await store.allocate([request(network, owner, node=node) for network, owner in pairs])
     interfaces = tuple(
         interface_in(network, owner, address) for (network, owner), address in zip(pairs, addresses, strict=True)
     )

@@ -7,9 +7,10 @@ import pytest
 
 from contrail_config.errors import ExhaustedError
 from contrail_config.kubernetes.store import KubernetesStore
-from contrail_config.objects import VirtualMachine, VirtualNetwork
+from contrail_config.objects import ForwardingMode, VirtualMachine, VirtualNetwork
 from contrail_config.store import UNPLUGGED_HOLD
 from tests.contrail_config.kubernetes.managers import OpenManager
+from tests.support.address_blocks import block_entries
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_clock import FakeClock
 from tests.support.stored_objects import BLOCK_KIND, allocated_addresses
@@ -157,3 +158,18 @@ async def test_hundreds_of_lost_blocks_are_recovered(
     manager = await open_manager()
     assert await manager.recover_addresses([pod, *pods]) == []
     assert allocated_addresses(server) == in_use([pod, *pods])
+
+
+async def test_borrowed_addresses_of_a_lost_block_are_known_again(
+    open_manager: OpenManager, server: FakeApiServer
+) -> None:
+    former = await open_manager()
+    network = await former.put_network(make_network("pods", "10.4.0.0/26", forwarding_mode=ForwardingMode.L3))
+    pods = [await start_pod(former, [network], f"p{number}", node=node) for number, node in enumerate("aab")]
+    await former.close()
+    delete_blocks(server)
+    await recovered(open_manager)
+    (block,) = server.storage.objects(BLOCK_KIND).values()
+    assert block["spec"]["node"] == "a"
+    borrowers = {entry.owner: entry.borrower for entry in block_entries([block]) if entry.borrower is not None}
+    assert borrowers == {pods[2].interfaces[0].uuid: "b"}

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrail_config.errors import ExhaustedError
+from contrail_config.kubernetes.allocation_cache import CLEANUP_DELAY
 from contrail_config.kubernetes.blocks import (
     AddressEntry,
     Block,
@@ -26,16 +27,19 @@ from tests.support.stored_objects import BLOCK_KIND, allocated_addresses
 from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 times = st.floats(min_value=0, max_value=2e9)
+nodes = st.sampled_from(["worker-1", "node.example.com", "1.0"])
 
 
 @st.composite
 def blocks(draw: st.DrawFn) -> Block:
     family, width = draw(st.sampled_from([(4, 32), (6, 128)]))
     first = draw(st.integers(0, 2**width - 64)) // 64 * 64
-    holds = st.none() | st.builds(Hold, times, times)
-    entries = draw(st.dictionaries(st.integers(first, first + 63), st.builds(AddressEntry, st.uuids().map(str), holds)))
+    owners = st.uuids().map(str)
+    allocated = st.builds(AddressEntry, owners, st.none(), st.none() | nodes)
+    held = st.builds(AddressEntry, owners, st.builds(Hold, times, times), st.none())
+    entries = draw(st.dictionaries(st.integers(first, first + 63), allocated | held))
     last_allocated = draw(st.none() | st.tuples(st.integers(first, first + 63), times))
-    return Block(BlockKey(PoolKey(new_owner(), family), first), "7", entries, last_allocated)
+    return Block(BlockKey(PoolKey(new_owner(), family), first), "7", entries, last_allocated, draw(st.none() | nodes))
 
 
 def as_stored(block: Block) -> Document:
@@ -108,6 +112,9 @@ async def test_an_empty_block_is_deleted(open_manager: OpenManager, clock: FakeC
     assert len(server.storage.objects(BLOCK_KIND)) == 1
     clock.advance(5)
     await allocate_one(manager, network, address="10.1.7.7")
+    assert len(server.storage.objects(BLOCK_KIND)) == 2
+    clock.advance(CLEANUP_DELAY)
+    await manager.release([new_owner()])
     assert {address for _, address in allocated_addresses(server)} == {"10.1.7.7"}
     assert len(server.storage.objects(BLOCK_KIND)) == 1
 
@@ -124,7 +131,7 @@ async def test_an_expired_hold_is_removed_with_the_next_write_of_its_block(
     await allocate_one(manager, network)
     (block,) = server.storage.objects(BLOCK_KIND).values()
     assert [one.address for one in block_entries([block])] == ["10.1.0.3"]
-    assert block["status"] == {"given": 1, "held": 0}
+    assert block["status"] == {"given": 1, "held": 0, "borrowed": 0}
 
 
 async def test_an_invalid_block_is_ignored(open_manager: OpenManager, server: FakeApiServer) -> None:
@@ -143,7 +150,8 @@ def test_a_block_has_allocations_if_an_entry_is_not_held(block: Block) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["10.1.0.3", "10.1.0.3 o 1.0", "10.1.0.3 o 1.0 2.0 3.0", "10.1.0.3 o now then", "o 10.1.0.3"]
+    "line",
+    ["10.1.0.3", "10.1.0.3 o 1.0", "10.1.0.3 o 1.0 2.0 3.0", "10.1.0.3 o now then", "10.1.0.3 o @n 1.0", "o 10.1.0.3"],
 )
 def test_an_invalid_line_raises_an_error(line: str) -> None:
     spec = {"network": "n", "first": "10.1.0.0", "addresses": f"10.1.0.2 o\n{line}\n"}

@@ -4,10 +4,12 @@ import msgspec
 import pytest
 
 from contrail_config.errors import NotFoundError
+from contrail_config.kubernetes.allocation_cache import CLEANUP_DELAY
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
 from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.fake_clock import FakeClock
 from tests.support.recorded_reflector import eventually
 from tests.support.stored_objects import BLOCK_KIND, VIRTUAL_NETWORK_KIND
 from tests.support.virtual_networks import allocate_one, make_network, new_owner
@@ -76,9 +78,11 @@ async def test_a_recreated_network_outlives_the_late_deletion_event_of_its_prede
 
 
 async def test_a_recreated_block_outlives_the_late_deletion_event_of_its_predecessor(
-    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork
+    manager: KubernetesStore, server: FakeApiServer, network: VirtualNetwork, clock: FakeClock
 ) -> None:
     await manager.release(list(await manager.address_owners()), hold=0.0)
+    clock.advance(CLEANUP_DELAY)
+    await manager.address_owners()
     assert not server.storage.objects(BLOCK_KIND)
     owner = new_owner()
     await allocate_one(manager, network, owner)

@@ -27,7 +27,7 @@ async def test_a_failed_commit_fails_the_pending_allocation(
         broken.setattr(AllocationCache, "blocks_to_write", fail)
         with pytest.raises(StoreUnavailableError, match="commit failed"):
             await allocate_one(manager, network)
-    assert await allocate_one(manager, network) == "10.1.0.3"
+    assert await allocate_one(manager, network) == "10.1.0.2"
 
 
 async def test_a_failed_plan_fails_its_allocation(manager: KubernetesStore, monkeypatch: pytest.MonkeyPatch) -> None:

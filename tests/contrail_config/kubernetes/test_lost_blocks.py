@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from contrail_config.errors import AddressesLostError, StoreError
+from contrail_config.kubernetes.allocation_cache import CLEANUP_DELAY
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
 from tests.contrail_config.kubernetes.managers import OpenManager
@@ -123,6 +124,8 @@ async def test_the_end_of_the_last_hold_is_no_loss(
         await allocate_one(manager, network, owner)
         await manager.release([owner], hold=hold)
         clock.advance(11)
+        await manager.address_owners()
+        clock.advance(CLEANUP_DELAY)
         await manager.address_owners()
         assert not server.storage.objects(BLOCK_KIND)
         server.forget_history()

@@ -127,7 +127,7 @@ def test_any_nad_spec_that_a_crd_admits_is_decoded(stated: dict[str, object], co
 
 
 def test_a_nad_has_all_annotations_that_describe_its_network() -> None:
-    keys = ["cidr", "gateway", "exclude", "network", "ip_fabric_snat", "ip_fabric_forwarding"]
+    keys = ["cidr", "gateway", "exclude", "network", "ip_fabric_snat", "ip_fabric_forwarding", "forwarding-mode"]
     annotations = {f"opencontrail.org/{key}": f"of {key}" for key in keys}
     nad = make_nad(_nad({"metadata": {"annotations": {**annotations, "of/others": "x"}}}))
     assert nad.annotations == annotations

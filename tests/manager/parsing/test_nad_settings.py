@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from contrail_config.objects import Route
+from contrail_config.objects import ForwardingMode, Route
 from tests.manager.parsing.conftest import Define, ProblemsOf
+from tests.support.virtual_networks import make_network
 
 
 def config(**keys: Any) -> str:
@@ -39,6 +40,22 @@ def test_flags_are_false_by_default(define: Define) -> None:
 @pytest.mark.parametrize("text", ["yes", "1", ""])
 def test_any_other_flag_is_rejected(key: str, text: str, problems_of: ProblemsOf) -> None:
     assert problems_of(**V4, **{key: text}) == (f"opencontrail.org/{key}: {text!r} is neither true nor false",)
+
+
+@pytest.mark.parametrize("text", ["l3", "L3", " l3 "])
+def test_the_forwarding_mode_is_parsed_in_any_case(text: str, define: Define) -> None:
+    assert define(**V4, **{"forwarding-mode": text}).forwarding_mode is ForwardingMode.L3
+
+
+def test_the_forwarding_mode_is_l2_l3_by_default(define: Define) -> None:
+    assert define(**V4).forwarding_mode is define(**V4, **{"forwarding-mode": "l2_l3"}).forwarding_mode
+    assert not make_network(forwarding_mode=define(**V4).forwarding_mode).has_node_blocks
+
+
+@pytest.mark.parametrize("text", ["l2", "", "true"])
+def test_any_other_forwarding_mode_is_rejected(text: str, problems_of: ProblemsOf) -> None:
+    problem = f"opencontrail.org/forwarding-mode: {text!r} is neither l2_l3 nor l3"
+    assert problems_of(**V4, **{"forwarding-mode": text}) == (problem,)
 
 
 def test_settings_are_parsed_from_spec_config(define: Define) -> None:
