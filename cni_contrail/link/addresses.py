@@ -15,6 +15,7 @@ from cni_contrail.link.named_tuple import NamedTuple
 from cni_contrail.link.plan import Address
 
 _RTM_NEWADDR = 20
+_RTM_DELADDR = 21
 _RTM_GETADDR = 22
 _HEADER = struct.Struct("=BBBBi")  # struct ifaddrmsg: family, prefix length, flags, scope, link index
 # IFA_F_NODAD: no duplicate address detection, which would make the address unusable for a second or more. The allocator
@@ -81,6 +82,13 @@ def add_address(end: LinkRef, address: Address) -> NetlinkRequest:
     flags = _NO_DAD if family == socket.AF_INET6 else 0
     body = _HEADER.pack(family, length, flags, 0, end.ifindex) + b"".join(parts)
     return NetlinkRequest(_RTM_NEWADDR, CREATE | EXCLUSIVE, body, f"{end.name}: add address {address.address}/{length}")
+
+
+def remove_address(end: LinkRef, address: Address) -> NetlinkRequest:
+    """Requests to remove the address from the link."""
+    family, local = packed_with_length(address)
+    body = _HEADER.pack(family, address.prefix_length, 0, 0, end.ifindex) + attribute(_IFA_LOCAL, local)
+    return NetlinkRequest(_RTM_DELADDR, 0, body, f"{end.name}: remove address {address.address}")
 
 
 def parse_ready_address(notification: Message) -> bytes | None:

@@ -1,4 +1,4 @@
-"""rtnetlink socket: sends requests in one datagram and returns answers and errors.
+"""Netlink sockets: send requests in one datagram and return answers and errors.
 
 The kernel processes a datagram within the system call that sends it, so the answers are ready when `send` returns, and
 one acknowledgement is enough for a whole datagram (see `message.datagram`). Errors carry the kernel's own explanation
@@ -44,19 +44,21 @@ _QUOTED_HEADER = 16  # bytes of the request behind the code: its header, and no 
 _ERROR_TEXT = 1  # NLMSGERR_ATTR_MSG
 
 
-class RouteSocket:
-    """An rtnetlink socket. It stays in the network namespace that the calling thread was in when it was opened.
+class NetlinkSocket:
+    """A netlink socket. It stays in the network namespace that the calling thread was in when it was opened.
 
-    Not thread-safe.
+    Not thread-safe. Subclasses name the PROTOCOL.
     """
 
     __slots__ = ("_notifications", "_sequence", "_socket")
+
+    PROTOCOL: int
 
     def __init__(self) -> None:
         self._notifications: list[Message] = []
         self._sequence = 1
         try:
-            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _NETLINK_ROUTE)
+            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, self.PROTOCOL)
         except OSError as error:
             raise kernel_error("open a netlink socket", error) from error
         self._socket.setsockopt(_SOL_NETLINK, _NETLINK_CAP_ACK, 1)
@@ -139,6 +141,32 @@ class RouteSocket:
                     errors[start + position] = error
         return answers, errors
 
+    def _execute_transaction(self, requests: Sequence[NetlinkRequest]) -> dict[int, KernelError]:
+        """Executes requests that the kernel may answer in any number, and returns the errors by position.
+
+        All answers are there when `send` returns, so they are read until there are no more.
+        """
+        first = self._send(requests)
+        errors = {}
+        for answer in self._answered():
+            position = answer.sequence - first
+            if answer.kind == message.ERROR and 0 <= position < len(requests):
+                error = _parse_error(answer, requests[position].what)
+                if error is not None:
+                    errors[position] = error
+        return errors
+
+    def _answered(self) -> Iterator[Message]:
+        """Yields the messages that have already been received."""
+        while True:
+            try:
+                data = self._socket.recv(_RECEIVE_BYTES, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                raise kernel_error("read the answers of the kernel", error) from error
+            yield from message.messages(data)
+
     def _dump_once(self, request: NetlinkRequest) -> list[bytes] | None:
         sequence = self._send([request])
         bodies = []
@@ -181,6 +209,14 @@ class RouteSocket:
             raise _timed_out(what) from error
         except OSError as error:
             raise kernel_error(what, error) from error
+
+
+class RouteSocket(NetlinkSocket):
+    """An rtnetlink socket: links, addresses, routes, rules and neighbours."""
+
+    __slots__ = ()
+
+    PROTOCOL = _NETLINK_ROUTE
 
 
 def open_route_socket(netns_fd: int) -> RouteSocket:

@@ -144,6 +144,11 @@ def set_host_end(plan: InterfacePlan, *, ipv6: bool) -> NetlinkRequest:
     return NetlinkRequest(_RTM_SETLINK, 0, body, f"{plan.name}: set host link {plan.host_name} up")
 
 
+def set_up(end: LinkRef) -> NetlinkRequest:
+    """Requests a link to be up."""
+    return NetlinkRequest(_RTM_SETLINK, 0, _INFO.pack(0, 0, end.ifindex, _UP, _UP), f"set link {end.name} up")
+
+
 def isolate_host_end(plan: InterfacePlan) -> NetlinkRequest:
     """Requests the IPv4 settings of `set_host_end` and changes nothing else."""
     body = _NO_INDEX + packed_name(plan.host_name) + _ISOLATED

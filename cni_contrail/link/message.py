@@ -21,7 +21,7 @@ ERROR = 2  # NLMSG_ERROR: an error, or with code 0 an acknowledgement
 DONE = 3  # NLMSG_DONE: end of a dump
 
 _REQUEST = 0x01
-_ACKNOWLEDGE = 0x04
+ACKNOWLEDGE = 0x04  # NLM_F_ACK
 _NESTED = 0x8000  # NLA_F_NESTED: in the type of an attribute that holds attributes
 
 _HEADER = struct.Struct("=IHHII")  # length, kind, flags, sequence number, port
@@ -96,7 +96,7 @@ def datagram(requests: Sequence[NetlinkRequest], first: int) -> bytes:
     parts = []
     last = len(requests) - 1
     for position, request in enumerate(requests):
-        flags = request.flags | _REQUEST | (_ACKNOWLEDGE if position == last else 0)
+        flags = request.flags | _REQUEST | (ACKNOWLEDGE if position == last else 0)
         parts.append(_HEADER.pack(_HEADER.size + len(request.body), request.kind, flags, first + position, 0))
         parts.append(request.body)
     return b"".join(parts)

@@ -85,7 +85,7 @@ class Sysctls:
         """
         path = f"{self._directory}/net/ipv6/conf/{link}/{setting}"
         try:
-            _ensure(path, value.encode())
+            ensure_setting(path, value.encode())
         except OSError as error:
             step = f"set net.ipv6.conf.{link}.{setting} to {value}"
             raise SysctlError(f"{plan.name}: {step}: {path}: {error.strerror}") from error
@@ -95,7 +95,8 @@ def _wants_ipv6(plan: InterfacePlan) -> bool:
     return any(":" in address.address for address in plan.addresses)
 
 
-def _ensure(path: str, value: bytes) -> None:
+def ensure_setting(path: str, value: bytes) -> None:
+    """Writes a setting that does not have the value yet; raises OSError."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:

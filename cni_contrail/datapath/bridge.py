@@ -1,0 +1,187 @@
+"""rtnetlink requests about a network's bridge: the bridge itself, its ports, forwarding entries and neighbours.
+
+Sources: rtnetlink(7), linux/if_bridge.h, linux/if_link.h, linux/neighbour.h.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+from cni_contrail.datapath.desired import GATEWAY_MAC
+from cni_contrail.link.addresses import packed
+from cni_contrail.link.links import LinkInfo, LinkRef, packed_mac, packed_mtu, packed_name
+from cni_contrail.link.message import (
+    CREATE,
+    DUMP,
+    EXCLUSIVE,
+    NetlinkRequest,
+    attribute,
+    attributes,
+    nested,
+    number,
+    unpack_number,
+)
+from cni_contrail.link.named_tuple import NamedTuple
+
+BRIDGE = LinkRef("br0", 2)
+"""Each network's bridge. Its index is given at creation: the first after the loopback's."""
+
+_RTM_NEWLINK = 16
+_RTM_NEWNEIGH, _RTM_DELNEIGH, _RTM_GETNEIGH = 28, 29, 30
+_REPLACE = 0x100  # NLM_F_REPLACE
+
+_INFO = struct.Struct("=BxHiII")  # struct ifinfomsg
+_NEIGHBOUR = struct.Struct("=BxxxiHBB")  # struct ndmsg: family, index, state, flags, type
+_UP = 0x1
+_AF_BRIDGE = 7
+
+_IFLA_ADDRESS = 1
+_IFLA_MASTER = 10
+_IFLA_LINKINFO = 18
+_IFLA_INFO_KIND, _IFLA_INFO_DATA, _IFLA_INFO_SLAVE_KIND, _IFLA_INFO_SLAVE_DATA = 1, 2, 4, 5
+_IFLA_BR_MCAST_SNOOPING = 23
+_IFLA_BR_NF_CALL = (36, 37, 38)  # IPTABLES, IP6TABLES, ARPTABLES
+_IFLA_BRPORT_LEARNING, _IFLA_BRPORT_UNICAST_FLOOD = 8, 9
+_NDA_DST, _NDA_LLADDR, _NDA_MASTER = 1, 2, 9
+_NUD_NOARP, _NUD_PERMANENT = 0x40, 0x80
+_NTF_MASTER = 0x04
+_OFF, _ON = b"\0", b"\1"
+
+_BRIDGE_KIND = nested(
+    _IFLA_LINKINFO,
+    attribute(_IFLA_INFO_KIND, b"bridge"),
+    nested(
+        _IFLA_INFO_DATA,
+        attribute(_IFLA_BR_MCAST_SNOOPING, _OFF),
+        *(attribute(kind, _OFF) for kind in _IFLA_BR_NF_CALL),
+    ),
+)
+_PORT = nested(
+    _IFLA_LINKINFO,
+    attribute(_IFLA_INFO_SLAVE_KIND, b"bridge"),
+    nested(
+        _IFLA_INFO_SLAVE_DATA,
+        attribute(_IFLA_BRPORT_LEARNING, _OFF),
+        attribute(_IFLA_BRPORT_UNICAST_FLOOD, _OFF),
+    ),
+)
+
+
+class PortInfo(NamedTuple):
+    """Bridge settings of a link as the kernel reports them; `master` is 0 without a bridge."""
+
+    master: int
+    has_settings: bool
+
+
+class Neighbour(NamedTuple):
+    """A permanent neighbour, or (with `address` None) a static forwarding entry: the MAC is behind the link."""
+
+    ifindex: int
+    mac: str
+    address: str | None
+
+
+def create_bridge(mtu: int) -> NetlinkRequest:
+    """Requests the bridge, with the gateways' MAC and up.
+
+    Without multicast snooping, which would need a querier; and netfilter's rules for IP do not apply to its frames,
+    whatever the node's default (`bridge-nf-call-iptables`), since other programs write those rules.
+    """
+    mac = attribute(_IFLA_ADDRESS, packed_mac(GATEWAY_MAC))
+    body = _INFO.pack(0, 0, BRIDGE.ifindex, _UP, _UP) + packed_name(BRIDGE.name) + mac + packed_mtu(mtu) + _BRIDGE_KIND
+    return NetlinkRequest(_RTM_NEWLINK, CREATE | EXCLUSIVE, body, f"create bridge {BRIDGE.name}")
+
+
+def set_bridge(found: LinkInfo, mtu: int) -> NetlinkRequest:
+    """Requests the settings of `create_bridge` for a bridge that exists.
+
+    The MAC only if it differs: the kernel forgets all neighbours when it is set, even to the same value.
+    """
+    mac = b"" if found.mac == GATEWAY_MAC else attribute(_IFLA_ADDRESS, packed_mac(GATEWAY_MAC))
+    body = _INFO.pack(0, 0, found.ifindex, _UP, _UP) + mac + packed_mtu(mtu) + _BRIDGE_KIND
+    return NetlinkRequest(_RTM_NEWLINK, 0, body, f"set bridge {found.name}")
+
+
+def packed_master() -> bytes:
+    """Returns the attribute that makes a link a port of the bridge."""
+    return number(_IFLA_MASTER, BRIDGE.ifindex)
+
+
+def set_port(port: LinkRef) -> NetlinkRequest:
+    """Requests a link to be an unlearning port of the bridge that gets no frames for unknown MACs."""
+    body = _INFO.pack(0, 0, port.ifindex, 0, 0) + packed_master()
+    return NetlinkRequest(_RTM_NEWLINK, 0, body, f"attach {port.name} to bridge {BRIDGE.name}")
+
+
+def set_port_flags(port: LinkRef) -> NetlinkRequest:
+    """Requests a port of the bridge not to learn MACs, and to get no frames for unknown ones."""
+    return NetlinkRequest(_RTM_NEWLINK, 0, _INFO.pack(0, 0, port.ifindex, 0, 0) + _PORT, f"set port {port.name}")
+
+
+def parse_port(body: bytes) -> PortInfo:
+    """Parses an answer to `links.get` or `links.dump`."""
+    values = attributes(body[_INFO.size :])
+    info = attributes(values.get(_IFLA_LINKINFO, b""))
+    settings = attributes(info.get(_IFLA_INFO_SLAVE_DATA, b""))
+    return PortInfo(
+        master=unpack_number(values[_IFLA_MASTER]) if _IFLA_MASTER in values else 0,
+        has_settings=settings.get(_IFLA_BRPORT_LEARNING) == _OFF and settings.get(_IFLA_BRPORT_UNICAST_FLOOD) == _OFF,
+    )
+
+
+def set_forwarding(mac: str, port: LinkRef) -> NetlinkRequest:
+    """Requests that frames to the MAC leave by the port; a MAC that another port had moves."""
+    body = _NEIGHBOUR.pack(_AF_BRIDGE, port.ifindex, _NUD_NOARP, _NTF_MASTER, 0)
+    return NetlinkRequest(
+        _RTM_NEWNEIGH,
+        CREATE | _REPLACE,
+        body + attribute(_NDA_LLADDR, packed_mac(mac)),
+        f"forward frames for {mac} to {port.name}",
+    )
+
+
+def remove_forwarding(mac: str, port: LinkRef) -> NetlinkRequest:
+    """Requests to remove a forwarding entry."""
+    body = _NEIGHBOUR.pack(_AF_BRIDGE, port.ifindex, 0, _NTF_MASTER, 0)
+    return NetlinkRequest(
+        _RTM_DELNEIGH, 0, body + attribute(_NDA_LLADDR, packed_mac(mac)), f"stop forwarding frames for {mac}"
+    )
+
+
+def set_neighbour(address: str, mac: str) -> NetlinkRequest:
+    """Requests a permanent neighbour of the bridge, which the kernel neither asks for nor collects."""
+    family, packed_address = packed(address)
+    body = _NEIGHBOUR.pack(family, BRIDGE.ifindex, _NUD_PERMANENT, 0, 0)
+    body += attribute(_NDA_DST, packed_address) + attribute(_NDA_LLADDR, packed_mac(mac))
+    return NetlinkRequest(_RTM_NEWNEIGH, CREATE | _REPLACE, body, f"set neighbour {address} to {mac}")
+
+
+def remove_neighbour(address: str) -> NetlinkRequest:
+    """Requests to remove a neighbour of the bridge."""
+    family, packed_address = packed(address)
+    body = _NEIGHBOUR.pack(family, BRIDGE.ifindex, 0, 0, 0) + attribute(_NDA_DST, packed_address)
+    return NetlinkRequest(_RTM_DELNEIGH, 0, body, f"remove neighbour {address}")
+
+
+def dump_forwarding() -> NetlinkRequest:
+    """Requests the forwarding entries of all bridges; `parse_neighbour` reads the answers."""
+    return NetlinkRequest(_RTM_GETNEIGH, DUMP, _NEIGHBOUR.pack(_AF_BRIDGE, 0, 0, 0, 0), "read forwarding entries")
+
+
+def dump_neighbours() -> NetlinkRequest:
+    """Requests all neighbours of both families; `parse_neighbour` reads the answers."""
+    return NetlinkRequest(_RTM_GETNEIGH, DUMP, _NEIGHBOUR.pack(0, 0, 0, 0, 0), "read neighbours")
+
+
+def parse_neighbour(body: bytes) -> Neighbour | None:
+    """Parses one answer; returns None for what is not an entry of ours: learned, local or not permanent."""
+    family, index, state, _, _ = _NEIGHBOUR.unpack_from(body)
+    values = attributes(body[_NEIGHBOUR.size :])
+    mac = values.get(_NDA_LLADDR, b"").hex(":")
+    if family == _AF_BRIDGE:
+        return Neighbour(index, mac, None) if state == _NUD_NOARP and _NDA_MASTER in values else None
+    if family not in (socket.AF_INET, socket.AF_INET6) or state != _NUD_PERMANENT or index != BRIDGE.ifindex:
+        return None
+    return Neighbour(index, mac, socket.inet_ntop(family, values[_NDA_DST]))

@@ -1,0 +1,29 @@
+"""Desired state of a node's virtual networks, as plain data.
+
+A state is whole: what it does not name is removed from the kernel.
+"""
+
+from __future__ import annotations
+
+from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.link.plan import Address
+
+GATEWAY_MAC = "00:00:5e:00:01:00"
+"""MAC of every gateway on every node, so that a pod that moves keeps its neighbour entry; the Contrail vrouter's."""
+
+
+class LocalPort(NamedTuple):
+    """Host end of a pod's interface: what may be sent from it. `addresses` have no prefix length."""
+
+    link: str
+    mac: str
+    addresses: tuple[str, ...]
+
+
+class Network(NamedTuple):
+    """A virtual network on this node. `gateways` have the prefix lengths of their subnets; `mtu` is in bytes."""
+
+    vni: int
+    mtu: int
+    gateways: tuple[Address, ...]
+    ports: tuple[LocalPort, ...]

@@ -1,0 +1,119 @@
+"""Filter of a network: what its pods may send, as nf_tables rules of the bridge family.
+
+Chain `from_ports`, on what comes in from the ports of pods; what no rule accepts is dropped:
+
+- IPv4 and IPv6 packets whose port, MAC and source address are an element of the sets `ipv4` and `ipv6`;
+- ARP packets whose sender, both in the frame and in the message, is an element: a pod cannot claim another's address;
+- neighbour advertisements whose target is an element, too. Router advertisements and redirects are never accepted.
+
+Frames with a VLAN tag and other protocols have no rule. A port without elements is mute.
+
+Chain `between_ports`, on what is forwarded: of broadcast and multicast only what ARP and neighbour discovery need.
+
+Sources: RFC 826, RFC 4861 (sections 4.2 to 4.5), RFC 6980 for why the message type is read behind extension headers.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+
+from cni_contrail.datapath import nftables_messages as nft
+from cni_contrail.datapath.entries import Source
+from cni_contrail.datapath.nftables_messages import Expression, KeyField
+from cni_contrail.link.addresses import packed
+from cni_contrail.link.links import packed_mac
+from cni_contrail.link.message import NetlinkRequest
+
+TABLE = "contrail"
+SETS: Mapping[str, tuple[KeyField, ...]] = {
+    "ipv4": (nft.INTERFACE, nft.MAC, nft.IPV4),
+    "ipv6": (nft.INTERFACE, nft.MAC, nft.IPV6),
+}
+_FROM_PORTS, _BETWEEN_PORTS = "from_ports", "between_ports"
+_PREROUTING, _FORWARD = 0, 2  # NF_BR_PRE_ROUTING, NF_BR_FORWARD
+_PRIORITY = -200  # NF_BR_PRI_FILTER_BRIDGED
+
+_ETHERNET_SOURCE, _ETHERNET_TYPE = (nft.LINK_LAYER, 6, 6), (nft.LINK_LAYER, 12, 2)
+_IPV4_SOURCE, _IPV6_SOURCE = (nft.NETWORK, 12, 4), (nft.NETWORK, 8, 16)
+_ARP_SENDER_MAC, _ARP_SENDER = (nft.NETWORK, 8, 6), (nft.NETWORK, 14, 4)
+_ICMP_TYPE, _ND_TARGET = (nft.TRANSPORT, 0, 1), (nft.TRANSPORT, 8, 16)
+_ICMPV6 = b"\x3a"
+_SOLICITATION, _ADVERTISEMENT = b"\x87", b"\x88"
+_NEVER_FROM_PODS = (b"\x86", b"\x89")  # router advertisement, redirect
+_IPV4, _ARP, _IPV6 = b"\x08\x00", b"\x08\x06", b"\x86\xdd"
+_GROUP_BIT = b"\x01"  # of the first byte of a MAC: broadcast or multicast
+
+_Field = tuple[int, int, int]
+
+
+def create_filter() -> list[NetlinkRequest]:
+    """Requests the whole filter, with empty sets; part of one transaction."""
+    return [
+        nft.new_table(TABLE),
+        *(nft.new_set(TABLE, name, key, identifier) for identifier, (name, key) in enumerate(SETS.items(), start=1)),
+        nft.new_chain(TABLE, _FROM_PORTS, hook=_PREROUTING, priority=_PRIORITY, policy=nft.DROP),
+        nft.new_chain(TABLE, _BETWEEN_PORTS, hook=_FORWARD, priority=_PRIORITY, policy=nft.ACCEPT),
+        *(nft.new_rule(TABLE, chain, rule) for chain, rule in _rules()),
+    ]
+
+
+def replace_filter() -> list[NetlinkRequest]:
+    """Requests to replace the whole filter, whatever is left of it."""
+    # Created first, so that the deletion never fails.
+    return [nft.new_table(TABLE), nft.delete_table(TABLE), *create_filter()]
+
+
+RULES = 11
+"""Number of rules of a complete filter."""
+
+
+def element(source: Source, ifindex: int) -> tuple[str, bytes]:
+    """Returns the set and the key of a filter element; `ifindex` is that of its port."""
+    family_bytes = packed(source.address)[1]
+    key = nft.key_of([struct.pack("=I", ifindex), packed_mac(source.mac), family_bytes])
+    return ("ipv4" if len(family_bytes) == 4 else "ipv6"), key
+
+
+def change_elements(add: Iterable[tuple[str, bytes]], remove: Iterable[tuple[str, bytes]]) -> Iterator[NetlinkRequest]:
+    """Requests to add and to remove elements, one message for each set."""
+    for request, elements in ((nft.add_elements, list(add)), (nft.delete_elements, list(remove))):
+        for name in SETS:
+            keys = [key for set_name, key in elements if set_name == name]
+            if keys:
+                yield request(TABLE, name, keys)
+
+
+def _rules() -> Iterator[tuple[str, list[Expression]]]:
+    accept, drop = nft.verdict(nft.ACCEPT), nft.verdict(nft.DROP)
+    arp, ipv4, ipv6 = _is(_ETHERNET_TYPE, _ARP), _is(_ETHERNET_TYPE, _IPV4), _is(_ETHERNET_TYPE, _IPV6)
+    icmpv6 = [*ipv6, nft.load_meta(nft.L4PROTO, 0), nft.equals(0, _ICMPV6)]
+    yield _FROM_PORTS, [*ipv4, *_is_source("ipv4", _ETHERNET_SOURCE, _IPV4_SOURCE), accept]
+    claim = _is_source("ipv4", _ARP_SENDER_MAC, _ARP_SENDER)
+    yield _FROM_PORTS, [*arp, *_is_source("ipv4", _ETHERNET_SOURCE, _ARP_SENDER), *claim, accept]
+    for kind in _NEVER_FROM_PODS:
+        yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, kind), nft.count(), drop]
+    target = _is_source("ipv6", _ETHERNET_SOURCE, _ND_TARGET)
+    source = _is_source("ipv6", _ETHERNET_SOURCE, _IPV6_SOURCE)
+    yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), *source, *target, accept]
+    yield _FROM_PORTS, [*icmpv6, *_is(_ICMP_TYPE, _ADVERTISEMENT), nft.count(), drop]
+    yield _FROM_PORTS, [*ipv6, *source, accept]
+    group = [nft.load_payload(nft.LINK_LAYER, 0, 1, 0), nft.mask(0, _GROUP_BIT), nft.equals(0, _GROUP_BIT)]
+    yield _BETWEEN_PORTS, [*group, *arp, accept]
+    for kind in (_SOLICITATION, _ADVERTISEMENT):
+        yield _BETWEEN_PORTS, [*group, *icmpv6, *_is(_ICMP_TYPE, kind), accept]
+    yield _BETWEEN_PORTS, [*group, nft.count(), drop]
+
+
+def _is(field: _Field, value: bytes) -> list[Expression]:
+    return [nft.load_payload(*field, 0), nft.equals(0, value)]
+
+
+def _is_source(name: str, mac: _Field, address: _Field) -> list[Expression]:
+    """The port, the MAC (8 bytes of registers) and the address are an element."""
+    return [
+        nft.load_meta(nft.IIF, 0),
+        nft.load_payload(*mac, 1),
+        nft.load_payload(*address, 3),
+        nft.is_element(name),
+    ]

@@ -1,0 +1,46 @@
+"""Kernel settings of a network's namespace, written before its first link exists.
+
+A new namespace may inherit the host's (`net.core.devconf_inherit_init_net`), so each is written. Packets are not
+forwarded between the network's subnets and other networks. Links created later have IPv6 off, as host ends of pods need
+no address of their own; the bridge has it, without duplicate address detection: its addresses exist on every node.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from cni_contrail.datapath.bridge import BRIDGE
+from cni_contrail.link.errors import SysctlError
+from cni_contrail.link.sysctls import ensure_setting
+
+_NAMESPACE = {
+    "ipv4/ip_forward": "0",
+    "ipv6/conf/all/forwarding": "0",
+    "ipv6/conf/default/accept_ra": "0",
+    "ipv6/conf/default/accept_dad": "0",
+    "ipv6/conf/default/disable_ipv6": "1",
+}
+_BRIDGE = {f"ipv6/conf/{BRIDGE.name}/disable_ipv6": "0"}
+
+
+def configure_namespace(sysctl_dir: str) -> None:
+    """Writes the settings of the namespace; the calling thread is in it. Raises SysctlError."""
+    _write(sysctl_dir, _NAMESPACE)
+
+
+def configure_bridge(sysctl_dir: str) -> None:
+    """Writes the settings of the bridge, which exists; the calling thread is in its namespace. Raises SysctlError."""
+    _write(sysctl_dir, _BRIDGE)
+
+
+def _write(sysctl_dir: str, settings: Mapping[str, str]) -> None:
+    has_ipv6 = os.path.isdir(f"{sysctl_dir}/net/ipv6")
+    for key, value in settings.items():
+        if key.startswith("ipv6/") and not has_ipv6:
+            continue
+        path = f"{sysctl_dir}/net/{key}"
+        try:
+            ensure_setting(path, value.encode())
+        except OSError as error:
+            raise SysctlError(f"set net.{key.replace('/', '.')} to {value}: {path}: {error.strerror}") from error

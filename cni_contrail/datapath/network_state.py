@@ -1,0 +1,111 @@
+"""State of one network in the kernel: bridge, ports, entries of its tables, filter."""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+from cni_contrail.datapath import bridge, filter_rules
+from cni_contrail.datapath import nftables_messages as nft
+from cni_contrail.datapath.bridge import BRIDGE
+from cni_contrail.datapath.entries import Entries, Source
+from cni_contrail.datapath.nftables_socket import NftablesSocket
+from cni_contrail.link import links
+from cni_contrail.link.addresses import dump_addresses, parse_address
+from cni_contrail.link.errors import KernelError
+from cni_contrail.link.exchange import RouteSocket
+from cni_contrail.link.links import LinkInfo
+from cni_contrail.link.named_tuple import NamedTuple
+from cni_contrail.link.plan import Address
+
+_ENOENT = 2
+
+
+class NetworkState(NamedTuple):
+    """What was found. `bridge` is None if there is none.
+
+    `ports` are the links that are ports of the bridge with our settings, `other_links` those that are not (yet), both
+    by name. `indexes` has every link.
+    """
+
+    bridge: LinkInfo | None
+    ports: frozenset[str]
+    other_links: frozenset[str]
+    indexes: dict[str, int]
+    entries: Entries
+    has_filter: bool
+
+
+def read_network(kernel: RouteSocket, filters: NftablesSocket) -> NetworkState:
+    """Reads the state of the namespace of both sockets; raises KernelError."""
+    found = [(links.parse_link(body), bridge.parse_port(body)) for body in kernel.dump(links.dump())]
+    indexes = {link.name: link.ifindex for link, _ in found}
+    names = {index: name for name, index in indexes.items()}
+    ports = frozenset(link.name for link, port in found if port.master == BRIDGE.ifindex and port.has_settings)
+    forwarding, neighbours = _read_neighbours(kernel, names)
+    has_filter, sources = _read_filter(filters, names)
+    return NetworkState(
+        bridge=next((link for link, _ in found if link.name == BRIDGE.name and link.kind == "bridge"), None),
+        ports=ports,
+        other_links=frozenset(indexes) - ports - {BRIDGE.name, "lo"},
+        indexes=indexes,
+        entries=Entries(_read_gateways(kernel), forwarding, neighbours, sources),
+        has_filter=has_filter,
+    )
+
+
+def _read_gateways(kernel: RouteSocket) -> frozenset[Address]:
+    found = [parse_address(body) for body in kernel.dump(dump_addresses())]
+    return frozenset(
+        Address(_text(each.local), each.prefix_length)
+        for each in found
+        if each.ifindex == BRIDGE.ifindex and not _is_link_local(each.local)
+    )
+
+
+def _read_neighbours(kernel: RouteSocket, names: dict[int, str]) -> tuple[dict[str, str], dict[str, str]]:
+    forwarding, neighbours = {}, {}
+    for request in (bridge.dump_forwarding(), bridge.dump_neighbours()):
+        for body in kernel.dump(request):
+            entry = bridge.parse_neighbour(body)
+            if entry is None or entry.ifindex not in names:  # its link was deleted since
+                continue
+            if entry.address is None:
+                forwarding[entry.mac] = names[entry.ifindex]
+            else:
+                neighbours[entry.address] = entry.mac
+    return forwarding, neighbours
+
+
+def _read_filter(filters: NftablesSocket, names: dict[int, str]) -> tuple[bool, frozenset[Source]]:
+    try:
+        rules = len(filters.dump(nft.dump_rules(filter_rules.TABLE)))
+        keys = [
+            key
+            for name in filter_rules.SETS
+            for body in filters.dump(nft.dump_elements(filter_rules.TABLE, name))
+            for key in nft.parse_elements(body)
+        ]
+    except KernelError as error:
+        if error.errno != _ENOENT:
+            raise
+        return False, frozenset()
+    return rules == filter_rules.RULES, frozenset(_source(key, names) for key in keys)
+
+
+def _source(key: bytes, names: dict[int, str]) -> Source:
+    (index,) = struct.unpack_from("=I", key)
+    return Source(names.get(index, f"#{index}"), key[4:10].hex(":"), _text(key[12:]))
+
+
+def index_of(link: str, indexes: dict[str, int]) -> int:
+    """Returns the index of a link of a `Source`; one that is gone is named by its index."""
+    return int(link[1:]) if link.startswith("#") else indexes[link]
+
+
+def _text(address: bytes) -> str:
+    return socket.inet_ntop(socket.AF_INET6 if len(address) == 16 else socket.AF_INET, address)
+
+
+def _is_link_local(address: bytes) -> bool:
+    return len(address) == 16 and address[0] == 0xFE and address[1] & 0xC0 == 0x80

@@ -1,0 +1,143 @@
+"""Tests of the reconciler of one network: real namespaces, bridge and filter."""
+
+from collections.abc import Callable
+
+import pytest
+
+from cni_contrail.datapath.bridge import BRIDGE
+from cni_contrail.datapath.desired import LocalPort, Network
+from cni_contrail.datapath.network_reconciler import reconcile_network
+from tests.cni_contrail.datapath.conftest import GATEWAYS, MTU, Pod, VirtualNetwork
+from tests.support.echo import reaches
+
+Pair = tuple[Pod, Pod]
+
+
+def test_pods_of_a_network_reach_each_other_and_the_gateway_in_both_families(pair: Pair) -> None:
+    first, second = pair
+    assert reaches(first.namespace, second.ipv4)
+    assert reaches(first.namespace, second.ipv6)
+    assert reaches(second.namespace, first.ipv4)
+    for gateway in GATEWAYS:
+        assert reaches(first.namespace, gateway.address)
+
+
+def test_networks_with_equal_addresses_and_macs_do_not_meet(make_network: Callable[[], VirtualNetwork]) -> None:
+    red, blue = make_network(), make_network()
+    red_pods = red.add_pod(2), red.add_pod(3)
+    blue_pod = blue.add_pod(2)
+    red.reconcile()
+    blue.reconcile()
+    assert reaches(red_pods[0].namespace, red_pods[1].ipv4)
+    assert reaches(blue_pod.namespace, GATEWAYS[0].address)
+    assert not reaches(blue_pod.namespace, red_pods[1].ipv4, timeout=1)
+    assert not reaches(blue_pod.namespace, red_pods[1].ipv6, timeout=1)
+
+
+def test_a_port_that_is_not_connected_is_mute(network: VirtualNetwork, pair: Pair) -> None:
+    stranger = network.add_pod(4)
+    network.pods.remove(stranger)
+    network.ip("link", "set", stranger.port.link, "master", BRIDGE.name)
+    network.reconcile()
+    assert not reaches(stranger.namespace, pair[0].ipv4, timeout=1)
+    assert not reaches(stranger.namespace, GATEWAYS[1].address, timeout=1)
+
+
+def test_nothing_is_changed_in_a_network_that_is_as_desired(network: VirtualNetwork, pair: Pair) -> None:
+    assert network.reconcile().changes == 0
+    network.add_pod(4)
+    assert network.reconcile().changes > 0
+    assert network.reconcile().changes == 0
+
+
+def test_a_port_without_a_link_is_reported_and_the_others_are_connected(network: VirtualNetwork) -> None:
+    pods = network.add_pod(2), network.add_pod(3)
+    absent = LocalPort("tap9", "02:00:00:00:00:09", ("10.7.0.9",))
+    desired = network.desired()
+    outcome = reconcile_network(network.netns, desired._replace(ports=(absent, *desired.ports)))
+    assert outcome.missing == {"tap9"}
+    assert reaches(pods[0].namespace, pods[1].ipv4)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ["ip", "link", "delete", BRIDGE.name],
+        ["ip", "link", "set", BRIDGE.name, "down"],
+        ["ip", "link", "set", BRIDGE.name, "address", "02:00:00:00:00:99"],
+        ["ip", "link", "set", BRIDGE.name, "mtu", "1300"],
+        ["ip", "address", "flush", "dev", BRIDGE.name],
+        ["ip", "neighbour", "delete", "10.7.0.2", "dev", BRIDGE.name],
+        ["ip", "neighbour", "replace", "10.7.0.2", "lladdr", "02:00:00:00:00:99", "dev", BRIDGE.name],
+        ["bridge", "fdb", "delete", "02:00:00:00:00:02", "dev", "tap2", "master"],
+        ["bridge", "fdb", "replace", "02:00:00:00:00:02", "dev", "tap3", "master", "static"],
+        ["bridge", "link", "set", "dev", "tap2", "learning", "on"],
+        ["ip", "link", "set", "tap2", "nomaster"],
+        ["nft", "flush", "ruleset"],
+        ["nft", "delete", "table", "bridge", "contrail"],
+        ["nft", "flush", "set", "bridge", "contrail", "ipv4"],
+        ["nft", "flush", "chain", "bridge", "contrail", "from_ports"],
+    ],
+    ids=" ".join,
+)
+def test_what_was_changed_by_hand_is_repaired(network: VirtualNetwork, pair: Pair, damage: list[str]) -> None:
+    network.run(*damage)
+    assert network.reconcile().changes > 0
+    assert network.reconcile().changes == 0
+    first, second = pair
+    assert reaches(first.namespace, second.ipv4)
+    assert reaches(first.namespace, second.ipv6)
+    assert reaches(first.namespace, GATEWAYS[0].address)
+
+
+def test_what_was_added_by_hand_is_removed(network: VirtualNetwork, pair: Pair) -> None:
+    assert pair
+    network.ip("address", "add", "10.99.0.1/24", "dev", BRIDGE.name)
+    network.ip("neighbour", "add", "10.7.0.77", "lladdr", "02:00:00:00:00:77", "nud", "permanent", "dev", BRIDGE.name)
+    network.run("bridge", "fdb", "add", "02:00:00:00:00:77", "dev", "tap2", "master", "static")
+    element = '{ "tap2" . 02:00:00:00:00:02 . 10.7.0.77 }'
+    network.run("nft", "add", "element", "bridge", "contrail", "ipv4", element)
+    network.reconcile()
+    assert "10.99.0.1" not in network.ip("address")
+    assert "10.7.0.77" not in network.ip("neighbour")
+    assert "02:00:00:00:00:77" not in network.run("bridge", "fdb")
+    assert "10.7.0.77" not in network.run("nft", "list", "ruleset")
+    assert network.reconcile().changes == 0
+
+
+def test_what_a_deleted_port_had_is_removed(network: VirtualNetwork, pair: Pair) -> None:
+    gone = pair[1]
+    network.ip("link", "delete", gone.port.link)
+    network.pods.remove(gone)
+    network.reconcile()
+    everything = network.ip("neighbour") + network.run("bridge", "fdb") + network.run("nft", "list", "ruleset")
+    assert gone.mac not in everything
+    assert gone.ipv4 not in everything
+
+
+def test_what_an_unknown_port_has_stays(network: VirtualNetwork, pair: Pair) -> None:
+    connected = network.pods.pop()
+    assert network.reconcile().changes == 0
+    assert reaches(connected.namespace, pair[0].ipv4)
+
+
+def test_a_pod_takes_over_the_addresses_and_mac_of_another(network: VirtualNetwork, pair: Pair) -> None:
+    first, second = pair
+    network.ip("link", "delete", second.port.link)
+    network.pods.remove(second)
+    successor = network.add_pod(3)
+    network.reconcile()
+    assert reaches(first.namespace, successor.ipv4)
+    assert reaches(first.namespace, successor.ipv6)
+
+
+def test_a_network_without_gateways_connects_its_pods(network: VirtualNetwork) -> None:
+    pods = network.add_pod(2), network.add_pod(3)
+    reconcile_network(network.netns, Network(network.vni, MTU, (), tuple(pod.port for pod in pods)))
+    assert reaches(pods[0].namespace, pods[1].ipv4)
+    assert not reaches(pods[0].namespace, GATEWAYS[0].address, timeout=1)
+
+
+def test_packets_are_not_forwarded_to_other_networks(network: VirtualNetwork, pair: Pair) -> None:
+    assert pair
+    assert network.run("sysctl", "-n", "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding").split() == ["0", "0"]

@@ -1,0 +1,108 @@
+"""Ethernet frames, built byte by byte, and packet sockets that send and receive them in a network namespace."""
+
+import select
+import socket
+import struct
+import time
+from ipaddress import ip_address
+
+from tests.support.netns import Netns
+
+IPV4, ARP, IPV6, VLAN = 0x0800, 0x0806, 0x86DD, 0x8100
+UDP, ICMPV6 = 17, 58
+REQUEST, REPLY = 1, 2  # ARP operations
+SOLICITATION, ADVERTISEMENT, ROUTER_ADVERTISEMENT, REDIRECT = 135, 136, 134, 137
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+ALL_NODES = "33:33:00:00:00:01"
+_ALL_PROTOCOLS = 3  # ETH_P_ALL
+
+
+def mac_bytes(text: str) -> bytes:
+    """A MAC address in network byte order."""
+    return bytes.fromhex(text.replace(":", ""))
+
+
+def ethernet(source: str, destination: str, kind: int, payload: bytes) -> bytes:
+    """A frame."""
+    return mac_bytes(destination) + mac_bytes(source) + struct.pack("!H", kind) + payload
+
+
+def tagged(frame: bytes, vlan: int) -> bytes:
+    """The frame with a VLAN tag."""
+    return frame[:12] + struct.pack("!HH", VLAN, vlan) + frame[12:]
+
+
+def arp(operation: int, sender_mac: str, sender: str, target_mac: str, target: str) -> bytes:
+    """An ARP message (RFC 826)."""
+    fixed = struct.pack("!HHBBH", 1, IPV4, 6, 4, operation)
+    return fixed + mac_bytes(sender_mac) + ip_address(sender).packed + mac_bytes(target_mac) + ip_address(target).packed
+
+
+def ipv4(source: str, destination: str, payload: bytes) -> bytes:
+    """An IPv4 packet with a UDP payload (RFC 791)."""
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 0, 0, 64, UDP, 0)
+    header += ip_address(source).packed + ip_address(destination).packed
+    return header[:10] + struct.pack("!H", _checksum(header)) + header[12:] + payload
+
+
+def ipv6(source: str, destination: str, protocol: int, payload: bytes, hop_limit: int = 255) -> bytes:
+    """An IPv6 packet (RFC 8200)."""
+    header = struct.pack("!IHBB", 6 << 28, len(payload), protocol, hop_limit)
+    return header + ip_address(source).packed + ip_address(destination).packed + payload
+
+
+def behind_destination_options(protocol: int, payload: bytes) -> bytes:
+    """The payload behind an IPv6 extension header of eight bytes (RFC 8200, section 4.6): protocol 60."""
+    return struct.pack("!BBBBI", protocol, 0, 1, 4, 0) + payload
+
+
+def neighbour_message(kind: int, source: str, destination: str, target: str, mac: str) -> bytes:
+    """An ICMPv6 message of neighbour discovery with a link-layer address option (RFC 4861)."""
+    flags = 0x20000000 if kind == ADVERTISEMENT else 0
+    option = struct.pack("!BB", 2 if kind == ADVERTISEMENT else 1, 1) + mac_bytes(mac)
+    body = struct.pack("!BBHI", kind, 0, 0, flags) + ip_address(target).packed + option
+    pseudo = ip_address(source).packed + ip_address(destination).packed + struct.pack("!II", len(body), ICMPV6)
+    return body[:2] + struct.pack("!H", _checksum(pseudo + body)) + body[4:]
+
+
+def udp(payload: bytes) -> bytes:
+    """A UDP datagram without a checksum."""
+    return struct.pack("!HHHH", 4000, 4000, 8 + len(payload), 0) + payload
+
+
+class PacketSocket:
+    """Sends frames on a link of a namespace, and receives what comes in there."""
+
+    def __init__(self, namespace: Netns, link: str) -> None:
+        with namespace.inside():
+            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ALL_PROTOCOLS))
+            self._socket.bind((link, 0))
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self._socket.close()
+
+    def send(self, frame: bytes) -> None:
+        """Sends a frame."""
+        self._socket.send(frame)
+
+    def received_until(self, last: bytes, *, timeout: float = 10) -> list[bytes]:
+        """Frames that came in, up to the one that contains `last`; fails after `timeout` seconds."""
+        frames = []
+        deadline = time.monotonic() + timeout
+        while select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            frame, (_, _, kind, *_) = self._socket.recvfrom(65536)
+            if kind == socket.PACKET_OUTGOING:
+                continue
+            frames.append(frame)
+            if last in frame:
+                return frames
+        raise AssertionError(f"no frame with {last!r} within {timeout} s, only {frames}")
+
+
+def _checksum(data: bytes) -> int:
+    padded = data + b"\0" * (len(data) % 2)
+    total: int = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
