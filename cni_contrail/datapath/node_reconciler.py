@@ -1,0 +1,110 @@
+"""Brings all networks of a node to their desired state, each on its own: one that fails does not stop the others.
+
+A network that is no longer desired keeps what it has for `STALE_SECONDS`, and as long as it has a port: its list may be
+late, and a namespace that is removed takes its links with it.
+
+Blocking: a caller with an event loop runs it in a thread.
+
+Not promised: that a network without a desired state was ours. The names of namespaces are reserved (`namespaces`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+
+from cni_contrail.datapath.bridge import BRIDGE
+from cni_contrail.datapath.desired import Network
+from cni_contrail.datapath.namespaces import Namespaces
+from cni_contrail.datapath.network_reconciler import reconcile_network
+from cni_contrail.link import links
+from cni_contrail.link.errors import LinkError
+from cni_contrail.link.exchange import open_route_socket
+from cni_contrail.link.named_tuple import NamedTuple
+
+STALE_SECONDS = 10.0
+_OWN_LINKS = frozenset(("lo", BRIDGE.name))
+
+
+class NodeOutcome(NamedTuple):
+    """By number of the network: changes made, links of desired ports that do not exist, and what prevented the rest.
+
+    `removed` are networks whose namespaces were removed.
+    """
+
+    changes: dict[int, int]
+    missing: dict[int, frozenset[str]]
+    problems: dict[int, str]
+    removed: set[int]
+
+
+class NodeReconciler:
+    """The networks of this node. `clock` is monotonic, in seconds. Not thread-safe."""
+
+    def __init__(
+        self,
+        namespaces: Namespaces,
+        *,
+        sysctl_dir: str = "/proc/sys",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._namespaces = namespaces
+        self._sysctl_dir = sysctl_dir
+        self._clock = clock
+        self._stale_since: dict[int, float] = {}
+
+    def reconcile(self, desired: Sequence[Network]) -> NodeOutcome:
+        """Brings every network to its desired state, and removes those that are not desired.
+
+        Failures are in the outcome. Two networks with one number are a problem: their packets would meet.
+        """
+        outcome = NodeOutcome({}, {}, {}, set())
+        counts = Counter(network.vni for network in desired)
+        for network in desired:
+            if counts[network.vni] > 1:
+                outcome.problems[network.vni] = f"{counts[network.vni]} networks have the number {network.vni}"
+            else:
+                self._try_network(network, outcome)
+        for vni in self._stale(counts.keys()):
+            self._try_to_remove(vni, outcome)
+        return outcome
+
+    def _try_network(self, network: Network, outcome: NodeOutcome) -> None:
+        try:
+            netns = self._namespaces.open(network.vni)
+            try:
+                result = reconcile_network(netns, network, sysctl_dir=self._sysctl_dir)
+            finally:
+                os.close(netns)
+        except LinkError as error:
+            outcome.problems[network.vni] = str(error)
+        else:
+            outcome.changes[network.vni] = result.changes
+            outcome.missing[network.vni] = result.missing
+
+    def _stale(self, desired: Collection[int]) -> list[int]:
+        """Returns the networks that have a namespace and have not been desired for STALE_SECONDS."""
+        now = self._clock()
+        unwanted = self._namespaces.existing().difference(desired)
+        self._stale_since = {vni: self._stale_since.get(vni, now) for vni in unwanted}
+        return [vni for vni, since in sorted(self._stale_since.items()) if now - since >= STALE_SECONDS]
+
+    def _try_to_remove(self, vni: int, outcome: NodeOutcome) -> None:
+        try:
+            if not self._has_ports(vni):
+                self._namespaces.delete(vni)
+                del self._stale_since[vni]
+                outcome.removed.add(vni)
+        except LinkError as error:
+            outcome.problems[vni] = str(error)
+
+    def _has_ports(self, vni: int) -> bool:
+        netns = self._namespaces.open(vni)
+        try:
+            with open_route_socket(netns) as kernel:
+                names = {links.parse_link(body).name for body in kernel.dump(links.dump())}
+        finally:
+            os.close(netns)
+        return not names <= _OWN_LINKS
