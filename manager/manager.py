@@ -1,8 +1,9 @@
 """The manager: reads events from a source of pods and networks, and reconciles the store with them.
 
-Networks and pods are reconciled in the order of the events: a NAD's network before the next pod, at start and after
-every new list (rule 3), and deleted pods before the next NAD, whose network they may still use. Once the source has
-listed everything, the store is cleaned of what no longer exists.
+Networks are reconciled before the pods that need them (rule 3): all of them before the pods of the first list, later
+each NAD before the pods that name it. So one tenant's NADs delay no other pods. A NAD whose network has to go waits for
+pods that were deleted before it and still hold addresses there. Once the source has listed everything, the store is
+cleaned of what no longer exists.
 """
 
 import asyncio
@@ -93,6 +94,8 @@ class Manager:
             store=store,
             recorder=self.recorder,
             requeue_dependents=self._requeue_dependents,
+            on_reconciled=self._nad_reconciled,
+            pods_released=self._pods_released,
         )
         self.pods = PodController(
             configuration=configuration,
@@ -104,6 +107,7 @@ class Manager:
             orphan_hold=orphan_hold,
             network_released=self.nads.networks.released,
             on_assigned=on_assigned,
+            unreconciled_nads=self.nads.unreconciled,
             clock=clock,
         )
         self._chores = WorkQueue(self._do_chore, limit=1, transient=StoreError)
@@ -151,6 +155,12 @@ class Manager:
     def _requeue_dependents(self, dependency: Dependency) -> None:
         self.pods.requeue_dependents(dependency)
 
+    def _nad_reconciled(self, key: str) -> None:
+        self.pods.nad_waits.reconciled(key)
+
+    async def _pods_released(self, network_uuid: str) -> None:
+        await self.pods.released_in(network_uuid)
+
     async def _follow_source(self) -> None:
         async with self._source.events() as events:
             async for event in events:
@@ -168,16 +178,15 @@ class Manager:
     async def _handle(self, event: SourceEvent) -> None:
         match event:
             case Applied(object=Pod() as pod):
-                await self.nads.queue.idle()  # rule 3: networks of earlier NADs exist before the pod is mapped
+                if self._unready:
+                    await self.nads.queue.idle()  # rule 3; later the pod waits for the NADs that it names
                 await self.pods.queue.shorter_than(_MAX_QUEUED)
                 self.pods.apply(pod)
             case Gone(object=Pod() as pod):
                 self.pods.gone(pod)
             case Applied(object=Nad() as nad):
-                await self.pods.queue.idle()  # earlier pods may have to release the network that this NAD recreates
                 self.nads.apply(nad)
             case Gone(object=Nad() as nad):
-                await self.pods.queue.idle()
                 self.nads.gone(nad)
             case Applied(object=Namespace() as namespace) | Gone(object=Namespace() as namespace):
                 self._handle_namespace(namespace, gone=isinstance(event, Gone))
@@ -197,9 +206,9 @@ class Manager:
         self.pods.requeue_dependents(namespace_dependency(namespace.name))
 
     async def _handle_listed(self, listed: Listed) -> None:
-        await self.nads.queue.idle()
-        await self.pods.queue.idle()
         if self._unready:
+            await self.nads.queue.idle()
+            await self.pods.queue.idle()
             self._unready = ""
             # In the background: it may read all virtual machines, and the source should not wait for that.
             self._chores.add(_RELEASE_ORPHANS)

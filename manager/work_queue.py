@@ -12,7 +12,7 @@ import asyncio
 import contextvars
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
@@ -55,6 +55,15 @@ class WorkQueue(Generic[K]):
     def __len__(self) -> int:
         return len(self._pending) + len(self._active)
 
+    def __contains__(self, key: object) -> bool:
+        """Whether the key is queued or being processed; one that is scheduled for later is not."""
+        return key in self._queued or key in self._active
+
+    @property
+    def keys(self) -> list[K]:
+        """The keys that are queued or being processed."""
+        return [*self._pending, *self._active]
+
     @property
     def failing(self) -> int:
         """Number of keys that failed and wait for their retry."""
@@ -92,6 +101,11 @@ class WorkQueue(Generic[K]):
     async def idle(self) -> None:
         """Returns when no key is queued or being processed; keys scheduled for later do not count."""
         await self.shorter_than(1)
+
+    async def processed(self, keys: Collection[K]) -> None:
+        """Returns when none of these keys is queued or being processed."""
+        while any(key in self for key in keys):
+            await self.wait_for_change()
 
     async def shorter_than(self, length: int) -> None:
         """Returns when fewer than `length` keys are queued or being processed."""

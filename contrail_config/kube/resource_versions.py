@@ -11,5 +11,10 @@ def is_newer(version: str, known: str) -> bool:
     return int(version) > int(known)
 
 
+def is_at_least(version: str, wanted: str) -> bool:
+    """Whether it is certain that this version is not older than the wanted one."""
+    return version == wanted or (_is_number(version) and _is_number(wanted) and int(version) >= int(wanted))
+
+
 def _is_number(version: str) -> bool:
     return version.isascii() and version.isdigit()

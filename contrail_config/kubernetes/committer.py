@@ -79,7 +79,12 @@ class Committer:
             self._task = asyncio.create_task(self._run())
         return await request.future
 
-    async def read_uncertain(self) -> None:
+    async def finish_round(self) -> None:
+        """Returns when the round in progress has ended, and uncertain blocks are read. Raises StoreError."""
+        async with self.lock:
+            await self._read_uncertain()
+
+    async def _read_uncertain(self) -> None:
         """Reads all uncertain blocks. The caller must hold `lock`. Raises StoreError, also after a loss."""
         self._lost.check()
         await self._flusher.read_uncertain()
@@ -125,7 +130,7 @@ class Committer:
         unknown: StoreError | None = None
         for _ in range(_ATTEMPTS):
             try:
-                await self.read_uncertain()
+                await self._read_uncertain()
             except DeletionUnknownError as error:
                 unknown = error
                 await asyncio.sleep(backoff.next_pause())

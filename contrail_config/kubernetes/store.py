@@ -84,7 +84,6 @@ class KubernetesStore:
         self._virtual_machines = VirtualMachineClient(client)
         self._networks = VirtualNetworkClient(client, self._allocations, self._committer)
         self._block_informer = Informer(client, ADDRESS_BLOCK_DOCUMENTS, self._apply_block)
-        self._network_informer = Informer(client, VIRTUAL_NETWORKS, self._networks.apply)
         self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork]] = set()
         self._closed = False
 
@@ -241,7 +240,7 @@ class KubernetesStore:
         # After the committer: watchers list once more, and report what it has written.
         await asyncio.gather(*(watcher.drain() for watcher in self._watchers))
         await self._block_informer.close()
-        await self._network_informer.close()
+        await self._networks.informer.close()
 
     async def _release(self, owners: Mapping[str, Collection[str]], *, hold: float) -> None:
         await self._sync_addresses()
@@ -249,7 +248,7 @@ class KubernetesStore:
             await self._networks.delete_retired(uuid)
 
     async def _sync_addresses(self) -> None:
-        await self._network_informer.wait_until_synced()
+        await self._networks.informer.wait_until_synced()
         await self._block_informer.wait_until_synced()
 
     def _apply_block(self, change: KubeChange[Document]) -> None:

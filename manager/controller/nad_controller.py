@@ -1,6 +1,6 @@
 """NAD controller: reconciles each NAD with the store, and publishes to the catalogue which NADs pods can use."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from contrail_config.errors import StoreError
 from contrail_config.objects import FqName
@@ -12,14 +12,20 @@ from manager.controller.network_table import NetworkTable
 from manager.dependencies import Dependency, nad_dependency, network_dependency
 from manager.events import EventRecorder
 from manager.mapping.catalogue import Catalogue
-from manager.source import Nad
+from manager.mapping.fq_names import nad_of_network
+from manager.mapping.named_nads import named_nads
+from manager.parsing.network_definition import NetworkDefinition
+from manager.source import Nad, Pod
 from manager.work_queue import WorkQueue
 
 _CONCURRENCY = 16
 
 
 class NadController:
-    """Follows NADs; `requeue_dependents` queues the pods that wait for a dependency."""
+    """Follows NADs; `requeue_dependents` queues the pods that wait for a dependency.
+
+    `on_reconciled` is called with `namespace/name` after each reconciliation. `pods_released`: see NadReconciler.
+    """
 
     def __init__(
         self,
@@ -29,6 +35,8 @@ class NadController:
         store: Store,
         recorder: EventRecorder,
         requeue_dependents: Callable[[Dependency], None],
+        on_reconciled: Callable[[str], None],
+        pods_released: Callable[[str], Awaitable[None]],
     ) -> None:
         self.queue = WorkQueue(self._reconcile, limit=_CONCURRENCY, transient=StoreError)
         self._dangling = WorkQueue(self._report_dangling, limit=_CONCURRENCY)
@@ -39,10 +47,13 @@ class NadController:
             networks=self.networks,
             recorder=recorder,
             check_reference=self._dangling.add,
+            pods_released=pods_released,
         )
+        self._configuration = configuration
         self._default_mtu = configuration.pod_network.mtu
         self._catalogue = catalogue
         self._requeue_dependents = requeue_dependents
+        self._on_reconciled = on_reconciled
         self.records: dict[str, NadRecord] = {}
         self.ended: set[str] = set()  # deleted NADs that are not reconciled yet
 
@@ -50,6 +61,14 @@ class NadController:
     def queues(self) -> tuple[WorkQueue[str], ...]:
         """All work queues."""
         return (self.queue, self._dangling)
+
+    def unreconciled(self, pod: Pod) -> list[str]:
+        """Returns the NADs that the pod names, directly or by their networks, and that are queued."""
+        if not len(self.queue):
+            return []
+        named = set(named_nads(pod, catalogue=self._catalogue, configuration=self._configuration))
+        named.update([owner for key in named if (owner := self._referred(key)) is not None])
+        return [key for key in sorted(named) if key in self.queue]
 
     def apply(self, nad: Nad) -> None:
         """Updates the NAD to its current state."""
@@ -82,6 +101,12 @@ class NadController:
         await self._dangling.close()
 
     async def _reconcile(self, key: str) -> None:
+        try:
+            await self._reconcile_once(key)
+        finally:
+            self._on_reconciled(key)  # after a failure too, which is retried later
+
+    async def _reconcile_once(self, key: str) -> None:
         record = self.records.get(key)
         if record is None:
             await self._reconciler.end(key)
@@ -100,6 +125,13 @@ class NadController:
         await self.queue.idle()
         if record := self.records.get(key):
             await self._reconciler.report_dangling(record)
+
+    def _referred(self, key: str) -> str | None:
+        """Returns the NAD whose network the NAD of this name refers to."""
+        record = self.records.get(key)
+        definition = None if record is None else record.definition
+        reference = definition.reference if isinstance(definition, NetworkDefinition) else None
+        return None if reference is None else nad_of_network(self._configuration.cluster_name, reference)
 
     def _network_changed(self, name: FqName) -> None:
         self._requeue_dependents(network_dependency(name))

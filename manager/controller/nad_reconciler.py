@@ -10,7 +10,7 @@ Not promised: that a reference changed while no manager ran is noticed; the stor
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
@@ -31,7 +31,10 @@ log = logging.getLogger(__name__)
 
 
 class NadReconciler:
-    """`check_reference` queues a NAD whose reference dangles; `report_dangling` is for when it still does later."""
+    """`check_reference` queues a NAD whose reference dangles; `report_dangling` is for when it still does later.
+
+    `pods_released` returns once queued pods have released what they hold in the network of this uuid, or after a bound.
+    """
 
     def __init__(
         self,
@@ -41,12 +44,14 @@ class NadReconciler:
         networks: NetworkTable,
         recorder: EventRecorder,
         check_reference: Callable[[str], None],
+        pods_released: Callable[[str], Awaitable[None]],
     ) -> None:
         self._configuration = configuration
         self._catalogue = catalogue
         self._networks = networks
         self._recorder = recorder
         self._check_reference = check_reference
+        self._pods_released = pods_released
         self._dependents: defaultdict[FqName, set[str]] = defaultdict(set)  # NADs to reconcile at the next change
 
     async def reconcile(self, key: str, record: NadRecord) -> KnownNad:
@@ -59,7 +64,7 @@ class NadReconciler:
             await self.end(key)
             return ForeignNad(definition.plugin)
         if own is not None and (own.retired or record.replaces) and own.subnets != definition.subnets:
-            if not await self._networks.retire(own):
+            if not await self._retire(own):
                 self._dependents[own.fq_name].add(key)
                 message = f"pods still use the old network {own.name}: the new one is created when the last is gone"
                 return await self._refuse(record, Reason.NETWORK_STILL_IN_USE, message)
@@ -72,7 +77,7 @@ class NadReconciler:
         """Retires the network that a NAD of this name created, if there is one."""
         # A network whose write was not confirmed may exist too, although the catalogue does not have it.
         if own := self.own_network(key) or self._networks.unconfirmed(self._name(key)):
-            await self._networks.retire(own)
+            await self._retire(own)
 
     async def report_dangling(self, record: NadRecord) -> None:
         """Reports that the network that the NAD refers to does not exist, if that is so."""
@@ -93,6 +98,11 @@ class NadReconciler:
         if network is not None and network.retired and network.nad is not None:
             keys.add(network.nad)
         return keys
+
+    async def _retire(self, network: VirtualNetwork) -> bool:
+        """Returns whether the network is deleted: pods that were deleted just before the NAD do not hold it back."""
+        await self._pods_released(network.uuid)
+        return await self._networks.retire(network)
 
     async def _serve(
         self, key: str, record: NadRecord, definition: NetworkDefinition, own: VirtualNetwork | None

@@ -72,13 +72,22 @@ class NetworkTable:
         self._unconfirmed[network.fq_name] = retired
         # Stored as retired before the deletion is tried: a manager that is killed in between leaves it closed.
         await self._store.put_network(retired)
+        while not await self._delete(network):
+            if network.fq_name in self._networks:
+                self._unconfirmed.pop(network.fq_name, None)
+                return False
+            # The watch reported a deletion meanwhile: by the last interface's release, or an earlier one, late.
+            self._note(retired)
+        self._forget(network)
+        self._unconfirmed.pop(network.fq_name, None)
+        return True
+
+    async def _delete(self, network: VirtualNetwork) -> bool:
+        """Returns whether the network is deleted, and not in use."""
         try:
             await self._store.delete_network(network.uuid)
         except InUseError:
-            self._note(retired)
             return False
-        self._forget(network)
-        self._unconfirmed.pop(network.fq_name, None)
         return True
 
     def released(self, network_uuid: str) -> None:

@@ -5,6 +5,8 @@ that was killed at any moment is followed by one that continues: allocation is i
 machine is written atomically.
 """
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
@@ -18,9 +20,10 @@ from manager.configuration import ManagerConfiguration
 from manager.controller.address_allocator import AddressAllocator
 from manager.controller.claims import Claims
 from manager.controller.held_ports import HeldPorts
+from manager.controller.nad_waits import NadWaits
 from manager.controller.orphaned_addresses import orphaned_interfaces
 from manager.controller.pending_index import PendingIndex
-from manager.controller.pod_reconciler import OnAssigned, PodReconciler
+from manager.controller.pod_reconciler import OnAssigned, PodReconciler, UnreconciledNads
 from manager.controller.pod_record import UNTRIED, PodRecord, assignment_of
 from manager.controller.pod_writer import IsPlugged, PodWriter, adopt_claims, describe_conflict
 from manager.controller.static_pods import StaticPods
@@ -37,12 +40,15 @@ log = logging.getLogger(__name__)
 _CONCURRENCY = 128
 """Pods reconciled in parallel: enough for a store to fill its transactions."""
 
+_RELEASE_BOUND = 5.0
+"""Seconds for which a NAD waits for pods that were deleted before it."""
+
 
 class PodController:
     """Follows pods.
 
     `network_released` is called with the uuid of each network in which addresses were released. `orphan_hold`: seconds
-    for which addresses without a virtual machine are held. `observe_assignment`: see PodReconciler.
+    for which addresses without a virtual machine are held. `observe_assignment`, `unreconciled_nads`: PodReconciler.
     """
 
     def __init__(
@@ -57,6 +63,7 @@ class PodController:
         orphan_hold: float,
         network_released: Callable[[str], None],
         on_assigned: OnAssigned,
+        unreconciled_nads: UnreconciledNads,
         clock: Callable[[], float],
     ) -> None:
         self.records: dict[str, PodRecord] = {}
@@ -70,6 +77,7 @@ class PodController:
         self._network_released = network_released
         self._clock = clock
         self.pending = PendingIndex()
+        self.nad_waits = NadWaits(self.queue.add)
         self.claims = Claims(self.requeue_dependents)
         self.held_ports = HeldPorts(clock)
         self._static_pods = StaticPods(reconcile_after=self.queue.add_after, is_plugged=is_plugged, clock=clock)
@@ -82,6 +90,8 @@ class PodController:
             pending=self.pending,
             allocator=self.allocator,
             static_pods=self._static_pods,
+            unreconciled_nads=unreconciled_nads,
+            nad_waits=self.nad_waits,
             writer=PodWriter(
                 cluster=configuration.cluster_name,
                 store=store,
@@ -179,6 +189,17 @@ class PodController:
         for key in self.pending.waiting_for(dependency):
             self.queue.add(key)
 
+    async def released_in(self, network_uuid: str) -> None:
+        """Returns once the queued pods that hold addresses in the network are reconciled, or after a bound.
+
+        Those that were deleted have released them then. This saves a warning and a retry only: what is released later
+        is reported by `network_released`.
+        """
+        holders = [key for key in self.queue.keys if self._holds(key, network_uuid)]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_RELEASE_BOUND):
+                await self.queue.processed(holders)
+
     def unplugged(self, vmi_uuids: Iterable[str]) -> None:
         """Shortens the holds of these interfaces' addresses: the node unplugged the ports."""
         for vmi_uuid in vmi_uuids:
@@ -191,6 +212,10 @@ class PodController:
         """Finishes the work in progress and starts no more."""
         await self.queue.close()
         await self._hold_queue.close()
+
+    def _holds(self, key: str, network_uuid: str) -> bool:
+        record = self.records.get(key)
+        return record is not None and record.assignment is not None and network_uuid in record.assignment.networks
 
     async def _load_held_ports(self) -> None:
         self.held_ports.add((await self._store.held_owners()).items())

@@ -7,7 +7,8 @@ a waiting or refused pod can still be corrected. Only what belonged to an earlie
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Protocol
 
 from contrail_config.errors import NotFoundError, StoreRejectedError
@@ -15,6 +16,7 @@ from contrail_config.objects import EventType, FqName, VirtualMachine, virtual_m
 from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
 from manager.controller.address_allocator import AddressAllocator
+from manager.controller.nad_waits import NadWaits
 from manager.controller.pending_index import PendingIndex
 from manager.controller.pod_record import HOST_NETWORK, READY, Assignment, Outcome, PodRecord
 from manager.controller.pod_writer import PodWriter
@@ -39,6 +41,10 @@ class OnAssigned(Protocol):
         """The store holds it: written just now (`is_new`), or earlier; the latter may be called often."""
 
 
+UnreconciledNads = Callable[[Pod], Collection[str]]
+"""Returns the NADs that a pod names, as `namespace/name`, and that are queued."""
+
+
 class PodReconciler:
     """Reconciles one pod at a time.
 
@@ -55,6 +61,8 @@ class PodReconciler:
         pending: PendingIndex,
         allocator: AddressAllocator,
         static_pods: StaticPods,
+        unreconciled_nads: UnreconciledNads,
+        nad_waits: NadWaits,
         writer: PodWriter,
         on_assigned: OnAssigned,
         clock: Callable[[], float],
@@ -66,6 +74,8 @@ class PodReconciler:
         self._pending = pending
         self._allocator = allocator
         self._static_pods = static_pods
+        self._unreconciled_nads = unreconciled_nads
+        self._nad_waits = nad_waits
         self._writer = writer
         self._on_assigned = on_assigned
         self._clock = clock
@@ -87,6 +97,7 @@ class PodReconciler:
             self._pending.leave(key)
             self._allocator.leave(key)
             self._static_pods.forget(key)
+            self._nad_waits.leave(key)
             return record.pod is None  # false if the source sent a successor during the release
         if pod.host_network:
             await self._conclude(key, record, pod, HOST_NETWORK)
@@ -108,6 +119,8 @@ class PodReconciler:
         )
 
     async def _assign(self, key: str, record: PodRecord, pod: Pod) -> None:
+        if self._nad_waits.must_wait(key, partial(self._unreconciled_nads, pod)):
+            return  # nothing is known to be wrong yet, so there is no outcome and no event
         was_assigned = record.assignment is not None
         try:
             resolved = self._resolve(pod)

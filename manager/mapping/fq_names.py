@@ -18,6 +18,14 @@ def nad_network_name(cluster: str, *, namespace: str, name: str) -> FqName:
     return (DOMAIN, project_name(cluster, namespace), f"{cluster}-{name}-pod-network")
 
 
+def nad_of_network(cluster: str, name: FqName) -> str | None:
+    """Returns `namespace/name` of the NAD whose own network has this name; None if that can be no NAD's."""
+    _, project, network = name
+    namespace = project.removeprefix(f"{cluster}-")
+    nad = network.removeprefix(f"{cluster}-").removesuffix("-pod-network")
+    return f"{namespace}/{nad}" if nad_network_name(cluster, namespace=namespace, name=nad) == name else None
+
+
 def pod_network_name(cluster: str) -> FqName:
     """Returns the name of the cluster pod network."""
     return nad_network_name(cluster, namespace="default", name="default")

@@ -44,9 +44,17 @@ def resolve_primary(
     return spec
 
 
+def network_name(pod: Pod, catalogue: Catalogue, configuration: ManagerConfiguration) -> FqName:
+    """Returns the network of index 0 that the pod, its namespace or the cluster chooses, whether or not it exists.
+
+    Raises PodRefusedError and PodWaitsError.
+    """
+    return _network_of_pod(pod, configuration) or _network_of_others(pod, catalogue, configuration)
+
+
 def _default_network(pod: Pod, catalogue: Catalogue, configuration: ManagerConfiguration) -> InterfaceSpec | None:
     """Returns index 0 in the NAD that Multus's annotation names; None if it names none of the Contrail plugin."""
-    selections = _parse_default_network(pod, configuration)
+    selections = default_network_selections(pod, configuration)
     check_isolation(selections, pod=pod, configuration=configuration, key=DEFAULT_NETWORK_KEY)
     for selection, nad in zip(selections, find_nads(selections, catalogue, configuration), strict=True):
         if isinstance(nad, ServedNad):
@@ -54,7 +62,8 @@ def _default_network(pod: Pod, catalogue: Catalogue, configuration: ManagerConfi
     return None
 
 
-def _parse_default_network(pod: Pod, configuration: ManagerConfiguration) -> tuple[NetworkSelection, ...]:
+def default_network_selections(pod: Pod, configuration: ManagerConfiguration) -> tuple[NetworkSelection, ...]:
+    """Returns what Multus's annotation names: one NAD or none. Raises PodRefusedError."""
     text = pod.annotations.get(DEFAULT_NETWORK_KEY, "")
     # Multus looks up a name without a namespace in its own namespace.
     under_multus = configuration.meta_plugin.kind is MetaPlugin.MULTUS

@@ -13,11 +13,13 @@ from tests.bench.agent_watches import main as measure_watches
 from tests.bench.attach import main as measure_attach
 from tests.bench.kubernetes.events import main as measure_events
 from tests.bench.kubernetes.latency import main as measure_latency
+from tests.bench.kubernetes.nads import main as measure_nads
 from tests.bench.kubernetes.reconcile import main as measure_reconcile
 from tests.bench.manager_throughput import main as measure_manager
 
 _KUBERNETES = {
     "kubernetes-latency": measure_latency,
+    "kubernetes-nads": measure_nads,
     "kubernetes-reconcile": measure_reconcile,
     "kubernetes-events": measure_events,
 }

@@ -7,18 +7,21 @@ from collections.abc import AsyncIterator
 import pytest
 
 from contrail_config.embedded.store import SqliteStore
+from contrail_config.errors import InUseError
 from contrail_config.objects import EventType, Route, Subnet, VirtualNetwork
 from contrail_config.store import Change, ChangeType
 from manager.configuration import ManagerConfiguration, NamespaceIsolation
 from manager.source import Applied, Gone, Nad
 from tests.manager.conftest import Start
 from tests.support.pods import FOREIGN_CONFIG, make_nad, make_pod, reference, uid_of
+from tests.support.recorded_reflector import eventually
 from tests.support.running_manager import RunningManager
 
 NET_A = make_nad("net-a", cidr="10.1.0.0/16")
 WIDER = make_nad("net-a", cidr="10.0.0.0/15")
 ALIAS = make_nad("alias", cidr=None, network=reference("k8s-blue", "k8s-net-a-pod-network"))
 NAME = "k8s-net-a-pod-network"
+OWN_NAME = ("default-domain", "k8s-blue", NAME)
 
 
 async def kept(running: RunningManager, name: str = NAME) -> VirtualNetwork:
@@ -197,6 +200,25 @@ class TestDeletion:
         assert await addresses(running, "old") == ["10.1.0.2"]
         await running.remove(old)
         await running.wait_until_network_deleted(NAME)
+
+    async def test_a_network_whose_last_interface_goes_while_it_is_retired_is_known_to_be_deleted(
+        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The store rejects its deletion, then deletes it with the interface, and reports that before the rejection."""
+        delete, name = running.store.delete_network, OWN_NAME
+        known = running.manager.catalogue.networks
+
+        async def reject_late(uuid: str) -> None:
+            monkeypatch.setattr(running.store, "delete_network", delete)
+            await delete(uuid)
+            await eventually(lambda: name not in known)
+            raise InUseError("an interface has an address in it")
+
+        await running.send_list(NET_A)
+        monkeypatch.setattr(running.store, "delete_network", reject_late)
+        await running.remove(NET_A)
+        assert name not in known
+        assert [network.fq_name for network in await running.store.networks()] == list(known)
 
     async def test_nads_that_refer_to_a_deleted_network_get_an_event(self, running: RunningManager) -> None:
         pod = make_pod(networks="alias")

@@ -37,6 +37,7 @@ async def test_addresses_of_an_unwritten_virtual_machine_do_not_block_its_networ
         await eventually(lambda: running.manager.pods.records["blue/web-0"].unconfirmed is not None)
         running.scripted.send(Gone(NET_A), Applied(make_nad("net-a", cidr="10.2.0.0/16", generation=2)))
         await running.scripted.taken()
+        await running.manager.nads.queue.idle()
     vm = await running.wait_for_vm(pod)
     assert vm.interfaces[1].addresses[0].address == "10.2.0.2"
 

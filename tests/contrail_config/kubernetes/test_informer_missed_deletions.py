@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from contrail_config.errors import NotFoundError
+from contrail_config.kubernetes import informer
 from contrail_config.kubernetes.allocation_cache import CLEANUP_DELAY
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.objects import VirtualNetwork
@@ -16,8 +17,9 @@ from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
 
 @pytest.fixture
-async def network(manager: KubernetesStore, server: FakeApiServer) -> VirtualNetwork:
+async def network(manager: KubernetesStore, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> VirtualNetwork:
     """A network with an allocated address. The watches have reported both, and report nothing further."""
+    monkeypatch.setattr(informer, "OBSERVE_DEADLINE", 0.1)
     network = await manager.put_network(make_network())
     await allocate_one(manager, network)
     await eventually(lambda: len(server.watches) == 2)

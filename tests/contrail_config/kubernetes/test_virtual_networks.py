@@ -1,17 +1,22 @@
 """Virtual networks created by several managers concurrently: each has a unique vni and name."""
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 import msgspec
 import pytest
 
-from contrail_config.errors import ConflictError
+from contrail_config.errors import ConflictError, NotFoundError, StoreUnavailableError
+from contrail_config.kubernetes import informer
 from contrail_config.kubernetes.kinds import PROPOSED, virtual_network_object
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import ChangeType, WatchStart
 from tests.contrail_config.kubernetes.managers import Contention, OpenManager
+from tests.support.fake_apiserver.faults import Faults
+from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
+from tests.support.recorded_reflector import DEADLINE, eventually
 from tests.support.stored_objects import VIRTUAL_NETWORK_KIND
 from tests.support.virtual_networks import allocate_one, make_network, new_owner
 
@@ -85,3 +90,103 @@ async def test_a_network_of_another_manager_is_usable_at_once(open_manager: Open
     assert await second.address_owners() == set()
     network = await first.put_network(make_network())
     assert await allocate_one(second, network) == "10.1.0.2"
+
+
+async def test_networks_are_created_without_listing_the_others(manager: KubernetesStore, server: FakeApiServer) -> None:
+    await manager.put_network(make_network("first"))
+    before = len(server.requests)
+    made = [manager.put_network(make_network(f"n{number}")) for number in range(50)]
+    stored = await asyncio.gather(*made)
+    assert sorted(network.vni for network in stored) == list(range(2, 52))
+    requests = Counter(server.requests[before:])
+    assert requests == {f"{verb} virtualnetworks": 50 for verb in ("get", "create", "update")}
+
+
+class HungNetworks(Faults):
+    """Changes of networks get no response until they are let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = asyncio.Event()
+        self.begun = asyncio.Event()
+
+    async def delay(self, verb: str, kind: Kind, name: str) -> None:
+        if kind == VIRTUAL_NETWORK_KIND and verb in ("create", "update", "delete"):
+            self.begun.set()
+            await self.let_go.wait()
+
+
+async def test_addresses_are_allocated_while_other_networks_are_created_and_deleted(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    kept, deleted = [await manager.put_network(make_network(name)) for name in ("kept", "deleted")]
+    server.faults = faults = HungNetworks()
+    changes = [
+        asyncio.create_task(manager.put_network(make_network("created"))),
+        asyncio.create_task(manager.delete_network(deleted.uuid)),
+    ]
+    async with asyncio.timeout(DEADLINE):
+        await faults.begun.wait()
+        assert await allocate_one(manager, kept) == "10.1.0.2"
+    assert not any(change.done() for change in changes)
+    faults.let_go.set()
+    await asyncio.gather(*changes)
+
+
+async def test_no_address_is_allocated_in_a_network_while_it_is_deleted(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    network = await manager.put_network(make_network())
+    server.faults = faults = HungNetworks()
+    deletion = asyncio.create_task(manager.delete_network(network.uuid))
+    async with asyncio.timeout(DEADLINE):
+        await faults.begun.wait()
+        with pytest.raises(StoreUnavailableError, match="is being changed or deleted"):
+            await allocate_one(manager, network)
+    faults.let_go.set()
+    await deletion
+    with pytest.raises(NotFoundError):
+        await allocate_one(manager, network)
+
+
+async def test_a_network_is_confirmed_only_when_the_watch_has_shown_what_was_written_before(
+    open_manager: OpenManager, server: FakeApiServer
+) -> None:
+    """The second manager's watch is late: it would confirm the vni that the first one has confirmed meanwhile."""
+    first, second = await open_manager(), await open_manager()
+    await first.put_network(make_network("start"))
+    assert await second.address_owners() == set()
+    server.faults.silent = True
+    confirmed = asyncio.create_task(first.put_network(make_network("one")))
+    rival = asyncio.create_task(second.put_network(make_network("other")))
+    await eventually(lambda: server.requests.count("create virtualnetworks") == 3)
+    assert not confirmed.done()
+    assert not rival.done()
+    server.faults.silent = False
+    server.cut_watches()
+    stored = await asyncio.gather(confirmed, rival)
+    assert sorted(network.vni for network in stored) == [2, 3]
+
+
+async def test_a_network_whose_name_was_given_up_just_now_can_be_created(
+    manager: KubernetesStore, server: FakeApiServer
+) -> None:
+    """The watch has not delivered the deletion of the network that had the name."""
+    old = await manager.put_network(make_network("a", uuid=new_owner()))
+    server.faults.silent = True
+    server.remove(VIRTUAL_NETWORK_KIND, old.uuid, namespace="")
+    creation = asyncio.create_task(manager.put_network(make_network("a", uuid=new_owner())))
+    await eventually(lambda: "create virtualnetworks" in server.requests[-3:])
+    server.faults.silent = False
+    server.cut_watches()
+    assert (await creation).fq_name == old.fq_name
+
+
+async def test_networks_are_listed_if_the_watch_is_dead(
+    manager: KubernetesStore, server: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(informer, "OBSERVE_DEADLINE", 0.1)
+    await manager.put_network(make_network("first"))
+    server.faults.silent = True
+    stored = await asyncio.gather(*(manager.put_network(make_network(f"n{number}")) for number in range(3)))
+    assert sorted(network.vni for network in stored) == [2, 3, 4]
