@@ -13,7 +13,7 @@ PACKAGES = (
     "contrailctl",
     "manager",
 )
-VARIABLE = re.compile(r'"((?:CONTRAIL|KUBE|NODE)_?[A-Z_]+)"')
+VARIABLE = re.compile(r'"((?:CONTRAIL|KUBE|NODE)_?[A-Z_]+|[A-Z]+_PROXY)"')
 
 
 def test_every_variable_is_documented_and_no_other() -> None:

@@ -10,6 +10,7 @@ from contrail_config.kube.client_config import Anonymous, ClientConfig, Credenti
 from contrail_config.kube.configuration.credentials import ConfiguredCredentials
 from contrail_config.kube.configuration.exec_plugin import ExecCredentials
 from contrail_config.kube.configuration.files import Entry, MergedKubeconfig
+from contrail_config.kube.configuration.proxy import proxy_from_environment
 from contrail_config.kube.configuration.schema import Cluster, ExecConfig, User
 from contrail_config.kube.configuration.tls import RotatingTls
 from contrail_config.kube.configuration.value_source import FileValue, InlineValue, ValueSource
@@ -21,8 +22,13 @@ _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 S = TypeVar("S")
 
 
-def kubeconfig_client_config(files: MergedKubeconfig, *, context: str = "") -> ClientConfig:
-    """Returns the configuration of a context, by default the current one. Raises KubeConfigurationError."""
+def kubeconfig_client_config(
+    files: MergedKubeconfig, *, context: str = "", environment: Mapping[str, str]
+) -> ClientConfig:
+    """Returns the configuration of a context, by default the current one. Raises KubeConfigurationError.
+
+    `environment` names the proxy of a cluster without `proxy-url`.
+    """
     name = context or files.current_context
     if not name:
         raise KubeConfigurationError(f"{files.origin}: current-context: not set")
@@ -36,8 +42,14 @@ def kubeconfig_client_config(files: MergedKubeconfig, *, context: str = "") -> C
         credentials=credentials,
         tls=_tls(cluster),
         server_name=cluster.content.tls_server_name or None,
-        proxy=_url(cluster, "proxy-url", cluster.content.proxy_url) if cluster.content.proxy_url else None,
+        proxy=_proxy(cluster, environment),
     )
+
+
+def _proxy(cluster: Entry[Cluster], environment: Mapping[str, str]) -> str | None:
+    if cluster.content.proxy_url:
+        return _url(cluster, "proxy-url", cluster.content.proxy_url)
+    return proxy_from_environment(cluster.content.server, environment)
 
 
 def _find(entries: Mapping[str, Entry[S]], name: str, origin: str) -> Entry[S]:
