@@ -5,14 +5,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 
 from contrail_config.default_routes import default_routes
-from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualMachineInterface, interface_name
+from contrail_config.objects import Event, InterfaceAddress, VirtualMachineInterface
 from contrailctl.age import format_age
 from contrailctl.agent import AgentApi
 from contrailctl.errors import UsageError
 from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
 from contrailctl.table import format_table
-from manager.api.types import PodState, PodView
+from manager.api.types import PodState, PodView, thick_names
 
 _LABEL_WIDTH = 16
 
@@ -27,7 +27,7 @@ def describe_pod(source: ManagerApi | AgentApi, arguments: argparse.Namespace) -
     pod = source.pod(namespace, name)
     # A NAD may have the same namespace and name.
     events = [event for event in source.events(namespace=namespace, name=name) if event.kind == "Pod"]
-    lines = [*_head(pod), *_details(pod.machine), *_events(events)]
+    lines = [*_head(pod), *_details(pod), *_events(events)]
     return Output("\n".join(lines), {"pod": pod, "events": events})
 
 
@@ -35,8 +35,16 @@ def _of_agent(agent: AgentApi, namespace: str, name: str) -> Output:
     """Describes a pod from an agent's API: a pod that it serves is ready, and it has no events."""
     virtual_machine = agent.virtual_machine(namespace, name)
     plugged = {uuid: port.system_name for uuid, port in agent.plugged(virtual_machine).items()}
-    pod = PodView(namespace, name, virtual_machine.uuid, virtual_machine.node, PodState.READY, machine=virtual_machine)
-    lines = [*_head(pod), *_details(virtual_machine, plugged)]
+    pod = PodView(
+        namespace,
+        name,
+        virtual_machine.uuid,
+        virtual_machine.node,
+        PodState.READY,
+        machine=virtual_machine,
+        names=thick_names(virtual_machine),
+    )
+    lines = [*_head(pod), *_details(pod, plugged)]
     return Output("\n".join(lines), {"pod": pod, "plugged": plugged})
 
 
@@ -52,21 +60,23 @@ def _head(pod: PodView) -> Iterator[str]:
         yield _field("Message", pod.message)
 
 
-def _details(virtual_machine: VirtualMachine | None, plugged: dict[str, str] | None = None) -> Iterator[str]:
-    interfaces = virtual_machine.interfaces if virtual_machine else ()
-    yield from _section("Default Routes", _default_routes(interfaces))
-    yield from _section("Interfaces", _interfaces(interfaces, plugged))
+def _details(pod: PodView, plugged: dict[str, str] | None = None) -> Iterator[str]:
+    interfaces = pod.machine.interfaces if pod.machine else ()
+    names = pod.names or (thick_names(pod.machine) if pod.machine else ())  # an older manager sends no names
+    yield from _section("Default Routes", _default_routes(interfaces, names))
+    yield from _section("Interfaces", _interfaces(interfaces, names, plugged))
 
 
-def _default_routes(interfaces: Sequence[VirtualMachineInterface]) -> Iterator[str]:
+def _default_routes(interfaces: Sequence[VirtualMachineInterface], names: Sequence[str]) -> Iterator[str]:
     for route in default_routes(interfaces):
-        device = interface_name(route.index, interfaces[route.index].interface)
-        yield f"IPv{route.family} via {route.gateway} dev {device}"
+        yield f"IPv{route.family} via {route.gateway} dev {names[route.index]}"
 
 
-def _interfaces(interfaces: Sequence[VirtualMachineInterface], plugged: dict[str, str] | None) -> Iterator[str]:
-    for index, interface in enumerate(interfaces):
-        yield f"{interface_name(index, interface.interface)}:"
+def _interfaces(
+    interfaces: Sequence[VirtualMachineInterface], names: Sequence[str], plugged: dict[str, str] | None
+) -> Iterator[str]:
+    for index, (name, interface) in enumerate(zip(names, interfaces, strict=True)):
+        yield f"{name}:"
         fields = {**_interface_fields(interface, index), **_port_fields(interface, plugged)}
         yield from (f"  {_field(label, value)}" for label, value in fields.items())
 

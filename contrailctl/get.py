@@ -14,7 +14,7 @@ from contrailctl.errors import NotFoundError, UsageError
 from contrailctl.manager import ManagerApi
 from contrailctl.output import Output
 from contrailctl.table import format_table
-from manager.api.types import InterfaceView, NetworkView, PodView, interface_views
+from manager.api.types import InterfaceView, NetworkView, PodView, interface_views, thick_names
 
 
 class PortView(msgspec.Struct, frozen=True):
@@ -84,7 +84,8 @@ def _virtual_machine(agent: AgentApi, arguments: argparse.Namespace) -> VirtualM
 
 
 def _interfaces_of(agent: AgentApi, arguments: argparse.Namespace) -> list[InterfaceView]:
-    return interface_views(_virtual_machine(agent, arguments))
+    virtual_machine = _virtual_machine(agent, arguments)
+    return interface_views(virtual_machine, thick_names(virtual_machine))
 
 
 def _list_output(

@@ -112,7 +112,7 @@ class Manager:
         )
         self._chores = WorkQueue(self._do_chore, limit=1, transient=StoreError)
         self._unready = "the source has not listed all pods and networks yet"
-        self.queries = ManagerQueries(self.pods.records, store, event_log)
+        self.queries = ManagerQueries(self.pods.records, store, event_log, meta_plugin=configuration.meta_plugin)
         metrics.watch_queue("pods", self.pods.queue)
         metrics.watch_queue("networks", self.nads.queue)
         metrics.watch_pods(self.pods.records)

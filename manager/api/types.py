@@ -4,6 +4,7 @@ Served as `{"items": [...]}` by `/v1/networks`, `/v1/pods`, `/v1/interfaces` and
 `contrail_config.objects.Event`); `?namespace=` and `?name=` filter items.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 from contrail_config.objects import (
@@ -32,7 +33,7 @@ class NetworkView(ConfigObject, frozen=True):
 
 
 class PodView(ConfigObject, frozen=True):
-    """A pod; `reason` and `message` say why it is not ready."""
+    """A pod; `reason` and `message` say why it is not ready. `names` are those of its interfaces in the sandbox."""
 
     namespace: str
     name: str
@@ -42,10 +43,11 @@ class PodView(ConfigObject, frozen=True):
     reason: str | None = None
     message: str | None = None
     machine: VirtualMachine | None = None
+    names: tuple[str, ...] = ()
 
 
 class InterfaceView(ConfigObject, frozen=True):
-    """One interface of a pod; `name` is its name in the sandbox in thick mode."""
+    """One interface of a pod; `name` is its name in the sandbox."""
 
     namespace: str
     pod: str
@@ -56,8 +58,15 @@ class InterfaceView(ConfigObject, frozen=True):
     interface: VirtualMachineInterface
 
 
-def interface_views(virtual_machine: VirtualMachine) -> list[InterfaceView]:
-    """Returns the interfaces of a virtual machine in order."""
+def thick_names(virtual_machine: VirtualMachine) -> tuple[str, ...]:
+    """Returns the names of the interfaces in the sandbox without a meta plugin."""
+    return tuple(
+        interface_name(index, interface.interface) for index, interface in enumerate(virtual_machine.interfaces)
+    )
+
+
+def interface_views(virtual_machine: VirtualMachine, names: Sequence[str]) -> list[InterfaceView]:
+    """Returns the interfaces of a virtual machine in order; `names` are those in the sandbox."""
     return [
         InterfaceView(
             namespace=virtual_machine.namespace,
@@ -65,8 +74,8 @@ def interface_views(virtual_machine: VirtualMachine) -> list[InterfaceView]:
             pod_uid=virtual_machine.uuid,
             node=virtual_machine.node,
             index=index,
-            name=interface_name(index, interface.interface),
+            name=name,
             interface=interface,
         )
-        for index, interface in enumerate(virtual_machine.interfaces)
+        for index, (name, interface) in enumerate(zip(names, virtual_machine.interfaces, strict=True))
     ]

@@ -25,6 +25,7 @@ from manager.dependencies import nad_dependency, namespace_dependency, network_d
 from manager.events import EventRecorder, about_pod
 from manager.mapping.catalogue import Catalogue
 from manager.mapping.errors import MappingError, PodRefusedError, PodWaitsError
+from manager.mapping.interface_names import sandbox_names
 from manager.mapping.interface_resolution import ResolvedInterfaces, resolve_interfaces
 from manager.mapping.request_changes import describe_change
 from manager.mapping.virtual_machine import summarize_virtual_machine
@@ -197,7 +198,8 @@ class PodReconciler:
             await self._recorder.record(about_pod(pod), EventType.WARNING, outcome.reason, outcome.message)
 
     async def _report_assigned(self, pod: Pod, vm: VirtualMachine, resolved: ResolvedInterfaces) -> None:
-        message = summarize_virtual_machine(vm)
+        names = sandbox_names(vm.interfaces, self._configuration.meta_plugin)
+        message = summarize_virtual_machine(vm, names)
         log.info("assigned %s", message)
         await self._recorder.record(about_pod(pod), EventType.NORMAL, Reason.INTERFACES_ASSIGNED, message)
         for warning in resolved.warnings:

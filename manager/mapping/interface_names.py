@@ -7,7 +7,7 @@ the default networks that Multus adds to every pod.
 
 from collections.abc import Sequence
 
-from contrail_config.objects import interface_name
+from contrail_config.objects import VirtualMachineInterface, interface_name
 from manager.configuration import MetaPlugin, MetaPluginSettings
 from manager.mapping.errors import PodRefusedError
 from manager.parsing.network_selection import NetworkSelection
@@ -19,6 +19,15 @@ def attachment_names(selections: Sequence[NetworkSelection], *, default_networks
     """Returns the CNI_IFNAME that Multus passes for each attachment."""
     automatic = (f"net{number}" for number in range(default_networks + 1, default_networks + 1 + len(selections)))
     return [selection.interface or name for selection, name in zip(selections, automatic, strict=True)]
+
+
+def sandbox_names(interfaces: Sequence[VirtualMachineInterface], meta_plugin: MetaPluginSettings) -> tuple[str, ...]:
+    """Returns the name that each interface of a pod gets in the sandbox."""
+    return tuple(
+        (index and meta_plugin.kind is MetaPlugin.MULTUS and interface.attachment)
+        or interface_name(index, interface.interface)
+        for index, interface in enumerate(interfaces)
+    )
 
 
 def reject_duplicate_names(

@@ -11,7 +11,6 @@ from contrail_config.objects import (
     VirtualMachine,
     VirtualMachineInterface,
     interface_mac,
-    interface_name,
     interface_uuid,
     virtual_machine_name,
 )
@@ -71,12 +70,15 @@ def build_virtual_machine(
     )
 
 
-def summarize_virtual_machine(virtual_machine: VirtualMachine) -> str:
-    """Returns one line for people: `eth0 10.32.0.2 (k8s-default-pod-network), eth1 10.1.1.2 fd00::2 (blue/net-a)`."""
+def summarize_virtual_machine(virtual_machine: VirtualMachine, names: Sequence[str]) -> str:
+    """Returns one line for people: `eth0 10.32.0.2 (k8s-default-pod-network), eth1 10.1.1.2 fd00::2 (blue/net-a)`.
+
+    `names` are those of the interfaces in the sandbox.
+    """
     return ", ".join(
-        f"{interface_name(index, interface.interface)} {' '.join(address.address for address in interface.addresses)}"
+        f"{name} {' '.join(address.address for address in interface.addresses)}"
         f" ({interface.nad or interface.network[2]})"
-        for index, interface in enumerate(virtual_machine.interfaces)
+        for name, interface in zip(names, virtual_machine.interfaces, strict=True)
     )
 
 

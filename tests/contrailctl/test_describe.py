@@ -1,11 +1,16 @@
 """`contrailctl describe pod`: the details of one pod."""
 
+import argparse
 import json
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
 
+from contrail_config.objects import Event
+from contrailctl.describe import describe_pod
+from contrailctl.manager import ManagerApi
 from manager.api.types import PodView
 from tests.support import api_views
 from tests.support.contrailctl_command import Run
@@ -51,3 +56,23 @@ async def test_a_missing_pod_is_a_failure(contrailctl: Run, manager: str) -> Non
 async def test_a_pod_needs_namespace_and_name(contrailctl: Run, unreachable_url: str, name: str) -> None:
     ended = await contrailctl("--manager", unreachable_url, "describe", "pod", name)
     assert (ended.status, ended.err) == (2, f"contrailctl: '{name}': must be NAMESPACE/NAME\n")
+
+
+async def test_interfaces_have_the_names_that_the_manager_reports() -> None:
+    pod = msgspec.structs.replace(api_views.PODS[1], names=("eth0", "web", "net2"))
+    arguments = argparse.Namespace(pod="shop/router")
+    text = describe_pod(cast(ManagerApi, _OnePod(pod)), arguments).text
+    assert [name for name in ("eth0", "web", "eth2", "net2") if f"\n  {name}:" in text] == ["eth0", "web", "net2"]
+
+
+class _OnePod:
+    """A manager with one pod and no events."""
+
+    def __init__(self, pod: PodView) -> None:
+        self._pod = pod
+
+    def pod(self, _namespace: str, _name: str) -> PodView:
+        return self._pod
+
+    def events(self, **_of: str) -> list[Event]:
+        return []

@@ -6,8 +6,9 @@ import pytest
 
 from contrail_config.errors import NotFoundError
 from contrail_config.objects import EventType
+from manager.api.queries import ItemFilter
 from manager.api.types import PodState
-from manager.configuration import ManagerConfiguration, PodNetworkSettings
+from manager.configuration import ManagerConfiguration, MetaPlugin, MetaPluginSettings, PodNetworkSettings
 from manager.source import Applied, Gone
 from tests.manager.conftest import Start
 from tests.support.pods import make_nad, make_namespace, make_pod, reference
@@ -32,6 +33,17 @@ async def test_a_pod_gets_its_whole_list_and_an_event(running: RunningManager) -
     assert (event.type, event.reason, event.uid) == (EventType.NORMAL, "InterfacesAssigned", pod.uid)
     assert "left 10.2.0.2 (other/net-b)" in event.message
     assert (await running.view(pod)).state is PodState.READY
+
+
+async def test_under_multus_events_and_views_have_its_names_of_interfaces(start: Start) -> None:
+    running = await start(configuration=ManagerConfiguration(meta_plugin=MetaPluginSettings(kind=MetaPlugin.MULTUS)))
+    pod = make_pod(networks="net-a,other/net-b@left,net-a")
+    await running.send_list(NET_A, NET_B, pod)
+    (event,) = await running.store.events(kind="Pod")
+    assert "net1 10.1.0.2 fd00:1::2 (blue/net-a), left 10.2.0.2 (other/net-b), net3 10.1.0.3" in event.message
+    assert (await running.view(pod)).names == ("eth0", "net1", "left", "net3")
+    views = await running.manager.queries.interfaces(ItemFilter())
+    assert [view.name for view in views] == ["eth0", "net1", "left", "net3"]
 
 
 async def test_a_deleted_pod_is_released_whole(running: RunningManager) -> None:

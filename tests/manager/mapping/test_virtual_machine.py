@@ -1,7 +1,14 @@
 """A virtual machine has its identity, the interfaces in order, and the settings of their subnets and networks."""
 
 from contrail_config.objects import Route, interface_mac, interface_uuid
-from manager.configuration import ManagerConfiguration, PodNetworkSettings, RouteSettings
+from manager.configuration import (
+    ManagerConfiguration,
+    MetaPlugin,
+    MetaPluginSettings,
+    PodNetworkSettings,
+    RouteSettings,
+)
+from manager.mapping.interface_names import sandbox_names
 from manager.mapping.virtual_machine import summarize_virtual_machine
 from tests.support.catalogues import build
 from tests.support.pods import make_nad, make_pod
@@ -57,7 +64,17 @@ def test_all_names_contain_the_cluster_name() -> None:
 
 
 def test_a_virtual_machine_is_summarized_in_one_line() -> None:
-    assert summarize_virtual_machine(build(make_pod(networks="net-a@left,net-a"), NET_A)) == (
+    machine = build(make_pod(networks="net-a@left,net-a"), NET_A)
+    assert summarize_virtual_machine(machine, sandbox_names(machine.interfaces, MetaPluginSettings())) == (
         "eth0 10.32.0.2 (k8s-default-pod-network), "
         "left 10.1.0.2 fd00:1::2 (blue/net-a), eth2 10.1.0.3 fd00:1::3 (blue/net-a)"
     )
+
+
+def test_multus_names_the_interfaces_over_all_attachments() -> None:
+    settings = MetaPluginSettings(kind=MetaPlugin.MULTUS)
+    pod = make_pod(networks="net-a,other,net-a@left,net-a")
+    foreign = make_nad("other", config='{"type": "macvlan"}')
+    machine = build(pod, NET_A, foreign, configuration=ManagerConfiguration(meta_plugin=settings))
+    assert sandbox_names(machine.interfaces, settings) == ("eth0", "net1", "left", "net4")
+    assert sandbox_names(machine.interfaces, MetaPluginSettings()) == ("eth0", "eth1", "left", "eth3")
