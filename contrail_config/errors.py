@@ -8,6 +8,7 @@
      ├─ ExhaustedError           the network has no free address of the family
      └─ StoreUnavailableError    the store itself fails: locked by another process, damaged, closed
          ├─ StoreRejectedError   the store rejects this object or this client: permissions, quota, admission, size
+         ├─ StoreFullError       the disk is full: writes fail until there is space
          └─ AddressesLostError   somebody else deleted a record of allocated addresses: the process must start again
 
 Messages name the object; the cause is chained.
@@ -61,6 +62,10 @@ class StoreRejectedError(StoreUnavailableError):
 
     The store itself may be healthy. The same request may succeed once somebody has changed that.
     """
+
+
+class StoreFullError(StoreUnavailableError):
+    """The disk of the store is full: writes fail until there is space, reads do not."""
 
 
 class AddressesLostError(StoreUnavailableError):

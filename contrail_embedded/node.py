@@ -7,6 +7,7 @@ ports to the manager, so that the addresses of a deleted pod stay allocated as l
 from asyncio import TaskGroup
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from prometheus_client import CollectorRegistry
 
@@ -23,6 +24,7 @@ from manager.api.routes import api_routes
 from manager.manager import Manager
 from manager.manifests.errors import FolderError
 from manager.manifests.source import ManifestSource
+from manager.store_space import once_there_is_space
 
 
 async def run_node(settings: NodeSettings) -> None:
@@ -33,14 +35,14 @@ async def run_node(settings: NodeSettings) -> None:
         # The agent loads its ports first: the manager asks for plugged ports as soon as it runs.
         agent = await _agent(settings, store, registry)
         manager = _manager(settings, store, agent, registry)
-        await _serve(stack, settings, manager, agent, registry)
+        await _serve(stack, settings, store, manager, agent, registry)
         await _run(manager, agent)
 
 
 @asynccontextmanager
 async def _open_store(path: str) -> AsyncIterator[SqliteStore]:
     try:
-        store = await SqliteStore.open(path)
+        store = await once_there_is_space(partial(SqliteStore.open, path))
     except StoreUnavailableError as error:
         raise DataError(str(error)) from error
     try:
@@ -92,12 +94,15 @@ async def _run(manager: Manager, agent: NodeAgent | None) -> None:
 async def _serve(
     stack: AsyncExitStack,
     settings: NodeSettings,
+    store: SqliteStore,
     manager: Manager,
     agent: NodeAgent | None,
     registry: CollectorRegistry,
 ) -> None:
     """Serves all endpoints until the stack is closed."""
-    status = status_routes(lambda: manager.readiness() + (agent.readiness() if agent else []), registry)
+    status = status_routes(
+        lambda: [*store.problems(), *manager.readiness(), *(agent.readiness() if agent else [])], registry
+    )
     routes = [*status, *api_routes(manager.queries)]
     # With an agent, its application also serves the manager's routes: both APIs share one address.
     if agent and settings.agent:

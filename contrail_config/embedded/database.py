@@ -13,6 +13,7 @@ import os
 import sqlite3
 from typing import Any, Final
 
+from contrail_config.embedded.full_disk import store_error
 from contrail_config.embedded.lock import FileLock
 from contrail_config.embedded.schema import APPLICATION_ID, STATEMENTS, VERSION
 from contrail_config.errors import StoreUnavailableError
@@ -43,16 +44,18 @@ class Database:
 
     def unavailable(self, error: sqlite3.Error) -> StoreUnavailableError:
         """Returns the error for callers, chained to the SQLite error."""
-        unavailable = StoreUnavailableError(f"{self.path}: {error}")
-        unavailable.__cause__ = error
-        return unavailable
+        return store_error(self.path, error)
+
+    def probe(self) -> None:
+        """Writes a page of the file, unchanged. Raises sqlite3.Error if that is not possible."""
+        self.connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def open_database(path: str) -> Database:
     """Opens the file, or creates it (0600) with its directory (0700).
 
     Raises StoreUnavailableError, which names the file, if another process has locked it, if it is damaged, belongs to
-    another application or a newer release, or on a system error.
+    another application or a newer release, or on a system error; StoreFullError if the disk is full.
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise StoreUnavailableError(f"{path}: SQLite {sqlite3.sqlite_version} is too old, 3.35 or later is required")
@@ -66,7 +69,7 @@ def open_database(path: str) -> Database:
             _check(connection, path)
             undo.pop_all()
     except (OSError, sqlite3.Error) as error:
-        raise StoreUnavailableError(f"{path}: {error}") from error
+        raise store_error(path, error) from error
     return Database(path, connection, lock)
 
 

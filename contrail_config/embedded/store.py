@@ -17,9 +17,11 @@ from typing import ParamSpec, TypeVar
 
 from contrail_config.embedded.change_feed import Subscription
 from contrail_config.embedded.engine import Engine
+from contrail_config.embedded.full_disk import FullDisk
 from contrail_config.embedded.rows import Table, decode_network, decode_virtual_machine
 from contrail_config.embedded.watcher import Watcher
 from contrail_config.embedded.worker import Worker
+from contrail_config.errors import StoreFullError
 from contrail_config.objects import Event, InterfaceAddress, VirtualMachine, VirtualNetwork
 from contrail_config.store import DEFAULT_HOLD, AddressRequest, Change, T_co, WatchStart
 
@@ -30,13 +32,15 @@ T = TypeVar("T")
 class SqliteStore:
     """`Store` and `EventLog`; also stores the uids that a source assigned. Created by `open`.
 
-    Every method raises StoreUnavailableError if the store is closed, or the file cannot be read or written.
+    Every method raises StoreUnavailableError if the store is closed, or the file cannot be read or written, and those
+    that write StoreFullError if the disk is full: then nothing of the operation is written.
     """
 
     def __init__(self, worker: Worker, engine: Engine) -> None:
         self._worker = worker
         self._engine = engine
         self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork]] = set()
+        self._full_disk = FullDisk(partial(worker.run, engine.database.probe, writes=True))
 
     @classmethod
     async def open(cls, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time) -> "SqliteStore":
@@ -157,14 +161,23 @@ class SqliteStore:
         """Deletes the uid. Idempotent."""
         await self._write(self._engine.identities.delete, kind, namespace, name)
 
+    def problems(self) -> list[str]:
+        """Why writes fail: the disk is full; empty if they do not."""
+        return [] if self._full_disk.problem is None else [self._full_disk.problem]
+
     async def close(self) -> None:
         """Finishes pending operations, ends all watches and releases the file. Idempotent."""
+        await self._full_disk.close()
         await self._worker.stop()
         for watcher in self._watchers:
             watcher.end()
 
     async def _write(self, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._worker.run(partial(operation, *args, **kwargs), writes=True)
+        try:
+            return await self._worker.run(partial(operation, *args, **kwargs), writes=True)
+        except StoreFullError as error:
+            self._full_disk.note(error)
+            raise
 
     async def _read(self, operation: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._worker.run(partial(operation, *args, **kwargs), writes=False)

@@ -6,6 +6,7 @@ example) come from a watch, as does the end of a retired own network, which a st
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 import msgspec
 
@@ -13,6 +14,7 @@ from contrail_config.errors import ConflictError, InUseError
 from contrail_config.objects import FqName, VirtualNetwork
 from contrail_config.store import Change, ChangeType, Store, WatchStart
 from contrail_service.errors import ConfigurationError
+from manager.store_space import once_there_is_space
 
 
 class NetworkTable:
@@ -36,7 +38,7 @@ class NetworkTable:
         """
         # The watch begins before the list, so that no change between them is missed.
         async with self._store.watch_networks(start=WatchStart.NOW) as changes:
-            await _ensure_pod_network(self._store, pod_network)
+            await once_there_is_space(partial(_ensure_pod_network, self._store, pod_network))
             self._pod_network = pod_network.uuid
             for network in await self._store.networks():
                 self._note(network)

@@ -11,6 +11,7 @@ uid, and an object that was removed and came back has a new one.
 
 import uuid
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import msgspec
 
@@ -18,6 +19,7 @@ from contrail_config.objects import pod_uuid
 from manager.manifests.inventory import FolderState
 from manager.manifests.problems import ObjectKey
 from manager.source import Applied, Gone, IdentityLog, Nad, Namespace, Pod, Problem, SourceEvent
+from manager.store_space import once_there_is_space
 
 Object = Pod | Nad | Namespace
 
@@ -80,7 +82,7 @@ class DeliveredObjects:
         if key not in self._uids:
             # A uid that was removed from the manifest is kept: the object is the same.
             uid = _uid(self._delivered.get(key)) or str(uuid.uuid4())
-            await self._identities.remember_identity(*key, uid)
+            await once_there_is_space(partial(self._identities.remember_identity, *key, uid))
             self._uids[key] = uid
         return msgspec.structs.replace(declared, uid=self._uids[key])
 
@@ -91,7 +93,7 @@ class DeliveredObjects:
 
     async def _forget(self, key: ObjectKey) -> None:
         if key in self._uids:
-            await self._identities.forget_identity(*key)
+            await once_there_is_space(partial(self._identities.forget_identity, *key))
             del self._uids[key]
 
     def _new_problems(self, problems: Iterable[Problem]) -> list[Problem]:
