@@ -6,15 +6,19 @@ here, not with a library: ADD imports only the standard library, and an interrup
 
 from __future__ import annotations
 
+import contextlib
 import select
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from contextlib import AbstractContextManager
+    from typing import ClassVar, TypeVar
 
     Read = TypeVar("Read")
+
+_SHORT_WAIT = 5.0  # milliseconds
 
 
 class Interruption:
@@ -33,7 +37,12 @@ NEVER = Interruption()
 
 
 class Deadline:
-    """The moment `seconds` from now, on the monotonic clock; an `interruption` ends waits earlier."""
+    """The moment `seconds` from now, on the monotonic clock; an `interruption` ends waits earlier.
+
+    `around_long_waits` returns what surrounds each wait from its sixth millisecond on: the daemon serves other calls.
+    """
+
+    around_long_waits: ClassVar[Callable[[], AbstractContextManager[None]]] = contextlib.nullcontext
 
     def __init__(self, seconds: float, interruption: Interruption = NEVER) -> None:
         self._end = time.monotonic() + seconds
@@ -82,8 +91,16 @@ class Deadline:
         poll = select.poll()
         for descriptor in (*descriptors, *self._interruption.descriptors):
             poll.register(descriptor, select.POLLIN)
-        ready = {descriptor for descriptor, _ in poll.poll(seconds * 1000)}
-        if not ready.isdisjoint(descriptors):
+        milliseconds = seconds * 1000
+        ready = poll.poll(min(milliseconds, _SHORT_WAIT))
+        if ready or milliseconds <= _SHORT_WAIT:
+            return self._is_readable(descriptors, ready)
+        with Deadline.around_long_waits():
+            return self._is_readable(descriptors, poll.poll(milliseconds - _SHORT_WAIT))
+
+    def _is_readable(self, descriptors: Sequence[int], ready: Sequence[tuple[int, int]]) -> bool:
+        """Returns whether one of the descriptors is ready; raises the error of the interruption if none is."""
+        if not {descriptor for descriptor, _ in ready}.isdisjoint(descriptors):
             return True
         self._interruption.check()
         return False

@@ -1,7 +1,7 @@
 """Cancellation of ADDs that wait: their runtime hung up, DEL came for the attachment, or the daemon stops.
 
-An ADD checks this whenever it waits (`cni_contrail.deadline`); one that works on links is not interrupted. It rolls
-itself back, as after any failure.
+An ADD checks this before it begins and whenever it waits (`cni_contrail.deadline`); one that works on links is not
+interrupted. It rolls itself back, as after any failure.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 
-from cni_contrail.daemon.protocol import ShimConnection
+from cni_contrail.daemon.shim_connection import ShimConnection
 from cni_contrail.deadline import Interruption
 from cni_contrail.errors import TryAgainError
 
@@ -59,20 +59,22 @@ class Cancellation(Interruption):
 
 
 class RunningAdds:
-    """The running ADDs by attachment; at most `limit`."""
+    """The ADDs by attachment, from their acknowledgement on."""
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: dict[Cancellation, AttachmentKey] = {}
         self._closing = ""
 
     @contextlib.contextmanager
     def track(self, attachment: AttachmentKey, connection: ShimConnection) -> Iterator[Cancellation]:
-        """Registers one ADD while the body runs; raises `TryAgainError` if there are too many."""
+        """Registers one ADD while the body runs. It is cancelled at once if the daemon is stopping."""
         cancellation = Cancellation(connection)
         try:
-            self._add(attachment, cancellation)
+            with self._lock:
+                self._running[cancellation] = attachment
+                if self._closing:
+                    cancellation.cancel(self._closing)
             yield cancellation
         finally:
             # Removed under the lock before it is closed: `cancel` must not write to a descriptor that was reused.
@@ -88,16 +90,8 @@ class RunningAdds:
                     cancellation.cancel(f"attachment {attachment[1]}: deleted while ADD was waiting for its interfaces")
 
     def close(self, reason: str) -> None:
-        """Cancels all ADDs, and rejects new ones from now on."""
+        """Cancels all ADDs, also those that come from now on."""
         with self._lock:
             self._closing = reason
             for cancellation in self._running:
                 cancellation.cancel(reason)
-
-    def _add(self, attachment: AttachmentKey, cancellation: Cancellation) -> None:
-        with self._lock:
-            if self._closing:
-                raise TryAgainError(self._closing)
-            if len(self._running) >= self._limit:
-                raise TryAgainError(f"too many ADDs: {self._limit} are already running")
-            self._running[cancellation] = attachment

@@ -1,85 +1,156 @@
-"""Handler of one shim connection, from its first byte to its last."""
+"""Handler of received requests: queues each call, runs it and responds.
+
+An ADD whose shim has hung up before the call begins is dropped: it would be made whole and undone. A DEL is never
+dropped: what it removes is not needed any more, and the runtime's next DEL has less to do.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
-import socket
+import traceback
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+from cni_contrail.daemon.call_queue import CallQueue
 from cni_contrail.daemon.cancellation import Cancellation, RunningAdds
-from cni_contrail.daemon.errors import NoRequestError, ProtocolError
 from cni_contrail.daemon.execution_context import CallContext, DaemonContext
 from cni_contrail.daemon.metrics import MeasuredCall
-from cni_contrail.daemon.protocol import ShimConnection, ShimRequest
+from cni_contrail.daemon.protocol import ShimRequest
+from cni_contrail.daemon.shim_connection import ShimConnection
+from cni_contrail.daemon.workers import Work
 from cni_contrail.deadline import NEVER, Interruption
-from cni_contrail.errors import Code, PluginError
+from cni_contrail.errors import PluginError, TryAgainError
 from cni_contrail.node_file import NODE_FILE_VARIABLE
 from cni_contrail.plugin import CommandOutput, error_output, respond
 
-_MAX_ADDS = 512
-_ROOT = 0
+# Calls of one kind never wait for those of another. ADDs work in the interpreter, or create links, which the kernel
+# does one at a time under its rtnl lock: more of them would only contend. A DEL mostly waits for an RCU grace period of
+# the kernel, which many calls can share.
+_SLOTS = {"ADD": 4, "DEL": 16}
+_OTHER_SLOTS = 4
+_MAX_CALLS = 512  # ADDs, and as many DELs
+_MAX_OTHERS = 128
+
+
+class ReceivedCall(NamedTuple):
+    """An acknowledged call: `queued` ends when it begins, `held` when everything that it holds can be freed."""
+
+    connection: ShimConnection
+    request: ShimRequest
+    interruption: Interruption
+    measured: MeasuredCall
+    queued: contextlib.ExitStack
+    held: contextlib.ExitStack
 
 
 class ConnectionHandler:
-    """Serves connections, each in the calling thread."""
+    """Runs each call in a thread of `run`."""
 
-    def __init__(self, context: DaemonContext) -> None:
-        self.adds = RunningAdds(_MAX_ADDS)
+    def __init__(self, context: DaemonContext, run: Callable[[Work], None]) -> None:
+        self.adds = RunningAdds()
         self._context = context
         # The shim sends CNI_ variables only: which node-wide file is read is up to the daemon's own environment.
         self._environment = {key: value for key, value in os.environ.items() if key == NODE_FILE_VARIABLE}
+        self._queues = {
+            command: CallQueue(run, f"{command}s", slots=slots, limit=_MAX_CALLS) for command, slots in _SLOTS.items()
+        }
+        self._other_queue = CallQueue(run, "calls", slots=_OTHER_SLOTS, limit=_MAX_OTHERS)
 
-    def serve(self, accepted: socket.socket) -> None:
-        """Serves one connection and closes it."""
-        with contextlib.closing(ShimConnection(accepted)) as connection:
-            try:
-                self._reject_non_root(connection)
-                request = connection.receive()
-            except NoRequestError:
-                return
-            except ProtocolError as error:
-                self._context.make_log().error(str(error))
-            except PluginError as error:
-                self._context.make_log().error(error.message)
-                self._context.metrics.failed("", error.code)
-                connection.reject(error_output(error).encoded)
-            else:
-                self._serve_request(connection, request)
-
-    def _reject_non_root(self, connection: ShimConnection) -> None:
-        if connection.peer_user != _ROOT:
-            raise PluginError(Code.DAEMON_PROTOCOL, f"permission denied: user {connection.peer_user} is not root")
-
-    def _serve_request(self, connection: ShimConnection, request: ShimRequest) -> None:
-        connection.acknowledge()
-        command = request.environment.get("CNI_COMMAND", "")
-        with self._context.metrics.call(command) as measured:
-            output = self._run_call(connection, request, measured)
-        if output.status:
-            self._context.metrics.failed(command, output.code)
-        if not connection.has_responded:
-            connection.respond(output.status, output.encoded)
-
-    def _run_call(self, connection: ShimConnection, request: ShimRequest, measured: MeasuredCall) -> CommandOutput:
+    def receive(self, connection: ShimConnection, request: ShimRequest) -> None:
+        """Queues a request that was acknowledged; the connection is closed when it has the response. Never waits."""
+        call = self._call(connection, request)
+        queue = self._queues.get(request.command, self._other_queue)
         try:
-            with self._interruption(connection, request) as interruption:
-                context = CallContext(self._context, connection, request, measured, interruption)
-                environment = {**request.environment, **self._environment}
-                return respond(environment, lambda: request.input, context)
-        except PluginError as error:
-            self._context.make_log().error(error.message)
-            return error_output(error)
+            queue.submit(functools.partial(self._guard, self._serve, call))
+        except TryAgainError as error:
+            self._queue_error(functools.partial(self._guard, self._refuse, call, error), call.held.close)
+
+    def reject(self, connection: ShimConnection, error: PluginError) -> None:
+        """Queues the response to a request that was not read whole. Never waits."""
+        self._queue_error(functools.partial(self._guard, self._reject, connection, error), connection.close)
+
+    def _queue_error(self, respond_and_close: Work, close: Work) -> None:
+        try:
+            self._other_queue.submit(respond_and_close)
+        except TryAgainError as error:
+            self._context.make_log().error(f"connection closed without a response: {error.message}")
+            close()
+
+    def _guard(self, serve: Callable[..., None], *arguments: Any) -> None:
+        """Serves one call; a bug is logged, since the thread serves other calls."""
+        try:
+            serve(*arguments)
+        except Exception:  # noqa: BLE001 - see above
+            self._context.make_log().error(f"call failed by an unexpected exception: {traceback.format_exc()}")
+
+    def _call(self, connection: ShimConnection, request: ShimRequest) -> ReceivedCall:
+        held = contextlib.ExitStack()
+        held.callback(connection.close)
+        measured = held.enter_context(self._context.metrics.call(request.command))
+        queued = contextlib.ExitStack()
+        queued.enter_context(measured.phase("queue"))
+        interruption = held.enter_context(self._interruption(connection, request))
+        return ReceivedCall(connection, request, interruption, measured, queued, held)
 
     def _interruption(
         self, connection: ShimConnection, request: ShimRequest
     ) -> contextlib.AbstractContextManager[Interruption]:
         """Returns the cancellation of an ADD or a CHECK; a DEL cancels the ADDs of its attachment."""
-        environment = request.environment
-        attachment = (environment.get("CNI_CONTAINERID", ""), environment.get("CNI_IFNAME", ""))
-        if environment.get("CNI_COMMAND") == "ADD":
-            return self.adds.track(attachment, connection)
-        if environment.get("CNI_COMMAND") == "DEL":
-            self.adds.cancel(attachment)
-        if environment.get("CNI_COMMAND") == "CHECK":
-            return contextlib.closing(Cancellation(connection))
+        match request.command:
+            case "ADD":
+                return self.adds.track(request.attachment, connection)
+            case "CHECK":
+                return contextlib.closing(Cancellation(connection))
+            case "DEL":
+                self.adds.cancel(request.attachment)
         return contextlib.nullcontext(NEVER)
+
+    def _serve(self, call: ReceivedCall) -> None:
+        with call.held:
+            call.queued.close()
+            try:
+                _ensure_not_cancelled(call)
+            except TryAgainError as error:
+                self._end_cancelled(call, error)
+            else:
+                self._respond(call, self._run_call(call))
+
+    def _end_cancelled(self, call: ReceivedCall, error: TryAgainError) -> None:
+        container, ifname = call.request.attachment
+        log = self._context.make_log().bind(container=container, ifname=ifname)
+        if call.connection.has_hung_up:
+            log.info("ADD dropped before it began: the runtime closed the connection")
+            self._context.metrics.dropped()
+        else:
+            log.error(f"ADD failed before it began: {error.message}")
+            self._respond(call, error_output(error))
+
+    def _run_call(self, call: ReceivedCall) -> CommandOutput:
+        context = CallContext(self._context, call.connection, call.request, call.measured, call.interruption)
+        environment = {**call.request.environment, **self._environment}
+        return respond(environment, lambda: call.request.input, context)
+
+    def _respond(self, call: ReceivedCall, output: CommandOutput) -> None:
+        if output.status:
+            self._context.metrics.failed(call.request.command, output.code)
+        if not call.connection.has_responded:
+            call.connection.respond(output.status, output.encoded)
+
+    def _refuse(self, call: ReceivedCall, error: TryAgainError) -> None:
+        with call.held:
+            self._context.make_log().error(error.message)
+            self._respond(call, error_output(error))
+
+    def _reject(self, connection: ShimConnection, error: PluginError) -> None:
+        with contextlib.closing(connection):
+            self._context.make_log().error(error.message)
+            self._context.metrics.failed("", error.code)
+            connection.reject(error_output(error).encoded)
+
+
+def _ensure_not_cancelled(call: ReceivedCall) -> None:
+    """Raises `TryAgainError` if an ADD was cancelled while it was queued. CHECK looks for itself."""
+    if call.request.command == "ADD":
+        call.interruption.check()

@@ -10,7 +10,8 @@ from typing import Any
 
 from cni_contrail.daemon.configuration import DaemonConfiguration
 from cni_contrail.daemon.metrics import MeasuredCall, Metrics
-from cni_contrail.daemon.protocol import ShimConnection, ShimRequest
+from cni_contrail.daemon.protocol import ShimRequest
+from cni_contrail.daemon.shim_connection import ShimConnection
 from cni_contrail.deadline import Interruption
 from cni_contrail.errors import TryAgainError
 from cni_contrail.execution_context import ExecutionContext
@@ -18,9 +19,9 @@ from cni_contrail.log import Log
 from cni_contrail.plugin import CommandOutput
 from cni_contrail.sandbox import Sandbox
 
-# Concurrent calls per phase. The kernel serializes creation of links on its rtnl lock, so more would only contend for
-# it; removal mostly waits for an RCU grace period, which many calls can share.
-_CONCURRENCY = {"make": 4, "remove": 16}
+# Concurrent calls per phase of kernel work, also of calls without a slot of their queue, such as ADDs that are rolled
+# back. A call that has a place here must not wait for a slot: others with a slot may wait for its place.
+_CONCURRENCY = {"remove": 16}
 _NO_LIMIT: AbstractContextManager[object] = contextlib.nullcontext()
 
 

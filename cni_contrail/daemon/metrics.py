@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 _BUCKETS = (0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120)  # seconds
 _COMMANDS = ("ADD", "DEL", "CHECK", "GC", "STATUS", "VERSION")
 _WHOLE = "whole"
-_PHASES = ("list", "make", "plug", "remove", "tell", _WHOLE)
+_PHASES = ("queue", "list", "make", "plug", "remove", "tell", _WHOLE)
 _NO_LIMIT: AbstractContextManager[object] = nullcontext()
 
 
@@ -24,7 +24,7 @@ class MeasuredCall:
         self.running: list[str] = []
         self.seconds: list[tuple[str, float]] = []
 
-    def phase(self, name: str, limit: AbstractContextManager[object]) -> AbstractContextManager[None]:
+    def phase(self, name: str, limit: AbstractContextManager[object] = _NO_LIMIT) -> AbstractContextManager[None]:
         """Measures a phase that runs inside `limit`, including the wait for it."""
         return _Phase(self, name, limit)
 
@@ -75,6 +75,9 @@ class Metrics:
         self._freed = Counter(
             "contrail_cnid_freed", "Orphaned attachments detached by the sweep.", registry=self.registry
         )
+        self._dropped = Counter(
+            "contrail_cnid_dropped", "ADDs whose runtime hung up before they began.", registry=self.registry
+        )
         self._pending = Gauge(
             "contrail_cnid_pending_deletes", "Notifications that the agent has not received.", registry=self.registry
         )
@@ -85,11 +88,11 @@ class Metrics:
 
     @contextmanager
     def call(self, command: str) -> Iterator[MeasuredCall]:
-        """Measures a whole call, and observes its phases when it has ended."""
+        """Measures a whole call from its acknowledgement, and observes its phases when it has ended."""
         call = MeasuredCall()
         self._calls.add(call)
         try:
-            with call.phase(_WHOLE, _NO_LIMIT):
+            with call.phase(_WHOLE):
                 yield call
         finally:
             self._calls.discard(call)
@@ -99,6 +102,10 @@ class Metrics:
     def failed(self, command: str, code: int) -> None:
         """Counts a failed call."""
         self._errors.labels(_known(command), str(code)).inc()
+
+    def dropped(self) -> None:
+        """Counts an ADD whose runtime hung up before it began."""
+        self._dropped.inc()
 
     def freed(self, number: int) -> None:
         """Counts orphaned attachments that the sweep detached."""

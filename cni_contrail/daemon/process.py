@@ -11,19 +11,21 @@ import signal
 from cni_contrail.commands import add, check, delete, garbage_collect, unrecorded, vrouter_agent  # noqa: F401 - loaded before the first call needs them
 from cni_contrail.commands.node import NodeServices
 from cni_contrail.commands.status import ensure_ready
+from cni_contrail.daemon.call_queue import without_slot
 from cni_contrail.daemon.configuration import DaemonConfiguration, ensure_supported
 from cni_contrail.daemon.connection_handler import ConnectionHandler
 from cni_contrail.daemon.execution_context import DaemonContext
 from cni_contrail.daemon.listener import bound_socket
 from cni_contrail.daemon.maintenance import Maintenance
+from cni_contrail.daemon.receiver import Receiver
 from cni_contrail.daemon.status_server import status_server
 from cni_contrail.daemon.workers import Workers
+from cni_contrail.deadline import Deadline
 from cni_contrail.errors import PluginError
 from cni_contrail.node_file import NODE_FILE, NODE_FILE_VARIABLE
 from cni_contrail.settings import node_settings
 from contrail_service.file_limit import raise_file_limit
 
-_MAX_CONNECTIONS = 640  # more than the running ADDs: DEL and STATUS are served while all of them wait
 _DRAIN_TIMEOUT = 4.0  # seconds for running calls to end after SIGTERM
 _STOP = (signal.SIGTERM, signal.SIGINT)
 
@@ -34,7 +36,8 @@ class Daemon:
     def __init__(self, configuration: DaemonConfiguration, *, json_lines: bool) -> None:
         self._configuration = configuration
         self._context = DaemonContext(configuration, json_lines=json_lines)
-        self._handler = ConnectionHandler(self._context)
+        self._workers = Workers()
+        self._handler = ConnectionHandler(self._context, self._workers.run)
         self._maintenance = Maintenance(self._node, self._context.make_log(), freed=self._context.metrics.freed)
         self._context.metrics.watch_pending(self._count_pending)
 
@@ -57,14 +60,17 @@ class Daemon:
                 running.enter_context(
                     status_server(self._configuration.metrics_listen, self._unreadiness, registry, log)
                 )
-            workers = Workers(listener, self._handler.serve, log, limit=_MAX_CONNECTIONS)
+            receiver = Receiver(listener, log, receive=self._handler.receive, reject=self._handler.reject)
+            Deadline.around_long_waits = without_slot
             gc.freeze()  # modules live as long as the process: collections need not traverse them
             self._maintenance.start()
-            workers.start()
+            self._workers.start()
+            receiver.start()
             log.info(f"contrail-cnid is serving at {self._configuration.socket}")
             signal.sigwait(_STOP)
             self._handler.adds.close("the node daemon is stopping")
-            if not workers.stop(_DRAIN_TIMEOUT):
+            receiver.stop()
+            if not self._workers.drain(_DRAIN_TIMEOUT):
                 log.warning(f"drain timed out after {_DRAIN_TIMEOUT:g} s: calls that still run are cut off")
             self._maintenance.stop(_DRAIN_TIMEOUT / 8)
         log.info("contrail-cnid has stopped")

@@ -29,8 +29,7 @@ import cni_contrail.commands.status
 import cni_contrail.commands.unrecorded
 import cni_contrail.commands.vrouter_agent
 import cni_contrail.daemon.cli
-from cni_contrail.daemon.connection_handler import ConnectionHandler
-from cni_contrail.daemon.protocol import ShimConnection, ShimRequest
+from cni_contrail.daemon.connection_handler import ConnectionHandler, ReceivedCall
 from cni_contrail.link import netns as plugin_netns
 from cni_contrail.link.exchange import RouteSocket
 from cni_contrail.plugin import main
@@ -126,13 +125,13 @@ def _die_in_first_call(number: int) -> None:
 
 def _report_completed_calls() -> None:
     """Writes a call's number to standard output when it is complete, including the work after its response."""
-    serve = ConnectionHandler._serve_request
+    serve = ConnectionHandler._serve
 
-    def reported(handler: ConnectionHandler, connection: ShimConnection, request: ShimRequest) -> None:
-        serve(handler, connection, request)
-        os.write(1, f"{request.environment.get(NUMBER)}\n".encode())
+    def reported(handler: ConnectionHandler, call: ReceivedCall) -> None:
+        serve(handler, call)
+        os.write(1, f"{call.request.environment.get(NUMBER)}\n".encode())
 
-    ConnectionHandler._serve_request = reported  # type: ignore[method-assign, assignment]  # patched on purpose
+    ConnectionHandler._serve = reported  # type: ignore[method-assign, assignment]  # patched on purpose
 
 
 def _die_at(number: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from cni_contrail.daemon.cancellation import RunningAdds
-from cni_contrail.daemon.protocol import ShimConnection
+from cni_contrail.daemon.shim_connection import ShimConnection
 from cni_contrail.deadline import Deadline
 from cni_contrail.errors import TryAgainError
 
@@ -17,7 +17,7 @@ DELETED = "attachment eth0: deleted while ADD was waiting for its interfaces"
 
 @pytest.fixture
 def adds() -> RunningAdds:
-    return RunningAdds(limit=1)
+    return RunningAdds()
 
 
 @pytest.fixture
