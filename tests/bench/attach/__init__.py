@@ -9,7 +9,7 @@ from tests.bench.attach.growth import measure_growth
 from tests.bench.attach.multus import built, measure_beside_multus
 from tests.bench.attach.node import bench_nodes
 from tests.bench.attach.ratios import compare
-from tests.bench.attach.storm import measure_storm
+from tests.bench.attach.storm import measure_large_storm, measure_storm
 from tests.support.real_apiserver.server import BINARIES
 
 
@@ -26,6 +26,7 @@ def main(runs: int, *, pairs: int = 0, against: Path | None = None) -> dict[str,
             "side by side": compare(node, others, runs),
             "one ADD": break_down(node, runs),
             "storm": measure_storm(node),
+            "large storm": measure_large_storm(node),
             "beside Multus": measure_beside_multus(node, runs, binaries=multus),
         }
         if pairs:

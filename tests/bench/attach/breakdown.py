@@ -70,7 +70,7 @@ def break_down(node: BenchNode, runs: int) -> dict[str, Any]:
     """Returns medians of `runs` runs, in milliseconds."""
     seconds: Seconds = defaultdict(list)
     for number in range(runs):
-        pod = f"one-{number % PODS}"
+        pod = f"one-{number % PODS['one']}"
         seconds["whole"].append(attach_and_detach(node, node.shim(), Pod(pod))[0])
         seconds["shim"].append(_seconds_of(node.shim(), {"CNI_COMMAND": "VERSION"}))
         seconds["refused"].append(_refused(node))

@@ -29,7 +29,8 @@ from tests.support.netns import Netns
 from tests.support.shim import ROOT, build_shim
 
 PEERS = Path("/usr/lib/cni")
-PODS = 100  # of each kind; further calls attach the same pods again in new sandboxes
+PODS = {"one": 500, "three": 100, "four": 100, "never": 500}
+"""Number of pods of each kind; further calls attach the same pods again in new sandboxes."""
 NETWORKS = {"one": "", "three": "net-a,net-b", "four": "net-a,net-b,net-c", "never": "net-a,comes-never"}
 START_TIMEOUT = 60.0  # seconds
 
@@ -84,7 +85,7 @@ class BenchNode:
 
     def pods(self, kind: str) -> Iterator[Pod]:
         """Cycles through the pods of a kind."""
-        return itertools.cycle(Pod(f"{kind}-{number}") for number in range(PODS))
+        return itertools.cycle(Pod(f"{kind}-{number}") for number in range(PODS[kind]))
 
     def attachments(self) -> list[str]:
         """Containers with a record of an attachment, complete or not."""
@@ -155,7 +156,7 @@ def _managed_folder(checkout: Path) -> Iterator[Path]:
         command += ["--manifests", str(manifests), "--data-dir", str(folder / "data")]
         with (folder / "manager.log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
             try:
-                ready = (len(NETWORKS) - 1) * PODS
+                ready = sum(number for kind, number in PODS.items() if kind != "never")
                 wait_until(lambda: _states(listen).count("Ready") == ready, what="the pods' lists")
                 yield folder
             finally:
@@ -180,7 +181,7 @@ def _states(listen: str) -> list[str]:
 
 def _manifests() -> list[dict[str, Any]]:
     nads = [_nad(letter, 100 + number) for number, letter in enumerate("abc")]
-    return [*nads, *(_pod(f"{kind}-{number}", NETWORKS[kind]) for kind in NETWORKS for number in range(PODS))]
+    return [*nads, *(_pod(f"{kind}-{number}", NETWORKS[kind]) for kind in NETWORKS for number in range(PODS[kind]))]
 
 
 def _nad(letter: str, octet: int) -> dict[str, Any]:
