@@ -24,7 +24,14 @@ class NotFoundError(StoreError):
 
 
 class ConflictError(StoreError):
-    """Another object has the name, the number or the place."""
+    """Another object has the name, the number or the place.
+
+    `holder` is the uuid of the virtual machine that has the name, if that is the conflict.
+    """
+
+    def __init__(self, message: str, *, holder: str | None = None) -> None:
+        super().__init__(message)
+        self.holder = holder
 
 
 class InUseError(StoreError):

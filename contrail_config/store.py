@@ -80,7 +80,7 @@ class Store(Protocol):
     async def put_virtual_machine(self, virtual_machine: VirtualMachine) -> None:
         """Creates or replaces the virtual machine of this uuid, atomically.
 
-        Raises ConflictError if another one has the name (a recreated pod: delete the old one first).
+        Raises ConflictError, with its holder, if another one has the name (a recreated pod: delete the old one first).
         """
 
     async def delete_virtual_machine(self, uuid: str, *, hold: float = DEFAULT_HOLD) -> None:

@@ -72,5 +72,7 @@ class VirtualMachineTable:
         found = {uuid: Row(body, node) for uuid, body, node in rows}
         old = found.pop(virtual_machine.uuid, None)
         if found:
-            raise ConflictError(f"virtual machine {virtual_machine.name}: already exists with uuid {next(iter(found))}")
+            holder = next(iter(found))
+            problem = f"virtual machine {virtual_machine.name}: already exists with uuid {holder}"
+            raise ConflictError(problem, holder=holder)
         return old

@@ -162,7 +162,8 @@ class VirtualMachineClient:
             raise ConflictError(f"virtual machine {wanted.uuid}: already exists as {location.name}")
         holder = self._uuids.get(wanted.name, wanted.uuid)
         if holder != wanted.uuid and await self._find(holder) is not None:
-            raise ConflictError(f"virtual machine {wanted.name}: already exists with uuid {holder}")
+            problem = f"virtual machine {wanted.name}: already exists with uuid {holder}"
+            raise ConflictError(problem, holder=holder)
 
     async def _write(self, virtual_machine: VirtualMachine) -> None:
         created: VirtualMachineObject | Document

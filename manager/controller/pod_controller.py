@@ -260,7 +260,13 @@ class PodController:
         if record is None:
             return
         with log_context(pod=key):
-            if await self._reconciler.reconcile(key, record):
+            try:
+                is_gone = await self._reconciler.reconcile(key, record)
+            except StoreError as error:
+                await self._reconciler.report_failure(record, error)
+                raise  # the work queue retries with back-off
+            record.failures = 0
+            if is_gone:
                 del self.records[key]
 
     async def _shorten_hold(self, port: tuple[str, str]) -> None:

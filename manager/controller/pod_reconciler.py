@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Protocol
 
-from contrail_config.errors import NotFoundError, StoreRejectedError
+from contrail_config.errors import NotFoundError, StoreError, StoreRejectedError
 from contrail_config.objects import EventType, FqName, VirtualMachine, virtual_machine_name
 from manager.api.types import PodState
 from manager.configuration import ManagerConfiguration
@@ -33,6 +33,10 @@ from manager.reasons import Reason
 from manager.source import Pod
 
 log = logging.getLogger(__name__)
+
+
+FAILURES_UNTIL_REPORTED = 4
+"""Consecutive errors of the store for one pod; by then about a second has passed."""
 
 
 class OnAssigned(Protocol):
@@ -107,6 +111,18 @@ class PodReconciler:
         else:
             await self._assign(key, record, pod)
         return False
+
+    async def report_failure(self, record: PodRecord, error: StoreError) -> None:
+        """Records that the store keeps failing for a waiting pod: as its outcome, and once as an event."""
+        record.failures += 1
+        pod, before = record.pod, record.outcome
+        if pod is None or record.failures < FAILURES_UNTIL_REPORTED or before.state is not PodState.WAITING:
+            return
+        if isinstance(error, StoreRejectedError):
+            return  # has an outcome of its own
+        record.outcome = before._replace(reason=Reason.STORE_FAILING, message=str(error))
+        if before.reason is not Reason.STORE_FAILING:
+            await self._recorder.record(about_pod(pod), EventType.WARNING, Reason.STORE_FAILING, str(error))
 
     def _is_assigned_to(self, pod: Pod | None, record: PodRecord) -> bool:
         """Whether the assignment is this pod's; one uid under two names is two pods."""

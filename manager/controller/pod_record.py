@@ -71,13 +71,14 @@ class PodRecord:
     `unverified`: a virtual machine that this manager did not write, or whose write was not confirmed, until it was
     compared with its pod. `deleted`: last state of a virtual machine that somebody else deleted, until it is restored.
     `unconfirmed`: an assignment in progress that the store did not confirm. `ended_uid`: uid of a pod whose sandbox is
-    known to be removed. `first_seen`: monotonic seconds.
+    known to be removed. `first_seen`: monotonic seconds. `failures`: errors of the store since the last success.
     """
 
     __slots__ = (
         "assignment",
         "deleted",
         "ended_uid",
+        "failures",
         "first_seen",
         "others",
         "outcome",
@@ -95,6 +96,7 @@ class PodRecord:
         self.deleted: VirtualMachine | None = None
         self.unconfirmed: UnconfirmedAssignment | None = None
         self.ended_uid: str | None = None
+        self.failures = 0
         self.outcome = UNTRIED
 
     @property

@@ -4,18 +4,19 @@ A write that failed may have taken effect, if only its answer was lost. A retry 
 and first checks whether the virtual machine exists: an agent may have served it already, so it stays as it is.
 """
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from contrail_config.errors import ExhaustedError, NotFoundError
+from contrail_config.errors import ConflictError, ExhaustedError, NotFoundError
 from contrail_config.objects import InterfaceAddress, VirtualMachine, interface_uuid
 from contrail_config.store import DEFAULT_HOLD, UNPLUGGED_HOLD, AddressRequest, Store
 from manager.controller.address_allocator import AddressAllocator
 from manager.controller.claims import Claims, Conflict, MacRequest
 from manager.controller.held_ports import HeldPorts
-from manager.controller.pod_record import Assignment, PodRecord, UnconfirmedAssignment
+from manager.controller.pod_record import Assignment, PodRecord, UnconfirmedAssignment, assignment_of
 from manager.dependencies import DependencyKind
 from manager.mapping.errors import PodWaitsError
 from manager.mapping.interface_resolution import ResolvedInterfaces
@@ -59,7 +60,11 @@ class PodWriter:
         vm = build_virtual_machine(pod, interfaces, addresses, cluster=self._cluster)
         # Before the write: it may take effect even if it fails.
         record.unconfirmed = record.unconfirmed and record.unconfirmed._replace(written=True)
-        await self._store.put_virtual_machine(vm)
+        try:
+            await self._store.put_virtual_machine(vm)
+        except ConflictError as error:
+            await self._find_other(record, error)
+            raise
         record.unconfirmed = None
         record.set_assignment(vm)
         return vm
@@ -140,6 +145,14 @@ class PodWriter:
     def release_claims(self, key: str) -> None:
         """Releases what only one pod may have."""
         self._claims.release(key)
+
+    async def _find_other(self, record: PodRecord, conflict: ConflictError) -> None:
+        """Finds the virtual machine that has the pod's name, such as one of a backup: the next attempt deletes it."""
+        known = {other.uuid for other in record.others}
+        if conflict.holder is None or conflict.holder in known:
+            return
+        with contextlib.suppress(NotFoundError):  # deleted in the meantime
+            record.others = (*record.others, assignment_of(await self._store.virtual_machine(conflict.holder)))
 
     async def _restore(self, vm: VirtualMachine) -> None:
         """Writes the virtual machine as it was, whatever changed in its networks.

@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
+import msgspec
 import pytest
 from prometheus_client import generate_latest
 
 from contrail_config.embedded.store import SqliteStore
 from contrail_config.errors import StoreUnavailableError
-from contrail_config.objects import InterfaceAddress, VirtualMachine
+from contrail_config.objects import InterfaceAddress, VirtualMachine, virtual_machine_name
 from contrail_config.store import AddressRequest
 from manager import work_queue
 from manager.api.types import PodState
@@ -19,6 +20,7 @@ from tests.manager.conftest import Start
 from tests.support.pods import make_nad, make_pod
 from tests.support.recorded_reflector import eventually
 from tests.support.running_manager import DEADLINE, RunningManager
+from tests.support.virtual_machines import make_virtual_machine
 
 NET_A = make_nad("net-a")
 
@@ -97,6 +99,61 @@ class TestFailingStore:
         assert await running.allocated_count() == 2
         assert len(vm.interfaces) == 2
         assert failures == []
+
+    async def test_a_pod_names_the_failure_after_a_few_attempts(
+        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pod, attempts = make_pod(networks="net-a"), 0
+
+        async def fail(_machine: VirtualMachine) -> None:
+            nonlocal attempts
+            attempts += 1
+            raise StoreUnavailableError(f"attempt {attempts}: the disk is slow")
+
+        await running.send_list(NET_A)
+        with monkeypatch.context() as broken:
+            broken.setattr(work_queue, "FIRST_RETRY", 0.01)
+            broken.setattr(running.store, "put_virtual_machine", fail)
+            running.scripted.send(Applied(pod))
+            await eventually(lambda: attempts > 6)
+            view = await running.view(pod)
+            assert (view.state, view.reason) == (PodState.WAITING, "StoreFailing")
+            assert "the disk is slow" in (view.message or "")
+            assert await running.reasons(pod) == ["StoreFailing"]
+        await running.wait_for_vm(pod)
+        await running.idle()
+        assert (await running.view(pod)).state is PodState.READY
+        assert await running.reasons(pod) == ["StoreFailing", "InterfacesAssigned"]
+
+    async def test_a_served_pod_stays_ready_while_the_store_fails(
+        self, running: RunningManager, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pod, attempts = make_pod(networks="net-a"), 0
+
+        async def fail(_uuid: str) -> VirtualMachine:
+            nonlocal attempts
+            attempts += 1
+            raise StoreUnavailableError("the disk is slow")
+
+        await running.send_list(NET_A, pod)
+        monkeypatch.setattr(work_queue, "FIRST_RETRY", 0.01)
+        monkeypatch.setattr(running.store, "virtual_machine", fail)
+        running.manager.pods.queue.add(pod.key)
+        await eventually(lambda: attempts > 6)
+        assert running.manager.pods.records[pod.key].outcome.state is PodState.READY
+
+    async def test_a_virtual_machine_of_the_pods_name_and_another_uid_is_deleted(self, running: RunningManager) -> None:
+        """As after a backup was restored."""
+        pod = make_pod(networks="net-a")
+        await running.send_list(NET_A)
+        name = virtual_machine_name("k8s", pod.namespace, pod.name)
+        stale = msgspec.structs.replace(make_virtual_machine(pod.name), name=name, namespace=pod.namespace)
+        await running.store.put_virtual_machine(stale)
+        await running.apply(pod)
+        vm = await running.wait_for_vm(pod)
+        await running.idle()
+        assert await running.store.virtual_machines() == [vm]
+        assert await running.store.address_owners() == {interface.uuid for interface in vm.interfaces}
 
     async def test_a_pod_deleted_during_the_failure_leaves_no_address_behind(
         self, running: RunningManager, monkeypatch: pytest.MonkeyPatch

@@ -59,8 +59,9 @@ async def test_virtual_machines_are_listed_by_name_and_node(store: Store) -> Non
 async def test_a_recreated_pod_conflicts_until_the_old_virtual_machine_is_deleted(store: Store) -> None:
     old, new = make_virtual_machine("web"), make_virtual_machine("web")
     await store.put_virtual_machine(old)
-    with pytest.raises(ConflictError, match=rf"{old.name}: already exists with uuid {old.uuid}"):
+    with pytest.raises(ConflictError, match=rf"{old.name}: already exists with uuid {old.uuid}") as caught:
         await store.put_virtual_machine(new)
+    assert caught.value.holder == old.uuid
     assert await store.virtual_machines() == [old]
     await store.delete_virtual_machine(old.uuid)
     await store.put_virtual_machine(new)
