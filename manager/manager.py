@@ -152,6 +152,10 @@ class Manager:
         """Ends the holds of these interfaces' addresses: the node unplugged the ports."""
         self.pods.unplugged(vmi_uuids)
 
+    def orphaned(self, vm: VirtualMachine) -> None:
+        """Deletes a virtual machine whose pod does not exist."""
+        self.pods.orphaned(vm)
+
     def _requeue_dependents(self, dependency: Dependency) -> None:
         self.pods.requeue_dependents(dependency)
 

@@ -3,11 +3,6 @@
 A virtual machine is created by one write, and its uuid is the lock. If two managers create the one of the same pod, one
 of them gets an error; it then adopts what the other one wrote instead of overwriting what it has never seen.
 
-The location of each object and the uuids of its interfaces are cached for all virtual machines that this process wrote
-or read; others are looked up. So addresses can still be released after somebody else deleted the object, and an object
-whose write got no response is found. An entry stays until the virtual machine is deleted, or, if it could not be
-written, until its addresses are released.
-
 The name of a pod is unique among the cached virtual machines. Not guaranteed: that no other process stored one of the
 same pod name and another uuid. `recover` returns both, and the manager deletes the one whose pod does not exist.
 
@@ -19,7 +14,7 @@ former one. So it is never lost and never served twice; a move that was interrup
 import contextlib
 import logging
 from collections import defaultdict
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -40,6 +35,7 @@ from contrail_config.kubernetes.kinds import (
 )
 from contrail_config.kubernetes.node_buckets import NAMESPACES, bucket_namespace, node_bucket
 from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
+from contrail_config.kubernetes.virtual_machine_locations import VirtualMachineLocations
 from contrail_config.objects import VirtualMachine, virtual_machine_name
 
 log = logging.getLogger(__name__)
@@ -48,26 +44,12 @@ _MAX_NAMED: Final = 5
 """Objects that are named in a log line."""
 
 
-class _Location(NamedTuple):
-    """Buckets that may have the object, name and interfaces of the virtual machine.
-
-    More than one bucket while it moves, the new one first. `confirmed`: it was read, or its write got a response.
-    """
-
-    buckets: tuple[str, ...]
-    name: str
-    interfaces: tuple[str, ...]
-    confirmed: bool
-
-
 class VirtualMachineClient:
     """Virtual machines by uuid. All methods raise KubeError and StoreError."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._locations: dict[str, _Location] = {}
-        self._uuids: dict[str, str] = {}  # by name
-        self._owner_of: dict[str, str] = {}  # interface to virtual machine
+        self._locations = VirtualMachineLocations()
         self._ignored = set[str]()  # names of objects in the last list
 
     async def put(self, virtual_machine: VirtualMachine) -> None:
@@ -76,17 +58,13 @@ class VirtualMachineClient:
         Raises ConflictError if another one has its name, or if it has another name.
         """
         await self._check_name(virtual_machine)
-        location = self._locations.get(virtual_machine.uuid)
         bucket = node_bucket(virtual_machine.node)
         # Before the write: if its response is lost, `addresses_in_use` must find the object.
-        if location is None:
-            self._remember(virtual_machine, bucket, confirmed=False)
-        elif bucket not in location.buckets:
-            self._locations[virtual_machine.uuid] = location._replace(buckets=(bucket, *location.buckets))
+        self._locations.expect(virtual_machine, bucket)
         async for attempt in retry_on_conflict(f"virtual machine {virtual_machine.name}"):
             with attempt:
                 await self._write(virtual_machine)
-        self._remember(virtual_machine, bucket)
+        self._locations.set(virtual_machine, bucket)
 
     async def get(self, uuid: str) -> VirtualMachine:
         """Returns the virtual machine. Raises NotFoundError."""
@@ -97,26 +75,21 @@ class VirtualMachineClient:
 
     async def all(self, *, node: str | None) -> list[VirtualMachine]:
         """Returns all virtual machines (of one node), sorted by name."""
-        copies = defaultdict[str, list[VirtualMachineObject]](list)
-        for item in await self._list(EVERYTHING if node is None else node_selector(node)):
-            copies[item.spec.uuid].append(item)
-        for found in copies.values():
-            found.sort(key=lambda item: not item.is_in_place)
-            self._remember(found[0].spec, *(item.metadata.namespace for item in found))
-        return sorted((found[0].spec for found in copies.values()), key=lambda each: each.name)
+        virtual_machines = await self._read_all(EVERYTHING if node is None else node_selector(node))
+        return [virtual_machine for virtual_machine, _ in virtual_machines]
 
     async def recover(self) -> list[VirtualMachine]:
         """Returns all virtual machines, sorted by name, after it has finished interrupted moves between buckets."""
-        virtual_machines = await self.all(node=None)
-        for virtual_machine in virtual_machines:
-            if self._locations[virtual_machine.uuid].buckets != (node_bucket(virtual_machine.node),):
+        virtual_machines = await self._read_all(EVERYTHING)
+        for virtual_machine, buckets in virtual_machines:
+            if buckets != (node_bucket(virtual_machine.node),):
                 log.warning("virtual machine %s: finishing its move to %s", virtual_machine.name, virtual_machine.node)
                 await self.put(virtual_machine)
-        return virtual_machines
+        return [virtual_machine for virtual_machine, _ in virtual_machines]
 
     async def delete(self, uuid: str) -> tuple[str, ...]:
         """Deletes the virtual machine and returns the uuids of its interfaces. Idempotent until `forget`."""
-        if uuid not in self._locations:
+        if self._locations.get(uuid) is None:
             await self._find(uuid)
         location = self._locations.get(uuid)
         async for attempt in retry_on_conflict(f"virtual machine {uuid}"):
@@ -127,20 +100,14 @@ class VirtualMachineClient:
 
     def forget(self, uuid: str) -> None:
         """Removes the virtual machine from the cache, after its addresses were released."""
-        location = self._locations.pop(uuid, None)
-        if location is None:
-            return
-        if self._uuids.get(location.name) == uuid:
-            del self._uuids[location.name]
-        for interface in location.interfaces:
-            self._owner_of.pop(interface, None)
+        self._locations.forget(uuid)
 
     async def addresses_in_use(self, owner: str) -> frozenset[str]:
         """Returns the addresses of the interface in its virtual machine, if that is cached and exists.
 
         A virtual machine that could not be written and does not exist is forgotten: nobody will delete it.
         """
-        uuid = self._owner_of.get(owner)
+        uuid = self._locations.owner(owner)
         found = None if uuid is None else await self._find(uuid)
         if uuid is not None and found is None:
             self._forget_unconfirmed(uuid)
@@ -160,7 +127,7 @@ class VirtualMachineClient:
             raise ConflictError(f"virtual machine {pod}: name {wanted.name} belongs to another pod")
         if location is not None and location.name != wanted.name:
             raise ConflictError(f"virtual machine {wanted.uuid}: already exists as {location.name}")
-        holder = self._uuids.get(wanted.name, wanted.uuid)
+        holder = self._locations.holder(wanted.name) or wanted.uuid
         if holder != wanted.uuid and await self._find(holder) is not None:
             problem = f"virtual machine {wanted.name}: already exists with uuid {holder}"
             raise ConflictError(problem, holder=holder)
@@ -168,8 +135,8 @@ class VirtualMachineClient:
     async def _write(self, virtual_machine: VirtualMachine) -> None:
         created: VirtualMachineObject | Document
         created = wanted = virtual_machine_object(virtual_machine)
-        bucket = wanted.metadata.namespace
-        former = [each for each in self._locations[virtual_machine.uuid].buckets if each != bucket]
+        bucket, location = wanted.metadata.namespace, self._locations.get(virtual_machine.uuid)
+        former = [each for each in (location.buckets if location else ()) if each != bucket]
         for each in former:
             rewritten = await self._rewrite(wanted, each)
             if rewritten is not None:
@@ -222,7 +189,7 @@ class VirtualMachineClient:
     def _check_existing(self, wanted: VirtualMachine, found: VirtualMachine, bucket: str) -> None:
         location = self._locations.get(found.uuid)  # None if it was deleted meanwhile
         if (location is None or not location.confirmed) and found.interfaces != wanted.interfaces:
-            self._remember(found, bucket)
+            self._locations.set(found, bucket)
             raise ConflictError(f"virtual machine {found.name}: already written by another manager")
 
     async def _delete_from(self, bucket: str, uuid: str) -> None:
@@ -235,7 +202,7 @@ class VirtualMachineClient:
         if location is None:
             found = await self._list(Selector(fields=f"metadata.name={uuid}"))
             for item in found:
-                self._remember(item.spec, *(each.metadata.namespace for each in found))
+                self._locations.set(item.spec, *(each.metadata.namespace for each in found))
             return found[0] if found else None
         for bucket in location.buckets:
             with contextlib.suppress(KubeNotFoundError):
@@ -243,6 +210,19 @@ class VirtualMachineClient:
                 if item.is_trusted:
                     return item
         return None
+
+    async def _read_all(self, selector: Selector) -> list[tuple[VirtualMachine, tuple[str, ...]]]:
+        """Returns virtual machines, sorted by name, each with the buckets that have an object of it."""
+        copies = defaultdict[str, list[VirtualMachineObject]](list)
+        for item in await self._list(selector):
+            copies[item.spec.uuid].append(item)
+        virtual_machines = []
+        for found in copies.values():
+            found.sort(key=lambda item: not item.is_in_place)
+            virtual_machine, buckets = found[0].spec, tuple(item.metadata.namespace for item in found)
+            self._locations.set(virtual_machine, *buckets)
+            virtual_machines.append((virtual_machine, buckets))
+        return sorted(virtual_machines, key=lambda each: each[0].name)
 
     async def _list(self, selector: Selector) -> list[VirtualMachineObject]:
         """Returns the virtual machines that managers wrote."""
@@ -262,13 +242,6 @@ class VirtualMachineClient:
             some = ", ".join(sorted(ignored)[:_MAX_NAMED])
             log.warning("ignoring %d virtual machines: not written by a manager, or invalid: %s", len(ignored), some)
         self._ignored = ignored
-
-    def _remember(self, virtual_machine: VirtualMachine, *buckets: str, confirmed: bool = True) -> None:
-        interfaces = tuple(interface.uuid for interface in virtual_machine.interfaces)
-        self._locations[virtual_machine.uuid] = _Location(buckets, virtual_machine.name, interfaces, confirmed)
-        self._uuids[virtual_machine.name] = virtual_machine.uuid
-        for interface in interfaces:
-            self._owner_of[interface] = virtual_machine.uuid
 
 
 def node_selector(node: str) -> Selector:

@@ -167,6 +167,11 @@ class PodController:
             if record.assignment is not None and record.assignment.uuid not in uuids:
                 self._restore(key, record)
 
+    def orphaned(self, vm: VirtualMachine) -> None:
+        """Deletes a virtual machine whose pod does not exist, unless it is known here."""
+        if vm.cluster == self._cluster and self._load(vm):
+            self.queue.add(f"{vm.namespace}/{vm.pod}")
+
     def sweep(self) -> None:
         """Releases what the store holds for pods that do not exist; to be called once the source listed everything."""
         for key, record in self.records.items():
@@ -220,20 +225,23 @@ class PodController:
     async def _load_held_ports(self) -> None:
         self.held_ports.add((await self._store.held_owners()).items())
 
-    def _load(self, vm: VirtualMachine) -> None:
-        """Adds a virtual machine to the record of its pod's name, which may have one of another pod already."""
+    def _load(self, vm: VirtualMachine) -> bool:
+        """Adds a virtual machine to the record of its pod's name; returns False if it is there or will be."""
         key = f"{vm.namespace}/{vm.pod}"
         record = self.records.setdefault(key, PodRecord(None, first_seen=self._clock()))
+        if vm.uuid in record.uuids:
+            return False
         holder = key
         if record.assignment is None:
             record.set_assignment(vm)
             record.unverified = vm
-        else:
+        else:  # another one of the pod's name: a former leader wrote it too late, or a backup was restored
             other = assignment_of(vm)
             record.others = (*record.others, other)
             holder = other.holder
         for conflict in adopt_claims(self.claims, holder, vm):
             log.error("virtual machine %s: %s", vm.name, describe_conflict(conflict))
+        return True
 
     def _sandbox_ended(self, key: str) -> None:
         """Records that the sandbox of the last pod of this name is removed."""

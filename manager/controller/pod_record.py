@@ -105,6 +105,12 @@ class PodRecord:
         return None if self.pod is None else self.outcome.state
 
     @property
+    def uuids(self) -> set[str]:
+        """Uuids of the virtual machines that the store holds or may get, and of the pod."""
+        known = (self.pod, self.unconfirmed, self.assignment, *self.others)
+        return {each.uid if isinstance(each, Pod) else each.uuid for each in known if each is not None}
+
+    @property
     def interface_count(self) -> int:
         """Number of interfaces that the store holds."""
         return 0 if self.assignment is None else len(self.assignment.networks)

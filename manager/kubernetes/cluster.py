@@ -22,6 +22,7 @@ from manager.kubernetes.deleted_virtual_machines import DeletedVirtualMachines
 from manager.kubernetes.event_log import COMPONENT, KubernetesEventLog
 from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.node_report_watch import NodeReportWatch
+from manager.kubernetes.orphaned_virtual_machines import OrphanedVirtualMachines
 from manager.kubernetes.source import KubernetesSource
 from manager.kubernetes.status_writer import StatusWriter
 
@@ -45,7 +46,8 @@ class ClusterMember:
         self.source = KubernetesSource(client, nad_crd=NadCrd(client))
         self.event_log = KubernetesEventLog(client.low_priority(), instance=socket.gethostname())
         self.node_reports = NodeReportWatch(client)
-        self.deletions = DeletedVirtualMachines(client, is_gone=self.source.is_gone)
+        self.orphans = OrphanedVirtualMachines(pod_exists=self.source.pod_exists, problems=self.source.problems)
+        self.deletions = DeletedVirtualMachines(client, is_gone=self.source.is_gone, on_appeared=self.orphans.appeared)
         self._election = election
         self._statuses = StatusWriter(client.low_priority(), pod_of=self.source.pod_of)
         self._writes_statuses = meta_plugin is MetaPlugin.NONE
@@ -90,6 +92,7 @@ class ClusterMember:
         try:
             await manager()
         finally:
+            self.orphans.close()
             await self._statuses.close()
 
 

@@ -1,4 +1,4 @@
-"""Watch for deleted virtual machines: somebody may delete one by hand while its pod is running.
+"""Watch for virtual machines that somebody else deletes while their pods are running, or writes without a pod.
 
 Nothing is cached here, since a hundred thousand virtual machines are large and the manager knows which should exist. So
 nothing is listed at start: the watch begins at the cluster's version before the manager read its virtual machines. Only
@@ -18,7 +18,7 @@ import msgspec
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeError
-from contrail_config.kube.object_cache import Deleted, Key, Listed, ObjectChange
+from contrail_config.kube.object_cache import Added, Deleted, Key, Listed, ObjectChange
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.watch import WatchEvent, WatchType
@@ -46,7 +46,7 @@ class _VirtualMachineObject(msgspec.Struct, frozen=True, gc=False):
         try:
             return msgspec.json.decode(self.spec, type=VirtualMachine)
         except msgspec.ValidationError as error:
-            log.warning("virtual machine %s: last state is undecodable: %s", self.uuid, error)
+            log.warning("virtual machine %s: undecodable: %s", self.uuid, error)
             return None
 
 
@@ -60,7 +60,10 @@ _RESOURCE = Resource(
 
 
 class _ListBuffer:
-    """A reflector's cache that keeps only the uuids in the newest list, until they are taken."""
+    """A reflector's cache that keeps only the uuids in the newest list, until they are taken.
+
+    All objects of a list count as added, which they may be.
+    """
 
     def __init__(self) -> None:
         self.objects: Mapping[Key, _VirtualMachineObject] = {}
@@ -72,17 +75,21 @@ class _ListBuffer:
     def add_listed(
         self, item: _VirtualMachineObject | UndecodableObject
     ) -> Iterable[ObjectChange[_VirtualMachineObject]]:
-        if isinstance(item, _VirtualMachineObject) and is_node_bucket(item.metadata.namespace):
-            self._listed.add(item.uuid)
-        return ()
+        if isinstance(item, UndecodableObject) or not is_node_bucket(item.metadata.namespace):
+            return ()
+        self._listed.add(item.uuid)
+        return (Added(item),)
 
     def end_list(self) -> Iterable[ObjectChange[_VirtualMachineObject]]:
         return (Listed(complete=True),)
 
     def apply_event(self, event: WatchEvent[_VirtualMachineObject]) -> Iterable[ObjectChange[_VirtualMachineObject]]:
-        if event.type is WatchType.DELETED and isinstance(event.object, _VirtualMachineObject):
-            return (Deleted(event.object),)
-        return ()
+        item = event.object
+        if not isinstance(item, _VirtualMachineObject) or not is_node_bucket(item.metadata.namespace):
+            return ()
+        if event.type is WatchType.DELETED:
+            return (Deleted(item),)
+        return (Added(item),) if event.type is WatchType.ADDED else ()
 
     def take_list(self) -> AbstractSet[str]:
         """Returns the uuids, and drops them."""
@@ -93,14 +100,21 @@ class _ListBuffer:
 class DeletedVirtualMachines:
     """Watches the virtual machines of all nodes. Needs the verbs list and watch.
 
-    `is_gone` says whether the pod of a virtual machine is known to be gone.
+    `is_gone` says whether the pod of a virtual machine is known to be gone. `on_appeared` is called with each virtual
+    machine that somebody wrote, the manager itself included.
     """
 
     def __init__(
-        self, client: KubeClient, *, is_gone: Callable[[VirtualMachine], bool], timings: ReflectorTimings | None = None
+        self,
+        client: KubeClient,
+        *,
+        is_gone: Callable[[VirtualMachine], bool],
+        on_appeared: Callable[[VirtualMachine], None],
+        timings: ReflectorTimings | None = None,
     ) -> None:
         self._client = client
         self._is_gone = is_gone
+        self._on_appeared = on_appeared
         self._timings = timings or ReflectorTimings()
         self._reflector: Reflector[_VirtualMachineObject] | None = None
 
@@ -131,12 +145,17 @@ class DeletedVirtualMachines:
             async for change in changes:
                 if isinstance(change, Listed):
                     yield Remaining(buffer.take_list())
+                elif isinstance(change, Added):
+                    self._appeared(change.object)
                 elif isinstance(change, Deleted) and (deletion := self._deletion(change.object)) is not None:
                     yield deletion
 
+    def _appeared(self, item: _VirtualMachineObject) -> None:
+        vm = item.decode()
+        if vm is not None and vm.uuid == item.uuid:
+            self._on_appeared(vm)
+
     def _deletion(self, item: _VirtualMachineObject) -> Deletion | None:
-        if not is_node_bucket(item.metadata.namespace):
-            return None
         last = item.decode()
         if last is not None and (node_bucket(last.node) != item.metadata.namespace or self._is_gone(last)):
             return None

@@ -72,6 +72,7 @@ def make_manager(
         watch_deletions=cluster.deletions.watch,
     )
     cluster.node_reports.on_unplugged(manager.unplugged)
+    cluster.orphans.on_orphaned(manager.orphaned)
     return manager
 
 

@@ -89,9 +89,13 @@ class KubernetesSource:
         pod = self.pod(vm.namespace, vm.pod)
         return None if pod is None or identity(pod) != vm.uuid else pod
 
+    def pod_exists(self, vm: VirtualMachine) -> bool:
+        """Whether the virtual machine's pod is known to exist."""
+        return self.pod_of(vm) is not None
+
     def is_gone(self, vm: VirtualMachine) -> bool:
         """Whether the virtual machine's pod is known to be gone."""
-        return self._all_pods_seen and self.pod_of(vm) is None
+        return self._all_pods_seen and not self.pod_exists(vm)
 
     @asynccontextmanager
     async def events(self) -> AsyncIterator[AsyncIterator[SourceEvent]]:

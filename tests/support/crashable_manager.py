@@ -19,6 +19,7 @@ from manager.deletions import no_deletions
 from manager.kubernetes.deleted_virtual_machines import DeletedVirtualMachines
 from manager.kubernetes.event_log import KubernetesEventLog
 from manager.kubernetes.nad_crd import NadCrd
+from manager.kubernetes.orphaned_virtual_machines import OrphanedVirtualMachines
 from manager.kubernetes.source import KubernetesSource
 from manager.kubernetes.status_writer import StatusWriter
 from manager.manager import Manager, run_until_first_ends
@@ -61,7 +62,10 @@ class CrashableManager:
         self.store = self._given_store or KubernetesStore(client, clock=_fast_clock, flush_interval=0.0)
         source = KubernetesSource(client, nad_crd=NadCrd(client), timings=_PACE, timeout=0.2)
         self.statuses = StatusWriter(client, pod_of=source.pod_of)
-        deletions = DeletedVirtualMachines(client, is_gone=source.is_gone, timings=_PACE)
+        self._orphans = OrphanedVirtualMachines(pod_exists=source.pod_exists, problems=source.problems)
+        deletions = DeletedVirtualMachines(
+            client, is_gone=source.is_gone, on_appeared=self._orphans.appeared, timings=_PACE
+        )
         self.manager = Manager(
             ManagerConfiguration(),
             source=source,
@@ -73,6 +77,7 @@ class CrashableManager:
             on_assigned=self.statuses.on_assigned,
             watch_deletions=no_deletions if self._given_store else deletions.watch,
         )
+        self._orphans.on_orphaned(self.manager.orphaned)
         self._main = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
@@ -95,6 +100,7 @@ class CrashableManager:
     async def crash(self) -> None:
         """Cancels all tasks. Sent requests arrive before the next manager leads, as the lease ensures in reality."""
         self.crashed = True
+        self._orphans.close()
         while alive := [task for task in self.tasks if not task.done()]:
             for task in alive:
                 task.cancel()

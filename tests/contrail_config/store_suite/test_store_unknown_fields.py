@@ -96,6 +96,17 @@ async def test_a_changed_virtual_machine_keeps_fields_of_the_next_release(store:
     assert set(read_by_next(found, VirtualMachine)) == {WRITTEN}
 
 
+async def test_a_virtual_machine_that_changes_its_node_keeps_fields_of_the_next_release(
+    store: Store, stored: StoredJson
+) -> None:
+    network = await store.put_network(wide_network())
+    virtual_machine = await start_pod(store, [network])
+    await write_as_next(stored, virtual_machine)
+    await store.put_virtual_machine(msgspec.structs.replace(virtual_machine, node="worker-9"))
+    found = await stored.read(VirtualMachine, virtual_machine.uuid)
+    assert set(read_by_next(found, VirtualMachine)) == {WRITTEN}
+
+
 async def test_an_unchanged_object_is_not_written_for_unknown_fields(store: Store, stored: StoredJson) -> None:
     network = await store.put_network(wide_network())
     virtual_machine = await start_pod(store, [network])

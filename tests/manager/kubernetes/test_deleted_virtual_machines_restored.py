@@ -142,13 +142,13 @@ class TestRestoredUnchanged:
     async def test_after_its_addresses_were_deleted_too(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer
     ) -> None:
-        """The addresses of the new assignment are allocated."""
+        """While no manager ran. The addresses of the new assignment are allocated."""
         async with managed():
             vm = await served(objects, server)
-            for _, name in list(server.storage.objects(BLOCK_KIND)):
-                server.remove(BLOCK_KIND, name, namespace="")
-            await wait_until_processed(objects, server)
-            remove_virtual_machine(server, "web-0")
+        for _, name in list(server.storage.objects(BLOCK_KIND)):
+            server.remove(BLOCK_KIND, name, namespace="")
+        remove_virtual_machine(server, "web-0")
+        async with managed():
             await eventually(lambda: vm.uuid in stored_virtual_machines(server))
             made = stored_virtual_machines(server)[vm.uuid]
             assert [one.uuid for one in made.interfaces] == [one.uuid for one in vm.interfaces]
