@@ -79,7 +79,10 @@ class ForwardingMode(StrEnum):
 
 
 class VirtualNetwork(ConfigObject, frozen=True):
-    """A network. `mtu` is in bytes; `nad` is `namespace/name` of the NAD that defines it, None for the pod network."""
+    """A network. `mtu` is in bytes; `nad` is `namespace/name` of the NAD that defines it, None for pod networks.
+
+    `namespace` is set for the pod network of an isolated namespace: only its pods can use the network.
+    """
 
     fq_name: FqName
     uuid: str
@@ -93,6 +96,7 @@ class VirtualNetwork(ConfigObject, frozen=True):
     nad: str | None = None
     retired: bool = False  # its NAD was deleted: accepts no new pods, deleted with its last interface
     forwarding_mode: ForwardingMode = ForwardingMode.L2_L3
+    namespace: str | None = None
 
     @property
     def name(self) -> str:

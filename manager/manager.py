@@ -19,6 +19,7 @@ from contrail_config.store import EventLog, Store
 from manager.api.queries import ManagerQueries
 from manager.configuration import ManagerConfiguration
 from manager.controller.nad_controller import NadController
+from manager.controller.namespace_networks import NamespaceNetworks
 from manager.controller.pod_controller import PodController
 from manager.controller.pod_reconciler import OnAssigned
 from manager.controller.pod_writer import IsPlugged
@@ -28,7 +29,7 @@ from manager.events import EventRecorder, Subject
 from manager.mapping.catalogue import Catalogue
 from manager.mapping.virtual_network import pod_network
 from manager.metrics import ManagerMetrics
-from manager.parsing.network_reference import NETWORK_KEY
+from manager.parsing.namespace_settings import NAMESPACE_KEYS
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, Source, SourceEvent
 from manager.work_queue import WorkQueue
 
@@ -97,6 +98,9 @@ class Manager:
             on_reconciled=self._nad_reconciled,
             pods_released=self._pods_released,
         )
+        self.namespaces = NamespaceNetworks(
+            configuration=configuration, catalogue=self.catalogue, networks=self.nads.networks
+        )
         self.pods = PodController(
             configuration=configuration,
             catalogue=self.catalogue,
@@ -115,6 +119,7 @@ class Manager:
         self.queries = ManagerQueries(self.pods.records, store, event_log, meta_plugin=configuration.meta_plugin)
         metrics.watch_queue("pods", self.pods.queue)
         metrics.watch_queue("networks", self.nads.queue)
+        metrics.watch_queue("namespaces", self.namespaces.queue)
         metrics.watch_pods(self.pods.records)
         metrics.watch_networks(self.catalogue.networks)
 
@@ -137,7 +142,7 @@ class Manager:
 
     async def idle(self) -> None:
         """Returns when nothing is left to do now, and all events are written; scheduled retries do not count."""
-        queues = (*self.nads.queues, *self.pods.queues, self._chores)
+        queues = (self.namespaces.queue, *self.nads.queues, *self.pods.queues, self._chores)
         # Work in one queue may add keys to another, so an idle queue proves nothing until all are.
         while any(len(queue) for queue in queues):
             for queue in queues:
@@ -183,6 +188,7 @@ class Manager:
         match event:
             case Applied(object=Pod() as pod):
                 if self._unready:
+                    await self.namespaces.queue.idle()
                     await self.nads.queue.idle()  # rule 3; later the pod waits for the NADs that it names
                 await self.pods.queue.shorter_than(_MAX_QUEUED)
                 self.pods.apply(pod)
@@ -201,16 +207,18 @@ class Manager:
                 await self._handle_listed(event)
 
     def _handle_namespace(self, namespace: Namespace, *, gone: bool) -> None:
-        """Keeps only the annotation that counts, and nothing of namespaces without it."""
-        text = None if gone else namespace.annotations.get(NETWORK_KEY)
-        if text is None:
-            self.catalogue.namespaces.pop(namespace.name, None)
+        """Keeps only the annotations that count, and nothing of namespaces without them."""
+        stated = {} if gone else namespace.annotations
+        if annotations := {key: stated[key] for key in NAMESPACE_KEYS if key in stated}:
+            self.catalogue.namespaces[namespace.name] = annotations
         else:
-            self.catalogue.namespaces[namespace.name] = {NETWORK_KEY: text}
+            self.catalogue.namespaces.pop(namespace.name, None)
+        self.namespaces.changed(namespace.name)
         self.pods.requeue_dependents(namespace_dependency(namespace.name))
 
     async def _handle_listed(self, listed: Listed) -> None:
         if self._unready:
+            await self.namespaces.queue.idle()
             await self.nads.queue.idle()
             await self.pods.queue.idle()
             self._unready = ""
@@ -219,12 +227,14 @@ class Manager:
         if listed.complete:
             self.pods.sweep()
             self.nads.sweep()
+            self.namespaces.sweep()
 
     async def _do_chore(self, _chore: str) -> None:
         await self.pods.release_orphans()
 
     async def _finish(self) -> None:
         await self._chores.close()
+        await self.namespaces.close()
         await self.nads.close()
         await self.pods.close()
         await self.recorder.flush()  # last, since the work in progress records events

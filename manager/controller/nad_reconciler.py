@@ -141,8 +141,8 @@ class NadReconciler:
         self, key: str, record: NadRecord, definition: NetworkDefinition, own: VirtualNetwork | None
     ) -> KnownNad:
         wanted = nad_network(record.nad, definition, self._configuration)
-        holder = self._catalogue.networks.get(wanted.fq_name)
-        if own is None and holder is not None:
+        holder = self._catalogue.networks.get(wanted.fq_name) or self._networks.unconfirmed(wanted.fq_name)
+        if own is None and holder is not None and (holder.nad != key or wanted.fq_name in self._catalogue.networks):
             self._dependents[wanted.fq_name].add(key)
             message = f"network {wanted.name} already exists: give this NAD another name"
             return await self._refuse(record, Reason.NETWORK_NAME_TAKEN, message)

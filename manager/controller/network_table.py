@@ -101,7 +101,7 @@ class NetworkTable:
         # Changes of own networks are ignored: they are known from the writes, and a delayed event of the watch must not
         # replace a newer state. Only the end of a retired one counts, since the store may delete it by itself.
         known = self._networks.get(network.fq_name)
-        foreign = network.nad is None and network.uuid != self._pod_network
+        foreign = network.nad is None and network.namespace is None and network.uuid != self._pod_network
         if kind is ChangeType.DELETED:
             if known is not None and known.uuid == network.uuid and (foreign or known.retired):
                 self._forget(network)

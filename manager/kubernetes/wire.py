@@ -14,6 +14,7 @@ from manager.decoding import CONFIG_HASH_KEY, PodSpec, PodStatus
 from manager.mapping.annotations import DEFAULT_GATEWAY_KEY, DEFAULT_NETWORK_KEY
 from manager.parsing.nad import FORWARDING_KEY, FORWARDING_MODE_KEY, SNAT_KEY
 from manager.parsing.nad_network import CIDR_KEY, EXCLUDE_KEY, GATEWAY_KEY
+from manager.parsing.namespace_settings import ISOLATION_KEY
 from manager.parsing.network_reference import NETWORK_KEY
 from manager.parsing.networks import NETWORKS_KEY
 
@@ -90,9 +91,12 @@ class NadObject(_Wire, frozen=True):
 
 
 class NamespaceAnnotations(_Wire, frozen=True):
-    """The network of the namespace's pods."""
+    """The network of the namespace's pods, and whether it is one of their own."""
 
     network: str | None = msgspec.field(name=NETWORK_KEY, default=None)
+    isolation: str | None = msgspec.field(name=ISOLATION_KEY, default=None)
+    snat: str | None = msgspec.field(name=SNAT_KEY, default=None)
+    forwarding: str | None = msgspec.field(name=FORWARDING_KEY, default=None)
 
 
 class NamespaceMetadata(Metadata, frozen=True):

@@ -18,6 +18,11 @@ def nad_network_name(cluster: str, *, namespace: str, name: str) -> FqName:
     return (DOMAIN, project_name(cluster, namespace), f"{cluster}-{name}-pod-network")
 
 
+def isolated_network_name(cluster: str, namespace: str) -> FqName:
+    """Returns the name of an isolated namespace's pod network: that of a NAD with the name of the namespace."""
+    return nad_network_name(cluster, namespace=namespace, name=namespace)
+
+
 def nad_of_network(cluster: str, name: FqName) -> str | None:
     """Returns `namespace/name` of the NAD whose own network has this name; None if that can be no NAD's."""
     _, project, network = name

@@ -45,6 +45,7 @@ def resolve_interfaces(
     """
     attachments, foreign = _resolve_attachments(pod, catalogue=catalogue, configuration=configuration)
     primary = resolve_primary(pod, catalogue=catalogue, configuration=configuration, fallback=fallback)
+    _check_isolated_networks(pod, [primary, *attachments])
     choice = choose_default_gateways(pod, [primary, *attachments], foreign=foreign)
     validate_requests(pod, choice.specs)
     return ResolvedInterfaces(tuple(choice.specs), _warnings(choice.specs, conflict=choice.conflict))
@@ -78,6 +79,14 @@ def _resolve_attachments(
         elif selection.default_route is not None:
             foreign = selection
     return specs, foreign
+
+
+def _check_isolated_networks(pod: Pod, specs: Sequence[InterfaceSpec]) -> None:
+    """Raises PodRefusedError if the pod is not in the namespace to which a network is restricted."""
+    for spec in specs:
+        if spec.network.namespace not in (None, pod.namespace):
+            problem = f"only pods of the isolated namespace {spec.network.namespace} can use it"
+            raise PodRefusedError(Reason.NETWORK_FORBIDDEN, f"network {spec.network.name}: {problem}")
 
 
 def _warnings(specs: Sequence[InterfaceSpec], *, conflict: str | None) -> tuple[PodWarning, ...]:

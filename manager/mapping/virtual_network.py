@@ -1,9 +1,12 @@
-"""Builds virtual networks from the configuration and from NADs."""
+"""Builds virtual networks from the configuration, from NADs, and for isolated namespaces."""
+
+import msgspec
 
 from contrail_config.objects import ForwardingMode, VirtualNetwork, network_uuid
 from contrail_service.errors import ConfigurationError
 from manager.configuration import ManagerConfiguration, read_pod_network
-from manager.mapping.fq_names import nad_network_name, pod_network_name
+from manager.mapping.fq_names import isolated_network_name, nad_network_name, pod_network_name
+from manager.parsing.namespace_settings import NamespaceSettings
 from manager.parsing.network_definition import NetworkDefinition
 from manager.parsing.validation import ValidationErrors
 from manager.source import Nad
@@ -24,6 +27,21 @@ def pod_network(configuration: ManagerConfiguration) -> VirtualNetwork:
         mtu=configuration.pod_network.mtu,
         routes=values.routes,
         forwarding_mode=ForwardingMode.L3,
+    )
+
+
+def isolated_network(
+    namespace: str, settings: NamespaceSettings, configuration: ManagerConfiguration
+) -> VirtualNetwork:
+    """Returns the pod network of an isolated namespace, in the subnets of the cluster pod network."""
+    name = isolated_network_name(configuration.cluster_name, namespace)
+    return msgspec.structs.replace(
+        pod_network(configuration),
+        fq_name=name,
+        uuid=network_uuid(name),
+        ip_fabric_snat=settings.ip_fabric_snat,
+        ip_fabric_forwarding=settings.ip_fabric_forwarding,
+        namespace=namespace,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from contrail_config.objects import ForwardingMode
 from manager.parsing.errors import BadValueError, NadError
+from manager.parsing.flags import parse_flag
 from manager.parsing.nad_network import parse_nad_network
 from manager.parsing.nad_settings import parse_nad_settings
 from manager.parsing.netconf import parse_netconf
@@ -19,8 +20,6 @@ from manager.source import Nad
 SNAT_KEY = "opencontrail.org/ip_fabric_snat"
 FORWARDING_KEY = "opencontrail.org/ip_fabric_forwarding"
 FORWARDING_MODE_KEY = "opencontrail.org/forwarding-mode"
-
-_FLAGS = {"true": True, "false": False}
 
 
 def parse_nad(nad: Nad, *, default_mtu: int) -> NetworkDefinition | ForeignDefinition:
@@ -71,9 +70,4 @@ def _parse_forwarding_mode(errors: ValidationErrors, annotations: Mapping[str, s
 
 
 def _parse_flag(errors: ValidationErrors, annotations: Mapping[str, str], key: str) -> bool:
-    text = annotations.get(key, "false")
-    # An empty annotation is an error rather than false: it is likely a mistake.
-    flag = _FLAGS.get(text.strip().lower())
-    if flag is None:
-        errors.add(key, f"{quoted(text)} is neither true nor false")
-    return bool(flag)
+    return bool(errors.parse(key, parse_flag, annotations.get(key, "false")))

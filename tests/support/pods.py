@@ -1,7 +1,6 @@
 """Pods, NADs and namespaces as a source delivers them."""
 
 import uuid
-from collections.abc import Mapping
 from typing import Any
 
 from manager.source import Nad, Namespace, Pod
@@ -67,10 +66,10 @@ def make_nad(
     )
 
 
-def make_namespace(name: str = "blue", *, network: str | None = None) -> Namespace:
-    """A namespace; `network` is its annotation."""
-    annotations: Mapping[str, str] = {} if network is None else {"opencontrail.org/network": network}
-    return Namespace(name=name, annotations=annotations)
+def make_namespace(name: str = "blue", **annotations: str | None) -> Namespace:
+    """A namespace with annotations of the group `opencontrail.org`; those that are None are left out."""
+    stated = {f"opencontrail.org/{key}": value for key, value in annotations.items() if value is not None}
+    return Namespace(name=name, annotations=stated)
 
 
 def reference(project: str, name: str, *, domain: str = "default-domain") -> str:

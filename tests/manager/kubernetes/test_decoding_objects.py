@@ -134,10 +134,11 @@ def test_a_nad_has_all_annotations_that_describe_its_network() -> None:
     assert nad.key == "blue/one"
 
 
-def test_a_namespace_has_the_annotation_that_selects_a_network() -> None:
-    annotations = {"opencontrail.org/network": "{}", "of/others": "x"}
-    found = _decoded(wire.NamespaceObject, {"metadata": {"name": "blue", "annotations": annotations}})
-    assert make_namespace(found).annotations == {"opencontrail.org/network": "{}"}
+def test_a_namespace_has_all_annotations_that_select_a_network() -> None:
+    keys = ["network", "isolation", "ip_fabric_snat", "ip_fabric_forwarding"]
+    annotations = {f"opencontrail.org/{key}": f"of {key}" for key in keys}
+    stated = {"metadata": {"name": "blue", "annotations": {**annotations, "of/others": "x"}}}
+    assert make_namespace(_decoded(wire.NamespaceObject, stated)).annotations == annotations
     assert make_namespace(_decoded(wire.NamespaceObject, {"metadata": {"name": "blue"}})).annotations == {}
 
 

@@ -1,0 +1,89 @@
+"""Pod networks of isolated namespaces: created, changed and retired with the annotations of their namespaces.
+
+A namespace with `opencontrail.org/isolation: "true"` has a pod network of its own, as in Contrail, with the subnets and
+settings of the cluster pod network. Its pods have it at index 0. It takes no new pods once the annotation or the
+namespace is gone, and is deleted with its last interface.
+
+A network of the same name that somebody else created, such as that of a NAD with the namespace's name, is left alone:
+pods of the namespace wait then.
+
+Not promised, unlike in Contrail: addresses that differ from those in the cluster pod network.
+"""
+
+import logging
+
+import msgspec
+
+from contrail_config.errors import ConflictError, StoreError
+from contrail_config.objects import VirtualNetwork
+from manager.configuration import ManagerConfiguration
+from manager.controller.network_table import NetworkTable, describe_subnets
+from manager.mapping.catalogue import Catalogue
+from manager.mapping.fq_names import isolated_network_name, pod_network_name
+from manager.mapping.virtual_network import isolated_network
+from manager.parsing.errors import AnnotationError
+from manager.parsing.namespace_settings import ISOLATION_KEY, parse_namespace_settings
+from manager.work_queue import WorkQueue
+
+log = logging.getLogger(__name__)
+
+_CONCURRENCY = 4
+
+
+class NamespaceNetworks:
+    """Follows the namespaces of the catalogue."""
+
+    def __init__(self, *, configuration: ManagerConfiguration, catalogue: Catalogue, networks: NetworkTable) -> None:
+        self.queue = WorkQueue(self._reconcile, limit=_CONCURRENCY, transient=StoreError)
+        self._configuration = configuration
+        self._catalogue = catalogue
+        self._networks = networks
+
+    def changed(self, namespace: str) -> None:
+        """Reconciles the namespace if it is isolated, or was."""
+        if ISOLATION_KEY in self._catalogue.namespaces.get(namespace, {}) or self._own(namespace) is not None:
+            self.queue.add(namespace)
+
+    def sweep(self) -> None:
+        """Retires networks of namespaces that do not exist; to be called once the source has listed everything."""
+        for network in self._catalogue.networks.values():
+            if network.namespace is not None:
+                self.queue.add(network.namespace)
+
+    async def close(self) -> None:
+        """Finishes the work in progress and starts no more."""
+        await self.queue.close()
+
+    async def _reconcile(self, namespace: str) -> None:
+        own = self._own(namespace)
+        try:
+            settings = parse_namespace_settings(self._catalogue.namespaces.get(namespace, {}))
+        except AnnotationError as error:
+            log.warning("namespace %s: its network stays as it is: %s", namespace, error)
+            return
+        if settings.isolated:
+            await self._put(isolated_network(namespace, settings, self._configuration), own)
+        elif own is not None:
+            deleted = await self._networks.retire(own)
+            log.info("network %s: %s", own.name, "deleted" if deleted else "takes no new pods")
+
+    async def _put(self, wanted: VirtualNetwork, own: VirtualNetwork | None) -> None:
+        if wanted.fq_name == pod_network_name(self._configuration.cluster_name):
+            return  # of the namespace `default`
+        # An unconfirmed network is being written, or was without an answer.
+        holder = own or self._catalogue.networks.get(wanted.fq_name) or self._networks.unconfirmed(wanted.fq_name)
+        if holder is not None and holder.namespace != wanted.namespace:
+            log.warning("network %s: already exists, and does not belong to the namespace", wanted.name)
+            return
+        if own is not None and own == msgspec.structs.replace(wanted, vni=own.vni):
+            return
+        try:
+            kept = await self._networks.put(msgspec.structs.replace(wanted, vni=own.vni if own else 0))
+        except ConflictError as error:  # a subnet of the pod network was removed that pods of this network still use
+            log.warning("%s", error)
+            return
+        log.info("network %s: %s with subnets %s", kept.name, "changed" if own else "created", describe_subnets(kept))
+
+    def _own(self, namespace: str) -> VirtualNetwork | None:
+        network = self._catalogue.networks.get(isolated_network_name(self._configuration.cluster_name, namespace))
+        return network if network is not None and network.namespace == namespace else None
