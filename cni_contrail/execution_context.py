@@ -30,6 +30,10 @@ class ExecutionContext:
         """What cancels an ADD that waits."""
         return NEVER
 
+    def maintains(self, state_dir: str) -> bool:  # noqa: ARG002 - overrides use it
+        """Whether orphaned attachments of this directory are swept regularly, as by the daemon."""
+        return False
+
     def make_log(self, path: str = "", level: str = "info") -> Log:
         """Returns a log that writes to the file, or to standard error if `path` is empty."""
         return Log(path, level)

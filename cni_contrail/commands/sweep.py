@@ -1,9 +1,11 @@
 """Sweep of orphaned attachments: their sandbox is gone, and the runtime never called DEL (a defect or a crash).
 
 Each ADD and DEL looks at a few other containers, the next ones by name; container IDs are random, so all are looked at
-in time. Any sign of life keeps an attachment: an existing host end, an existing sandbox, an ADD that still runs.
-Attachments made from another network namespace are kept too: several nodes in namespaces may share a `state-dir`, and
-their links are not visible from here.
+in time. In the daemon, calls leave the directory that it maintains to its maintenance, which looks at all containers.
+
+Any sign of life keeps an attachment: an existing host end, an existing sandbox, an ADD that still runs. Attachments
+made from another network namespace are kept too: several nodes in namespaces may share a `state-dir`, and their links
+are not visible from here.
 
 Not guaranteed: if the kernel reuses the netns ID of a sandbox that is gone for a foreign one, the attachment is kept
 until that one ends, or until DEL or GC.
@@ -26,6 +28,8 @@ _CONTAINERS_PER_CALL = 4  # a quarter of a millisecond
 
 def sweep(node: NodeServices, container: str) -> None:
     """Detaches orphans of the next containers after this one, and queues the notifications; never fails."""
+    if node.context.maintains(node.settings.state_dir):
+        return
     names = _containers(node)
     # Names are sorted; the list continues at its start.
     following = [name for name in names if name > container] + [name for name in names if name < container]

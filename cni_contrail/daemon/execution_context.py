@@ -32,12 +32,17 @@ class DaemonContext(ExecutionContext):
         self._settings = configuration.settings
         self._json_lines = json_lines
         self.metrics = Metrics()
+        self.maintained_state_dir = ""
         self._limits = {phase: threading.BoundedSemaphore(number) for phase, number in _CONCURRENCY.items()}
 
     @property
     def node_settings(self) -> Mapping[str, Any]:
         """Settings of the daemon's configuration."""
         return self._settings
+
+    def maintains(self, state_dir: str) -> bool:
+        """Whether the daemon's maintenance covers the directory, and not only a network configuration names it."""
+        return state_dir == self.maintained_state_dir
 
     def make_log(self, path: str = "", level: str = "info") -> Log:
         """Returns a log, in JSON lines if the daemon was started so."""
@@ -74,6 +79,10 @@ class CallContext(ExecutionContext):
     def interruption(self) -> Interruption:
         """Fires when the runtime hangs up, DEL comes for the attachment, or the daemon stops."""
         return self._interruption
+
+    def maintains(self, state_dir: str) -> bool:
+        """Whether the daemon's maintenance covers the directory."""
+        return self._daemon.maintains(state_dir)
 
     def make_log(self, path: str = "", level: str = "info") -> Log:
         """Returns a log in the daemon's format."""

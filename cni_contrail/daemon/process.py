@@ -77,6 +77,7 @@ class Daemon:
 
     def _node(self) -> NodeServices:
         settings = node_settings(os.environ, self._context.node_settings)
+        self._context.maintained_state_dir = settings.state_dir
         log = self._context.make_log(settings.log_file, settings.log_level)
         return NodeServices(settings, log, self._context)
 

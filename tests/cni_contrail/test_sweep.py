@@ -8,7 +8,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cni_contrail.conftest import Attach, until
+from cni_contrail.commands.node import NodeServices
+from cni_contrail.commands.sweep import sweep
+from cni_contrail.daemon.configuration import DaemonConfiguration
+from cni_contrail.daemon.execution_context import DaemonContext
+from cni_contrail.log import Log
+from cni_contrail.settings import Settings
+from tests.cni_contrail.conftest import Attach, by_entry_point, until
 from tests.support.netns import Netns
 from tests.support.plugin import Outcome, Plugin, PodSandbox
 from tests.support.scripted_agents import ScriptedAgent, ServePod, make_vmis
@@ -193,6 +199,23 @@ class TestKept:
         plugin.record_path(pod).write_bytes(b"")
         next_call()
         assert plugin.record_path(pod).exists()
+
+
+@by_entry_point
+def test_calls_leave_a_directory_that_the_daemon_maintains_to_its_maintenance(
+    agent: ScriptedAgent, plugin: Plugin, attach: Attach
+) -> None:
+    pod = attach(agent, "gone")
+    remove_sandboxes(plugin, pod)
+    context = DaemonContext(DaemonConfiguration(), json_lines=False)
+    node = NodeServices(Settings(state_dir=str(plugin.state_dir)), Log(), context)
+    with plugin.node.inside():
+        context.maintained_state_dir = node.settings.state_dir
+        sweep(node, "another")
+        assert plugin.record_path(pod).exists()
+        context.maintained_state_dir = "/another"
+        sweep(node, "another")
+        assert not plugin.record_path(pod).exists()
 
 
 def test_records_from_before_a_reboot_are_swept(

@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+from cni_contrail.daemon.configuration import DaemonConfiguration
+from cni_contrail.daemon.process import Daemon
 from tests.cni_contrail.conftest import Attach, until
 from tests.support.plugin import Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon
@@ -76,3 +78,10 @@ def test_stopping_drains_running_calls(
     stdout, _ = deleting.communicate(timeout=10)
     assert (deleting.returncode, stdout) == (0, b"")
     assert plugin.node.links() == []
+
+
+def test_the_daemon_maintains_the_state_directory_of_its_own_settings(plugin: Plugin) -> None:
+    daemon = Daemon(DaemonConfiguration(settings={"state-dir": str(plugin.state_dir)}), json_lines=False)
+    daemon._node()
+    assert daemon._context.maintains(str(plugin.state_dir))
+    assert not daemon._context.maintains("/named/by/a/network/configuration")
