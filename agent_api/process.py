@@ -9,7 +9,7 @@ import importlib.metadata
 from asyncio import TaskGroup
 from contextlib import AsyncExitStack
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from agent_api.application import agent_application, agent_runner
 from agent_api.configuration import AgentConfiguration, KubernetesStoreSettings
@@ -22,6 +22,7 @@ from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.errors import KubeConfigurationError
 from contrail_config.kubernetes.node_reports import NodeReports
 from contrail_config.kubernetes.store import KubernetesStore
+from contrail_service.client_metrics import ClientMetrics
 from contrail_service.errors import ConfigurationError, DataError
 from contrail_service.listen import parse_listen, parse_optional_listen
 from contrail_service.pages import Routes, status_routes
@@ -31,8 +32,9 @@ from contrail_service.serving import serve_api, serve_metrics, set_up
 async def run_agent(configuration: AgentConfiguration, store_settings: KubernetesStoreSettings) -> None:
     """Runs until cancelled. Raises ServiceError if the process cannot start as configured."""
     registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
     async with AsyncExitStack() as stack:
-        client = await _connect(stack, store_settings)
+        client = await _connect(stack, store_settings, registry)
         store = KubernetesStore(client)
         stack.push_async_callback(store.close)
         agent = NodeAgent(store=store, node=configuration.node, ports_dir=configuration.ports_dir, registry=registry)
@@ -64,12 +66,18 @@ async def serve_socket(stack: AsyncExitStack, agent: NodeAgent, path: str, *, ro
     await stack.enter_async_context(serve_unix(runner, path))
 
 
-async def _connect(stack: AsyncExitStack, settings: KubernetesStoreSettings) -> KubeClient:
+async def _connect(stack: AsyncExitStack, settings: KubernetesStoreSettings, registry: CollectorRegistry) -> KubeClient:
     try:
         client_config = await load_client_config(kubeconfig=settings.kubeconfig or "")
     except KubeConfigurationError as error:
         raise ConfigurationError(f"store.kubeconfig: {error}") from error
-    return await stack.enter_async_context(connect(client_config))
+    observer = ClientMetrics(
+        registry,
+        requests="contrail_agent_api_requests",
+        request_seconds="contrail_agent_api_request_seconds",
+        watch_age="contrail_agent_watch_age_seconds",
+    )
+    return await stack.enter_async_context(connect(client_config, observer=observer))
 
 
 async def _serve(stack: AsyncExitStack, configuration: AgentConfiguration, agent: NodeAgent, status: Routes) -> None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from agent_api.application import agent_application, agent_runner
 from agent_api.node_agent import NodeAgent
@@ -30,6 +30,7 @@ from manager.store_space import once_there_is_space
 async def run_node(settings: NodeSettings) -> None:
     """Runs until cancelled. Raises ServiceError if the process cannot start as configured."""
     registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(_open_store(settings.store))
         # The agent loads its ports first: the manager asks for plugged ports as soon as it runs.

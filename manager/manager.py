@@ -8,7 +8,7 @@ cleaned of what no longer exists.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -27,8 +27,10 @@ from manager.deletions import Deletion, Remaining, Removed, WatchDeletions, no_d
 from manager.dependencies import Dependency, namespace_dependency
 from manager.events import EventRecorder, Subject
 from manager.mapping.catalogue import Catalogue
+from manager.mapping.fq_names import pod_network_name
 from manager.mapping.virtual_network import pod_network
 from manager.metrics import ManagerMetrics
+from manager.network_metrics import NetworkAddresses
 from manager.parsing.namespace_settings import NAMESPACE_KEYS
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, Problem, Source, SourceEvent
 from manager.work_queue import WorkQueue
@@ -121,7 +123,10 @@ class Manager:
         metrics.watch_queue("networks", self.nads.queue)
         metrics.watch_queue("namespaces", self.namespaces.queue)
         metrics.watch_pods(self.pods.records)
-        metrics.watch_networks(self.catalogue.networks)
+        addresses = NetworkAddresses(
+            self.catalogue.networks, self._interface_networks, first=pod_network_name(configuration.cluster_name)
+        )
+        metrics.watch_networks(self.catalogue.networks, addresses)
 
     async def run(self) -> None:
         """Runs until it is cancelled or the source ends, and finishes the work in progress.
@@ -160,6 +165,11 @@ class Manager:
     def orphaned(self, vm: VirtualMachine) -> None:
         """Deletes a virtual machine whose pod does not exist."""
         self.pods.orphaned(vm)
+
+    def _interface_networks(self) -> Iterator[tuple[str, ...]]:
+        for record in self.pods.records.values():
+            if record.assignment is not None:
+                yield record.assignment.networks
 
     def _requeue_dependents(self, dependency: Dependency) -> None:
         self.pods.requeue_dependents(dependency)

@@ -9,6 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from manager.api.types import PodState
+from manager.network_metrics import NetworkAddresses
 from manager.work_queue import WorkQueue
 
 K = TypeVar("K", bound=Hashable)
@@ -59,9 +60,10 @@ class ManagerMetrics:
         """Counts the pods at each scrape."""
         self._registry.register(_PodCounts(records))
 
-    def watch_networks(self, networks: Sized) -> None:
-        """Counts the known networks at each scrape."""
+    def watch_networks(self, networks: Sized, addresses: NetworkAddresses) -> None:
+        """Counts the known networks and their addresses at each scrape."""
         self._networks.set_function(lambda: len(networks))
+        self._registry.register(addresses)
 
 
 class _PodCounts(Collector):

@@ -19,6 +19,7 @@ from contrail_config.kube.backoff import Backoff
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.decoding import UndecodableObject, decode
 from contrail_config.kube.errors import KubeError, KubeGoneError, KubeThrottledError, KubeUnavailableError
+from contrail_config.kube.observer import ClientObserver
 from contrail_config.kube.paging import PAGE_LENGTH, Page, read_pages
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selector import EVERYTHING, Selector
@@ -166,7 +167,11 @@ class KubeClient:
 
 @contextlib.asynccontextmanager
 async def connect(
-    config: ClientConfig, *, deadline: float = DEADLINE, before_write: Callable[[], float] = unlimited
+    config: ClientConfig,
+    *,
+    deadline: float = DEADLINE,
+    before_write: Callable[[], float] = unlimited,
+    observer: ClientObserver | None = None,
 ) -> AsyncIterator[KubeClient]:
     """Yields a client; on exit, closes its connections and stops a running credential plugin.
 
@@ -177,7 +182,7 @@ async def connect(
     connector = aiohttp.TCPConnector(limit=0, socket_factory=sockets.open)
     try:
         async with aiohttp.ClientSession(connector=connector) as session:
-            transport = Transport(config, session, deadline=deadline, before_write=before_write)
+            transport = Transport(config, session, deadline=deadline, before_write=before_write, observer=observer)
             yield KubeClient(transport, deadline=deadline)
     finally:
         await config.credentials.close()

@@ -19,6 +19,7 @@ from yarl import URL
 from contrail_config.kube.authorization_failures import AuthorizationFailures
 from contrail_config.kube.client_config import ClientConfig, Credential
 from contrail_config.kube.errors import KubeUnavailableError
+from contrail_config.kube.observer import ClientObserver, NoObserver
 from contrail_config.kube.request_priority import RequestPriority
 from contrail_config.kube.status import read_status, status_error
 
@@ -68,11 +69,13 @@ class Transport:
         *,
         deadline: float,
         before_write: Callable[[], float] = unlimited,
+        observer: ClientObserver | None = None,
     ) -> None:
         self._config = config
         self._session = session
         self._deadline = deadline
         self._before_write = before_write
+        self.observer = observer or NoObserver()
         self._base = URL(config.server)
         self._priority = RequestPriority()
         self.authorization_failures = AuthorizationFailures()
@@ -137,8 +140,9 @@ class Transport:
         if credential.token:
             headers["Authorization"] = f"Bearer {credential.token}"
         context = await tls.context(credential.certificate) if tls else True
+        started, status = asyncio.get_running_loop().time(), "none"
         try:
-            return await self._session.request(
+            response = await self._session.request(
                 request.method,
                 self._base.with_path(self._base.raw_path.rstrip("/") + request.path, encoded=True),
                 params=request.query_with_timeout(),
@@ -154,6 +158,12 @@ class Transport:
             if tls:
                 tls.invalidate()  # the CA may have rotated; the caller's retry reads it again
             raise
+        else:
+            status = str(response.status)
+            return response
+        finally:
+            method = "WATCH" if "watch" in request.query else request.method
+            self.observer.responded(method, status, asyncio.get_running_loop().time() - started)
 
 
 def _abort(response: aiohttp.ClientResponse) -> None:

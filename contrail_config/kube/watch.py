@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from contrail_config.kube.decoding import UndecodableObject, decode, decode_object
+from contrail_config.kube.observer import ClientObserver
 from contrail_config.kube.resource import KubeObject, Metadata, Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.kube.status import read_status, status_error
@@ -58,15 +59,20 @@ async def open_watch(
         "timeoutSeconds": str(int(seconds)),
     }
     request = ApiRequest("GET", resource.path(selector.namespace), query)
-    async with transport.stream(request) as chunks, contextlib.aclosing(_events(request, chunks, resource)) as events:
+    async with (
+        transport.stream(request) as chunks,
+        contextlib.aclosing(_events(request, chunks, resource, transport.observer)) as events,
+    ):
+        transport.observer.heard(resource.plural)
         yield events
 
 
 async def _events(
-    request: ApiRequest, chunks: AsyncIterator[bytes], resource: Resource[T]
+    request: ApiRequest, chunks: AsyncIterator[bytes], resource: Resource[T], observer: ClientObserver
 ) -> AsyncGenerator[WatchEvent[T], None]:
     async with contextlib.aclosing(split_lines(chunks)) as lines:
         async for line in lines:
+            observer.heard(resource.plural)
             yield _decode_event(request, line, resource)
 
 

@@ -16,6 +16,7 @@ from contrail_config.kube.client import KubeClient, connect
 from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.leader_election import LeaderElection, LeaseTimings
+from contrail_config.kube.observer import ClientObserver
 from contrail_config.objects import VirtualMachine
 from manager.configuration import KubernetesSourceSettings, ManagerConfiguration, MetaPlugin
 from manager.kubernetes.deleted_virtual_machines import DeletedVirtualMachines
@@ -119,6 +120,7 @@ async def join_cluster(
     *,
     access: ClientConfig | None = None,
     lease_times: LeaseTimings | None = None,
+    observer: ClientObserver | None = None,
 ) -> AsyncIterator[ClusterMember]:
     """Yields the cluster of the settings, or the one reached by `access`.
 
@@ -129,10 +131,10 @@ async def join_cluster(
     # behind others.
     async with (
         candidate_identity(f"{access.server} {settings.lease_namespace}/{LEASE}") as identity,
-        connect(access) as election_client,
+        connect(access, observer=observer) as election_client,
     ):
         election = LeaderElection(
             election_client, namespace=settings.lease_namespace, name=LEASE, identity=identity, timings=lease_times
         )
-        async with connect(access, before_write=election.leadership.check) as client:
+        async with connect(access, before_write=election.leadership.check, observer=observer) as client:
             yield ClusterMember(client, election, meta_plugin=configuration.meta_plugin.kind)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 
-from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 
 from contrail_config.errors import StoreError
 from contrail_config.kube.custom_resource_definitions import monitor_crds
@@ -18,6 +18,7 @@ from contrail_config.kube.errors import KubeConfigurationError, KubeError
 from contrail_config.kubernetes.crds import ensure_crds
 from contrail_config.kubernetes.store import KubernetesStore
 from contrail_config.store import UNPLUGGED_HOLD
+from contrail_service.client_metrics import ClientMetrics
 from contrail_service.errors import ConfigurationError, RestartError
 from contrail_service.listen import parse_listen, parse_optional_listen
 from contrail_service.pages import status_routes
@@ -35,9 +36,16 @@ _CRD_CHECK_INTERVAL = 5.0
 async def run_in_cluster(configuration: ManagerConfiguration, settings: KubernetesSourceSettings) -> None:
     """Runs until it is cancelled. Raises ServiceError: the configuration is wrong, or a restart is needed."""
     registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
     with _as_service_error():
         async with AsyncExitStack() as stack:
-            cluster = await stack.enter_async_context(join_cluster(configuration, settings))
+            observer = ClientMetrics(
+                registry,
+                requests="contrail_manager_api_requests",
+                request_seconds="contrail_manager_api_request_seconds",
+                watch_age="contrail_manager_watch_age_seconds",
+            )
+            cluster = await stack.enter_async_context(join_cluster(configuration, settings, observer=observer))
             store = KubernetesStore(cluster.client)
             manager = make_manager(configuration, cluster, store, registry)
             await _serve(stack, configuration, cluster, manager, registry)

@@ -76,6 +76,16 @@ async def test_metrics_count_pods_interfaces_networks_and_events(running: Runnin
     assert b'contrail_manager_pod_seconds_bucket{le="0.001"}' in generate_latest(running.registry)
 
 
+async def test_metrics_count_used_and_free_addresses_of_networks(running: RunningManager) -> None:
+    nad = make_nad("dual", cidr="10.9.0.0/29,fd00:9::/126", exclude="10.9.0.6")
+    await running.send_list(nad, make_pod("a", networks="dual,dual"))
+    name = "default-domain:k8s-blue:k8s-dual-pod-network"
+    for family, used, free in (("ipv4", 2, 2), ("ipv6", 2, 0)):
+        labels = {"network": name, "family": family}
+        assert running.registry.get_sample_value("contrail_manager_network_addresses_used", labels) == used
+        assert running.registry.get_sample_value("contrail_manager_network_addresses_free", labels) == free
+
+
 class TestFailingStore:
     """Transient failures are retried without blocking the rest."""
 

@@ -57,6 +57,10 @@ def test_the_daemon_is_healthy_and_ready_while_the_agent_is(agent: ScriptedAgent
     assert get("/readyz") == (200, '{"ready": true, "reasons": []}')
 
 
+def test_metrics_have_those_of_the_process(get: Get) -> None:
+    assert "\nprocess_resident_memory_bytes " in get("/metrics").text
+
+
 def test_readyz_reports_an_unreachable_agent(get: Get) -> None:
     assert get("/healthz").status == 200
     page = get("/readyz")

@@ -1,0 +1,78 @@
+"""Metrics of the addresses of networks: used and free ones, by network and family.
+
+Tenants create networks, so the label `network` is bounded: the cluster pod network and those with the fewest free
+addresses have series of their own, all others share the value `other`. Counted at each scrape from what is in memory.
+
+Used addresses are those of virtual machines: each interface has one per family of its network. Held addresses of ended
+pods count as free.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Final, NamedTuple
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from contrail_config.objects import FqName, VirtualNetwork
+from manager.mapping.network_addressing import capacity, families
+
+MAX_NETWORKS: Final = 50
+"""Networks with series of their own."""
+
+_OTHER: Final = "other"
+_NO_LIMIT: Final = 1 << 128
+
+
+class _Usage(NamedTuple):
+    """Addresses of one family in one network."""
+
+    network: str
+    family: int
+    used: int
+    free: int
+
+
+class NetworkAddresses(Collector):
+    """`interfaces` yields the network uuids of the interfaces of each pod; `first` is always listed by itself."""
+
+    def __init__(
+        self,
+        networks: Mapping[FqName, VirtualNetwork],
+        interfaces: Callable[[], Iterable[Iterable[str]]],
+        *,
+        first: FqName,
+    ) -> None:
+        self._networks = networks
+        self._interfaces = interfaces
+        self._first = ":".join(first)
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Yields used and free addresses."""
+        labels = ["network", "family"]
+        used = GaugeMetricFamily("contrail_manager_network_addresses_used", "Addresses of interfaces", labels=labels)
+        free = GaugeMetricFamily("contrail_manager_network_addresses_free", "Addresses left", labels=labels)
+        for usage in self._bounded():
+            values = [usage.network, f"ipv{usage.family}"]
+            used.add_metric(values, usage.used)
+            free.add_metric(values, usage.free)
+        yield used
+        yield free
+
+    def _bounded(self) -> Iterator[_Usage]:
+        usages = sorted(self._usages(), key=lambda usage: (usage.network != self._first, usage.free))
+        listed = set(list(dict.fromkeys(usage.network for usage in usages))[:MAX_NETWORKS])
+        yield from (usage for usage in usages if usage.network in listed)
+        for family in (4, 6):
+            others = [usage for usage in usages if usage.network not in listed and usage.family == family]
+            if others:
+                yield _Usage(_OTHER, family, sum(each.used for each in others), sum(each.free for each in others))
+
+    def _usages(self) -> Iterator[_Usage]:
+        interfaces = Counter(chain.from_iterable(self._interfaces()))
+        for network in self._networks.values():
+            used = interfaces[network.uuid]
+            for family in families(network):
+                free = max(0, capacity(network, family=family, limit=_NO_LIMIT) - used)
+                yield _Usage(network.name, family, used, free)
