@@ -10,7 +10,7 @@ import contextlib
 import socket
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
@@ -31,6 +31,12 @@ DEADLINE = 30.0
 
 ATTEMPTS = 4
 
+PAGE_ATTEMPTS = 10
+"""Of one page: a list that is almost read is worth the whole deadline."""
+
+LONGER_PAGES = 4
+"""Factor by which pages are longer after a list has expired, so that the next one ends in time."""
+
 _Errors = type[KubeError] | tuple[type[KubeError], ...]
 _TRANSIENT: _Errors = KubeUnavailableError
 _NOT_PROCESSED: _Errors = KubeThrottledError
@@ -41,7 +47,6 @@ _CLOSE_DEADLINE = 2.0  # seconds; a transport closes a socket that was shut down
 
 T = TypeVar("T", bound=KubeObject)
 S = TypeVar("S")
-P = ParamSpec("P")
 
 
 class KubeClient:
@@ -71,8 +76,11 @@ class KubeClient:
 
     async def list_each(self, resource: Resource[T], selector: Selector = EVERYTHING) -> list[T | UndecodableObject]:
         """The same for objects that anybody may have written: undecodable ones are part of the list."""
-        # 410: the snapshot was compacted between two pages, so the whole list starts over
-        return await self._retried((KubeUnavailableError, KubeGoneError), self._all, resource, selector)
+        for length in (PAGE_LENGTH, PAGE_LENGTH * LONGER_PAGES):
+            # 410: the snapshot expired between two pages, so the whole list starts over
+            with contextlib.suppress(KubeGoneError):
+                return await self._all(resource, selector, length=length)
+        return await self._all(resource, selector, length=PAGE_LENGTH * LONGER_PAGES**2)
 
     async def create(self, resource: Resource[T], body: Any, *, namespace: str = "") -> T:
         """Creates an object from a struct or a dict and returns it as stored. Raises KubeExistsError."""
@@ -127,10 +135,15 @@ class KubeClient:
         await self._retried(_TRANSIENT, self._write, request)
 
     def pages(
-        self, resource: Resource[T], selector: Selector = EVERYTHING, *, length: int = PAGE_LENGTH
+        self,
+        resource: Resource[T],
+        selector: Selector = EVERYTHING,
+        *,
+        length: int = PAGE_LENGTH,
+        not_older_than: str | None = None,
     ) -> AsyncGenerator[Page[T], None]:
-        """Yields a list page by page, without retries."""
-        return read_pages(self._transport, resource, selector, length=length)
+        """Yields a list page by page; each page that fails is requested again. `not_older_than`: see `read_pages`."""
+        return read_pages(self._page, resource, selector, length=length, not_older_than=not_older_than)
 
     def watch(
         self, resource: Resource[T], selector: Selector = EVERYTHING, *, since: str, seconds: float
@@ -138,8 +151,11 @@ class KubeClient:
         """Yields the events after a resourceVersion, without retries; a `Reflector` watches forever."""
         return open_watch(self._transport, resource, selector, since=since, seconds=seconds)
 
-    async def _all(self, resource: Resource[T], selector: Selector) -> list[T | UndecodableObject]:
-        return [item async for page in self.pages(resource, selector) for item in page.items]
+    async def _page(self, request: ApiRequest) -> bytes:
+        return await self._retried(_TRANSIENT, self._transport.exchange, request, attempts=PAGE_ATTEMPTS)
+
+    async def _all(self, resource: Resource[T], selector: Selector, *, length: int) -> list[T | UndecodableObject]:
+        return [item async for page in self.pages(resource, selector, length=length) for item in page.items]
 
     async def _object(self, resource: Resource[T], request: ApiRequest, *, retried: _Errors) -> T:
         # reads of a low-priority client keep high priority: somebody waits for them
@@ -148,21 +164,26 @@ class KubeClient:
         return decode(response, resource.type, request=str(request))
 
     async def _retried(
-        self, errors: _Errors, attempt: Callable[P, Awaitable[S]], *args: P.args, **kwargs: P.kwargs
+        self,
+        errors: _Errors,
+        attempt: Callable[[ApiRequest], Awaitable[S]],
+        request: ApiRequest,
+        *,
+        attempts: int = ATTEMPTS,
     ) -> S:
         """Returns the result of the first attempt that does not raise one of `errors`, or of the last attempt."""
         # almost every request succeeds at once, so this path sets up no retry object of a library
         give_up = asyncio.get_running_loop().time() + self._deadline
         backoff = Backoff(first=0.2, longest=4.0)
-        for _ in range(ATTEMPTS - 1):
+        for _ in range(attempts - 1):
             try:
-                return await attempt(*args, **kwargs)
+                return await attempt(request)
             except errors as error:
                 pause = backoff.next_pause(retry_after=error.retry_after)
                 if asyncio.get_running_loop().time() + pause > give_up:
                     raise  # another attempt would start after the deadline
             await asyncio.sleep(pause)
-        return await attempt(*args, **kwargs)
+        return await attempt(request)
 
 
 @contextlib.asynccontextmanager

@@ -8,6 +8,7 @@
      ├─ KubeExistsError            409: already exists
      ├─ KubeConflictError          409: a precondition failed (resourceVersion, uid)
      ├─ KubeGoneError              410: the resourceVersion is too old
+     ├─ KubeFutureVersionError     504: the resourceVersion is newer than the server's state
      ├─ KubeInvalidError           422: invalid object, or a patch that names another uid
      ├─ KubeLeadershipLostError    this process is not the leader, or no longer
      └─ KubeUnavailableError       no response, or 5xx: a retry may succeed
@@ -79,6 +80,10 @@ class KubeConflictError(KubeError):
 
 class KubeGoneError(KubeError):
     """The requested history is no longer kept; list again."""
+
+
+class KubeFutureVersionError(KubeError):
+    """The server has not reached the requested resourceVersion: it is late, or its history started over."""
 
 
 class KubeInvalidError(KubeError):

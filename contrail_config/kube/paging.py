@@ -1,10 +1,17 @@
 """Paged lists (`limit` and `continue`), so that neither side holds a long list in memory.
 
-No resourceVersion is sent, so the server returns its newest state (a quorum read), never one older than what a watch
-has delivered. This holds also after etcd was restored or emptied, when an earlier resourceVersion lies in the future.
+A page that fails is requested again, not the whole list: with 5 % of failing requests a list of 300 pages would never
+end. The server keeps the snapshot of a list for five to fifteen minutes. When it has expired, the list has to start
+over: the server offers to continue with newer objects, but then changes between the two snapshots would be missed by a
+watch that follows, and by decisions that need all objects of one moment.
+
+By default no resourceVersion is sent, so the server returns its newest state, never one older than what a watch has
+delivered. This holds also after etcd was restored or emptied, when an earlier resourceVersion lies in the future. Many
+clients that list at the same time rather ask for a state that is not older than a certain one: each API server answers
+from its watch cache, without etcd. Such a list is not paged, since older servers go to etcd for each page of it.
 """
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -12,9 +19,12 @@ import msgspec
 from contrail_config.kube.decoding import UndecodableObject, decode, decode_object
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.selector import Selector
-from contrail_config.kube.transport import ApiRequest, Transport
+from contrail_config.kube.transport import ApiRequest
 
 PAGE_LENGTH = 500
+
+Exchange = Callable[[ApiRequest], Awaitable[bytes]]
+"""Sends a request, again if it fails, and returns the body of the response. Raises KubeError."""
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -37,17 +47,20 @@ class _List(msgspec.Struct, frozen=True):
 
 
 async def read_pages(
-    transport: Transport, resource: Resource[T], selector: Selector, *, length: int
+    exchange: Exchange, resource: Resource[T], selector: Selector, *, length: int, not_older_than: str | None = None
 ) -> AsyncGenerator[Page[T], None]:
-    """Yields the pages, of at most `length` objects each.
+    """Yields the pages, of at most `length` objects each; with `not_older_than` one page from the server's cache.
 
     Raises KubeError; KubeGoneError if the snapshot expired before the last page, and the list must start over.
     """
-    query: dict[str, Any] = {**selector.query(), "limit": str(length)}
-    # `limit` is repeated with each `continue`; the other parameters must not change
+    query: dict[str, Any] = dict(selector.query())
+    if not_older_than is None:
+        query["limit"] = str(length)  # repeated with each `continue`; the other parameters must not change
+    else:
+        query |= {"resourceVersion": not_older_than, "resourceVersionMatch": "NotOlderThan"}
     while True:
         request = ApiRequest("GET", resource.path(selector.namespace), query)
-        response = decode(await transport.exchange(request), _List, request=str(request))
+        response = decode(await exchange(request), _List, request=str(request))
         items = [decode_object(item, resource.type) for item in response.items or ()]
         yield Page(items, response.metadata.resource_version)
         if not response.metadata.next_page:

@@ -6,6 +6,9 @@ again; the difference to the cache is yielded as changes, including deletions wi
 objects are not yielded again. The backoff grows until a watch works, not just a list: lists cost the server most, and
 they succeed even where every watch fails.
 
+Reflectors that exist once per node lose their watches together, when an API server restarts. They list again
+`from_cache`, no older than what they have seen but without etcd, and each at a moment of its own.
+
 It is a single generator without a task or queue, so a slow consumer slows down the connection (backpressure) instead of
 filling memory. A consumer that stops in the middle and returns gets the changes that it has not seen. The cache keeps
 only the fields of the resource's struct, and fewer with another `ReflectorCache`.
@@ -25,11 +28,13 @@ from typing import Generic, TypeVar
 import msgspec
 
 from contrail_config.kube.backoff import Backoff
-from contrail_config.kube.client import KubeClient
+from contrail_config.kube.client import LONGER_PAGES, KubeClient
 from contrail_config.kube.errors import (
     KubeConfigurationError,
     KubeError,
     KubeForbiddenError,
+    KubeFutureVersionError,
+    KubeGoneError,
     KubeUnauthorizedError,
     KubeUnavailableError,
 )
@@ -55,6 +60,7 @@ class ReflectorTimings(msgspec.Struct, frozen=True):
     silence: float = 150.0  # without any event; a server sends bookmarks about once a minute
     short_watch: float = 1.0  # a watch that ends sooner, without an event, counts as a failure
     long_watch: float = 5.0  # a watch that lasts this long counts as a success, even without an event
+    relist_spread: float = 0.0  # a list after a failed watch begins at a random moment within so many seconds
     first_pause: float = 0.8
     longest_pause: float = 30.0
     page_length: int = PAGE_LENGTH
@@ -71,7 +77,8 @@ class Reflector(Generic[T]):
     """Reflector of one kind. `problem`: why the cache is not up to date, None if it is.
 
     `before_list` is awaited before each list; if it raises KubeError, the list is retried later. With `since`, changes
-    start after that resourceVersion, without an initial list. `cache` belongs to the reflector.
+    start after that resourceVersion, without an initial list. `cache` belongs to the reflector. `from_cache`: lists
+    after the first one are answered from the server's watch cache, as one page.
     """
 
     def __init__(
@@ -84,6 +91,7 @@ class Reflector(Generic[T]):
         before_list: Callable[[], Awaitable[None]] = _at_once,
         since: str | None = None,
         cache: ReflectorCache[T] | None = None,
+        from_cache: bool = False,
     ) -> None:
         self._client = client
         self._resource = resource
@@ -93,6 +101,9 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(first=timings.first_pause, longest=timings.longest_pause)
         self._cache: ReflectorCache[T] = cache or ObjectCache()
         self._since = since  # None: list first
+        self._from_cache = from_cache
+        self._seen = since  # newest version seen; None: a list must be of the newest state
+        self._page_length = timings.page_length
         self.problem: str | None = f"{resource.plural}: not listed yet" if since is None else None
 
     @property
@@ -121,23 +132,42 @@ class Reflector(Generic[T]):
             except _RESUMED as error:
                 await self._back_off(error)
             except KubeError as error:  # 410, silence, undecodable events: events may be lost
+                spread = self._timings.relist_spread if self._since is not None else 0.0
                 self._since = None
-                await self._back_off(error)
+                await self._back_off(error, at_least=random.uniform(0.0, spread))  # noqa: S311 - jitter needs no secrecy
 
     async def _list(self) -> AsyncGenerator[ObjectChange[T], None]:
         await self._before_list()
         self._cache.begin_list()
         version = ""
-        pages = self._client.pages(self._resource, self._selector, length=self._timings.page_length)
-        async with contextlib.aclosing(pages):
-            async for page in pages:
-                version = page.resource_version
-                for change in itertools.chain.from_iterable(map(self._cache.add_listed, page.items)):
-                    yield change
+        with self._adapting_list():
+            not_older_than = self._seen if self._from_cache else None
+            pages = self._client.pages(
+                self._resource, self._selector, length=self._page_length, not_older_than=not_older_than
+            )
+            async with contextlib.aclosing(pages):
+                async for page in pages:
+                    version = page.resource_version
+                    for change in itertools.chain.from_iterable(map(self._cache.add_listed, page.items)):
+                        yield change
         self.problem = None
         for change in self._cache.end_list():
             yield change
+        self._seen = version
         self._since = version  # only now: a consumer that left in the middle gets the rest from a new list
+
+    @contextlib.contextmanager
+    def _adapting_list(self) -> Iterator[None]:
+        """Makes the next list fit what this one fails of."""
+        try:
+            yield
+        except KubeGoneError:  # the snapshot expired before the last page
+            self._page_length = min(self._page_length * LONGER_PAGES, self._timings.page_length * LONGER_PAGES**2)
+            raise
+        except KubeFutureVersionError:  # etcd was restored: what has been seen counts no more
+            self._seen = None
+            raise
+        self._page_length = self._timings.page_length
 
     async def _watch(self, since: str) -> AsyncGenerator[ObjectChange[T], None]:
         began = asyncio.get_running_loop().time()
@@ -176,10 +206,11 @@ class Reflector(Generic[T]):
     def _advance(self, version: str) -> None:
         if self._since is not None:  # else `relist` was called in the meantime
             self._since = version
+        self._seen = version
         self._backoff.reset()
 
-    async def _back_off(self, error: KubeError) -> None:
-        pause = self._backoff.next_pause(retry_after=error.retry_after)
+    async def _back_off(self, error: KubeError, *, at_least: float = 0.0) -> None:
+        pause = max(at_least, self._backoff.next_pause(retry_after=error.retry_after))
         self.problem = str(error)
         log.warning("%s (retry in %.1f s)", error, pause)
         await asyncio.sleep(pause)

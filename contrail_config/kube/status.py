@@ -11,6 +11,7 @@ from contrail_config.kube.errors import (
     KubeError,
     KubeExistsError,
     KubeForbiddenError,
+    KubeFutureVersionError,
     KubeGoneError,
     KubeInvalidError,
     KubeNotFoundError,
@@ -51,15 +52,17 @@ def read_status(body: bytes | msgspec.Raw) -> Status:
 
 def status_error(request: str, code: int, status: Status, headers: Mapping[str, str]) -> KubeError:
     """Returns the error for a response; `request` names the request."""
-    kind = _kind(code, status.reason)
+    kind = _kind(code, status)
     text = ": ".join(part for part in (f"{code} {status.reason}".rstrip(), status.message) if part)
     wait = _seconds(headers.get("Retry-After", "")) or (status.details.retry_after_seconds if status.details else 0.0)
     return kind(f"{request}: {text}", status=code, reason=status.reason, details=status.details, retry_after=wait)
 
 
-def _kind(code: int, reason: str) -> type[KubeError]:
-    if reason == "AlreadyExists":  # 409, as a conflict
+def _kind(code: int, status: Status) -> type[KubeError]:
+    if status.reason == "AlreadyExists":  # 409, as a conflict
         return KubeExistsError
+    if status.details and any(cause.reason == "ResourceVersionTooLarge" for cause in status.details.causes):
+        return KubeFutureVersionError  # 504, as a timeout
     return _KINDS.get(code, KubeUnavailableError if code >= 500 else KubeError)
 
 

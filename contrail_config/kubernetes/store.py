@@ -209,7 +209,9 @@ class KubernetesStore:
         The iteration ends when the store is closed. It waits while the server is unreachable.
         """
         selector = EVERYTHING if node is None else node_selector(node)
-        return self._watch(Watcher(self._client, VIRTUAL_MACHINES, selector, _virtual_machine, start=start))
+        return self._watch(
+            Watcher(self._client, VIRTUAL_MACHINES, selector, _virtual_machine, start=start, per_node=node is not None)
+        )
 
     def watch_networks(
         self, *, start: WatchStart = WatchStart.LIST

@@ -20,7 +20,7 @@ from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeError
 from contrail_config.kube.object_cache import Deleted, Key, Listed
 from contrail_config.kube.object_cache import ObjectChange as KubeChange
-from contrail_config.kube.reflector import Reflector
+from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.store import Change, ChangeType, T_co, WatchStart
@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 
 DEADLINE: Final = 60.0
 """Timeout in seconds of the list that precedes a watch with WatchStart.NOW."""
+
+RELIST_SPREAD: Final = 5.0
+"""Seconds over which the nodes list again after an API server restarted; a pod's first ADD waits longer than that."""
 
 _DRAIN_DEADLINE: Final = 2.0
 
@@ -39,7 +42,7 @@ ConfigObjectOf = Callable[[Any], T_co | None]
 
 
 class Watcher(Generic[T_co]):
-    """Asynchronous iterator of changes, from `start` until `abort` or `drain`."""
+    """Asynchronous iterator of changes, from `start` until `abort` or `drain`. `per_node`: every node has one."""
 
     def __init__(
         self,
@@ -49,12 +52,14 @@ class Watcher(Generic[T_co]):
         config_object_of: ConfigObjectOf[T_co],
         *,
         start: WatchStart,
+        per_node: bool = False,
     ) -> None:
         self._client = client
         self._resource = resource
         self._selector = selector
         self._config_object_of: ConfigObjectOf[T_co] = config_object_of
-        self._reflector = Reflector(client, resource, selector)
+        timings = ReflectorTimings(relist_spread=RELIST_SPREAD if per_node else 0.0)
+        self._reflector = Reflector(client, resource, selector, timings=timings, from_cache=per_node)
         self._skipping_list = start is WatchStart.NOW
         self._listed = asyncio.Event()
         self._copies: dict[str, dict[Key, T_co]] = {}

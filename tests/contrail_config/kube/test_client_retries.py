@@ -96,14 +96,14 @@ async def test_a_list_whose_continuation_expired_starts_over(client: KubeClient,
 
     server.faults.check_rejections = forget_after_the_first_page  # type: ignore[method-assign]  # between two pages
     assert len(await client.list_all(CONFIG_MAPS)) == 502
-    assert server.requests == ["list configmaps"] * 4
+    assert server.requests == ["list configmaps"] * 3  # the second list has longer pages
 
 
 async def test_a_list_that_always_expires_fails(client: KubeClient, server: FakeApiServer) -> None:
     server.faults.reject(410, verb="list", times=100)
     with pytest.raises(KubeGoneError):
         await client.list_all(CONFIG_MAPS)
-    assert server.faults.rejected == ATTEMPTS
+    assert server.faults.rejected == 3
 
 
 async def test_a_connection_that_breaks_during_the_response_is_retried(

@@ -204,7 +204,7 @@ class TestDeletions:
         self, client: KubeClient, server: FakeApiServer, caplog: pytest.LogCaptureFixture
     ) -> None:
         vm = await written(client, "web-0")
-        server.faults.reject(500, verb="list")
+        server.faults.reject(403, verb="list")
         async with deletions_of(client) as deletions:
             assert await anext(deletions) == Remaining({vm.uuid})
         assert "listing all virtual machines" in caplog.text
@@ -215,7 +215,7 @@ class TestDeletions:
         vms = [await written(client, f"web-{number}") for number in range(3)]
         pages = client.pages
 
-        async def pages_that_end(*args: Any, length: int) -> AsyncGenerator[Any, None]:
+        async def pages_that_end(*args: Any, **_: Any) -> AsyncGenerator[Any, None]:
             yield await anext(pages(*args, length=1))
             monkeypatch.setattr(client, "pages", pages)
             remove_virtual_machine(server, "web-0")

@@ -16,7 +16,13 @@ from tests.support.fake_apiserver.lists import Lists
 from tests.support.fake_apiserver.request_targets import RequestTarget, find_target, find_verb
 from tests.support.fake_apiserver.responses import answer
 from tests.support.fake_apiserver.selectors import Matches, selector
-from tests.support.fake_apiserver.status_errors import StatusError, UnknownPathError, bad_request, expired
+from tests.support.fake_apiserver.status_errors import (
+    StatusError,
+    UnknownPathError,
+    bad_request,
+    expired,
+    future_version,
+)
 from tests.support.fake_apiserver.storage import Object, Storage
 from tests.support.fake_apiserver.watches import Watch, WatchRequest
 from tests.support.fake_apiserver.writes import create, delete, find, patch, replace
@@ -28,8 +34,9 @@ _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 class FakeApiServer:
     """`start` serves it. `requests` are the requests so far, as `verb plural`; `watches` are the running watches.
 
-    `below` is its path prefix. `time_limits` are the `timeout` parameters of requests, in seconds. `callers` identifies
-    the client of each request: a bearer token, else the common name of a client certificate, else an empty string.
+    `list_queries` are the query parameters of each list, `time_limits` the `timeout` parameters of requests in seconds.
+    `below` is its path prefix. `callers` identifies the client of each request: a bearer token, else the common name of
+    a client certificate, else an empty string.
     """
 
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
@@ -38,6 +45,7 @@ class FakeApiServer:
         self.bookmark_interval = 60.0
         self.below = ""
         self.requests: list[str] = []
+        self.list_queries: list[dict[str, str]] = []
         self.callers: list[str] = []
         self.port = 0
         self._tls = tls
@@ -130,6 +138,8 @@ class FakeApiServer:
 
     async def _do(self, request: web.Request, verb: str, target: RequestTarget) -> Object:
         if verb == "list":
+            self.list_queries.append(dict(request.query))
+            self._check_version(request)
             limit = int(request.query.get("limit", 0))
             token = request.query.get("continue", "")
             return self._lists.page(target.kind, target.namespace, _matches(request), limit=limit, token=token)
@@ -138,6 +148,12 @@ class FakeApiServer:
         changed = self._change(verb, target, await _body(request))
         self.faults.lose_response(request, target.kind)
         return changed
+
+    def _check_version(self, request: web.Request) -> None:
+        """Rejects a list that must not be older than a state that does not exist yet, as the watch cache does."""
+        wanted = int(request.query.get("resourceVersion") or 0)
+        if wanted > self.storage.revision:
+            raise future_version(wanted, self.storage.revision)
 
     def _change(self, verb: str, target: RequestTarget, body: Object) -> Object:
         kind, namespace, name, subresource = target

@@ -67,5 +67,12 @@ def expired(message: str) -> StatusError:
     return StatusError(410, "Expired", message)
 
 
+def future_version(wanted: int, current: int) -> StatusError:
+    """The watch cache has not reached the version within 3 s."""
+    message = f"Too large resource version: {wanted}, current: {current}"
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    return StatusError(504, "Timeout", message, details={"causes": causes, "retryAfterSeconds": 1})
+
+
 def _about(kind: Kind, name: str) -> dict[str, Any]:
     return {"name": name, "group": kind.group, "kind": kind.plural}

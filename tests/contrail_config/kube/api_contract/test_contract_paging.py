@@ -4,6 +4,7 @@ import pytest
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
+from contrail_config.kube.errors import KubeFutureVersionError
 from contrail_config.kube.paging import Page
 from contrail_config.kube.selector import Selector
 from tests.support.config_maps import CONFIG_MAPS, ConfigMap, ConfigMaps
@@ -73,3 +74,21 @@ async def test_objects_of_all_namespaces_are_listed(client: KubeClient, config_m
     await config_maps.create("a", labels={"of": config_maps.namespace})
     found = await client.list_all(CONFIG_MAPS, Selector(labels=f"of={config_maps.namespace}"))
     assert [(item.metadata.namespace, item.metadata.name) for item in found] == [(config_maps.namespace, "a")]
+
+
+async def test_a_list_that_must_not_be_older_than_a_version_is_one_page(
+    client: KubeClient, config_maps: ConfigMaps
+) -> None:
+    created = [await config_maps.create(f"list-{name}", labels={"of": "list"}) for name in "abc"]
+    selector = Selector(config_maps.namespace, labels="of=list")
+    version = created[-1].metadata.resource_version
+    pages = [page async for page in client.pages(CONFIG_MAPS, selector, length=2, not_older_than=version)]
+    assert [names(page) for page in pages] == [["list-a", "list-b", "list-c"]]
+    assert int(pages[0].resource_version) >= int(version)
+
+
+async def test_a_version_that_the_server_has_not_reached_is_reported(client: KubeClient) -> None:
+    (page,) = [page async for page in client.pages(CONFIG_MAPS, Selector(labels="nobody=has-it"))]
+    future = str(int(page.resource_version) + 1_000_000)
+    with pytest.raises(KubeFutureVersionError, match="Too large resource version"):
+        [page async for page in client.pages(CONFIG_MAPS, not_older_than=future)]

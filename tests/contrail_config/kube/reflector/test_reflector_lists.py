@@ -80,7 +80,7 @@ async def test_a_list_that_expires_between_pages_starts_over(
         server.storage.compact()
         delivered += [await anext(changes) for _ in range(5)]
     assert [type(change).__name__ for change in delivered] == ["Added"] * 4 + ["Deleted", "Listed"]
-    assert server.requests.count("list configmaps") == 4
+    assert server.requests.count("list configmaps") == 3  # the second list has longer pages
 
 
 async def test_unchanged_objects_are_not_yielded_again(
