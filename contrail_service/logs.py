@@ -1,5 +1,7 @@
 """Logs to stderr, one line per record, as text or JSON, with the pod, container and VMI that a record is about.
 
+The lines of each message are limited, see `log_limit`.
+
 The three are context variables: code that starts work on a pod sets them once with `log_context`, and every record
 logged inside, in any module, carries them.
 """
@@ -12,6 +14,8 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
+
+from contrail_service.log_limit import LimitedStreamHandler
 
 _fields: ContextVar[dict[str, str]] = ContextVar("log_fields")
 
@@ -48,7 +52,7 @@ class JsonFormatter(logging.Formatter):
 
 def set_up_logs(*, json_lines: bool, level: str) -> None:
     """Sends the logs of this process to stderr. `level` is a level name of `logging`, in upper or lower case."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LimitedStreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if json_lines else TextFormatter())
     # no format shows thread, process or source line, so `logging` need not collect them (its HOWTO, "Optimization")
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False

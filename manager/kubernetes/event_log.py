@@ -4,8 +4,9 @@ An event's name is derived from its content, so an equal one is found and counte
 manager. The server expires events (after an hour by default); counting then continues in a new event.
 
 Rate-limited, since a list of a hundred thousand new pods would otherwise have the manager write events for an hour:
-events above the rate are dropped. Warnings have a limit of their own, so that many healthy pods do not suppress the
-warning of another. Also not promised: exact counts while two managers record the same event.
+events above the rate are dropped. Warnings have limits of their own, so that many healthy pods do not suppress the
+warning of another, and so has each namespace: see `event_rate_limits`. Also not promised: exact counts while two
+managers record the same event.
 
 Anybody may create events in the manager's name. Those that cannot be decoded are skipped and logged; otherwise one of
 them could make all events unreadable.
@@ -27,7 +28,7 @@ from contrail_config.kube.errors import MAX_MESSAGE_LENGTH, KubeError, KubeExist
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selector import Selector
 from contrail_config.objects import Event, EventType
-from manager.kubernetes.token_bucket import TokenBucket
+from manager.kubernetes.event_rate_limits import EventRateLimits
 from manager.kubernetes.wire import NADS, NAMESPACES, PODS
 
 log = logging.getLogger(__name__)
@@ -88,11 +89,11 @@ class KubernetesEventLog:
     """`instance` identifies this manager; `rate_limits` by event type."""
 
     def __init__(
-        self, client: KubeClient, *, instance: str, rate_limits: Mapping[EventType, TokenBucket] | None = None
+        self, client: KubeClient, *, instance: str, rate_limits: Mapping[EventType, EventRateLimits] | None = None
     ) -> None:
         self._client = client
         self._instance = instance
-        self._rate_limits = rate_limits or {kind: TokenBucket(rate=50.0, burst=1000) for kind in EventType}
+        self._rate_limits = rate_limits or {kind: EventRateLimits() for kind in EventType}
         self._cache: OrderedDict[tuple[str, str], _CachedEvent] = OrderedDict()  # by namespace and name
         self._skipped: set[str] = set()  # uids of undecodable events that were logged
 
@@ -101,9 +102,8 @@ class KubernetesEventLog:
 
         Raises StoreUnavailableError if it cannot be written or exceeds the rate limit.
         """
-        rate_limit = self._rate_limits[event.type]
-        if not rate_limit.take():
-            raise StoreUnavailableError(f"rate limit: more than {rate_limit.rate:g} {event.type} events per second")
+        if exceeded := self._rate_limits[event.type].exceeded_by(event.namespace or _CLUSTER_SCOPE):
+            raise StoreUnavailableError(f"rate limit of type {event.type}: {exceeded}")
         body = _event_object(event, self._instance)
         cached = self._cached((body.metadata.namespace, body.metadata.name))
         try:

@@ -11,16 +11,16 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.objects import Event, EventType
 from manager.events import about_pod
 from manager.kubernetes.event_log import KubernetesEventLog
-from manager.kubernetes.token_bucket import TokenBucket
+from manager.kubernetes.event_rate_limits import EventRateLimits
 from tests.support.cluster_objects import ClusterObjects
-from tests.support.fake_apiserver.kinds import BUILT_IN
+from tests.support.fake_apiserver.kinds import BUILT_IN, NAMESPACES
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_clock import FakeClock
 from tests.support.pods import make_pod
 
 EVENTS = next(kind for kind in BUILT_IN if kind.plural == "events")
 THEN = 1_700_000_000.0
-TOO_MANY = "rate limit: more than 2 Warning events per second"
+TOO_MANY = "rate limit of type Warning: more than 2 events per second in namespace default"
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def bounded(client: KubeClient, clock: FakeClock) -> KubernetesEventLog:
-    """Writes three events of each type, and two more per second."""
-    rate_limits = {kind: TokenBucket(rate=2, burst=3, clock=clock) for kind in EventType}
+    """Writes three events of each type and namespace, and two more per second."""
+    rate_limits = {kind: EventRateLimits(rate=2, burst=3, clock=clock) for kind in EventType}
     return KubernetesEventLog(client, instance="", rate_limits=rate_limits)
 
 
@@ -204,8 +204,18 @@ async def test_events_above_the_rate_limit_are_dropped(
 
 
 async def test_normal_events_do_not_use_up_the_rate_of_warnings(bounded: KubernetesEventLog) -> None:
-    assert "rate limit: more than 2 Normal events per second" in await record_all(bounded, 9, kind=EventType.NORMAL)
+    outcomes = await record_all(bounded, 9, kind=EventType.NORMAL)
+    assert "rate limit of type Normal: more than 2 events per second in namespace default" in outcomes
     assert await record_all(bounded, 1) == [None]
+
+
+async def test_events_of_one_namespace_do_not_use_up_the_rate_of_others(
+    bounded: KubernetesEventLog, server: FakeApiServer
+) -> None:
+    server.put(NAMESPACES, "victim", namespace="")
+    assert await record_all(bounded, 9) == [None] * 3 + [TOO_MANY] * 6
+    await bounded.record_event(event(namespace="victim"))
+    assert [kept["involvedObject"]["namespace"] for kept in kept_events(server)].count("victim") == 1
 
 
 async def record_all(

@@ -1,6 +1,6 @@
 """Token bucket: a rate limit that permits bursts."""
 
-from manager.kubernetes.token_bucket import TokenBucket
+from contrail_service.token_bucket import TokenBucket
 from tests.support.fake_clock import FakeClock
 
 

@@ -1,0 +1,47 @@
+"""Rate limits of events: of all together, and of each namespace."""
+
+import pytest
+
+from contrail_service.token_bucket import TokenBucket
+from manager.kubernetes import event_rate_limits
+from manager.kubernetes.event_rate_limits import MAX_NAMESPACES, EventRateLimits
+from tests.support.fake_clock import FakeClock
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+def admitted(limits: EventRateLimits, namespace: str, *, of: int) -> int:
+    return sum(limits.exceeded_by(namespace) is None for _ in range(of))
+
+
+def test_a_namespace_has_a_burst_and_then_its_rate(clock: FakeClock) -> None:
+    limits = EventRateLimits(rate=2, burst=3, clock=clock)
+    assert admitted(limits, "a", of=9) == 3
+    clock.advance(1)
+    assert admitted(limits, "a", of=9) == 2
+    assert limits.exceeded_by("a") == "more than 2 events per second in namespace a"
+
+
+def test_a_namespace_above_its_limit_takes_nothing_from_others(clock: FakeClock) -> None:
+    limits = EventRateLimits(total=TokenBucket(rate=1, burst=5, clock=clock), rate=1, burst=3, clock=clock)
+    assert admitted(limits, "noisy", of=1000) == 3
+    assert admitted(limits, "quiet", of=2) == 2
+
+
+def test_all_namespaces_together_are_limited(clock: FakeClock) -> None:
+    limits = EventRateLimits(total=TokenBucket(rate=1, burst=5, clock=clock), rate=1, burst=3, clock=clock)
+    assert sum(admitted(limits, name, of=3) for name in "abc") == 5
+    assert limits.exceeded_by("d") == "more than 1 events per second"
+
+
+def test_the_number_of_namespaces_is_bounded(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_rate_limits, "MAX_NAMESPACES", 10)
+    limits = EventRateLimits(rate=1, burst=1, clock=clock)
+    for number in range(11):
+        assert limits.exceeded_by(f"n{number}") is None
+        assert limits.exceeded_by("always") is None if number == 0 else limits.exceeded_by("always") is not None
+    assert len(limits) == 10
+    assert MAX_NAMESPACES == 4096
