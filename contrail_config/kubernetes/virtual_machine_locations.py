@@ -5,9 +5,13 @@ deleted the object, and an object whose write got no response is found. A locati
 deleted, or, if it could not be written, until its addresses are released.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from contrail_config.kubernetes.node_buckets import NODE_BUCKETS
 from contrail_config.objects import VirtualMachine
+
+_SHARED: Final[dict[tuple[str, ...], tuple[str, ...]]] = {(bucket,): (bucket,) for bucket in NODE_BUCKETS}
+"""One tuple for each bucket: there may be hundreds of thousands of locations."""
 
 
 class Location(NamedTuple):
@@ -44,6 +48,7 @@ class VirtualMachineLocations:
 
     def set(self, virtual_machine: VirtualMachine, *buckets: str, confirmed: bool = True) -> None:
         """Sets the location of a virtual machine, in place of an earlier one."""
+        buckets = _SHARED.get(buckets, buckets)
         interfaces = tuple(interface.uuid for interface in virtual_machine.interfaces)
         self._locations[virtual_machine.uuid] = Location(buckets, virtual_machine.name, interfaces, confirmed)
         self._uuids[virtual_machine.name] = virtual_machine.uuid

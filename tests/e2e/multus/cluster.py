@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from contrail_config.kubernetes.kinds import VirtualMachineObject, VirtualNetworkObject
-from contrail_config.kubernetes.node_buckets import node_bucket
+from contrail_config.kubernetes.kinds import NAMESPACE_LABEL, POD_LABEL, VirtualMachineObject, VirtualNetworkObject
 from contrail_config.objects import VirtualMachineInterface
 from manager.kubernetes.wire import STATUS_KEY
 from manager.parsing.nad_network import CIDR_KEY
@@ -38,17 +37,11 @@ class Pod:
     name: str
     namespace: str
     uid: str
-    node: str
 
     @property
     def path(self) -> str:
         """Path of its object."""
         return f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
-
-    @property
-    def vm_path(self) -> str:
-        """Path of its virtual machine."""
-        return f"{_OURS}/namespaces/{node_bucket(self.node)}/virtualmachines/{self.uid}"
 
 
 class Cluster:
@@ -93,11 +86,11 @@ class Cluster:
         `networks` is the annotation, as text or as an object to encode as JSON; `annotations` are further ones.
         """
         text = networks if isinstance(networks, str) else json.dumps(networks)
-        pod = self._create_pod(node, namespace, {NETWORKS_KEY: text, **annotations} if text else dict(annotations))
+        pod = self._create_pod(namespace, {NETWORKS_KEY: text, **annotations} if text else dict(annotations))
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod.name}, "target": target}
         self.server.ask("POST", f"{pod.path}/binding", body)
-        self.manager.wait_until(lambda: self.find(pod.vm_path) is not None, what=f"serving {pod.name}")
+        self.manager.wait_until(lambda: self.virtual_machine(pod) is not None, what=f"serving {pod.name}")
         return pod
 
     def remove_pod(self, pod: Pod) -> None:
@@ -107,7 +100,15 @@ class Cluster:
 
     def allocated(self, pod: Pod) -> list[VirtualMachineInterface]:
         """The pod's interfaces in order."""
-        return list(msgspec.convert(self.find(pod.vm_path), VirtualMachineObject).spec.interfaces)
+        virtual_machine = self.virtual_machine(pod)
+        assert virtual_machine is not None
+        return list(virtual_machine.spec.interfaces)
+
+    def virtual_machine(self, pod: Pod) -> VirtualMachineObject | None:
+        """The pod's virtual machine, found by its labels; None if there is none."""
+        labels = f"{NAMESPACE_LABEL}={pod.namespace},{POD_LABEL}={pod.name}"
+        found = self._list(f"virtualmachines?labelSelector={labels}", VirtualMachineObject)
+        return found[0] if found else None
 
     def network_status(self, pod: Pod) -> list[dict[str, Any]]:
         """The pod's network status; empty without one."""
@@ -137,12 +138,12 @@ class Cluster:
         settings["meta-plugin"] |= meta_plugin
         return ManagerProcess(self._work, self.server.kubeconfig(), pod_network=_POD_NETWORK, **settings)
 
-    def _create_pod(self, node: str, namespace: str, annotations: Mapping[str, str]) -> Pod:
+    def _create_pod(self, namespace: str, annotations: Mapping[str, str]) -> Pod:
         metadata = {"name": f"web-{uuid.uuid4().hex[:8]}", "annotations": annotations}
         container = {"name": "main", "image": "none.example/none"}
         body = {"metadata": metadata, "spec": {"containers": [container]}}
         made = self.server.ask("POST", f"/api/v1/namespaces/{namespace}/pods", body)
-        return Pod(made["metadata"]["name"], namespace, made["metadata"]["uid"], node)
+        return Pod(made["metadata"]["name"], namespace, made["metadata"]["uid"])
 
     def _networks(self) -> set[str | None]:
         return {each.spec.nad for each in self._list("virtualnetworks", VirtualNetworkObject)}

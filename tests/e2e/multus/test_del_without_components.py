@@ -15,7 +15,7 @@ def test_del_succeeds_after_the_pod_is_deleted(kubelet: Kubelet, cluster: Cluste
     sandbox = kubelet.sandbox(NETWORKS)
     sandbox.add().succeeded()
     cluster.remove_pod(sandbox.pod)
-    wait_until(lambda: cluster.find(sandbox.pod.vm_path) is None, what="without its virtual machine")
+    wait_until(lambda: cluster.virtual_machine(sandbox.pod) is None, what="without its virtual machine")
     sandbox.delete().succeeded()
     assert interfaces(sandbox.ip) == {}
     assert leftovers.of_sandbox(sandbox) == []

@@ -53,7 +53,9 @@ async def test_an_object_with_a_malformed_uuid_does_not_end_a_manager(
 ) -> None:
     async with with_network(managed, objects):
         vm = await served(objects, server, "web-0")
-    put(server, make_virtual_machine("bad"), namespace="blue", uuid="not-a-uuid")
+    bad = make_virtual_machine("bad")
+    interfaces = [{**msgspec.to_builtins(one), "uuid": "not-a-uuid"} for one in bad.interfaces]
+    put(server, bad, namespace="blue", uuid="not-a-uuid", interfaces=interfaces)
     put(server, make_virtual_machine("worse"), namespace="blue", interfaces="none")
     async with managed():
         await eventually(lambda: objects.status("web-0") is not None)

@@ -4,8 +4,11 @@ import contextlib
 import uuid
 from urllib.error import HTTPError
 
+import pytest
+
 from contrail_config.kubernetes.node_buckets import NODE_BUCKETS, node_bucket
-from tests.e2e.kubernetes.deployed.cluster import GROUP, NAMESPACE, Cluster, Object, Tenant, wait_until
+from contrailctl.cli import main
+from tests.e2e.kubernetes.deployed.cluster import GROUP, NAMESPACE, Cluster, Object, Tenant, addresses, wait_until
 from tests.support.cluster_processes import AgentProcess, ManagerProcess
 
 Agents = tuple[AgentProcess, AgentProcess]
@@ -63,6 +66,18 @@ def test_a_deleted_namespace_is_created_again_with_the_virtual_machines_of_livin
     wait_until(is_new, what="the namespace is created again")
     assert tenant.assigned("web") == before
     assert agents[0].interfaces(tenant.namespace, "web", wait=10)
+
+
+def test_contrailctl_finds_the_interfaces_of_a_pod_by_its_name(
+    tenant: Tenant, manager: ManagerProcess, agents: Agents, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tenant.add_pod("web", node="node-1")
+    allocated = addresses(tenant.assigned("web"))
+    commands = (["get", "interfaces", "-n", tenant.namespace, "web"], ["describe", "pod", f"{tenant.namespace}/web"])
+    for command in commands:
+        assert main(["--manager", f"http://{manager.listen}", *command]) == 0
+        shown = capsys.readouterr().out
+        assert all(address in shown for address in allocated)
 
 
 def test_only_namespaces_of_buckets_have_virtual_machines(cluster: Cluster, tenant: Tenant, agents: Agents) -> None:
