@@ -15,6 +15,7 @@ from contrail_service.configuration import load_configuration
 from contrail_service.errors import ConfigurationError
 from contrail_service.listen import parse_listen
 from manager.parsing.addresses import parse_unicast
+from manager.parsing.label_selector import label_selector
 from manager.parsing.names import namespace_name
 from manager.parsing.netconf import check_ipv6_mtu
 from manager.parsing.routes import parse_routes
@@ -53,10 +54,14 @@ class ManifestSourceSettings(_Section, frozen=True, tag_field="kind", tag="manif
 
 
 class KubernetesSourceSettings(_Section, frozen=True, tag_field="kind", tag="kubernetes"):
-    """A cluster's API server. `lease_namespace`: namespace of the lease by which managers elect their leader."""
+    """A cluster's API server. `lease_namespace`: namespace of the lease by which managers elect their leader.
+
+    `node_selector`: label selector of the nodes that have an agent; None: all nodes.
+    """
 
     kubeconfig: str | None = None
     lease_namespace: str = "kube-system"
+    node_selector: str | None = None
 
 
 class EmbeddedStoreSettings(_Section, frozen=True, tag_field="kind", tag="embedded"):
@@ -144,6 +149,8 @@ def check_configuration(configuration: ManagerConfiguration, *, origin: str) -> 
         errors.add("meta-plugin.default-networks", "needs a meta plugin: meta-plugin.kind is none")
     if isinstance(configuration.source, KubernetesSourceSettings):
         errors.parse("source.lease-namespace", namespace_name, configuration.source.lease_namespace)
+        if configuration.source.node_selector is not None:
+            errors.parse("source.node-selector", label_selector, configuration.source.node_selector)
     errors.parse("meta-plugin.namespace", namespace_name, configuration.meta_plugin.namespace)
     errors.parse_each("meta-plugin.system-namespaces", namespace_name, configuration.meta_plugin.system_namespaces)
     global_namespaces = configuration.namespace_isolation.global_namespaces

@@ -15,6 +15,7 @@ import msgspec
 class Pod(msgspec.Struct, frozen=True):
     """A pod as the manager reads it. `uid` is always a UUID; `node` is always set: unbound pods are not sent.
 
+    `excluded`: its node has no agent of ours, so it gets no interfaces unless it has them already.
     `gone`: the pod ended and its sandbox was removed, so it holds no resources any more. `rejected`: its node rejected
     it, so it needs no interfaces; a sandbox of it may exist for a while.
     `config_hash`: the annotation `kubernetes.io/config.hash` of a static pod.
@@ -27,6 +28,7 @@ class Pod(msgspec.Struct, frozen=True):
     annotations: Mapping[str, str]
     host_network: bool = False
     gone: bool = False
+    excluded: bool = False
     rejected: bool = False
     config_hash: str | None = None
 

@@ -23,6 +23,7 @@ class PodState(StrEnum):
     WAITING = "Waiting"  # an object is missing; it continues when that object appears
     REFUSED = "Refused"  # its request is invalid; it continues when the request is corrected
     HOST_NETWORK = "HostNetwork"  # it gets no interfaces
+    EXCLUDED = "Excluded"  # its node has no agent of ours: it gets no interfaces
 
 
 class NetworkView(ConfigObject, frozen=True):

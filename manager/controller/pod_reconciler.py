@@ -18,7 +18,7 @@ from manager.configuration import ManagerConfiguration
 from manager.controller.address_allocator import AddressAllocator
 from manager.controller.nad_waits import NadWaits
 from manager.controller.pending_index import PendingIndex
-from manager.controller.pod_record import HOST_NETWORK, READY, Assignment, Outcome, PodRecord
+from manager.controller.pod_record import EXCLUDED, HOST_NETWORK, READY, Assignment, Outcome, PodRecord
 from manager.controller.pod_writer import PodWriter
 from manager.controller.static_pods import StaticPods
 from manager.dependencies import nad_dependency, namespace_dependency, network_dependency
@@ -108,6 +108,10 @@ class PodReconciler:
             await self._conclude(key, record, pod, HOST_NETWORK)
         elif record.assignment is not None:
             await self._verify(key, record, record.assignment, pod)
+        elif pod.excluded:
+            await self._writer.release(key, record)  # what it was about to get
+            self._nad_waits.leave(key)
+            await self._conclude(key, record, pod, EXCLUDED)
         else:
             await self._assign(key, record, pod)
         return False

@@ -61,6 +61,7 @@ class UnconfirmedAssignment(NamedTuple):
 UNTRIED = Outcome(PodState.WAITING)
 READY = Outcome(PodState.READY)
 HOST_NETWORK = Outcome(PodState.HOST_NETWORK)
+EXCLUDED = Outcome(PodState.EXCLUDED)
 
 
 class PodRecord:

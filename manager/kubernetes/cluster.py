@@ -42,9 +42,11 @@ class ClusterMember:
     `client` is for its store.
     """
 
-    def __init__(self, client: KubeClient, election: LeaderElection, *, meta_plugin: MetaPlugin) -> None:
+    def __init__(
+        self, client: KubeClient, election: LeaderElection, *, meta_plugin: MetaPlugin, node_selector: str
+    ) -> None:
         self.client = client
-        self.source = KubernetesSource(client, nad_crd=NadCrd(client))
+        self.source = KubernetesSource(client, nad_crd=NadCrd(client), node_selector=node_selector)
         self.event_log = KubernetesEventLog(client.low_priority(), instance=socket.gethostname())
         self.node_reports = NodeReportWatch(client)
         self.orphans = OrphanedVirtualMachines(pod_exists=self.source.pod_exists, problems=self.source.problems)
@@ -137,4 +139,9 @@ async def join_cluster(
             election_client, namespace=settings.lease_namespace, name=LEASE, identity=identity, timings=lease_times
         )
         async with connect(access, before_write=election.leadership.check, observer=observer) as client:
-            yield ClusterMember(client, election, meta_plugin=configuration.meta_plugin.kind)
+            yield ClusterMember(
+                client,
+                election,
+                meta_plugin=configuration.meta_plugin.kind,
+                node_selector=(settings.node_selector or "").strip(),
+            )

@@ -14,7 +14,9 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import msgspec
 
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
@@ -28,7 +30,7 @@ from manager.kubernetes.informer import Informer
 from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.objects import identity, make_nad, make_namespace, make_pod, make_problem
 from manager.kubernetes.pods_awaiting_namespace import PodsAwaitingNamespace
-from manager.kubernetes.wire import NADS, NAMESPACES, PODS, NamespaceObject, PodObject
+from manager.kubernetes.wire import NADS, NAMESPACES, NODES, PODS, NamespaceObject, NodeObject, PodObject
 from manager.source import Applied, Gone, Listed, Nad, Namespace, Pod, SourceEvent
 
 log = logging.getLogger(__name__)
@@ -44,12 +46,21 @@ Make = Callable[[T], Pod | Nad | Namespace]
 class KubernetesSource:
     """Pods, NADs and namespaces of a cluster. Creates the CRD of NADs if it is missing, and waits for it.
 
+    `node_selector`: label selector of the nodes whose pods get interfaces; empty: all nodes, and nodes are not watched.
+    Pods of other nodes are sent as excluded, and again when their node begins or ceases to match.
+
     `timeout`: seconds for which a list of pods waits for a relist of networks (for the first list without limit), and a
     new pod for its namespace.
     """
 
     def __init__(
-        self, client: KubeClient, *, nad_crd: NadCrd, timings: ReflectorTimings | None = None, timeout: float = 60.0
+        self,
+        client: KubeClient,
+        *,
+        nad_crd: NadCrd,
+        node_selector: str = "",
+        timings: ReflectorTimings | None = None,
+        timeout: float = 60.0,
     ) -> None:
         timings = timings or ReflectorTimings()
         self._timeout = timeout
@@ -58,10 +69,14 @@ class KubernetesSource:
         self._taken = asyncio.Event()
         nads = Reflector(client, NADS, timings=timings, before_list=nad_crd.ensure)
         self._namespaces = Reflector(client, NAMESPACES, timings=timings)
-        self._networks = (
+        self._networks: list[Informer[Any]] = [
             Informer(self._namespaces, on_change=self._send_namespace, on_end=self._fail),
             Informer(nads, on_change=partial(self._send, NADS, make_nad), on_end=self._fail),
-        )
+        ]
+        self._nodes: Reflector[NodeObject] | None = None
+        if node_selector:
+            self._nodes = Reflector(client, NODES, Selector(labels=node_selector), timings=timings)
+            self._networks.append(Informer(self._nodes, on_change=self._node_changed, on_end=self._fail))
         self._pods = Reflector(client, PODS, _BOUND, timings=timings, before_list=self._list_networks)
         self._awaiting_namespace = PodsAwaitingNamespace(
             deliver=self._send_awaited, on_empty=self._send_deferred_listed, timeout=timeout
@@ -73,7 +88,8 @@ class KubernetesSource:
 
     def problems(self) -> list[str]:
         """Returns why the sent objects are not up to date, if so."""
-        return [problem for kind in (*self._networks, self._pods) if (problem := kind.problem) is not None]
+        problems = [*(kind.problem for kind in self._networks), self._pods.problem]
+        return [problem for problem in problems if problem is not None]
 
     @property
     def backlog(self) -> int:
@@ -155,7 +171,7 @@ class KubernetesSource:
             case Modified(pod) if pod in self._awaiting_namespace:
                 self._awaiting_namespace.put(pod)
             case _:
-                self._send(PODS, make_pod, change)
+                self._send(PODS, self._make_pod, change)
                 if isinstance(change, Deleted):
                     self._awaiting_namespace.remove(change.object)
 
@@ -165,7 +181,25 @@ class KubernetesSource:
             self._awaiting_namespace.release(change.object.metadata.name)
 
     def _send_awaited(self, pod: PodObject) -> None:
-        self._queue.put_nowait(Applied(make_pod(pod)))
+        self._queue.put_nowait(Applied(self._make_pod(pod)))
+
+    def _make_pod(self, pod: PodObject) -> Pod:
+        made = make_pod(pod)
+        included = self._nodes is None or ("", made.node) in self._nodes.objects
+        return made if included else msgspec.structs.replace(made, excluded=True)
+
+    def _node_changed(self, change: ObjectChange[NodeObject]) -> None:
+        """Sends the pods of a node again that begins or ceases to match; the server compares the labels."""
+        match change:
+            case KindListed():
+                self._send_listed()
+            case Added(node) | Deleted(node):
+                for pod in self._pods.objects.values():
+                    if pod.spec.node_name == node.metadata.name and self._namespace_is_known(pod):
+                        self._send_awaited(pod)
+
+    def _namespace_is_known(self, pod: PodObject) -> bool:
+        return ("", pod.metadata.namespace) in self._namespaces.objects and pod not in self._awaiting_namespace
 
     def _send(self, resource: Resource[T], make: Make[T], change: ObjectChange[T]) -> None:
         match change:

@@ -111,6 +111,13 @@ class NamespaceObject(_Wire, frozen=True):
     metadata: NamespaceMetadata
 
 
+class NodeObject(_Wire, frozen=True):
+    """A node, core/v1; the server compares its labels."""
+
+    metadata: Metadata
+
+
 PODS = Resource("", "v1", "Pod", "pods", PodObject)
 NADS = Resource("k8s.cni.cncf.io", "v1", "NetworkAttachmentDefinition", "network-attachment-definitions", NadObject)
+NODES = Resource("", "v1", "Node", "nodes", NodeObject, namespaced=False)
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", NamespaceObject, namespaced=False)

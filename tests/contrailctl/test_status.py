@@ -29,7 +29,7 @@ async def test_objects_of_the_manager_are_counted(contrailctl: Run, manager: str
     ended = await contrailctl("--manager", manager, "--agent", agent, "status")
     assert ended.out.splitlines()[4:9] == [
         "networks: 2",
-        "pods: 3 (1 Ready, 1 Waiting, 0 Refused, 1 HostNetwork)",
+        "pods: 3 (1 Ready, 1 Waiting, 0 Refused, 1 HostNetwork, 0 Excluded)",
         "interfaces: 3",
         "events: 2 (1 warnings)",
         f"contrailctl: {version('contrail-multinet')}",

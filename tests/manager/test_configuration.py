@@ -119,6 +119,7 @@ def test_the_pod_network_is_built_from_its_section(path: Path) -> None:
         ("meta-plugin: {kind: genie}", "meta-plugin.kind: Invalid enum value 'genie'"),
         ("meta-plugin: {kind: multus, default-networks: -1}", "meta-plugin.default-networks: "),
         ("meta-plugin: {kind: none, default-networks: 1}", "meta-plugin.default-networks: needs a meta plugin"),
+        ("source: {kind: kubernetes, node-selector: a b}", "source.node-selector: 'a b' is not a label selector"),
         ("meta-plugin: {kind: multus, namespace: A_b}", "meta-plugin.namespace: 'A_b'"),
         ("meta-plugin: {kind: multus, system-namespaces: [A_b]}", "meta-plugin.system-namespaces: 'A_b'"),
         ("namespace-isolation: {enabled: maybe}", "namespace-isolation.enabled: Expected `bool`"),

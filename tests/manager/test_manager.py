@@ -65,7 +65,8 @@ async def test_metrics_count_pods_interfaces_networks_and_events(running: Runnin
     await running.remove(gone)
     sample = running.registry.get_sample_value
     states = {state: sample("contrail_manager_pods", {"state": state}) for state in PodState}
-    assert states == {PodState.READY: 1, PodState.WAITING: 1, PodState.REFUSED: 1, PodState.HOST_NETWORK: 1}
+    counted = (PodState.READY, PodState.WAITING, PodState.REFUSED, PodState.HOST_NETWORK)
+    assert states == {**dict.fromkeys(counted, 1), PodState.EXCLUDED: 0}
     assert sample("contrail_manager_interfaces") == 2
     assert sample("contrail_manager_addresses") == 2
     assert sample("contrail_manager_networks") == 2

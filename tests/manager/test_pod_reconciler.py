@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from contrail_config.errors import NotFoundError
@@ -44,6 +45,37 @@ async def test_under_multus_events_and_views_have_its_names_of_interfaces(start:
     assert (await running.view(pod)).names == ("eth0", "net1", "left", "net3")
     views = await running.manager.queries.interfaces(ItemFilter())
     assert [view.name for view in views] == ["eth0", "net1", "left", "net3"]
+
+
+async def test_a_pod_of_an_excluded_node_gets_no_interfaces_and_no_event(running: RunningManager) -> None:
+    pod = make_pod(networks="net-a")
+    excluded = msgspec.structs.replace(pod, excluded=True)
+    await running.send_list(NET_A, excluded)
+    view = await running.view(pod)
+    assert (view.state, view.reason, view.machine) == (PodState.EXCLUDED, None, None)
+    assert await running.reasons(pod) == []
+    await running.apply(pod)
+    assert (await running.view(pod)).state is PodState.READY
+
+
+async def test_a_pod_whose_node_becomes_excluded_keeps_its_interfaces(running: RunningManager) -> None:
+    pod = make_pod(networks="net-a")
+    await running.send_list(NET_A, pod)
+    before = await running.vm(pod)
+    await running.apply(msgspec.structs.replace(pod, excluded=True))
+    assert await running.vm(pod) == before
+    assert (await running.view(pod)).state is PodState.READY
+    await running.remove(pod)
+    assert await running.allocated_count() == 0
+
+
+async def test_a_waiting_pod_whose_node_becomes_excluded_waits_no_more(running: RunningManager) -> None:
+    pod = make_pod(networks="net-a")
+    await running.send_list(pod)
+    await running.apply(msgspec.structs.replace(pod, excluded=True))
+    await running.apply(NET_A)
+    assert (await running.view(pod)).state is PodState.EXCLUDED
+    assert await running.allocated_count() == 0
 
 
 async def test_a_deleted_pod_is_released_whole(running: RunningManager) -> None:

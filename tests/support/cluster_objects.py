@@ -17,6 +17,7 @@ NADS = Kind(
     custom=True,
     blind_updates=False,
 )
+NODES = Kind("", "v1", "Node", "nodes", namespaced=False, has_status=True)
 NETWORKS_KEY = "k8s.v1.cni.cncf.io/networks"
 STATUS_KEY = "k8s.v1.cni.cncf.io/network-status"
 CIDR_KEY = "opencontrail.org/cidr"
@@ -39,6 +40,13 @@ class ClusterObjects:
 
     def add_namespace(self, name: str, **annotations: str) -> None:
         create(self._storage, NAMESPACES, "", {"metadata": {"name": name, "annotations": annotations}})
+
+    def add_node(self, name: str, **labels: str) -> None:
+        """Creates a node, or replaces its labels."""
+        self._storage.put(NODES, {"metadata": {"name": name, "uid": f"uid of {name}", "labels": labels}})
+
+    def remove_node(self, name: str) -> None:
+        delete(self._storage, NODES, "", name, {})
 
     def add_pod(
         self,

@@ -62,11 +62,13 @@ class RecordedSource(ChangeSignal):
 
 @contextlib.asynccontextmanager
 async def record_source(
-    client: KubeClient, *, wait_timeout: float = DEADLINE, deadline: float = DEADLINE
+    client: KubeClient, *, wait_timeout: float = DEADLINE, deadline: float = DEADLINE, node_selector: str = ""
 ) -> AsyncIterator[RecordedSource]:
     """Runs a source and records its events until the context is left."""
     nad_crd = NadCrd(client, deadline=deadline)
-    recorded = RecordedSource(KubernetesSource(client, nad_crd=nad_crd, timings=QUICK, timeout=wait_timeout))
+    recorded = RecordedSource(
+        KubernetesSource(client, nad_crd=nad_crd, node_selector=node_selector, timings=QUICK, timeout=wait_timeout)
+    )
     task = asyncio.create_task(recorded.follow())
     try:
         yield recorded

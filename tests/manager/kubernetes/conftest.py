@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -47,7 +48,7 @@ async def follow(client: KubeClient, objects: ClusterObjects) -> AsyncIterator[F
     """Follows a source until the test ends; arguments are those of `follow_source`."""
     async with contextlib.AsyncExitStack() as stack:
 
-        async def follow_one(**settings: float) -> RecordedSource:
+        async def follow_one(**settings: Any) -> RecordedSource:
             return await stack.enter_async_context(record_source(client, **settings))
 
         yield follow_one

@@ -47,6 +47,7 @@ ALLOWED: dict[str, dict[Target, set[str]]] = {
     "contrail-manager": {
         Target("", "namespaces"): {"list", "watch", "create"},
         Target("", "pods"): {"list", "watch"},
+        Target("", "nodes"): {"list", "watch"},
         Target("", "pods", subresource="status"): {"patch"},
         Target("", "events"): {"get", "list", "create", "patch"},
         Target(CNI, "network-attachment-definitions"): {"list", "watch"},
@@ -64,6 +65,7 @@ ALLOWED: dict[str, dict[Target, set[str]]] = {
     "contrail-agent": {
         Target("", "namespaces"): set(),
         Target("", "pods"): set(),
+        Target("", "nodes"): set(),
         Target("", "pods", subresource="status"): set(),
         Target("", "events"): set(),
         Target(CNI, "network-attachment-definitions"): set(),
