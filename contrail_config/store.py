@@ -125,6 +125,9 @@ class Store(Protocol):
         virtual machines. To be called before anything else is allocated.
         """
 
+    async def has_addresses(self, network_uuid: str) -> bool:
+        """Whether an address of the network is allocated, whether or not the network exists."""
+
     def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:

@@ -99,6 +99,7 @@ class Manager:
             requeue_dependents=self._requeue_dependents,
             on_reconciled=self._nad_reconciled,
             pods_released=self._pods_released,
+            namespace_network_deleted=self._namespace_network_deleted,
         )
         self.namespaces = NamespaceNetworks(
             configuration=configuration, catalogue=self.catalogue, networks=self.nads.networks
@@ -170,6 +171,9 @@ class Manager:
         for record in self.pods.records.values():
             if record.assignment is not None:
                 yield record.assignment.networks
+
+    def _namespace_network_deleted(self, namespace: str) -> None:
+        self.namespaces.deleted(namespace)
 
     def _requeue_dependents(self, dependency: Dependency) -> None:
         self.pods.requeue_dependents(dependency)

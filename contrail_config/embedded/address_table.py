@@ -45,6 +45,8 @@ _SELECT_HELD = """
     WHERE held_until > ? AND owner NOT IN (SELECT owner FROM addresses WHERE held_until IS NULL)
 """
 
+_ANY_ALLOCATED = "SELECT 1 FROM addresses WHERE network = ? AND held_until IS NULL LIMIT 1"
+
 _EARLIEST_HOLD = "SELECT min(held_until) FROM addresses WHERE network = ? AND family = ? AND held_until IS NOT NULL"
 
 
@@ -106,6 +108,11 @@ class AddressTable:
         self._pools.mark_held(released)
         for uuid in self._networks.delete_retired({key.network_uuid for key in released}):
             self._pools.evict(uuid)
+
+    def has_any(self, network_uuid: str) -> bool:
+        """Returns whether an address of the network is allocated."""
+        found = self._db.execute(_ANY_ALLOCATED, (network_uuid,)).fetchone()
+        return found is not None
 
     def shorten_holds(self, owners: Sequence[str], *, hold: float) -> None:
         """Shortens the holds of addresses that the owners released to at most `hold` seconds from now."""

@@ -119,6 +119,10 @@ class SqliteStore:
         """None is lost: a virtual machine and the record of its addresses are rows of one file, in one transaction."""
         return []
 
+    async def has_addresses(self, network_uuid: str) -> bool:
+        """Whether an address of the network is allocated."""
+        return await self._read(self._engine.addresses.has_any, network_uuid)
+
     def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:

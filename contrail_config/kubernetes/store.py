@@ -201,6 +201,12 @@ class KubernetesStore:
                 await asyncio.gather(*(self._committer.execute(operation) for operation in batch))
             return conflicts
 
+    async def has_addresses(self, network_uuid: str) -> bool:
+        """Whether an address of the network is allocated, as far as this process knows."""
+        with self._mapping_errors(f"network {network_uuid}"):
+            await self._sync_addresses()
+            return any(self._allocations.allocated_in(network_uuid))
+
     def watch_virtual_machines(
         self, *, start: WatchStart = WatchStart.LIST, node: str | None = None
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualMachine]]]:

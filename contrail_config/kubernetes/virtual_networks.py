@@ -100,8 +100,9 @@ class VirtualNetworkClient:
             async for attempt in retry_on_conflict(f"network {uuid}"):
                 with attempt:
                     found = await self._read(uuid)
-                    if found is not None and await self._is_used(uuid):
-                        raise InUseError(f"network {found.spec.name}: still in use: interfaces have addresses in it")
+                    if await self._is_used(uuid):  # also if somebody else deleted the object
+                        name = uuid if found is None else found.spec.name
+                        raise InUseError(f"network {name}: still in use: interfaces have addresses in it")
                     if found is not None and not await delete_at_version(self._client, found):
                         raise TryAgain
             self._cache.remove(uuid)

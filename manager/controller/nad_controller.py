@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from contrail_config.errors import StoreError
-from contrail_config.objects import FqName
+from contrail_config.objects import FqName, VirtualNetwork
 from contrail_config.store import Store
 from manager.configuration import ManagerConfiguration
 from manager.controller.nad_reconciler import NadReconciler
@@ -25,6 +25,7 @@ class NadController:
     """Follows NADs; `requeue_dependents` queues the pods that wait for a dependency.
 
     `on_reconciled` is called with `namespace/name` after each reconciliation. `pods_released`: see NadReconciler.
+    `namespace_network_deleted` is called with each namespace whose own network somebody deleted.
     """
 
     def __init__(
@@ -37,10 +38,15 @@ class NadController:
         requeue_dependents: Callable[[Dependency], None],
         on_reconciled: Callable[[str], None],
         pods_released: Callable[[str], Awaitable[None]],
+        namespace_network_deleted: Callable[[str], None],
     ) -> None:
+        self._namespace_network_deleted = namespace_network_deleted
         self.queue = WorkQueue(self._reconcile, limit=_CONCURRENCY, transient=StoreError)
         self._dangling = WorkQueue(self._report_dangling, limit=_CONCURRENCY)
-        self.networks = NetworkTable(store, catalogue.networks, on_change=self._network_changed)
+        self.networks = NetworkTable(
+            store, catalogue.networks, on_change=self._network_changed, on_deleted=self._network_deleted
+        )
+        self._restores = WorkQueue(self.networks.restore_if_deleted, limit=1, transient=StoreError)
         self._reconciler = NadReconciler(
             configuration=configuration,
             catalogue=catalogue,
@@ -58,9 +64,9 @@ class NadController:
         self.ended: set[str] = set()  # deleted NADs that are not reconciled yet
 
     @property
-    def queues(self) -> tuple[WorkQueue[str], ...]:
+    def queues(self) -> tuple[WorkQueue[str] | WorkQueue[FqName], ...]:
         """All work queues."""
-        return (self.queue, self._dangling)
+        return (self.queue, self._dangling, self._restores)
 
     def unreconciled(self, pod: Pod) -> list[str]:
         """Returns the NADs that the pod names, directly or by their networks, and that are queued."""
@@ -99,6 +105,7 @@ class NadController:
         """Finishes the work in progress and starts no more."""
         await self.queue.close()
         await self._dangling.close()
+        await self._restores.close()
 
     async def _reconcile(self, key: str) -> None:
         try:
@@ -132,6 +139,15 @@ class NadController:
         definition = None if record is None else record.definition
         reference = definition.reference if isinstance(definition, NetworkDefinition) else None
         return None if reference is None else nad_of_network(self._configuration.cluster_name, reference)
+
+    def _network_deleted(self, network: VirtualNetwork) -> None:
+        """Queues the network to be restored with its NAD or namespace, whose reconciliation may change it too."""
+        if network.nad is not None and self._reconciler.own_network(network.nad) is network:
+            self.queue.add(network.nad)
+        elif network.namespace is not None:
+            self._namespace_network_deleted(network.namespace)
+        else:
+            self._restores.add(network.fq_name)
 
     def _network_changed(self, name: FqName) -> None:
         self._requeue_dependents(network_dependency(name))

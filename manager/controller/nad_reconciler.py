@@ -56,6 +56,7 @@ class NadReconciler:
 
     async def reconcile(self, key: str, record: NadRecord) -> KnownNad:
         """Reconciles the store with the NAD, and returns what pods can use of it."""
+        await self._networks.restore_if_deleted(self._name(key))
         definition, own = record.definition, self.own_network(key)
         if definition is None:
             # Its network stays, since pods may use it, but new pods wait until the NAD is corrected.
@@ -75,6 +76,7 @@ class NadReconciler:
 
     async def end(self, key: str) -> None:
         """Retires the network that a NAD of this name created, if there is one."""
+        await self._networks.restore_if_deleted(self._name(key))
         # A network whose write was not confirmed may exist too, although the catalogue does not have it.
         if own := self.own_network(key) or self._networks.unconfirmed(self._name(key)):
             await self._retire(own)

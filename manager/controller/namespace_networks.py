@@ -54,7 +54,12 @@ class NamespaceNetworks:
         """Finishes the work in progress and starts no more."""
         await self.queue.close()
 
+    def deleted(self, namespace: str) -> None:
+        """Reconciles the namespace, whose network somebody deleted."""
+        self.queue.add(namespace)
+
     async def _reconcile(self, namespace: str) -> None:
+        await self._networks.restore_if_deleted(isolated_network_name(self._configuration.cluster_name, namespace))
         own = self._own(namespace)
         try:
             settings = parse_namespace_settings(self._catalogue.namespaces.get(namespace, {}))

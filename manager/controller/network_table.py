@@ -1,31 +1,46 @@
 """Networks that the store holds, kept in the catalogue: the manager's own, the pod network, and those of others.
 
 The manager's own networks are known from its writes, at once and in order. Those of others (in a Contrail system, for
-example) come from a watch, as does the end of a retired own network, which a store may delete with its last interface.
+example) come from a watch, as do deletions. A store may delete a retired network with its last interface. Any other
+network that pods use, or may use, was deleted by mistake: it is written again, with its uuid and vni.
 """
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
 import msgspec
 
-from contrail_config.errors import ConflictError, InUseError
+from contrail_config.errors import ConflictError, InUseError, StoreError
 from contrail_config.objects import FqName, VirtualNetwork
 from contrail_config.store import Change, ChangeType, Store, WatchStart
 from contrail_service.errors import ConfigurationError
 from manager.store_space import once_there_is_space
 
+log = logging.getLogger(__name__)
+
 
 class NetworkTable:
-    """`networks` is the catalogue's; `on_change` is called with the name of each network that changed in any way."""
+    """`networks` is the catalogue's; `on_change` is called with the name of each network that changed in any way.
+
+    `on_deleted` is called with each network of the table that the watch reports as deleted, so that
+    `restore_if_deleted` is called where nobody else changes it.
+    """
 
     def __init__(
-        self, store: Store, networks: dict[FqName, VirtualNetwork], *, on_change: Callable[[FqName], None]
+        self,
+        store: Store,
+        networks: dict[FqName, VirtualNetwork],
+        *,
+        on_change: Callable[[FqName], None],
+        on_deleted: Callable[[VirtualNetwork], None],
     ) -> None:
         self._store = store
         self._networks = networks
         self._on_change = on_change
+        self._on_deleted = on_deleted
+        self._deleted: dict[FqName, VirtualNetwork] = {}  # reported as deleted, and not restored yet
         self._retired: dict[str, FqName] = {}  # by uuid
         self._unconfirmed: dict[FqName, VirtualNetwork] = {}  # written, but the store did not confirm it
         self._pod_network = ""
@@ -62,6 +77,31 @@ class NetworkTable:
         self._on_change(kept.fq_name)
         return kept
 
+    async def restore_if_deleted(self, name: FqName) -> None:
+        """Writes a network again that the watch reported as deleted, if pods use it or may use it."""
+        deleted = self._deleted.pop(name, None)
+        if deleted is None:
+            return
+        try:
+            if not self._is_own(deleted) or deleted.retired:
+                if await self._store.has_addresses(deleted.uuid):
+                    await self._restore(deleted)
+            elif (current := self._networks.get(name)) is not None:  # else it is retired and deleted since
+                await self._restore(current)
+        except StoreError:
+            self._deleted.setdefault(name, deleted)
+            raise
+
+    async def _restore(self, network: VirtualNetwork) -> None:
+        """Does nothing if it exists: the watch may report the deletion of a predecessor late."""
+        try:
+            kept = await self._store.put_network(network)
+        except ConflictError as error:  # its number may have been given to another network meanwhile
+            kept = await self._store.put_network(msgspec.structs.replace(network, vni=0))
+            log.warning("network %s: restored with vni %d: %s", network.name, kept.vni, error)
+        self._note(kept)
+        self._on_change(kept.fq_name)
+
     def unconfirmed(self, name: FqName) -> VirtualNetwork | None:
         """Returns an own network that the store may hold although its answer was lost."""
         return self._unconfirmed.get(name)
@@ -82,6 +122,7 @@ class NetworkTable:
             self._note(retired)
         self._forget(network)
         self._unconfirmed.pop(network.fq_name, None)
+        self._deleted.pop(network.fq_name, None)
         return True
 
     async def _delete(self, network: VirtualNetwork) -> bool:
@@ -99,15 +140,20 @@ class NetworkTable:
 
     def _take(self, kind: ChangeType, network: VirtualNetwork) -> None:
         # Changes of own networks are ignored: they are known from the writes, and a delayed event of the watch must not
-        # replace a newer state. Only the end of a retired one counts, since the store may delete it by itself.
+        # replace a newer state. Only deletions count.
         known = self._networks.get(network.fq_name)
-        foreign = network.nad is None and network.namespace is None and network.uuid != self._pod_network
         if kind is ChangeType.DELETED:
-            if known is not None and known.uuid == network.uuid and (foreign or known.retired):
-                self._forget(network)
-        elif foreign and known != network:
+            if known is not None and known.uuid == network.uuid:
+                self._deleted[known.fq_name] = known
+                self._on_deleted(known)
+                if known.retired or not self._is_own(known):
+                    self._forget(known)  # restored if it is still in use
+        elif not self._is_own(network) and known != network:
             self._note(network)
             self._on_change(network.fq_name)
+
+    def _is_own(self, network: VirtualNetwork) -> bool:
+        return network.nad is not None or network.namespace is not None or network.uuid == self._pod_network
 
     def _note(self, network: VirtualNetwork) -> None:
         self._networks[network.fq_name] = network
