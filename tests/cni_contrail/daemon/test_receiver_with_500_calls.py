@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from cni_contrail.deadline import Deadline
 from contrail_service.file_limit import raise_file_limit
-from tests.cni_contrail.conftest import until
+from tests.support.daemon_client import DaemonClient
 from tests.support.plugin import LONG_POLL, Outcome, Plugin, PodSandbox
 from tests.support.plugin_callers import ShimAndDaemon
 from tests.support.scripted_agents import ScriptedAgent, make_vmis
@@ -54,8 +55,27 @@ def call_at_once(plugin: Plugin, command: str, pods: Sequence[PodSandbox]) -> li
     ]
 
 
+def ask_at_once(caller: ShimAndDaemon, plugin: Plugin, command: str, pods: Sequence[PodSandbox]) -> list[DaemonClient]:
+    """Sends a call for each pod; then waits until all are acknowledged."""
+    clients = [DaemonClient(caller.socket_path) for _ in pods]
+    config = json.dumps(plugin.config(settings=LONG_POLL)).encode()
+    for client, pod in zip(clients, pods, strict=True):
+        client.ask(plugin.environment(command, pod), config)
+    for client in clients:
+        client.acknowledged()
+    return clients
+
+
 def failures(outcomes: Sequence[Outcome]) -> list[str]:
     return [outcome.stdout for outcome in outcomes if outcome.status]
+
+
+def await_nothing_left(plugin: Plugin, agent: ScriptedAgent) -> None:
+    for _ in Deadline(TIMEOUT).attempts(0.01, 0.5):
+        left = plugin.node.links(), plugin.files(), agent.ports
+        if left == ([], [], {}):
+            return
+    raise AssertionError(left)
 
 
 def test_500_adds_and_500_dels_succeed(
@@ -65,5 +85,24 @@ def test_500_adds_and_500_dels_succeed(
     assert failures(call_at_once(plugin, "ADD", pods)) == []
     assert len(plugin.node.links()) == len(agent.ports) == CALLS
     assert failures(call_at_once(plugin, "DEL", pods)) == []
-    assert plugin.node.links() == []
-    until(lambda: agent.ports == {} and plugin.files() == [])
+    await_nothing_left(plugin, agent)
+
+
+def test_500_adds_whose_runtimes_hang_up_leave_nothing(
+    agent: ScriptedAgent, plugin: Plugin, pods: list[PodSandbox], caller: ShimAndDaemon
+) -> None:
+    caller.daemon()
+    for client in ask_at_once(caller, plugin, "ADD", pods):
+        client.hang_up()
+    assert failures(call_at_once(plugin, "DEL", pods[:1])) == []
+    await_nothing_left(plugin, agent)
+
+
+def test_500_dels_whose_runtimes_hang_up_are_done(
+    agent: ScriptedAgent, plugin: Plugin, pods: list[PodSandbox], caller: ShimAndDaemon
+) -> None:
+    caller.daemon()
+    assert failures(call_at_once(plugin, "ADD", pods)) == []
+    for client in ask_at_once(caller, plugin, "DEL", pods):
+        client.hang_up()
+    await_nothing_left(plugin, agent)
