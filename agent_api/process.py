@@ -9,7 +9,7 @@ import importlib.metadata
 from asyncio import TaskGroup
 from contextlib import AsyncExitStack
 
-from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 
 from agent_api.application import agent_application, agent_runner
 from agent_api.configuration import AgentConfiguration, KubernetesStoreSettings
@@ -37,6 +37,8 @@ async def run_agent(configuration: AgentConfiguration, store_settings: Kubernete
         client = await _connect(stack, store_settings, registry)
         store = KubernetesStore(client)
         stack.push_async_callback(store.close)
+        invalid = Gauge("contrail_agent_invalid_objects", "Invalid objects of this node, skipped.", registry=registry)
+        invalid.set_function(lambda: float(len(store.invalid_objects())))
         agent = NodeAgent(store=store, node=configuration.node, ports_dir=configuration.ports_dir, registry=registry)
         # Before any listener opens: no client is to see an agent that does not know its ports.
         await load_ports(agent, key="ports-dir")

@@ -56,7 +56,7 @@ class VirtualNetworkTable:
         """
         row = self._find_row(network.uuid)
         old = None if row is None else decode_network(row.body)
-        self._check_name(network)
+        self._check_name(network, old)
         if old is None or old.subnets != network.subnets:
             self._check_subnets(network)
         # An existing network keeps its vni, whatever is requested.
@@ -108,7 +108,9 @@ class VirtualNetworkTable:
         self._cache.pop(new.uuid, None)
         self._changes.append(RowChange(Table.NETWORKS, new.uuid, old=old, new=Row(body)))
 
-    def _check_name(self, network: VirtualNetwork) -> None:
+    def _check_name(self, network: VirtualNetwork, old: VirtualNetwork | None) -> None:
+        if old is not None and old.fq_name != network.fq_name:
+            raise ConflictError(f"network {network.name}: already exists as {old.name}, and cannot be renamed")
         row = self._db.execute(
             "SELECT uuid FROM networks WHERE name = ? AND uuid != ?", (network.name, network.uuid)
         ).fetchone()

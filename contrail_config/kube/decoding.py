@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from contrail_config.kube.errors import KubeError
-from contrail_config.kube.resource import KubeObject, Metadata
+from contrail_config.kube.resource import KubeObject, Metadata, Resource
 
 T = TypeVar("T", bound=KubeObject)
 S = TypeVar("S")
@@ -21,7 +21,7 @@ _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}  # creating one costs
 
 
 class UndecodableObject(msgspec.Struct, frozen=True):
-    """An object that does not match its struct, and why."""
+    """An object that does not match its struct or its resource's check, and why."""
 
     metadata: Metadata
     problem: str
@@ -31,15 +31,16 @@ class _Identity(msgspec.Struct, frozen=True):
     metadata: Metadata
 
 
-def decode_object(raw: bytes | msgspec.Raw, kind: type[T]) -> T | UndecodableObject:
+def decode_object(raw: bytes | msgspec.Raw, resource: Resource[T]) -> T | UndecodableObject:
     """Returns the object, or its metadata with the problem. Raises KubeError if `raw` is not an object at all."""
     try:
-        found: T = _decoder(kind).decode(raw)
+        found: T = _decoder(resource.type).decode(raw)
     except msgspec.ValidationError as error:
         return UndecodableObject(decode(raw, _Identity, request="object").metadata, str(error))
     except NOT_JSON as error:
         raise _undecodable("object", error) from error
-    return found
+    problem = None if resource.check is None else resource.check(found)
+    return found if problem is None else UndecodableObject(found.metadata, problem)
 
 
 def decode(raw: bytes | msgspec.Raw, kind: type[S], *, request: str) -> S:

@@ -64,6 +64,10 @@ class ReflectorCache(Protocol[T]):
     def objects(self) -> Mapping[Key, T]:
         """The objects that are known to exist."""
 
+    @property
+    def undecodable(self) -> Mapping[Key, UndecodableObject]:
+        """The objects that exist and are undecodable now, as far as the cache keeps track of them."""
+
     def begin_list(self) -> None:
         """Starts a list; discards one that was not finished."""
 
@@ -82,7 +86,7 @@ class ObjectCache(Generic[T]):
 
     def __init__(self) -> None:
         self._objects: dict[Key, T] = {}
-        self._undecodable: dict[Key, Metadata] = {}
+        self._undecodable: dict[Key, UndecodableObject] = {}
         self._listed: set[Key] = set()
         self._tombstones: OrderedDict[Key, str] = OrderedDict()  # deleted objects: resourceVersion of the deletion
 
@@ -90,6 +94,11 @@ class ObjectCache(Generic[T]):
     def objects(self) -> Mapping[Key, T]:
         """The objects that are known to exist, as a read-only view."""
         return MappingProxyType(self._objects)
+
+    @property
+    def undecodable(self) -> Mapping[Key, UndecodableObject]:
+        """The objects that exist and are undecodable now, as a read-only view."""
+        return MappingProxyType(self._undecodable)
 
     def begin_list(self) -> None:
         """Starts a list; discards one that was not finished."""
@@ -131,7 +140,7 @@ class ObjectCache(Generic[T]):
             yield Deleted(self._objects.pop(key))
             known = None
         if isinstance(item, UndecodableObject):
-            self._undecodable[key] = item.metadata
+            self._undecodable[key] = item
             yield item
             return
         self._undecodable.pop(key, None)
@@ -160,7 +169,7 @@ class ObjectCache(Generic[T]):
     def _known(self, key: Key) -> Metadata | None:
         """Returns the metadata of the newest known state, decodable or not."""
         if key in self._undecodable:
-            return self._undecodable[key]
+            return self._undecodable[key].metadata
         return self._objects[key].metadata if key in self._objects else None
 
 

@@ -11,7 +11,7 @@ clients that list at the same time rather ask for a state that is not older than
 from its watch cache, without etcd. Such a list is not paged, since older servers go to etcd for each page of it.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -61,8 +61,13 @@ async def read_pages(
     while True:
         request = ApiRequest("GET", resource.path(selector.namespace), query)
         response = decode(await exchange(request), _List, request=str(request))
-        items = [decode_object(item, resource.type) for item in response.items or ()]
-        yield Page(items, response.metadata.resource_version)
+        yield Page([*_decode(response.items or (), resource)], response.metadata.resource_version)
         if not response.metadata.next_page:
             return
         query["continue"] = response.metadata.next_page
+
+
+def _decode(items: Iterable[msgspec.Raw], resource: Resource[T]) -> Iterator[T | UndecodableObject]:
+    for item in items:
+        found = decode_object(item, resource)
+        yield found

@@ -29,6 +29,7 @@ import msgspec
 
 from contrail_config.kube.backoff import Backoff
 from contrail_config.kube.client import LONGER_PAGES, KubeClient
+from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import (
     KubeConfigurationError,
     KubeError,
@@ -110,6 +111,11 @@ class Reflector(Generic[T]):
     def objects(self) -> Mapping[Key, T]:
         """The cached objects by namespace and name."""
         return self._cache.objects
+
+    @property
+    def undecodable(self) -> Mapping[Key, UndecodableObject]:
+        """The objects that exist and are undecodable now."""
+        return self._cache.undecodable
 
     @contextlib.asynccontextmanager
     async def changes(self) -> AsyncIterator[AsyncIterator[ObjectChange[T]]]:

@@ -6,6 +6,7 @@ patch.
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import quote
@@ -35,7 +36,11 @@ T = TypeVar("T", bound=KubeObject)
 
 @dataclass(frozen=True)
 class Resource(Generic[T]):
-    """A kind as the server serves it, decoded into `type`; `group` is empty for the core API."""
+    """A kind as the server serves it, decoded into `type`; `group` is empty for the core API.
+
+    `check` returns why an object that matches its struct cannot be used, None if it can: lists and watches then return
+    it as undecodable.
+    """
 
     group: str
     version: str
@@ -43,6 +48,7 @@ class Resource(Generic[T]):
     plural: str
     type: type[T]
     namespaced: bool = True
+    check: Callable[[T], str | None] | None = None
 
     @property
     def api_version(self) -> str:

@@ -83,7 +83,7 @@ def _decode_event(request: ApiRequest, line: bytes, resource: Resource[T]) -> Wa
         raise status_error(f"{request} (watch)", status.code, status, {})
     if event.type is WatchType.BOOKMARK:
         return WatchEvent(event.type, decode(event.object, _Bookmark, request=str(request)).metadata, None)
-    found = decode_object(event.object, resource.type)
+    found = decode_object(event.object, resource)
     return WatchEvent(event.type, found.metadata, found)
 
 

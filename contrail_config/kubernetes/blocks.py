@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from contrail_config.addressing.notation import family_of, format_address, parse_address
+from contrail_config.kubernetes.constraints import problem_of
 from contrail_config.kubernetes.kinds import (
     NETWORK_LABEL,
     UNTRACKED,
@@ -151,8 +152,12 @@ def decode_block(item: Document, *, now: float) -> Block:
     A hold that starts in the future (clocks differ between managers) is moved to start `now`.
     """
     spec = msgspec.convert(item.spec, BlockSpec)
+    if (problem := problem_of(spec)) is not None:
+        raise ValueError(problem)
     family = family_of(spec.first)
     key = BlockKey(PoolKey(spec.network, family), parse_address(spec.first, family=family))
+    if item.metadata.name != key.name:
+        raise ValueError(f"metadata.name: must be {key.name!r}, by its network and first address")
     last = spec.last_given
     lines = [_decode_line(line, now=now) for line in spec.addresses.splitlines()]
     return Block(

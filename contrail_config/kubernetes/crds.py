@@ -6,7 +6,8 @@ files.
 The OpenAPI schemas are derived from the structs of the kinds, in the structural form that the API server requires
 (Kubernetes, "CustomResourceDefinitions", section "Specifying a structural schema"): no references, no tuples,
 `nullable` instead of a union with null. Defaults are left out, since the reader applies them. The server prunes fields
-that are not in the schema.
+that are not in the schema. `constraints` adds bounds and formats. They also bound the estimated cost of the rules, for
+which the server has a budget.
 """
 
 from typing import Any, Final, NamedTuple
@@ -16,6 +17,7 @@ import msgspec
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.custom_resource_definitions import CUSTOM_RESOURCE_DEFINITIONS, DEADLINE, ensure_crd
 from contrail_config.kube.resource import Resource
+from contrail_config.kubernetes.constraints import constrain
 from contrail_config.kubernetes.errors import as_store_error
 from contrail_config.kubernetes.kinds import ADDRESS_BLOCKS, CONTRAIL_NODES, VIRTUAL_MACHINES, VIRTUAL_NETWORKS
 
@@ -31,12 +33,21 @@ class _Column(NamedTuple):
     priority: int = 0
 
 
+class _Rule(NamedTuple):
+    """A CEL rule of an object or, with a `field`, of that field; a rule with `oldSelf` is for changes only."""
+
+    rule: str
+    message: str
+    field: str = ""
+
+
 class _KindView(NamedTuple):
-    """Presentation of a kind in `kubectl`."""
+    """Presentation of a kind in `kubectl`, and rules on its objects beyond those on single fields."""
 
     resource: Resource[Any]
     short_name: str
     columns: tuple[_Column, ...]
+    rules: tuple[_Rule, ...] = ()
 
 
 _AGE: Final = _Column("Age", ".metadata.creationTimestamp", "date")
@@ -54,6 +65,15 @@ _KINDS: Final = (
             _AGE,
             _Column("Networks", ".status.networks", priority=1),
         ),
+        (
+            _Rule("self.metadata.name == self.spec.uuid", "metadata.name must equal spec.uuid"),
+            _Rule(
+                "self.name == self.cluster + '__' + self.__namespace__ + '__' + self.pod",  # escaped: a word of CEL
+                "spec.name must be that of spec.cluster, spec.namespace and spec.pod",
+                "spec",
+            ),
+            _Rule("self.name == oldSelf.name", "spec.name, and what it is derived from, is immutable", "spec"),
+        ),
     ),
     _KindView(
         VIRTUAL_NETWORKS,
@@ -65,6 +85,10 @@ _KINDS: Final = (
             _Column("Nad", ".spec.nad"),
             _Column("Retired", ".spec.retired", "boolean"),
             _AGE,
+        ),
+        (
+            _Rule("self.metadata.name == self.spec.uuid", "metadata.name must equal spec.uuid"),
+            _Rule("self.fqName == oldSelf.fqName", "spec.fqName is immutable", "spec"),
         ),
     ),
     _KindView(
@@ -78,6 +102,15 @@ _KINDS: Final = (
             _Column("Held", ".status.held", "integer"),
             _AGE,
             _Column("Borrowed", ".status.borrowed", "integer", priority=1),
+        ),
+        (
+            _Rule(
+                "self.metadata.name.startsWith(self.spec.network + '-') && (self.spec.first.contains(':') || "
+                "self.metadata.name == self.spec.network + '-' + self.spec.first.replace('.', '-'))",
+                "metadata.name must be derived from spec.network and spec.first",
+            ),
+            _Rule("self.network == oldSelf.network", "spec.network is immutable", "spec"),
+            _Rule("self.first == oldSelf.first", "spec.first is immutable", "spec"),
         ),
     ),
     _KindView(
@@ -115,7 +148,10 @@ async def ensure_crds(client: KubeClient, *, deadline: float = DEADLINE) -> dict
 
 def _definition(view: _KindView) -> dict[str, Any]:
     resource = view.resource
-    schema = structural_schema(resource.type)
+    schema = constrain(structural_schema(resource.type), resource.type)
+    for rule in view.rules:
+        ruled = schema["properties"][rule.field] if rule.field else schema
+        ruled.setdefault("x-kubernetes-validations", []).append({"rule": rule.rule, "message": rule.message})
     schema["properties"] |= {name: {"type": "string"} for name in ("apiVersion", "kind")}
     schema["properties"]["metadata"] = {"type": "object"}
     columns = [

@@ -16,6 +16,7 @@ from contrail_config.kube.object_cache import Listed, ObjectChange
 from contrail_config.kube.reflector import Reflector
 from contrail_config.kube.resource import KubeObject, Resource
 from contrail_config.kube.resource_versions import is_at_least, is_newer
+from contrail_config.kubernetes.invalid_objects import InvalidObject, invalid_objects
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,11 @@ class Informer(Generic[T]):
         self._listed = asyncio.Event()
         self._closed = False
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def invalid_objects(self) -> list[InvalidObject]:
+        """The objects that are skipped now."""
+        return invalid_objects(self._resource, self._reflector.undecodable.values())
 
     async def wait_until_synced(self) -> None:
         """Waits until all objects were listed once. Starts the informer, or restarts it after an unexpected error.

@@ -20,9 +20,16 @@ import msgspec
 
 from contrail_config.errors import ConflictError
 from contrail_config.kube.client import KubeClient
+from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeConflictError, KubeNotFoundError
 from contrail_config.kubernetes.informer import Informer
-from contrail_config.kubernetes.kinds import PROPOSED, VIRTUAL_NETWORKS, VirtualNetworkObject, virtual_network_object
+from contrail_config.kubernetes.kinds import (
+    PROPOSED,
+    VIRTUAL_NETWORKS,
+    Document,
+    VirtualNetworkObject,
+    virtual_network_object,
+)
 from contrail_config.objects import VirtualNetwork
 
 
@@ -62,11 +69,6 @@ class NetworkCreation:
         self._responses[vni] = created
         return created
 
-    async def check_name(self, network: VirtualNetwork) -> None:
-        """Raises ConflictError if another network has the name."""
-        others = [other for other in self._informer.objects if other.is_confirmed and not _same(other, network)]
-        await self._check_conflicts(msgspec.structs.replace(network, vni=0), others)
-
     def _free_vni(self, others: Iterable[VirtualNetworkObject]) -> int:
         for vni, known in list(self._responses.items()):
             if self._informer.has_observed(known.metadata.name, known.metadata.resource_version):
@@ -105,7 +107,7 @@ class NetworkCreation:
 
     async def _confirm(self, wanted: VirtualNetworkObject, proposal: VirtualNetworkObject) -> VirtualNetworkObject:
         observed = await self._informer.observe(proposal.metadata.name, proposal.metadata.resource_version)
-        others = self._informer.objects if observed else await self._client.list_all(VIRTUAL_NETWORKS)
+        others = self._informer.objects if observed else await self._list()
         rivals = [other for other in others if _conflict(other, proposal)]
         if confirmed := [rival for rival in rivals if rival.is_confirmed]:
             self._responses.update({rival.spec.vni: rival for rival in confirmed})
@@ -122,8 +124,12 @@ class NetworkCreation:
             VIRTUAL_NETWORKS, wanted.metadata.name, msgspec.structs.replace(wanted, metadata=metadata)
         )
 
+    async def _list(self) -> list[VirtualNetworkObject]:
+        listed = await self._client.list_each(VIRTUAL_NETWORKS)
+        return [item for item in listed if not isinstance(item, UndecodableObject)]
 
-async def delete_at_version(client: KubeClient, found: VirtualNetworkObject) -> bool:
+
+async def delete_at_version(client: KubeClient, found: VirtualNetworkObject | Document) -> bool:
     """Deletes the network at the version found; returns False if it has been changed."""
     try:
         await client.delete(VIRTUAL_NETWORKS, found.metadata.name, resource_version=found.metadata.resource_version)

@@ -18,7 +18,7 @@ from typing import NoReturn
 from contrail_config.errors import StoreUnavailableError
 from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
-from contrail_config.kube.object_cache import Deleted, Listed
+from contrail_config.kube.object_cache import Added, Deleted, Listed, Modified
 from contrail_config.kube.object_cache import ObjectChange as KubeChange
 from contrail_config.kube.selector import EVERYTHING
 from contrail_config.kubernetes.address_operations import Allocate, ListHeldOwners, ListOwners, Release, ShortenHolds
@@ -28,15 +28,16 @@ from contrail_config.kubernetes.blocks import decode_block
 from contrail_config.kubernetes.committer import FLUSH_INTERVAL, Committer
 from contrail_config.kubernetes.errors import as_store_error
 from contrail_config.kubernetes.informer import Informer
+from contrail_config.kubernetes.invalid_objects import InvalidObject, invalid_objects
 from contrail_config.kubernetes.kinds import (
     ADDRESS_BLOCK_DOCUMENTS,
-    VIRTUAL_MACHINES,
-    VIRTUAL_NETWORKS,
+    ADDRESS_BLOCKS,
     Document,
     VirtualMachineObject,
     VirtualNetworkObject,
 )
 from contrail_config.kubernetes.lost_blocks import LostBlocks
+from contrail_config.kubernetes.validated import VALIDATED_NETWORKS, VALIDATED_VIRTUAL_MACHINES
 from contrail_config.kubernetes.virtual_machines import VirtualMachineClient, node_selector
 from contrail_config.kubernetes.virtual_networks import VirtualNetworkClient
 from contrail_config.kubernetes.watcher import Watcher
@@ -85,6 +86,7 @@ class KubernetesStore:
         self._networks = VirtualNetworkClient(client, self._allocations, self._committer)
         self._block_informer = Informer(client, ADDRESS_BLOCK_DOCUMENTS, self._apply_block)
         self._watchers: set[Watcher[VirtualMachine] | Watcher[VirtualNetwork]] = set()
+        self._invalid_blocks: dict[str, UndecodableObject] = {}
         self._closed = False
 
     async def put_network(self, network: VirtualNetwork) -> VirtualNetwork:
@@ -215,15 +217,14 @@ class KubernetesStore:
         The iteration ends when the store is closed. It waits while the server is unreachable.
         """
         selector = EVERYTHING if node is None else node_selector(node)
-        return self._watch(
-            Watcher(self._client, VIRTUAL_MACHINES, selector, _virtual_machine, start=start, per_node=node is not None)
-        )
+        resource, per_node = VALIDATED_VIRTUAL_MACHINES, node is not None
+        return self._watch(Watcher(self._client, resource, selector, _virtual_machine, start=start, per_node=per_node))
 
     def watch_networks(
         self, *, start: WatchStart = WatchStart.LIST
     ) -> AbstractAsyncContextManager[AsyncIterator[Change[VirtualNetwork]]]:
         """Like `watch_virtual_machines`, for networks."""
-        return self._watch(Watcher(self._client, VIRTUAL_NETWORKS, EVERYTHING, _confirmed_network, start=start))
+        return self._watch(Watcher(self._client, VALIDATED_NETWORKS, EVERYTHING, _confirmed_network, start=start))
 
     def problems(self) -> list[str]:
         """Why watchers are not up to date; empty if they are."""
@@ -236,6 +237,17 @@ class KubernetesStore:
         next leader recovers the addresses from the virtual machines.
         """
         await self._lost.wait()
+
+    def invalid_objects(self) -> list[InvalidObject]:
+        """Objects that this store skips now, each once."""
+        readers = (self._block_informer, self._networks, self._virtual_machines, *self._watchers)
+        found = {invalid for reader in readers for invalid in reader.invalid_objects}
+        return sorted(found.union(invalid_objects(ADDRESS_BLOCKS, self._invalid_blocks.values())))
+
+    async def check_invalid_objects(self) -> None:
+        """Forgets invalid objects that are gone or valid by now, where no watch does so. Raises StoreError."""
+        with self._mapping_errors("invalid objects"):
+            await self._virtual_machines.check_invalid()
 
     async def close(self) -> None:
         """Finishes pending operations, and ends all watches after the committed changes. Idempotent.
@@ -266,15 +278,22 @@ class KubernetesStore:
         try:
             block = decode_block(change.object, now=now)
         except ValueError as error:
-            log.warning("address block %s: invalid content: %s", change.object.metadata.name, error)
-            if isinstance(change, Deleted):
-                self._lost.add(change.object.metadata.name, None)  # it may have had any address
+            self._skip_block(change, str(error))
             return
+        self._invalid_blocks.pop(change.object.metadata.name, None)
         if isinstance(change, Deleted):
             if (lost := self._allocations.apply_deletion(block, now=now)) is not None:
                 self._lost.add(lost.key.name, lost)
         else:
             self._allocations.apply_update(block, now=now)
+
+    def _skip_block(self, change: Added[Document] | Modified[Document] | Deleted[Document], problem: str) -> None:
+        metadata = change.object.metadata
+        if isinstance(change, Deleted):
+            self._invalid_blocks.pop(metadata.name, None)
+            self._lost.add(metadata.name, None)  # it may have had any address
+        else:
+            self._invalid_blocks[metadata.name] = UndecodableObject(metadata, problem)
 
     @contextmanager
     def _mapping_errors(self, what: str) -> Iterator[None]:

@@ -23,6 +23,7 @@ from contrail_config.kube.client import KubeClient
 from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
 from contrail_config.kube.selector import EVERYTHING, Selector
+from contrail_config.kubernetes.invalid_objects import MAX_REPORTED, InvalidObject, invalid_objects
 from contrail_config.kubernetes.kinds import (
     NODE_LABEL,
     VIRTUAL_MACHINE_DOCUMENTS,
@@ -33,8 +34,9 @@ from contrail_config.kubernetes.kinds import (
     replacement,
     virtual_machine_object,
 )
-from contrail_config.kubernetes.node_buckets import NAMESPACES, bucket_namespace, node_bucket
+from contrail_config.kubernetes.node_buckets import NAMESPACES, bucket_namespace, is_node_bucket, node_bucket
 from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
+from contrail_config.kubernetes.validated import VALIDATED_VIRTUAL_MACHINES, valid_virtual_machine
 from contrail_config.kubernetes.virtual_machine_locations import VirtualMachineLocations
 from contrail_config.objects import VirtualMachine, virtual_machine_name
 
@@ -51,6 +53,7 @@ class VirtualMachineClient:
         self._client = client
         self._locations = VirtualMachineLocations()
         self._ignored = set[str]()  # names of objects in the last list
+        self._invalid = list[UndecodableObject]()  # in the last list, and since
 
     async def put(self, virtual_machine: VirtualMachine) -> None:
         """Creates or replaces the virtual machine, and creates its bucket if that is missing.
@@ -77,6 +80,20 @@ class VirtualMachineClient:
         """Returns all virtual machines (of one node), sorted by name."""
         virtual_machines = await self._read_all(EVERYTHING if node is None else node_selector(node))
         return [virtual_machine for virtual_machine, _ in virtual_machines]
+
+    @property
+    def invalid_objects(self) -> list[InvalidObject]:
+        """The objects that the last list of all nodes skipped, and that were still invalid at the last check."""
+        return invalid_objects(VALIDATED_VIRTUAL_MACHINES, self._invalid)
+
+    async def check_invalid(self) -> None:
+        """Reads the invalid objects again, as far as they are reported, and forgets those that are gone or valid."""
+        for one in self._invalid[:MAX_REPORTED]:
+            found = None
+            with contextlib.suppress(KubeNotFoundError):
+                found = await self._read(one.metadata.name, one.metadata.namespace)
+            if found is None or valid_virtual_machine(found) is not None:
+                self._invalid = [other for other in self._invalid if other is not one]
 
     async def recover(self) -> list[VirtualMachine]:
         """Returns all virtual machines, sorted by name, after it has finished interrupted moves between buckets."""
@@ -162,9 +179,11 @@ class VirtualMachineClient:
         bucket = wanted.metadata.namespace
         try:
             found = await self._read(wanted.spec.uuid, bucket)
-            existing = _decoded(found)
-            if existing is not None:  # else its content is of no value
-                self._check_existing(wanted.spec, existing, bucket)
+            existing = valid_virtual_machine(found)
+            if existing is None:
+                await self._delete_invalid(found)
+                raise KubeConflictError(f"virtual machine {wanted.spec.name}: was invalid, and is created again")
+            self._check_existing(wanted.spec, existing, bucket)
             await self._update(found, existing, wanted)
         except KubeNotFoundError as error:  # deleted since `create` failed: the next attempt creates it
             raise KubeConflictError(str(error)) from error
@@ -173,10 +192,21 @@ class VirtualMachineClient:
         """Rewrites the copy in the former bucket as one of the new node, so that nobody serves it; returns it."""
         with contextlib.suppress(KubeNotFoundError):
             found = await self._read(wanted.spec.uuid, bucket)
-            return await self._update(found, _decoded(found), wanted)
+            if (existing := valid_virtual_machine(found)) is not None:
+                return await self._update(found, existing, wanted)
+            await self._delete_invalid(found)
         return None
 
-    async def _update(self, found: Document, existing: VirtualMachine | None, wanted: VirtualMachineObject) -> Document:
+    async def _delete_invalid(self, found: Document) -> None:
+        """Deletes an invalid object: rules of the server may forbid to correct it, and its content is of no value."""
+        metadata = found.metadata
+        log.warning("virtual machine %s/%s: invalid: deleting it", metadata.namespace, metadata.name)
+        version = metadata.resource_version
+        await self._client.delete(
+            VIRTUAL_MACHINES, metadata.name, namespace=metadata.namespace, resource_version=version
+        )
+
+    async def _update(self, found: Document, existing: VirtualMachine, wanted: VirtualMachineObject) -> Document:
         """Replaces the object unless it is as wanted, and returns it as stored."""
         if existing == wanted.spec:
             return found
@@ -206,9 +236,9 @@ class VirtualMachineClient:
             return found[0] if found else None
         for bucket in location.buckets:
             with contextlib.suppress(KubeNotFoundError):
-                item = await self._client.get(VIRTUAL_MACHINES, uuid, namespace=bucket)
-                if item.is_trusted:
-                    return item
+                document = await self._read(uuid, bucket)
+                if (virtual_machine := valid_virtual_machine(document)) is not None:
+                    return VirtualMachineObject(document.metadata, virtual_machine)
         return None
 
     async def _read_all(self, selector: Selector) -> list[tuple[VirtualMachine, tuple[str, ...]]]:
@@ -227,32 +257,27 @@ class VirtualMachineClient:
     async def _list(self, selector: Selector) -> list[VirtualMachineObject]:
         """Returns the virtual machines that managers wrote."""
         trusted, ignored = list[VirtualMachineObject](), set[str]()
-        for item in await self._client.list_each(VIRTUAL_MACHINES, selector):
-            if isinstance(item, UndecodableObject) or not item.is_trusted:
+        invalid = list[UndecodableObject]()
+        for item in await self._client.list_each(VALIDATED_VIRTUAL_MACHINES, selector):
+            if isinstance(item, UndecodableObject) and is_node_bucket(item.metadata.namespace):
+                invalid.append(item)
+            elif isinstance(item, UndecodableObject) or not item.is_trusted:
                 ignored.add(f"{item.metadata.namespace}/{item.metadata.name}")
             else:
                 trusted.append(item)
         if selector is EVERYTHING:
             self._log_ignored(ignored)
+            self._invalid = invalid
         return trusted
 
     def _log_ignored(self, ignored: set[str]) -> None:
         """Logs a change of the virtual machines that are ignored, and not each list."""
         if ignored and ignored != self._ignored:
             some = ", ".join(sorted(ignored)[:_MAX_NAMED])
-            log.warning("ignoring %d virtual machines: not written by a manager, or invalid: %s", len(ignored), some)
+            log.warning("ignoring %d virtual machines that no manager wrote: %s", len(ignored), some)
         self._ignored = ignored
 
 
 def node_selector(node: str) -> Selector:
     """Returns the selector of the virtual machines of one node."""
     return Selector(namespace=node_bucket(node), labels=f"{NODE_LABEL}={label_value(node)}")
-
-
-def _decoded(document: Document) -> VirtualMachine | None:
-    """Returns the virtual machine of an object; None if it is invalid, or not of the object's name."""
-    try:
-        virtual_machine = msgspec.convert(document.spec, VirtualMachine)
-    except msgspec.ValidationError:
-        return None
-    return virtual_machine if virtual_machine.uuid == document.metadata.name else None

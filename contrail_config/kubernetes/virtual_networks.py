@@ -3,13 +3,15 @@
 Networks are created, changed and deleted outside the lock of addresses, since one tenant's networks must not delay the
 pods of others: only a network whose subnets change, or that is deleted, gives no addresses meanwhile.
 
-Not guaranteed: unique names when an existing network is renamed, which our managers never do; nor that a subnet
-stays that one manager allocates from while another removes it.
+A network is never renamed. Not guaranteed: that a subnet stays that one manager allocates from while another removes
+it.
 """
 
+import logging
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import msgspec
 from tenacity import TryAgain
@@ -17,13 +19,15 @@ from tenacity import TryAgain
 from contrail_config.addressing.pool import AddressPool
 from contrail_config.errors import ConflictError, InUseError, NotFoundError, StoreError, StoreUnavailableError
 from contrail_config.kube.client import KubeClient
+from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeConflictError, KubeExistsError, KubeNotFoundError
-from contrail_config.kube.object_cache import ObjectChange
+from contrail_config.kube.object_cache import Deleted, Listed, ObjectChange
 from contrail_config.kube.selector import Selector
 from contrail_config.kubernetes.allocation_cache import AllocationCache
 from contrail_config.kubernetes.blocks import has_allocations
 from contrail_config.kubernetes.committer import Committer
 from contrail_config.kubernetes.informer import Informer
+from contrail_config.kubernetes.invalid_objects import InvalidObject, invalid_objects
 from contrail_config.kubernetes.kinds import (
     ADDRESS_BLOCKS,
     NETWORK_LABEL,
@@ -37,7 +41,22 @@ from contrail_config.kubernetes.kinds import (
 from contrail_config.kubernetes.network_cache import NetworkCache
 from contrail_config.kubernetes.network_creation import NetworkCreation, delete_at_version
 from contrail_config.kubernetes.retry_on_conflict import retry_on_conflict
+from contrail_config.kubernetes.validated import VALIDATED_NETWORKS, network_problem, valid_network
 from contrail_config.objects import VirtualNetwork
+
+log = logging.getLogger(__name__)
+
+
+class _Stored(NamedTuple):
+    """A network as the server has it; `item` is None if it is invalid."""
+
+    document: Document
+    item: VirtualNetworkObject | None
+
+    @property
+    def name(self) -> str:
+        """Name of the network, or of its object."""
+        return self.document.metadata.name if self.item is None else self.item.spec.name
 
 
 class VirtualNetworkClient:
@@ -53,6 +72,7 @@ class VirtualNetworkClient:
         self._allocations = allocations
         self._committer = committer
         self._cache = NetworkCache(allocations.drop_pools)
+        self._invalid: dict[str, UndecodableObject] = {}
         self._closed: Counter[str] = Counter()  # networks in which no address is allocated now
 
     def cached(self, uuid: str) -> VirtualNetwork:
@@ -69,15 +89,21 @@ class VirtualNetworkClient:
         if self._cache.is_certain(uuid):
             return
         found = await self._read(uuid)
-        if found is not None and found.is_confirmed:
-            self._cache.put(found)
+        if found is not None and found.item is not None and found.item.is_confirmed:
+            self._cache.put(found.item)
         else:
             self._cache.remove(uuid)
 
     async def all(self) -> list[VirtualNetwork]:
-        """Returns all networks, sorted by name."""
-        found = await self._client.list_all(VIRTUAL_NETWORKS)
-        return sorted((item.spec for item in found if item.is_confirmed), key=lambda network: network.name)
+        """Returns all valid networks, sorted by name."""
+        listed = await self._client.list_each(VALIDATED_NETWORKS)
+        found = [item.spec for item in listed if not isinstance(item, UndecodableObject) and item.is_confirmed]
+        return sorted(found, key=lambda network: network.name)
+
+    @property
+    def invalid_objects(self) -> list[InvalidObject]:
+        """The networks that are skipped now."""
+        return [*self.informer.invalid_objects, *invalid_objects(VIRTUAL_NETWORKS, self._invalid.values())]
 
     async def put(self, network: VirtualNetwork) -> VirtualNetwork:
         """Creates or replaces the network and returns it with its current, requested or lowest free vni.
@@ -101,9 +127,9 @@ class VirtualNetworkClient:
                 with attempt:
                     found = await self._read(uuid)
                     if await self._is_used(uuid):  # also if somebody else deleted the object
-                        name = uuid if found is None else found.spec.name
+                        name = uuid if found is None else found.name
                         raise InUseError(f"network {name}: still in use: interfaces have addresses in it")
-                    if found is not None and not await delete_at_version(self._client, found):
+                    if found is not None and not await delete_at_version(self._client, found.document):
                         raise TryAgain
             self._cache.remove(uuid)
 
@@ -114,14 +140,25 @@ class VirtualNetworkClient:
             return
         async with self._without_allocations(uuid):
             found = await self._read(uuid)
-            if found is None or not found.spec.retired or await self._is_used(uuid):
+            if found is None or found.item is None or not found.item.spec.retired or await self._is_used(uuid):
                 return
-            if await delete_at_version(self._client, found):
+            if await delete_at_version(self._client, found.document):
                 self._cache.remove(uuid)
 
     def apply(self, change: ObjectChange[VirtualNetworkObject]) -> None:
-        """Applies a change of the watch to the cache."""
-        self._cache.apply(change)
+        """Applies a change of the watch to the cache; instead of an invalid state the last valid one stays."""
+        if isinstance(change, Listed | UndecodableObject):
+            self._cache.apply(change)
+            return
+        name = change.object.metadata.name
+        self._invalid.pop(name, None)
+        problem = network_problem(change.object)
+        if problem is None:
+            self._cache.apply(change)
+        elif isinstance(change, Deleted):
+            self._cache.remove(name)
+        else:
+            self._invalid[name] = UndecodableObject(change.object.metadata, problem)
 
     @asynccontextmanager
     async def _without_allocations(self, uuid: str) -> AsyncIterator[None]:
@@ -136,44 +173,48 @@ class VirtualNetworkClient:
                 del self._closed[uuid]
 
     async def _put(self, network: VirtualNetwork) -> VirtualNetworkObject:
-        document = await self._read_document(network.uuid)
-        found = None if document is None else _decoded(document)
-        if document is None or found is None or not found.is_confirmed:
+        stored = await self._read(network.uuid)
+        if stored is not None and stored.item is None:
+            await self._delete_invalid(stored.document)
+            stored = None
+        found = None if stored is None else stored.item
+        if stored is None or found is None or not found.is_confirmed:
             async with self._without_allocations(network.uuid):
                 self._check_subnets(network)
                 return await self._creation.create(network, found)
         if found.spec.fq_name != network.fq_name:
-            await self._creation.check_name(network)
+            raise ConflictError(f"network {network.name}: already exists as {found.spec.name}, and cannot be renamed")
         wanted = msgspec.structs.replace(network, vni=found.spec.vni)
         if found.spec == wanted:
             return found
         if found.spec.subnets == network.subnets:
-            return await self._replace(document, wanted)
+            return await self._replace(stored.document, wanted)
         async with self._without_allocations(network.uuid):
             self._check_subnets(network)
-            return await self._replace(document, wanted)
+            return await self._replace(stored.document, wanted)
 
     async def _replace(self, document: Document, wanted: VirtualNetwork) -> VirtualNetworkObject:
         body = replacement(document, virtual_network_object(wanted))
         return await self._client.replace(VIRTUAL_NETWORKS, wanted.uuid, body)
 
-    async def _read(self, uuid: str) -> VirtualNetworkObject | None:
+    async def _read(self, uuid: str) -> _Stored | None:
         try:
-            return await self._client.get(VIRTUAL_NETWORKS, uuid)
+            document = await self._client.get(VIRTUAL_NETWORK_DOCUMENTS, uuid)
         except KubeNotFoundError:
             return None
+        return _Stored(document, valid_network(document))
 
-    async def _read_document(self, uuid: str) -> Document | None:
-        try:
-            return await self._client.get(VIRTUAL_NETWORK_DOCUMENTS, uuid)
-        except KubeNotFoundError:
-            return None
+    async def _delete_invalid(self, document: Document) -> None:
+        """Deletes an invalid network, which is then created again: rules of the server may forbid to correct it."""
+        log.warning("network %s: invalid: recreating it", document.metadata.name)
+        if not await delete_at_version(self._client, document):
+            raise TryAgain
 
     async def _is_used(self, uuid: str) -> bool:
         """Returns whether the network has an allocated address, according to the server."""
         # Not from the cache, which may lag behind another manager's allocations.
-        blocks = await self._client.list_all(ADDRESS_BLOCKS, Selector(labels=f"{NETWORK_LABEL}={uuid}"))
-        return any(has_allocations(block) for block in blocks)
+        blocks = await self._client.list_each(ADDRESS_BLOCKS, Selector(labels=f"{NETWORK_LABEL}={uuid}"))
+        return any(isinstance(block, UndecodableObject) or has_allocations(block) for block in blocks)
 
     def _check_subnets(self, network: VirtualNetwork) -> None:
         try:
@@ -189,7 +230,3 @@ class VirtualNetworkClient:
             if bounds.gateway == key.text:
                 problem = f"gateway {key.text} is already allocated to an interface"
                 raise ConflictError(f"network {network.name}: {problem}")
-
-
-def _decoded(document: Document) -> VirtualNetworkObject:
-    return VirtualNetworkObject(document.metadata, msgspec.convert(document.spec, VirtualNetwork))

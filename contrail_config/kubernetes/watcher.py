@@ -23,6 +23,7 @@ from contrail_config.kube.object_cache import ObjectChange as KubeChange
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selector import Selector
+from contrail_config.kubernetes.invalid_objects import InvalidObject, invalid_objects
 from contrail_config.store import Change, ChangeType, T_co, WatchStart
 
 log = logging.getLogger(__name__)
@@ -89,6 +90,11 @@ class Watcher(Generic[T_co]):
         """Why the reported state is not up to date; None if it is."""
         return self._reflector.problem
 
+    @property
+    def invalid_objects(self) -> list[InvalidObject]:
+        """The objects that are skipped now."""
+        return invalid_objects(self._resource, self._reflector.undecodable.values())
+
     async def start(self) -> None:
         """Starts the task, which runs until `abort` or `drain`, even if this call is cancelled.
 
@@ -116,7 +122,7 @@ class Watcher(Generic[T_co]):
         await self._stop()
         try:
             async with asyncio.timeout(_DRAIN_DEADLINE):
-                self._apply_list(await self._client.list_all(self._resource, self._selector))
+                self._apply_list(await self._client.list_each(self._resource, self._selector))
         except (KubeError, TimeoutError) as error:
             log.warning("watch of %s: last changes not reported: %s", self._resource.plural, error)
         self._end()
@@ -151,14 +157,17 @@ class Watcher(Generic[T_co]):
         if isinstance(change, Listed):
             self._synced()
         elif isinstance(change, UndecodableObject):
-            log.warning("%s %s: invalid content: %s", self._resource.kind, change.metadata.name, change.problem)
+            (invalid,) = invalid_objects(self._resource, [change])
+            log.error("%s: skipped: %s", invalid.title, change.problem)
         else:
             current = None if isinstance(change, Deleted) else self._config_object_of(change.object)
             self._report(_key(change.object.metadata), current)
 
     def _apply_list(self, objects: list[Any]) -> None:
-        listed: dict[Key, T_co | None] = {_key(item.metadata): self._config_object_of(item) for item in objects}
-        missing: list[Key] = [key for copies in self._copies.values() for key in copies if key not in listed]
+        found = [item for item in objects if not isinstance(item, UndecodableObject)]
+        listed: dict[Key, T_co | None] = {_key(item.metadata): self._config_object_of(item) for item in found}
+        existing = {_key(item.metadata) for item in objects}
+        missing: list[Key] = [key for copies in self._copies.values() for key in copies if key not in existing]
         for key in [*listed, *missing]:
             self._report(key, listed.get(key))
         self._synced()

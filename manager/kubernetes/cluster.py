@@ -17,10 +17,12 @@ from contrail_config.kube.client_config import ClientConfig
 from contrail_config.kube.configuration.load import load_client_config
 from contrail_config.kube.leader_election import LeaderElection, LeaseTimings
 from contrail_config.kube.observer import ClientObserver
+from contrail_config.kubernetes.definition_check import DefinitionCheck
 from contrail_config.objects import VirtualMachine
 from manager.configuration import KubernetesSourceSettings, ManagerConfiguration, MetaPlugin
 from manager.kubernetes.deleted_virtual_machines import DeletedVirtualMachines
 from manager.kubernetes.event_log import COMPONENT, KubernetesEventLog
+from manager.kubernetes.invalid_objects import InvalidObjects
 from manager.kubernetes.nad_crd import NadCrd
 from manager.kubernetes.node_report_watch import NodeReportWatch
 from manager.kubernetes.orphaned_virtual_machines import OrphanedVirtualMachines
@@ -51,6 +53,9 @@ class ClusterMember:
         self.node_reports = NodeReportWatch(client)
         self.orphans = OrphanedVirtualMachines(pod_exists=self.source.pod_exists, problems=self.source.problems)
         self.deletions = DeletedVirtualMachines(client, is_gone=self.source.is_gone, on_appeared=self.orphans.appeared)
+        self.definitions = DefinitionCheck(client)
+        self.invalid_objects = InvalidObjects()
+        self.invalid_objects.add(self.node_reports.invalid_objects)
         self._election = election
         self._statuses = StatusWriter(client.low_priority(), pod_of=self.source.pod_of)
         self._writes_statuses = meta_plugin is MetaPlugin.NONE
@@ -64,15 +69,21 @@ class ClusterMember:
     def readiness(self, manager: list[str]) -> list[str]:
         """Returns why this process is not ready; `manager`: why the manager is not, once it leads.
 
-        A standby is ready if it could lead; a leader, once ready, stays so unless it lacks permissions.
+        A standby is ready if it could lead; a leader, once ready, stays so unless it lacks permissions, skips invalid
+        objects, or the definitions are of an older release. The latter makes a standby unready, too: a rolling update
+        stops before such a manager leads.
         """
         if not self.is_leader:
-            return [self._election.problem] if self._election.problem is not None else []
-        return (
-            [*manager, *self.source.problems(), *self.deletions.problems()]
-            if manager
-            else self.client.authorization_failures()
-        )
+            problem = self._election.problem
+            return [*([] if problem is None else [problem]), *self.definitions.problems()]
+        return [
+            *(self._unready_reasons(manager) if manager else self.client.authorization_failures()),
+            *self.definitions.problems(),
+            *self.invalid_objects.problems(),
+        ]
+
+    def _unready_reasons(self, manager: list[str]) -> list[str]:
+        return [*manager, *self.source.problems(), *self.deletions.problems()]
 
     def unavailable_reason(self) -> str:
         """Returns why this process cannot answer queries, and who can; empty if it leads."""

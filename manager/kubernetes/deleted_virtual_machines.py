@@ -67,6 +67,7 @@ class _ListBuffer:
 
     def __init__(self) -> None:
         self.objects: Mapping[Key, _VirtualMachineObject] = {}
+        self.undecodable: Mapping[Key, UndecodableObject] = {}
         self._listed = set[str]()
 
     def begin_list(self) -> None:

@@ -18,6 +18,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -27,6 +28,7 @@ from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import MAX_MESSAGE_LENGTH, KubeError, KubeExistsError, KubeNotFoundError
 from contrail_config.kube.resource import Metadata, Resource
 from contrail_config.kube.selector import Selector
+from contrail_config.kubernetes.kinds import KINDS
 from contrail_config.objects import Event, EventType
 from manager.kubernetes.event_rate_limits import EventRateLimits
 from manager.kubernetes.wire import NADS, NAMESPACES, PODS
@@ -36,7 +38,8 @@ log = logging.getLogger(__name__)
 COMPONENT = "contrail-manager"
 """Reporting component, as `kubectl describe` shows it."""
 
-_API_VERSIONS = {resource.kind: resource.api_version for resource in (PODS, NADS, NAMESPACES)}
+_KINDS: tuple[Resource[Any], ...] = (PODS, NADS, NAMESPACES, *KINDS)
+_API_VERSIONS = {resource.kind: resource.api_version for resource in _KINDS}
 _MAX_NAME_LENGTH = 253
 _CACHE_SIZE = 4096
 _CLUSTER_SCOPE = "default"  # namespace of events on objects without one

@@ -24,7 +24,9 @@ from contrail_config.kube.decoding import UndecodableObject
 from contrail_config.kube.errors import KubeConflictError, KubeError, KubeNotFoundError
 from contrail_config.kube.object_cache import Added, Deleted, Listed, Modified, ObjectChange
 from contrail_config.kube.reflector import Reflector, ReflectorTimings
+from contrail_config.kubernetes.invalid_objects import InvalidObject, invalid_objects
 from contrail_config.kubernetes.kinds import CONTRAIL_NODES, ContrailNodeObject
+from contrail_config.kubernetes.validated import VALIDATED_REPORTS
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ class NodeReportWatch:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
-        self._reflector = Reflector(client, CONTRAIL_NODES, timings=timings or ReflectorTimings())
+        self._reflector = Reflector(client, VALIDATED_REPORTS, timings=timings or ReflectorTimings())
         self.repeat_interval = repeat_interval
         self._list_timeout = list_timeout
         self._clock = clock
@@ -74,6 +76,10 @@ class NodeReportWatch:
     def nodes(self) -> list[str]:
         """Nodes with a known report."""
         return list(self._changed_at)
+
+    def invalid_objects(self) -> list[InvalidObject]:
+        """Reports that are skipped now."""
+        return invalid_objects(VALIDATED_REPORTS, self._reflector.undecodable.values())
 
     def on_unplugged(self, callback: OnUnplugged) -> None:
         """Registers a callback for all reports from now on."""

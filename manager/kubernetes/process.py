@@ -49,7 +49,10 @@ async def run_in_cluster(configuration: ManagerConfiguration, settings: Kubernet
             store = KubernetesStore(cluster.client)
             manager = make_manager(configuration, cluster, store, registry)
             await _serve(stack, configuration, cluster, manager, registry)
-            await cluster.run(partial(lead, cluster, store, manager))
+            await run_until_first_ends(
+                cluster.run(partial(lead, cluster, store, manager)),
+                cluster.definitions.run(),
+            )
 
 
 @contextmanager
@@ -81,6 +84,8 @@ def make_manager(
     )
     cluster.node_reports.on_unplugged(manager.unplugged)
     cluster.orphans.on_orphaned(manager.orphaned)
+    cluster.invalid_objects.add(store.invalid_objects)
+    cluster.invalid_objects.register(registry)
     return manager
 
 
@@ -108,6 +113,7 @@ async def lead(cluster: ClusterMember, store: KubernetesStore, manager: Manager)
                 manager.run(),
                 monitor_crds(cluster.client, uids, interval=_CRD_CHECK_INTERVAL),
                 store.watch_lost_addresses(),
+                cluster.invalid_objects.run(store, manager.recorder),
             )
     finally:
         await store.close()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from manager.kubernetes.invalid_objects import INVALID
 from manager.kubernetes.objects import UNREADABLE
 from manager.manifests.problems import ManifestReason
 from manager.reasons import Reason
@@ -17,7 +18,7 @@ def documented(heading: str) -> set[str]:
 
 def test_every_reason_is_documented_and_no_other() -> None:
     assert documented("Events on pods") | documented("Events on NADs") == {*Reason}
-    assert documented("Events on any object") == {UNREADABLE}
+    assert documented("Events on any object") == {UNREADABLE, INVALID}
     assert documented("Events on manifests") == {*ManifestReason}
 
 

@@ -63,7 +63,7 @@ def test_names_of_blocks_are_valid_in_urls_and_unique(block: Block) -> None:
 @given(st.floats(0, 1e6), st.floats(0, 1e3))
 def test_a_hold_that_starts_in_the_future_starts_now_with_the_same_length(ahead: float, length: float) -> None:
     start = 1_000_000.0 + ahead
-    block = Block(BlockKey(PoolKey("n", 4), 0), "7", {5: AddressEntry("owner", Hold(start, start + length))})
+    block = Block(BlockKey(PoolKey(new_owner(), 4), 0), "7", {5: AddressEntry("owner", Hold(start, start + length))})
     (entry,) = decode_block(as_stored(block), now=1_000_000.0).entries.values()
     assert entry.hold is not None
     assert entry.hold.since == 1_000_000.0

@@ -71,11 +71,11 @@ async def test_a_name_belongs_to_one_uuid(store: Store) -> None:
     assert await store.networks() == [stored]
 
 
-async def test_a_network_can_be_renamed(store: Store) -> None:
+async def test_a_network_cannot_be_renamed(store: Store) -> None:
     first = await store.put_network(make_network("a"))
-    await store.put_network(make_network("b", uuid=first.uuid))
-    assert [network.fq_name[2] for network in await store.networks()] == ["b"]
-    assert (await store.put_network(make_network("a", uuid=new_owner()))).vni == 2
+    with pytest.raises(ConflictError, match=r"already exists as default-domain:k8s-default:a, and cannot be renamed"):
+        await store.put_network(make_network("b", uuid=first.uuid))
+    assert await store.networks() == [first]
 
 
 async def test_deleting_a_missing_network_is_no_error(store: Store) -> None:

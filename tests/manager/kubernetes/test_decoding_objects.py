@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from contrail_config.kube.decoding import decode_object
+from contrail_config.kube.resource import Resource
 from manager.kubernetes import wire
 from manager.kubernetes.objects import make_nad, make_namespace, make_pod
 from manager.mapping.annotations import network_annotations
@@ -158,6 +159,7 @@ def _nad(stated: dict[str, object]) -> wire.NadObject:
 
 def _decoded(kind: type[T], stated: dict[str, Any]) -> T:
     metadata = {"name": "one", "namespace": "blue", "uid": "", **stated.get("metadata", {})}
-    found = decode_object(msgspec.json.encode({**stated, "metadata": metadata}), kind)
+    resource = Resource("", "v1", kind.__name__, "", kind)
+    found = decode_object(msgspec.json.encode({**stated, "metadata": metadata}), resource)
     assert isinstance(found, kind)
     return found

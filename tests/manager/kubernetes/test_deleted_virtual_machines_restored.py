@@ -166,7 +166,7 @@ class TestReplaced:
         async with managed():
             vm = await served(objects, server)
             put_another(server, node="node-2")
-            await eventually(lambda: stored_virtual_machines(server)[vm.uuid] == vm)
+            await eventually(lambda: stored_virtual_machines(server).get(vm.uuid) == vm)
 
     async def test_one_of_another_uuid_is_replaced(
         self, managed: Managed, objects: ClusterObjects, server: FakeApiServer

@@ -1,6 +1,7 @@
 """Node reports are delivered repeatedly as long as they exist, and stale ones are removed."""
 
 import contextlib
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 
@@ -15,6 +16,8 @@ from tests.support.fake_apiserver.kinds import Kind
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.fake_clock import FakeClock
 from tests.support.recorded_reflector import DEADLINE, QUICK, ChangeSignal, eventually
+
+A, B, C = (str(uuid.UUID(int=number)) for number in (1, 2, 3))
 
 NODE_KIND = Kind(
     GROUP, VERSION, CONTRAIL_NODES.kind, CONTRAIL_NODES.plural, namespaced=False, custom=True, blind_updates=False
@@ -83,36 +86,36 @@ class TestDelivery:
     """Reports are states, not messages."""
 
     async def test_existing_reports_are_delivered_like_new_ones(self, client: KubeClient, listen: Listen) -> None:
-        await report(client, "node-1", "a", "b")
+        await report(client, "node-1", A, B)
         async with listen() as listener:
-            assert listener.delivered == ["a", "b"]  # on entry
-            await report(client, "node-2", "c")
-            await listener.until_delivered("a", "b", "c")
+            assert listener.delivered == [A, B]  # on entry
+            await report(client, "node-2", C)
+            await listener.until_delivered(A, B, C)
 
     async def test_a_report_is_delivered_repeatedly_until_it_changes(self, client: KubeClient, listen: Listen) -> None:
-        await report(client, "node-1", "a")
+        await report(client, "node-1", A)
         async with listen(repeat_interval=0.01) as listener:
-            await listener.until(lambda: listener.delivered.count("a") == 5)
-            await report(client, "node-1", "b")
-            await listener.until(lambda: listener.delivered.count("b") == 5)
-            assert listener.delivered[-5:] == ["b"] * 5
+            await listener.until(lambda: listener.delivered.count(A) == 5)
+            await report(client, "node-1", B)
+            await listener.until(lambda: listener.delivered.count(B) == 5)
+            assert listener.delivered[-5:] == [B] * 5
 
     async def test_a_later_manager_gets_the_report_too(self, client: KubeClient, listen: Listen) -> None:
-        await report(client, "node-1", "a")
+        await report(client, "node-1", A)
         for _ in range(2):
             async with listen() as listener:
-                await listener.until_delivered("a")
+                await listener.until_delivered(A)
 
     async def test_the_start_proceeds_after_a_timeout_if_reports_cannot_be_listed(
         self, client: KubeClient, server: FakeApiServer, listen: Listen, caplog: pytest.LogCaptureFixture
     ) -> None:
-        await report(client, "node-1", "a")
+        await report(client, "node-1", A)
         server.faults.reject(403, verb="list", times=1000)
         async with listen(list_timeout=0.05) as listener:
             assert listener.delivered == []
             assert "node reports: not listed within 0.05 s: " in caplog.text
             server.faults.rejections.clear()
-            await listener.until_delivered("a")
+            await listener.until_delivered(A)
 
     async def test_an_empty_report_is_not_delivered(self, client: KubeClient, listen: Listen) -> None:
         await report(client, "node-1")
@@ -124,36 +127,36 @@ class TestDelivery:
         self, client: KubeClient, server: FakeApiServer, listen: Listen
     ) -> None:
         async with listen() as listener:
-            await report(client, "node-1", "a")
-            await listener.until_delivered("a")
+            await report(client, "node-1", A)
+            await listener.until_delivered(A)
             await server.stop()
             await server.start()
-            await report(client, "node-1", "b")
-            await listener.until_delivered("a", "b")
+            await report(client, "node-1", B)
+            await listener.until_delivered(A, B)
 
     async def test_an_undecodable_report_does_not_affect_others(
         self, client: KubeClient, server: FakeApiServer, listen: Listen, caplog: pytest.LogCaptureFixture
     ) -> None:
         server.put(NODE_KIND, "broken", namespace="", status={"reportedAt": 1})
-        await report(client, "node-1", "a")
+        await report(client, "node-1", A)
         async with listen() as listener:
-            await listener.until_delivered("a")
+            await listener.until_delivered(A)
         assert "report of node broken: undecodable" in caplog.text
 
     async def test_unknown_fields_of_newer_agents_are_ignored(
         self, client: KubeClient, server: FakeApiServer, listen: Listen
     ) -> None:
-        status = {"reportedAt": "2030-01-01T00:00:00Z", "instance": "i", "unplugged": ["a"], "mood": "fine"}
+        status = {"reportedAt": "2030-01-01T00:00:00Z", "instance": "i", "unplugged": [A], "mood": "fine"}
         server.put(NODE_KIND, "newer", namespace="", status=status)
         async with listen() as listener:
-            await listener.until_delivered("a")
+            await listener.until_delivered(A)
 
     async def test_a_failing_callback_is_logged(
         self, client: KubeClient, listen: Listen, caplog: pytest.LogCaptureFixture
     ) -> None:
         async with listen() as listener:
             listener.watch.on_unplugged(_fail)
-            await report(client, "node-1", "a")
+            await report(client, "node-1", A)
             await eventually(lambda: "node reports are no longer watched" in caplog.text)
 
 
@@ -170,7 +173,7 @@ class TestStaleReports:
             clock.advance(STALE_AFTER - 1)
             await listener.watch.remove_stale()
             assert len(kept(server)) == 2
-            await report(client, "alive", "a")
+            await report(client, "alive", A)
             await listener.until(lambda: listener.delivered)
             clock.advance(1)
             await listener.watch.remove_stale()
@@ -195,7 +198,7 @@ class TestStaleReports:
             clock.advance(STALE_AFTER)
             server.faults.silent = True
             server.cut_watches()
-            await report(client, "slow", "a")
+            await report(client, "slow", A)
             await listener.watch.remove_stale()
         assert kept(server) == ["slow"]
 

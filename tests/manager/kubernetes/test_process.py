@@ -1,15 +1,17 @@
 """`contrail-manager` in a cluster as a process: shutdown, exit statuses and last messages."""
 
 import asyncio
+import copy
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from contrail_config.kubernetes.crds import crds
 from tests.support.cluster_objects import ClusterObjects
 from tests.support.cluster_processes import ManagerProcess, plain_kubeconfig
-from tests.support.fake_apiserver.kinds import BUILT_IN
+from tests.support.fake_apiserver.kinds import BUILT_IN, CRDS
 from tests.support.fake_apiserver.server import FakeApiServer
 from tests.support.recorded_reflector import eventually
 
@@ -68,6 +70,30 @@ async def test_shutdown_is_in_time_while_a_write_is_unanswered(
     await eventually(lambda: objects.requests("update addressblocks") > begun)
     assert await asyncio.to_thread(stop_in_time, manager) == 0
     assert " releasing the lease although writes are in progress" in manager.log.read_text()
+
+
+async def test_definitions_of_an_older_release_make_leader_and_standby_unready(
+    manager: ManagerProcess, server: FakeApiServer, tmp_path: Path
+) -> None:
+    """A rolling update stops before the new manager leads."""
+    definition = copy.deepcopy(crds()["virtualnetworks.opencontrail.org"])
+    del definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["retired"]
+    conditions = [{"type": "Established", "status": "True"}]
+    server.storage.put(CRDS, {**definition, "status": {"conditions": conditions}})
+    manager.launch()
+    await asyncio.to_thread(manager.wait_until, lambda: manager.leads and names_older(manager), what="unready")
+    standby = ManagerProcess(tmp_path / "standby", plain_kubeconfig(tmp_path, server.url))
+    standby.launch()
+    try:
+        await asyncio.to_thread(standby.wait_until, lambda: names_older(standby), what="unready")
+        assert not standby.leads
+    finally:
+        standby.kill()
+
+
+def names_older(manager: ManagerProcess) -> bool:
+    status, answer = manager.ask("/readyz")
+    return status == 503 and "of an older release, without spec.retired: apply deploy/crds" in str(answer)
 
 
 def stop_in_time(manager: ManagerProcess) -> int:

@@ -100,6 +100,11 @@ def written(cluster: Cluster, manager_token: str, request: pytest.FixtureRequest
         cluster.server.ask("DELETE", f"{resource.path()}/{stored['metadata']['name']}", token=manager_token)
 
 
+def another(collection: str) -> Object:
+    """A new object of the collection."""
+    return SYSTEM_OBJECTS[collection.rpartition("/")[2]]()
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_the_administrator_writes_no_object_of_the_system(
     cluster: Cluster, written: tuple[str, Object], method: str
@@ -108,7 +113,7 @@ def test_the_administrator_writes_no_object_of_the_system(
     path = collection if method == "POST" else f"{collection}/{stored['metadata']['name']}"
     body = {"POST": stored, "PUT": stored, "PATCH": {"metadata": {"labels": {"a": "b"}}}}.get(method)
     if method == "POST":
-        body = {**stored, "metadata": {"name": str(uuid.uuid4())}}
+        body = another(collection)
     assert "only the service account contrail/contrail-manager may write" in refusal(cluster, method, path, body)
 
 
@@ -125,8 +130,7 @@ def test_the_manager_replaces_and_deletes_them(
 def test_controllers_delete_but_do_not_create(cluster: Cluster, written: tuple[str, Object], controller: str) -> None:
     collection, stored = written
     token = controller_token(cluster, controller)
-    created = {**stored, "metadata": {"name": str(uuid.uuid4())}}
-    assert "contrail-manager may write" in refusal(cluster, "POST", collection, created, token=token)
+    assert "contrail-manager may write" in refusal(cluster, "POST", collection, another(collection), token=token)
     assert refusal(cluster, "DELETE", f"{collection}/{stored['metadata']['name']}", token=token) == ""
 
 

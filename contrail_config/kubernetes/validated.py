@@ -1,0 +1,91 @@
+"""Resources of our kinds whose objects are validated on reading.
+
+Definitions of an older release, or none of the rules in them, may have admitted anything, and an object that steers
+nodes must not be believed because it can be decoded. What does not validate is treated like an object that cannot be
+decoded: it is skipped and reported (`invalid_objects`), and its last valid state stays in effect. Address blocks are
+validated by `blocks.decode_block`.
+"""
+
+import dataclasses
+from typing import Any, Final
+
+import msgspec
+
+from contrail_config.addressing.pool import AddressPool
+from contrail_config.kube.resource import Metadata
+from contrail_config.kubernetes.constraints import problem_of
+from contrail_config.kubernetes.kinds import (
+    CONTRAIL_NODES,
+    NODE_LABEL,
+    VIRTUAL_MACHINES,
+    VIRTUAL_NETWORKS,
+    ContrailNodeObject,
+    Document,
+    VirtualMachineObject,
+    VirtualNetworkObject,
+    label_value,
+)
+from contrail_config.kubernetes.node_buckets import is_node_bucket
+from contrail_config.objects import VirtualMachine, VirtualNetwork, virtual_machine_name
+
+
+def network_problem(item: VirtualNetworkObject) -> str | None:
+    """Returns why a network is invalid; None if it is valid."""
+    network = item.spec
+    return (
+        problem_of(network)
+        or _name_problem(item.metadata, "spec.uuid", network.uuid)
+        or _error_of(lambda: [AddressPool(network.subnets, family=family) for family in (4, 6)])
+    )
+
+
+def _virtual_machine_problem(item: VirtualMachineObject) -> str | None:
+    """Returns the problem of one in a node bucket; others are ignored, whatever is in them."""
+    if not is_node_bucket(item.metadata.namespace):
+        return None
+    vm = item.spec
+    label = item.metadata.labels.get(NODE_LABEL)
+    if label != label_value(vm.node):
+        return f"metadata.labels: {NODE_LABEL}={label} is not the node of the spec, {vm.node}"
+    if vm.name != virtual_machine_name(vm.cluster, vm.namespace, vm.pod):
+        return f"name: {vm.name!r} is not that of cluster {vm.cluster}, pod {vm.namespace}/{vm.pod}"
+    return _name_problem(item.metadata, "spec.uuid", vm.uuid) or problem_of(vm)
+
+
+def _report_problem(item: ContrailNodeObject) -> str | None:
+    return problem_of(item.status)
+
+
+def _name_problem(metadata: Metadata, source: str, expected: str) -> str | None:
+    return None if metadata.name == expected else f"metadata.name: must be {expected!r}, by its {source}"
+
+
+def _error_of(parse: Any) -> str | None:
+    try:
+        parse()
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def valid_network(document: Document) -> VirtualNetworkObject | None:
+    """Returns the network in a document; None if it is invalid."""
+    try:
+        item = VirtualNetworkObject(document.metadata, msgspec.convert(document.spec, VirtualNetwork))
+    except msgspec.ValidationError:
+        return None
+    return item if network_problem(item) is None else None
+
+
+def valid_virtual_machine(document: Document) -> VirtualMachine | None:
+    """Returns the virtual machine in a document; None if it is invalid."""
+    try:
+        item = VirtualMachineObject(document.metadata, msgspec.convert(document.spec, VirtualMachine))
+    except msgspec.ValidationError:
+        return None
+    return item.spec if _virtual_machine_problem(item) is None else None
+
+
+VALIDATED_NETWORKS: Final = dataclasses.replace(VIRTUAL_NETWORKS, check=network_problem)
+VALIDATED_VIRTUAL_MACHINES: Final = dataclasses.replace(VIRTUAL_MACHINES, check=_virtual_machine_problem)
+VALIDATED_REPORTS: Final = dataclasses.replace(CONTRAIL_NODES, check=_report_problem)
