@@ -73,7 +73,7 @@ def _manager(
         is_plugged=agent.is_plugged if agent else _never_plugged,
     )
     if agent:
-        agent.on_unplugged(manager.unplugged)
+        agent.on_unplugged(partial(manager.unplugged, settings.configuration.node))
     return manager
 
 

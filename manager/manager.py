@@ -159,9 +159,9 @@ class Manager:
         """Returns why it is not ready: every pod of the first list must have been tried once."""
         return [self._unready] if self._unready else []
 
-    def unplugged(self, vmi_uuids: Iterable[str]) -> None:
-        """Ends the holds of these interfaces' addresses: the node unplugged the ports."""
-        self.pods.unplugged(vmi_uuids)
+    def unplugged(self, node: str, vmi_uuids: Iterable[str]) -> None:
+        """Ends the holds of these interfaces' addresses, as far as they are the node's, which unplugged the ports."""
+        self.pods.unplugged(node, vmi_uuids)
 
     def orphaned(self, vm: VirtualMachine) -> None:
         """Deletes a virtual machine whose pod does not exist."""

@@ -1,7 +1,8 @@
 """Interfaces of deleted virtual machines whose ports may still be plugged: their addresses are on a long hold.
 
-Kept so that the hold can be shortened once the node reports the port unplugged, and no longer than the hold lasts.
-Interfaces that an earlier manager deleted are loaded from the store. An interface without an entry has a virtual
+Kept so that the hold can be shortened once the node reports the port unplugged, and no longer than the hold lasts. The
+report of another node does not count. Interfaces that an earlier manager deleted are loaded from the store, which does
+not know their node: any node may report these. An interface without an entry has a virtual
 machine, or is unknown. An interface with an entry may exist again, if a source sent its pod again: then shortening
 affects only its former addresses.
 """
@@ -15,6 +16,7 @@ from contrail_config.store import UNPLUGGED_HOLD
 
 class _Port(NamedTuple):
     network_uuid: str
+    node: str | None
     until: float
 
 
@@ -28,19 +30,25 @@ class HeldPorts:
     def __len__(self) -> int:
         return len(self._ports)
 
-    def add(self, interfaces: Iterable[tuple[str, str]]) -> None:
-        """Adds interfaces, each with its network's uuid, whose virtual machine was deleted now or recently."""
+    def add(self, interfaces: Iterable[tuple[str, str]], *, node: str | None) -> None:
+        """Adds interfaces of a node, each with its network's uuid, whose virtual machine was deleted now or recently.
+
+        `node` is None if it is unknown.
+        """
         self._expire()
         until = self._clock() + UNPLUGGED_HOLD
         for vmi_uuid, network_uuid in interfaces:
-            self._ports[vmi_uuid] = _Port(network_uuid, until)
+            self._ports[vmi_uuid] = _Port(network_uuid, node, until)
             self._ports.move_to_end(vmi_uuid)  # assignment keeps the position of an existing key
 
-    def pop(self, vmi_uuid: str) -> str | None:
-        """Removes the interface and returns its network's uuid; None if it is not here."""
+    def pop(self, vmi_uuid: str, *, node: str) -> str | None:
+        """Removes the interface and returns its network's uuid; None if it is not here, or of another node."""
         self._expire()
-        port = self._ports.pop(vmi_uuid, None)
-        return None if port is None else port.network_uuid
+        port = self._ports.get(vmi_uuid)
+        if port is None or port.node not in (None, node):
+            return None
+        del self._ports[vmi_uuid]
+        return port.network_uuid
 
     def _expire(self) -> None:
         now = self._clock()

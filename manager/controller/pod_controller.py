@@ -205,12 +205,12 @@ class PodController:
             async with asyncio.timeout(_RELEASE_BOUND):
                 await self.queue.processed(holders)
 
-    def unplugged(self, vmi_uuids: Iterable[str]) -> None:
-        """Shortens the holds of these interfaces' addresses: the node unplugged the ports."""
+    def unplugged(self, node: str, vmi_uuids: Iterable[str]) -> None:
+        """Shortens the holds of those of these interfaces that are the node's, which unplugged the ports."""
         for vmi_uuid in vmi_uuids:
-            if key := self._static_pods.unplugged(vmi_uuid):
+            if key := self._static_pods.unplugged(node, vmi_uuid):
                 self._sandbox_ended(key)
-            if network_uuid := self.held_ports.pop(vmi_uuid):
+            if network_uuid := self.held_ports.pop(vmi_uuid, node=node):
                 self._hold_queue.add((vmi_uuid, network_uuid))
 
     async def close(self) -> None:
@@ -223,7 +223,7 @@ class PodController:
         return record is not None and record.assignment is not None and network_uuid in record.assignment.networks
 
     async def _load_held_ports(self) -> None:
-        self.held_ports.add((await self._store.held_owners()).items())
+        self.held_ports.add((await self._store.held_owners()).items(), node=None)
 
     def _load(self, vm: VirtualMachine) -> bool:
         """Adds a virtual machine to the record of its pod's name; returns False if it is there or will be."""

@@ -180,6 +180,7 @@ class PodReconciler:
             return
         if vm.node != pod.node:
             vm = await self._writer.move(vm, pod.node)
+            record.set_assignment(vm)
         self._on_assigned(vm, is_new=False)
         record.unverified = None
         outcome = READY

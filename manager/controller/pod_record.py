@@ -1,5 +1,6 @@
 """Record of a pod: the minimum kept in memory, since there may be a hundred thousand; the store has the rest."""
 
+import sys
 from typing import NamedTuple
 
 from contrail_config.objects import VirtualMachine, interface_uuid
@@ -11,13 +12,14 @@ from manager.source import Pod
 
 
 class Assignment(NamedTuple):
-    """What the store holds for a pod: uuid and name of its virtual machine, networks of its interfaces, address count.
+    """What the store holds for a pod: uuid, name and node of its virtual machine, networks of its interfaces.
 
-    `has_mirror_pod`: the pod is a static pod, whose mirror pod may come back.
+    `addresses` is their number. `has_mirror_pod`: the pod is a static pod, whose mirror pod may come back.
     """
 
     uuid: str
     name: str
+    node: str
     networks: tuple[str, ...]
     addresses: int
     has_mirror_pod: bool
@@ -139,6 +141,7 @@ def assignment_of(vm: VirtualMachine) -> Assignment:
     return Assignment(
         uuid=vm.uuid,
         name=vm.name,
+        node=sys.intern(vm.node),  # few nodes, many pods
         networks=tuple(interface.network_uuid for interface in vm.interfaces),
         addresses=sum(len(interface.addresses) for interface in vm.interfaces),
         has_mirror_pod=vm.has_mirror_pod,

@@ -202,7 +202,8 @@ class PodWriter:
     async def _await_unplugging(self, assignment: Assignment) -> None:
         """Shortens the hold once the ports are unplugged, which may have happened during the deletion."""
         if self._is_plugged(assignment.uuid):
-            self._ports.add(zip(assignment.interfaces, assignment.networks, strict=True))
+            ports = zip(assignment.interfaces, assignment.networks, strict=True)
+            self._ports.add(ports, node=assignment.node)
         else:
             await self._store.shorten_holds(assignment.interfaces)
 

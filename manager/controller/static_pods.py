@@ -11,6 +11,7 @@ for minutes. Meanwhile another sandbox with the same interfaces may have replace
 - A report that began before the mirror pod was deleted does not count, however often it is repeated.
 - A report that began later counts only after a delay, since it may have been on its way.
 - If the node reported first, the full timeout applies.
+- The report of another node than the pod's does not count.
 """
 
 from collections import OrderedDict
@@ -35,19 +36,24 @@ class _Absence(NamedTuple):
     since: float
 
 
+class _Port(NamedTuple):
+    node: str
+    vmi_uuid: str
+
+
 class _Reports:
-    """Start of each interface's current series of "unplugged" reports; a withdrawn report is forgotten."""
+    """Start of each port's current series of "unplugged" reports; a withdrawn report is forgotten."""
 
     def __init__(self) -> None:
-        self._times: OrderedDict[str, tuple[float, float]] = OrderedDict()  # first and last, ordered by last
+        self._times: OrderedDict[_Port, tuple[float, float]] = OrderedDict()  # first and last, ordered by last
 
-    def add(self, vmi_uuid: str, now: float) -> float:
+    def add(self, port: _Port, now: float) -> float:
         """Adds a report, and returns when its uninterrupted series began."""
         while self._times and next(iter(self._times.values()))[1] < now - REPORT_WINDOW:
             self._times.popitem(last=False)
         # Popped and inserted again, so that the order stays that of the last report.
-        first, _ = self._times.pop(vmi_uuid, (now, now))
-        self._times[vmi_uuid] = (first, now)
+        first, _ = self._times.pop(port, (now, now))
+        self._times[port] = (first, now)
         return first
 
 
@@ -83,12 +89,12 @@ class StaticPods:
         self._reconcile_after(key, left)
         return True
 
-    def unplugged(self, vmi_uuid: str) -> str | None:
+    def unplugged(self, node: str, vmi_uuid: str) -> str | None:
         """Applies a node's report of this interface; returns the key of the pod that has ended according to it."""
         now = self._clock()
-        reported_since = self._reports.add(vmi_uuid, now)
+        reported_since = self._reports.add(_Port(node, vmi_uuid), now)
         key = self._keys.get(vmi_uuid)
-        if key is None:
+        if key is None or self._absences[key].assignment.node != node:
             return None
         absent_since = self._absences[key].since
         return key if reported_since > absent_since and now >= absent_since + _REPORT_DELAY else None

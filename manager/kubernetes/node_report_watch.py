@@ -39,8 +39,8 @@ STALE_AFTER = 3600.0
 LIST_TIMEOUT = 10.0
 """Seconds for which a starting manager waits for the existing reports."""
 
-OnUnplugged = Callable[[Sequence[str]], None]
-"""Called with uuids of interfaces whose ports are unplugged, for each delivery of a report."""
+OnUnplugged = Callable[[str, Sequence[str]], None]
+"""Called with the node and uuids of interfaces whose ports it unplugged, for each delivery of a report."""
 
 
 def may_be_plugged(_vm_uuid: str) -> bool:
@@ -139,7 +139,7 @@ class NodeReportWatch:
     def _notify(self, item: ContrailNodeObject) -> None:
         if item.status.unplugged:
             for callback in self._callbacks:
-                callback(item.status.unplugged)
+                callback(item.metadata.name, item.status.unplugged)
 
     async def _remove(self, node: str) -> None:
         item = self._reflector.objects.get(("", node))

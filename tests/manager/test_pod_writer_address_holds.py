@@ -54,7 +54,7 @@ async def test_the_hold_is_shortened_when_the_node_unplugs_the_ports(
     running.plugged.add(FIRST.uid)
     await running.remove(FIRST)
     _end_shortened_holds_soon(running, monkeypatch)
-    running.manager.unplugged(INTERFACES)
+    running.manager.unplugged("node-1", INTERFACES)
     await running.wait_for_vm(SECOND)
     assert len(running.manager.pods.held_ports) == 0
 
@@ -70,7 +70,7 @@ async def test_unplugging_during_the_deletion_shortens_the_hold(
         assert hold == UNPLUGGED_HOLD
         await delete(uuid, hold=hold)
         running.plugged.discard(FIRST.uid)
-        running.manager.unplugged(INTERFACES)
+        running.manager.unplugged("node-1", INTERFACES)
 
     monkeypatch.setattr(running.store, "delete_virtual_machine", delete_while_unplugging)
     _end_shortened_holds_soon(running, monkeypatch)
@@ -81,7 +81,7 @@ async def test_unplugging_during_the_deletion_shortens_the_hold(
 async def test_unplugging_ports_of_a_running_pod_releases_nothing(running: RunningManager) -> None:
     """The runtime may recreate a sandbox without the pod ending."""
     await running.send_list(NET_A, FIRST)
-    running.manager.unplugged([*INTERFACES, "no interface at all"])
+    running.manager.unplugged("node-1", [*INTERFACES, "no interface at all"])
     await running.idle()
     assert await running.allocated_count() == 2
 
@@ -109,7 +109,7 @@ class TestAPodOfTheSameUid:
         vm = await running.vm(pod)
         assert vm.pod == pod.name
         interfaces = {interface.uuid for interface in vm.interfaces}
-        running.manager.unplugged(interfaces)
+        running.manager.unplugged("node-1", interfaces)
         await running.idle()
         assert await running.store.address_owners() == interfaces
 

@@ -129,16 +129,28 @@ async def test_a_pod_whose_ports_are_reported_unplugged_is_released_at_once(
 ) -> None:
     set_timeouts(monkeypatch)
     await running.remove(POD)
-    running.manager.unplugged(INTERFACES)
+    running.manager.unplugged("node-1", INTERFACES)
     await running.wait_until_deleted(POD.name)
     assert holds.seconds == [DEFAULT_HOLD]
+
+
+async def test_the_report_of_another_node_does_not_count(
+    running: RunningManager, holds: Holds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_timeouts(monkeypatch)
+    await running.remove(POD)
+    running.manager.unplugged("node-2", INTERFACES)
+    await running.idle()
+    assert holds.seconds == []
+    running.manager.unplugged("node-1", INTERFACES)
+    await running.wait_until_deleted(POD.name)
 
 
 async def test_a_report_right_after_the_deletion_may_be_of_an_earlier_sandbox(
     running: RunningManager, holds: Holds
 ) -> None:
     await running.remove(POD)
-    running.manager.unplugged(INTERFACES)
+    running.manager.unplugged("node-1", INTERFACES)
     await running.idle()
     assert holds.seconds == []
     await running.apply(POD)
@@ -149,7 +161,7 @@ async def test_a_report_that_began_before_the_deletion_never_counts(
     running: RunningManager, holds: Holds, clock: FakeClock
 ) -> None:
     """An agent that cannot reach the server does not withdraw its report."""
-    running.manager.unplugged(INTERFACES)
+    running.manager.unplugged("node-1", INTERFACES)
     clock.advance(5)
     await running.remove(POD)
     await report_for(60, running, clock)
@@ -173,7 +185,7 @@ async def test_a_report_that_began_after_the_deletion_counts_after_a_delay(
 async def test_a_withdrawn_and_repeated_report_is_a_new_one(
     running: RunningManager, holds: Holds, clock: FakeClock
 ) -> None:
-    running.manager.unplugged(INTERFACES)
+    running.manager.unplugged("node-1", INTERFACES)
     clock.advance(5)
     await running.remove(POD)
     clock.advance(31)
@@ -188,10 +200,10 @@ def test_standing_reports_are_repeated_within_the_report_window() -> None:
 
 async def report_for(seconds: int, running: RunningManager, clock: FakeClock) -> None:
     """Repeats the node's report every ten seconds."""
-    running.manager.unplugged(INTERFACES)
+    running.manager.unplugged("node-1", INTERFACES)
     for _ in range(seconds // 10):
         clock.advance(10)
-        running.manager.unplugged(INTERFACES)
+        running.manager.unplugged("node-1", INTERFACES)
     await running.idle()
 
 
@@ -201,7 +213,7 @@ async def test_a_report_on_a_pod_with_a_mirror_releases_nothing(
     set_timeouts(monkeypatch)
     await running.remove(POD)
     await running.apply(POD)
-    running.manager.unplugged(INTERFACES)
+    running.manager.unplugged("node-1", INTERFACES)
     await running.remove(POD)
     assert holds.seconds == []
 

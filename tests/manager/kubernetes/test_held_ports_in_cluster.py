@@ -175,6 +175,21 @@ async def test_the_hold_is_shortened_once_the_node_reports_the_port_unplugged(
         await eventually(lambda: hold(server, uid) == SHORT)
 
 
+async def test_the_report_of_another_node_does_not_shorten_the_hold(
+    managed: Managed, objects: ClusterObjects, server: FakeApiServer, client: KubeClient, node: NodeReports
+) -> None:
+    async with managed():
+        uid, other = await started(objects, server), await started(objects, server, "web-1")
+        for name in ("web-0", "web-1"):
+            objects.remove_pod(name)
+        await held(server, uid)
+        await held(server, other)
+        await unplugged(NodeReports(client, "node-2"), uid)
+        await unplugged(node, other)
+        await eventually(lambda: hold(server, other) == SHORT)
+        assert hold(server, uid) == LONG
+
+
 async def test_a_report_from_before_the_deletion_shortens_the_hold(
     managed: Managed, objects: ClusterObjects, server: FakeApiServer, node: NodeReports
 ) -> None:

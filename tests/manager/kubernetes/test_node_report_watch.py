@@ -2,7 +2,7 @@
 
 import contextlib
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 
 import pytest
@@ -35,8 +35,8 @@ class Listener(ChangeSignal):
         self.watch.on_unplugged(self._deliver)
         self.delivered: list[str] = []
 
-    def _deliver(self, interfaces: object) -> None:
-        assert isinstance(interfaces, tuple)
+    def _deliver(self, node: str, interfaces: Sequence[str]) -> None:
+        assert node in self.watch.nodes
         self.delivered += interfaces
         self.notify()
 
@@ -74,7 +74,7 @@ async def report(client: KubeClient, node: str, *unplugged: str) -> None:
     await NodeReports(client, node).write(NodeReport("2026-11-21T12:00:00Z", node, unplugged=unplugged))
 
 
-def _fail(_interfaces: object) -> None:
+def _fail(_node: str, _interfaces: object) -> None:
     raise RuntimeError("on purpose")
 
 
