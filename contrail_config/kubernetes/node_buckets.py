@@ -13,6 +13,7 @@ watch also costs something by itself. It is part of the stored format: a manager
 changed when it starts, but agents of another release would look for them elsewhere.
 """
 
+import functools
 import hashlib
 from typing import Final
 
@@ -37,6 +38,7 @@ class _Namespace(msgspec.Struct, frozen=True):
 NAMESPACES: Final = Resource("", "v1", "Namespace", "namespaces", _Namespace, namespaced=False)
 
 
+@functools.lru_cache(maxsize=8192)  # called for each virtual machine of a list
 def node_bucket(node: str) -> str:
     """Returns the namespace of the virtual machines of a node."""
     return NODE_BUCKETS[bucket_number(node, BUCKETS)]

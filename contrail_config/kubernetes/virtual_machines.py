@@ -78,8 +78,8 @@ class VirtualMachineClient:
 
     async def all(self, *, node: str | None) -> list[VirtualMachine]:
         """Returns all virtual machines (of one node), sorted by name."""
-        virtual_machines = await self._read_all(EVERYTHING if node is None else node_selector(node))
-        return [virtual_machine for virtual_machine, _ in virtual_machines]
+        virtual_machines, _ = await self._read_all(EVERYTHING if node is None else node_selector(node))
+        return virtual_machines
 
     @property
     def invalid_objects(self) -> list[InvalidObject]:
@@ -97,12 +97,11 @@ class VirtualMachineClient:
 
     async def recover(self) -> list[VirtualMachine]:
         """Returns all virtual machines, sorted by name, after it has finished interrupted moves between buckets."""
-        virtual_machines = await self._read_all(EVERYTHING)
-        for virtual_machine, buckets in virtual_machines:
-            if buckets != (node_bucket(virtual_machine.node),):
-                log.warning("virtual machine %s: finishing its move to %s", virtual_machine.name, virtual_machine.node)
-                await self.put(virtual_machine)
-        return [virtual_machine for virtual_machine, _ in virtual_machines]
+        virtual_machines, moving = await self._read_all(EVERYTHING)
+        for each in moving:
+            log.warning("virtual machine %s: finishing its move to node %s", each.name, each.node)
+            await self.put(each)
+        return virtual_machines
 
     async def delete(self, uuid: str) -> tuple[str, ...]:
         """Deletes the virtual machine and returns the uuids of its interfaces. Idempotent until `forget`."""
@@ -241,18 +240,23 @@ class VirtualMachineClient:
                     return VirtualMachineObject(document.metadata, virtual_machine)
         return None
 
-    async def _read_all(self, selector: Selector) -> list[tuple[VirtualMachine, tuple[str, ...]]]:
-        """Returns virtual machines, sorted by name, each with the buckets that have an object of it."""
-        copies = defaultdict[str, list[VirtualMachineObject]](list)
+    async def _read_all(self, selector: Selector) -> tuple[list[VirtualMachine], list[VirtualMachine]]:
+        """Returns the virtual machines, sorted by name, and those of them that have an object in another bucket."""
+        here, moving = list[VirtualMachine](), defaultdict[str, list[VirtualMachineObject]](list)
         for item in await self._list(selector):
-            copies[item.spec.uuid].append(item)
-        virtual_machines = []
-        for found in copies.values():
-            found.sort(key=lambda item: not item.is_in_place)
-            virtual_machine, buckets = found[0].spec, tuple(item.metadata.namespace for item in found)
+            if item.is_in_place:
+                self._locations.set(item.spec, item.metadata.namespace)
+                here.append(item.spec)
+            else:
+                moving[item.spec.uuid].append(item)
+        moved = {each.uuid: each for each in here if each.uuid in moving}
+        for uuid, copies in moving.items():
+            virtual_machine = moved.setdefault(uuid, copies[0].spec)
+            buckets = (node_bucket(virtual_machine.node), *(copy.metadata.namespace for copy in copies))
             self._locations.set(virtual_machine, *buckets)
-            virtual_machines.append((virtual_machine, buckets))
-        return sorted(virtual_machines, key=lambda each: each[0].name)
+        known = {each.uuid for each in here} if moving else set()
+        here += [each for each in moved.values() if each.uuid not in known]
+        return sorted(here, key=lambda each: each.name), list(moved.values())
 
     async def _list(self, selector: Selector) -> list[VirtualMachineObject]:
         """Returns the virtual machines that managers wrote."""
