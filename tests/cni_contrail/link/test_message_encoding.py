@@ -13,22 +13,26 @@ from pyroute2.netlink.rtnl.rtmsg import rtmsg
 from cni_contrail.link import links, message, routes
 from cni_contrail.link.addresses import add_address
 from cni_contrail.link.links import LinkRef
-from cni_contrail.link.message import NetlinkRequest
 from cni_contrail.link.plan import Address, DefaultRoute, Route
 from cni_contrail.link.routes import DefaultRouteEntry
 from tests.support.interface_plans import interface_plan
+from tests.support.netlink_messages import (
+    ACKNOWLEDGE,
+    EXCLUSIVELY,
+    REQUEST,
+    UP,
+    aliases,
+    decoded,
+    ends,
+    indexes,
+    link_fields,
+    macs,
+    names,
+)
 
-REQUEST, ACKNOWLEDGE = 0x1, 0x4
-EXCLUSIVELY = REQUEST | ACKNOWLEDGE | 0x400 | 0x200
 APPENDING = REQUEST | ACKNOWLEDGE | 0x400 | 0x800
-UP = 0x1
 MULTIPATH = 9
 
-indexes = some.integers(1, (1 << 31) - 1)
-names = some.from_regex(r"[A-Za-z0-9_.-]{1,15}", fullmatch=True).filter(lambda name: name not in ("all", "default"))
-aliases = some.text(some.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60)
-macs = some.binary(min_size=6, max_size=6).map(lambda mac: mac.hex(":"))
-ends = some.builds(LinkRef, names, indexes)
 ipv4 = some.ip_addresses(v=4)
 ipv6 = some.ip_addresses(v=6)
 ips = ipv4 | ipv6
@@ -44,31 +48,6 @@ def addresses(draw: some.DrawFn) -> Address:
 def networks(draw: some.DrawFn) -> Any:
     ip = draw(ips)
     return ipaddress.ip_network((ip, draw(some.integers(0, ip.max_prefixlen))), strict=False)
-
-
-def decoded(request: NetlinkRequest, kind: type) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Decodes by pyroute2: the fixed fields, including the header's, and the attributes."""
-    read = kind(message.datagram([request], 77))
-    read.decode()
-    header = read["header"]
-    assert (header["sequence_number"], header["pid"]) == (77, 0)
-    assert header["length"] == len(message.datagram([request], 77))
-    fields = {name: read[name] for name, _ in kind.fields if name != "__align"}  # type: ignore[attr-defined]  # pyroute2's
-    return {**fields, "type_": header["type"], "flags_": header["flags"]}, plain(read)
-
-
-def plain(read: Any) -> dict[str, Any]:
-    """Attributes by name, nested ones too; each type at most once."""
-    names = [cell[0] for cell in read["attrs"]]
-    assert len(names) == len(set(names))
-    return {
-        cell[0]: plain(cell[1]) if isinstance(cell[1], dict) and "attrs" in cell[1] else cell[1]
-        for cell in read["attrs"]
-    }
-
-
-def link_fields(**changes: int) -> dict[str, int]:
-    return {"family": 0, "ifi_type": 0, "index": 0, "flags": 0, "change": 0, **changes}
 
 
 @given(names, names, macs, some.integers(0, (1 << 32) - 1), some.integers(0, (1 << 31) - 1))
